@@ -1,0 +1,239 @@
+//! Message heads: one representation for HTTP/1.1 and HTTP/2.
+//!
+//! Everything that policy checks and everything that is forwarded comes from the same parsed object,
+//! so a check and its use can never see different bytes.
+//! Invariant: every stored name is a lower-case token; no stored value holds CR, LF or NUL,
+//! or begins or ends with a blank.
+//! Not here: reading heads from a connection (`http1`; HTTP/2 frames belong to the host), and what to do with a field (`policy`).
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod fault;
+mod known;
+mod request;
+mod response;
+mod target;
+
+pub use fault::{HeadFault, HeadFaultKind};
+pub use known::Known;
+pub use request::{Method, RequestHead, Version};
+pub use response::ResponseHead;
+pub use target::{check_authority, check_path};
+
+/// The fields of one message, in arrival order. Reusable: `clear` keeps the memory.
+#[derive(Debug, Default, Clone)]
+pub struct Head {
+    buf: Vec<u8>,
+    fields: Vec<Field>,
+    present: u128,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    start: u32,
+    name_len: u32,
+    value_len: u32,
+    known: Known,
+}
+
+/// One field as seen by a reader of a `Head`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldRef<'a> {
+    /// Which well-known field this is.
+    pub known: Known,
+    /// The name, lower-case.
+    pub name: &'a [u8],
+    /// The value, without surrounding blanks.
+    pub value: &'a [u8],
+}
+
+/// A field that may appear once appeared more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("field {} is repeated", .0.name())]
+pub struct Repeated(pub Known);
+
+impl FieldRef<'_> {
+    /// Whether the name holds `_`, which some servers fold into `-`: such a name can pose as another.
+    #[must_use]
+    pub fn has_underscore(&self) -> bool {
+        self.name.contains(&b'_')
+    }
+}
+
+impl Head {
+    /// An empty head that holds no memory yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets every field and keeps the memory.
+    pub fn clear(&mut self) {
+        self.buf.clear();
+        self.fields.clear();
+        self.present = 0;
+    }
+
+    /// Adds a field. The name may be in any case and is stored lower-case; blanks around the value are dropped.
+    ///
+    /// # Errors
+    /// A name that is not a token, or a value with a control character.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
+        if name.is_empty() || !name.iter().all(|&b| is_token(b)) {
+            return Err(HeadFaultKind::FieldName.into());
+        }
+        if !value.iter().all(|&b| is_value_byte(b)) {
+            return Err(HeadFaultKind::FieldValue.into());
+        }
+        self.push_valid(name, trim_blanks(value))
+    }
+
+    /// Adds a field whose name and value a parser has already validated and trimmed.
+    #[inline]
+    pub(crate) fn push_valid(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
+        let from = self.buf.len();
+        let (Ok(start), Ok(name_len), Ok(value_len)) = (
+            u32::try_from(from),
+            u32::try_from(name.len()),
+            u32::try_from(value.len()),
+        ) else {
+            return Err(HeadFaultKind::HeadTooLarge.into());
+        };
+        self.buf.extend_from_slice(name);
+        let stored = self.buf.get_mut(from..).unwrap_or_default();
+        stored.make_ascii_lowercase();
+        let known = Known::of(stored);
+        self.buf.extend_from_slice(value);
+        self.fields.push(Field {
+            start,
+            name_len,
+            value_len,
+            known,
+        });
+        self.present |= known.bit();
+        Ok(())
+    }
+
+    pub(crate) fn reserve(&mut self, bytes: usize, fields: usize) {
+        self.buf.reserve(bytes);
+        self.fields.reserve(fields);
+    }
+
+    /// The number of fields.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Every field in arrival order.
+    pub fn iter(&self) -> impl Iterator<Item = FieldRef<'_>> {
+        self.fields.iter().map(|field| self.view(field))
+    }
+
+    /// How many fields are of this kind.
+    #[must_use]
+    pub fn count(&self, known: Known) -> usize {
+        self.of(known).count()
+    }
+
+    /// The first value of this kind.
+    #[must_use]
+    pub fn get(&self, known: Known) -> Option<&[u8]> {
+        self.of(known).next()
+    }
+
+    /// The value of a field that may appear at most once.
+    ///
+    /// # Errors
+    /// The field appears twice or more, whether or not the values agree.
+    pub fn only(&self, known: Known) -> Result<Option<&[u8]>, Repeated> {
+        let mut values = self.of(known);
+        let first = values.next();
+        if values.next().is_some() {
+            Err(Repeated(known))
+        } else {
+            Ok(first)
+        }
+    }
+
+    /// Every value of this kind in arrival order.
+    pub fn of(&self, known: Known) -> impl Iterator<Item = &[u8]> {
+        let fields = if self.present & known.bit() == 0 {
+            &[]
+        } else {
+            self.fields.as_slice()
+        };
+        fields
+            .iter()
+            .filter(move |field| field.known == known)
+            .map(|field| self.view(field).value)
+    }
+
+    /// Every value under this name, which must be given in lower case.
+    pub fn by_name<'a>(&'a self, lower: &[u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.iter()
+            .filter(move |field| field.name == lower)
+            .map(|field| field.value)
+    }
+
+    /// Whether a `Connection` field names this field, which makes it hop-by-hop. Any case.
+    #[must_use]
+    pub fn connection_names(&self, name: &[u8]) -> bool {
+        self.of(Known::Connection).any(|value| {
+            value
+                .split(|&b| b == b',')
+                .any(|option| trim_blanks(option).eq_ignore_ascii_case(name))
+        })
+    }
+
+    #[inline]
+    fn view(&self, field: &Field) -> FieldRef<'_> {
+        let rest = self.buf.get(field.start as usize..).unwrap_or_default();
+        let (name, rest) = rest
+            .split_at_checked(field.name_len as usize)
+            .unwrap_or_default();
+        let value = rest.get(..field.value_len as usize).unwrap_or_default();
+        FieldRef {
+            known: field.known,
+            name,
+            value,
+        }
+    }
+}
+
+/// Whether a byte may stand in a token (RFC 9110, 5.6.2).
+#[inline]
+pub(crate) const fn is_token(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*'
+        | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~')
+}
+
+/// Whether a byte may stand in a field value (RFC 9110, 5.5).
+#[inline]
+pub(crate) const fn is_value_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
+}
+
+/// Drops the blanks (space, tab) on both sides.
+pub(crate) fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! The head of a request, whichever protocol it came by.
+//!
+//! Invariant: a target that was accepted is visible ASCII and its path reads in one way only;
+//! `path`, `query` and `target` are slices of the same text.
+//! Not here: which fields a request may carry (`http1::request_framing`, `policy`).
+
+use super::target::{check_authority, check_path};
+use super::{Head, HeadFault, HeadFaultKind, Known};
+
+/// A request method. The ones that the gate does not serve are `Other`, with their text kept in the head.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the methods")]
+pub enum Method {
+    #[default]
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+    Options,
+    Other,
+}
+
+impl Method {
+    /// The method of this text; methods are case-sensitive.
+    #[must_use]
+    pub fn of(text: &[u8]) -> Self {
+        match text {
+            b"POST" => Self::Post,
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"PUT" => Self::Put,
+            b"PATCH" => Self::Patch,
+            b"DELETE" => Self::Delete,
+            b"OPTIONS" => Self::Options,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The protocol version of a message.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// HTTP/1.0
+    H10,
+    /// HTTP/1.1
+    #[default]
+    H11,
+    /// HTTP/2
+    H2,
+}
+
+/// The head of a request. Reusable: `clear` keeps the memory.
+#[derive(Debug, Default, Clone)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// The protocol version.
+    pub version: Version,
+    /// The fields.
+    pub fields: Head,
+    method_text: String,
+    target: String,
+    path_len: usize,
+}
+
+impl RequestHead {
+    /// An empty head that holds no memory yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.method = Method::default();
+        self.version = Version::default();
+        self.fields.clear();
+        self.method_text.clear();
+        self.target.clear();
+        self.path_len = 0;
+    }
+
+    /// The path: the target up to the first `?`. Empty until a target is set.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.target.get(..self.path_len).unwrap_or_default()
+    }
+
+    /// What follows the first `?`, if there is one.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.target.get(self.path_len..)?.strip_prefix('?')
+    }
+
+    /// Path and query as they arrived.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The method as it arrived.
+    #[must_use]
+    pub fn method_text(&self) -> &str {
+        &self.method_text
+    }
+
+    /// Sets the method from its text.
+    ///
+    /// # Errors
+    /// The text is not a token.
+    pub fn set_method(&mut self, text: &str) -> Result<(), HeadFault> {
+        if text.is_empty() || !text.bytes().all(super::is_token) {
+            return Err(HeadFaultKind::StartLine.into());
+        }
+        self.method_text.clear();
+        self.method_text.push_str(text);
+        self.method = Method::of(text.as_bytes());
+        Ok(())
+    }
+
+    /// Sets the target (path and query), checked. The method must be set before: `*` is for OPTIONS alone.
+    ///
+    /// # Errors
+    /// A target that is not a path, holds a byte that is not visible ASCII, or whose path reads in more than one way.
+    pub fn set_target(&mut self, target: &str) -> Result<(), HeadFault> {
+        self.target.clear();
+        self.path_len = 0;
+        if !target.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
+            return Err(HeadFaultKind::TargetByte.into());
+        }
+        self.target.push_str(target);
+        self.path_len = memchr::memchr(b'?', target.as_bytes()).unwrap_or(target.len());
+        match target.as_bytes() {
+            [b'/', ..] => check_path(self.path().as_bytes()),
+            b"*" if self.method == Method::Options => Ok(()),
+            _ if self.method == Method::Other => Err(HeadFaultKind::MethodRefused.into()),
+            _ => Err(HeadFaultKind::TargetForm.into()),
+        }
+    }
+
+    /// Checks that the request names exactly one well-formed host (HTTP/1.0 may leave it out).
+    ///
+    /// For HTTP/2 the caller adds `:authority` as the `host` field first.
+    ///
+    /// # Errors
+    /// No host, more than one, or one that is not a name or address with an optional port.
+    pub fn check_host(&self) -> Result<(), HeadFault> {
+        match self.fields.only(Known::Host) {
+            Ok(Some(host)) => check_authority(host),
+            Ok(None) if self.version == Version::H10 => Ok(()),
+            Ok(None) => Err(HeadFaultKind::HostMissing.into()),
+            Err(_) => Err(HeadFaultKind::HostRepeated.into()),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! HTTP/1.1 as bytes: heads in, framing decided, chunks out, without a socket.
+//!
+//! Invariant: whatever two servers could read in two ways is a fault, never a choice (RFC 9112 read strictly).
+//! Splitting the input anywhere gives the same answer.
+//! Not here: reading and writing sockets, timeouts, body limits (`proxy`), and which fields travel on (`policy`).
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod chunked;
+mod framing;
+mod parse;
+mod write;
+
+pub use crate::head::{HeadFault, HeadFaultKind, ResponseHead};
+pub use chunked::{ChunkStep, Chunked};
+pub use framing::{Framing, RequestFraming, request_framing, response_framing};
+pub use parse::{Limits, MAX_FIELDS, Step, parse_request, parse_response};
+pub use write::{chunk_prefix, write_field, write_request_line, write_status_line};
+
+/// How many informational (1xx) responses may come before the final one.
+pub const INFORMATIONAL_CAP: usize = 8;
+
+#[cfg(test)]
+mod tests;

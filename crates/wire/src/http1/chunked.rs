@@ -1,0 +1,201 @@
+//! Reads the chunked transfer coding, incrementally (RFC 9112, 7.1).
+//!
+//! Serves two callers: one that takes the data out, and one that forwards the raw bytes and only needs to know
+//! where the body ends.
+//! Invariant: trailers are never merged into anything; extensions and trailers are bounded per body.
+//! Not here: the size of the whole body, which the caller bounds.
+
+use std::ops::Range;
+
+use crate::head::{HeadFault, HeadFaultKind, is_token, is_value_byte};
+
+const MAX_CHUNK_BYTES: u64 = 1 << 53;
+const MAX_SIZE_DIGITS: u8 = 16;
+const MAX_EXTENSION_BYTES: usize = 4096;
+const MAX_TRAILER_BYTES: usize = 8192;
+
+/// An incremental reader of one chunked body.
+#[derive(Debug, Clone)]
+pub struct Chunked {
+    state: State,
+    remaining: u64,
+    size_digits: u8,
+    extension_bytes: usize,
+    trailer_bytes: usize,
+    trailers_in_last: Range<usize>,
+}
+
+/// What the reader found at the start of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkStep {
+    /// The input holds no more data; call again with what follows the consumed bytes.
+    NeedMore {
+        /// Bytes taken; always the whole input.
+        consumed: usize,
+    },
+    /// `input[skip..skip + len]` is data. Call again with what follows it.
+    Data {
+        /// Framing bytes before the data.
+        skip: usize,
+        /// Data bytes, at least 1.
+        len: usize,
+    },
+    /// The body is over.
+    End {
+        /// Bytes taken; what follows belongs to the next message.
+        consumed: usize,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Size,
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    TrailerStart,
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    EndLf,
+    End,
+}
+
+impl Default for Chunked {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Chunked {
+    /// A reader at the start of a body.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            state: State::Size,
+            remaining: 0,
+            size_digits: 0,
+            extension_bytes: 0,
+            trailer_bytes: 0,
+            trailers_in_last: 0..0,
+        }
+    }
+
+    /// Whether the body is over.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        self.state == State::End
+    }
+
+    /// The part of the last input that is trailer fields: who forwards raw bytes leaves it out.
+    #[must_use]
+    pub fn trailers_in_last(&self) -> Range<usize> {
+        self.trailers_in_last.clone()
+    }
+
+    /// Takes framing from the start of `input` up to the next data or the end.
+    ///
+    /// # Errors
+    /// Anything but strict chunked coding. The reader is of no use afterwards.
+    pub fn next(&mut self, input: &[u8]) -> Result<ChunkStep, HeadFault> {
+        self.trailers_in_last = 0..0;
+        let mut at = 0;
+        loop {
+            if self.state == State::End {
+                return Ok(ChunkStep::End { consumed: at });
+            }
+            let Some(&byte) = input.get(at) else {
+                return Ok(ChunkStep::NeedMore { consumed: at });
+            };
+            if self.state == State::Data {
+                return Ok(self.take_data(at, input.len() - at));
+            }
+            self.step(byte, at)?;
+            at += 1;
+        }
+    }
+
+    fn take_data(&mut self, skip: usize, available: usize) -> ChunkStep {
+        let len =
+            usize::try_from(self.remaining).map_or(available, |remaining| remaining.min(available));
+        self.remaining -= len as u64;
+        if self.remaining == 0 {
+            self.state = State::DataCr;
+        }
+        ChunkStep::Data { skip, len }
+    }
+
+    fn step(&mut self, byte: u8, at: usize) -> Result<(), HeadFault> {
+        self.state = match (self.state, byte) {
+            (State::Size, b'\r') if self.size_digits > 0 => State::SizeLf,
+            (State::Size, b';') if self.size_digits > 0 => self.extension()?,
+            (State::Size, _) => self.size_digit(byte)?,
+            (State::Extension, b'\r') => State::SizeLf,
+            (State::Extension, _) if is_value_byte(byte) => self.extension()?,
+            (State::Extension, _) => return Err(HeadFaultKind::ChunkExtension.into()),
+            (State::SizeLf, b'\n') => self.after_size(),
+            (State::DataCr, b'\r') => State::DataLf,
+            (State::DataLf, b'\n') => State::Size,
+            (State::SizeLf | State::DataCr | State::DataLf, _) => {
+                return Err(HeadFaultKind::ChunkEnd.into());
+            }
+            (State::TrailerStart, b'\r') => State::EndLf,
+            (State::TrailerStart | State::TrailerName, _) if is_token(byte) => {
+                self.trailer(at, State::TrailerName)?
+            }
+            (State::TrailerName, b':') => self.trailer(at, State::TrailerValue)?,
+            (State::TrailerValue, b'\r') => self.trailer(at, State::TrailerLf)?,
+            (State::TrailerValue, _) if is_value_byte(byte) => {
+                self.trailer(at, State::TrailerValue)?
+            }
+            (State::TrailerLf, b'\n') => self.trailer(at, State::TrailerStart)?,
+            (State::EndLf, b'\n') => State::End,
+            _ => return Err(HeadFaultKind::Trailer.into()),
+        };
+        Ok(())
+    }
+
+    fn size_digit(&mut self, byte: u8) -> Result<State, HeadFault> {
+        let fault = HeadFaultKind::ChunkSize;
+        let digit = char::from(byte).to_digit(16).ok_or(fault)?;
+        self.size_digits += 1;
+        self.remaining = (self.remaining << 4) | u64::from(digit);
+        if self.size_digits > MAX_SIZE_DIGITS || self.remaining > MAX_CHUNK_BYTES {
+            return Err(fault.into());
+        }
+        Ok(State::Size)
+    }
+
+    fn extension(&mut self) -> Result<State, HeadFault> {
+        self.extension_bytes += 1;
+        if self.extension_bytes > MAX_EXTENSION_BYTES {
+            return Err(HeadFaultKind::ChunkExtension.into());
+        }
+        Ok(State::Extension)
+    }
+
+    fn after_size(&mut self) -> State {
+        self.size_digits = 0;
+        if self.remaining == 0 {
+            State::TrailerStart
+        } else {
+            State::Data
+        }
+    }
+
+    fn trailer(&mut self, at: usize, next: State) -> Result<State, HeadFault> {
+        self.trailer_bytes += 1;
+        if self.trailer_bytes > MAX_TRAILER_BYTES {
+            return Err(HeadFaultKind::Trailer.into());
+        }
+        let start = if self.trailers_in_last.is_empty() {
+            at
+        } else {
+            self.trailers_in_last.start
+        };
+        self.trailers_in_last = start..at + 1;
+        Ok(next)
+    }
+}

@@ -1,0 +1,271 @@
+//! Reads a request or response head.
+//!
+//! `httparse` finds the parts; it forgives bare LF and stray empty lines, so every line end is checked here.
+//! A head that is not plainly good goes through `scan`, which alone says whether the head is whole:
+//! an answer depends on the bytes of the head, never on how they were cut.
+//! Not here: what the fields say about the body (`framing`).
+
+use std::mem::MaybeUninit;
+
+use httparse::{EMPTY_HEADER, Error, Header, Status};
+
+use crate::head::{Head, HeadFault, HeadFaultKind, RequestHead, ResponseHead, Version, is_token};
+
+/// The most fields that `Limits::fields` can allow.
+pub const MAX_FIELDS: usize = 256;
+
+/// Bounds on a head.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes, from the start line to the empty line, both included.
+    pub head_bytes: usize,
+    /// Fields; at most `MAX_FIELDS` count.
+    pub fields: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head_bytes: 65_536,
+            fields: 100,
+        }
+    }
+}
+
+/// How far a head has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The head is not whole yet: read more and parse again from its first byte.
+    Partial,
+    /// The head is whole.
+    Done {
+        /// Bytes of the input that the head took.
+        consumed: usize,
+    },
+}
+
+type Fields<'a> = [MaybeUninit<Header<'a>>; MAX_FIELDS];
+
+/// Reads a request head from the start of `input`. One empty line before the request line is skipped.
+///
+/// `out` is cleared first; after a fault it holds what was understood before the fault.
+///
+/// # Errors
+/// The first thing wrong with the head. Limits are enforced before the head is whole, too.
+pub fn parse_request(
+    input: &[u8],
+    limits: &Limits,
+    out: &mut RequestHead,
+) -> Result<Step, HeadFault> {
+    out.clear();
+    let skipped = match input {
+        [b'\r', b'\n', ..] => 2,
+        [] | [b'\r'] => return Ok(Step::Partial),
+        _ => 0,
+    };
+    let input = input.get(skipped..).unwrap_or_default();
+    match input.first() {
+        None => return Ok(Step::Partial),
+        Some(&first) if !is_token(first) => return Err(HeadFaultKind::StartLine.into()),
+        Some(_) => {}
+    }
+    let within = input.get(..limits.head_bytes).unwrap_or(input);
+    let mut fields: Fields<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut []);
+    let result = request
+        .parse_with_uninit_headers(within, fields.get_mut(..limits.fields).unwrap_or_default());
+    match result {
+        Ok(Status::Complete(consumed)) if lines_are_strict(within, consumed, request.headers) => {
+            fill_request(out, &request, consumed)?;
+            Ok(Step::Done {
+                consumed: consumed + skipped,
+            })
+        }
+        result => explain(input, limits, result.err(), request_fault),
+    }
+}
+
+fn fill_request(
+    out: &mut RequestHead,
+    request: &httparse::Request<'_, '_>,
+    bytes: usize,
+) -> Result<(), HeadFault> {
+    let (Some(method), Some(target), Some(version)) =
+        (request.method, request.path, request.version)
+    else {
+        return Err(HeadFaultKind::StartLine.into());
+    };
+    out.version = if version == 0 {
+        Version::H10
+    } else {
+        Version::H11
+    };
+    out.set_method(method)?;
+    out.set_target(target)?;
+    fill_fields(&mut out.fields, request.headers, bytes)?;
+    out.check_host()
+}
+
+/// Reads a response head from the start of `input`.
+///
+/// `out` is cleared first; after a fault it holds what was understood before the fault.
+///
+/// # Errors
+/// The first thing wrong with the head. Limits are enforced before the head is whole, too.
+pub fn parse_response(
+    input: &[u8],
+    limits: &Limits,
+    out: &mut ResponseHead,
+) -> Result<Step, HeadFault> {
+    out.clear();
+    match input.first() {
+        None => return Ok(Step::Partial),
+        Some(b'H') => {}
+        Some(_) => return Err(HeadFaultKind::StartLine.into()),
+    }
+    let within = input.get(..limits.head_bytes).unwrap_or(input);
+    let mut headers = [EMPTY_HEADER; MAX_FIELDS];
+    let mut response =
+        httparse::Response::new(headers.get_mut(..limits.fields).unwrap_or_default());
+    match response.parse(within) {
+        Ok(Status::Complete(consumed)) if lines_are_strict(within, consumed, response.headers) => {
+            fill_response(out, &response, consumed)?;
+            Ok(Step::Done { consumed })
+        }
+        result => explain(input, limits, result.err(), response_fault),
+    }
+}
+
+fn fill_response(
+    out: &mut ResponseHead,
+    response: &httparse::Response<'_, '_>,
+    bytes: usize,
+) -> Result<(), HeadFault> {
+    out.version = if response.version == Some(0) {
+        Version::H10
+    } else {
+        Version::H11
+    };
+    out.status = response.code.unwrap_or_default();
+    match out.status {
+        101 => return Err(HeadFaultKind::SwitchedProtocols.into()),
+        100..=599 => {}
+        _ => return Err(HeadFaultKind::Status.into()),
+    }
+    fill_fields(&mut out.fields, response.headers, bytes)
+}
+
+fn fill_fields(out: &mut Head, headers: &[Header<'_>], bytes: usize) -> Result<(), HeadFault> {
+    out.reserve(bytes, headers.len());
+    headers
+        .iter()
+        .try_for_each(|header| out.push_valid(header.name.as_bytes(), header.value))
+}
+
+/// Whether every line of a head that `httparse` accepted ends in CRLF and nothing lies between the lines.
+fn lines_are_strict(input: &[u8], consumed: usize, headers: &[Header<'_>]) -> bool {
+    let Some(head) = input.get(..consumed) else {
+        return false;
+    };
+    let Some(first) = memchr::memchr(b'\n', head) else {
+        return false;
+    };
+    if first.checked_sub(1).and_then(|at| head.get(at)) != Some(&b'\r') {
+        return false;
+    }
+    let mut at = first + 1;
+    for header in headers {
+        if offset(head, header.name.as_bytes()) != at {
+            return false;
+        }
+        let mut end = offset(head, header.value) + header.value.len();
+        while let Some(b' ' | b'\t') = head.get(end) {
+            end += 1;
+        }
+        if head.get(end..end + 2) != Some(b"\r\n") {
+            return false;
+        }
+        at = end + 2;
+    }
+    head.get(at..) == Some(b"\r\n")
+}
+
+fn offset(whole: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize)
+}
+
+/// The road for whatever is not plainly a good head: the line ends and limits first, then the parser's complaint.
+#[cold]
+fn explain(
+    input: &[u8],
+    limits: &Limits,
+    error: Option<Error>,
+    blame: fn(&[u8], Error) -> HeadFaultKind,
+) -> Result<Step, HeadFault> {
+    match scan(input, limits)? {
+        None => Ok(Step::Partial),
+        Some(head) => Err(error
+            .map_or(HeadFaultKind::LineEnd, |error| blame(head, error))
+            .into()),
+    }
+}
+
+/// Finds the end of the head by its lines alone.
+fn scan<'a>(input: &'a [u8], limits: &Limits) -> Result<Option<&'a [u8]>, HeadFault> {
+    let within = input.get(..limits.head_bytes).unwrap_or(input);
+    let (mut line_start, mut lines) = (0, 0);
+    for end in memchr::memchr_iter(b'\n', within) {
+        match within.get(line_start..end) {
+            Some([line @ .., b'\r']) if !line.contains(&b'\r') => {
+                if line.is_empty() {
+                    return Ok(within.get(..=end));
+                }
+            }
+            _ => return Err(HeadFaultKind::LineEnd.into()),
+        }
+        line_start = end + 1;
+        lines += 1;
+        if lines > limits.fields.min(MAX_FIELDS) + 1 {
+            return Err(HeadFaultKind::TooManyFields.into());
+        }
+    }
+    if input.len() > limits.head_bytes {
+        Err(HeadFaultKind::HeadTooLarge.into())
+    } else {
+        Ok(None)
+    }
+}
+
+fn request_fault(head: &[u8], error: Error) -> HeadFaultKind {
+    let line = head.split(|&b| b == b'\r').next().unwrap_or_default();
+    match error {
+        Error::HeaderName => HeadFaultKind::FieldName,
+        Error::HeaderValue => HeadFaultKind::FieldValue,
+        Error::TooManyHeaders => HeadFaultKind::TooManyFields,
+        Error::Version if names_a_version(line) => HeadFaultKind::Version,
+        _ => HeadFaultKind::StartLine,
+    }
+}
+
+/// Whether a request line is three words of which the last is `HTTP/` with a version.
+fn names_a_version(line: &[u8]) -> bool {
+    let mut words = line.split(|&b| b == b' ');
+    let (Some(_), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return false;
+    };
+    let digits = version.strip_prefix(b"HTTP/").unwrap_or_default();
+    !target.is_empty() && matches!(digits, [b'0'..=b'9'] | [b'0'..=b'9', b'.', b'0'..=b'9'])
+}
+
+fn response_fault(head: &[u8], error: Error) -> HeadFaultKind {
+    match error {
+        Error::Version if head.starts_with(b"HTTP/") => HeadFaultKind::Version,
+        Error::Status => HeadFaultKind::Status,
+        error => match request_fault(&[], error) {
+            HeadFaultKind::Version => HeadFaultKind::StartLine,
+            kind => kind,
+        },
+    }
+}

@@ -1,0 +1,3 @@
+//! wire
+pub mod head;
+pub mod http1;
