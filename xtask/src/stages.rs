@@ -1,0 +1,136 @@
+//! The lanes and their order: what `check`, `test` and `e2e` run.
+//!
+//! Invariant: every cargo call selects the whole workspace (or the release binary), so that
+//! features are unified once and nothing is compiled twice in a profile.
+//! The end-to-end tests run in the dev profile against the release binary that users run.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use serde_json::Value;
+
+use crate::cargo::{cargo, metadata, target_dir};
+use crate::lane::Lane;
+use crate::setup::{self, Installed};
+use crate::tidy;
+
+/// The one test binary that needs the installed parts and the release binary.
+const END_TO_END: &str = "e2e";
+
+pub(crate) fn check() -> ExitCode {
+    let mut lane = Lane::new();
+    check_stages(&mut lane);
+    lane.finish()
+}
+
+pub(crate) fn test() -> ExitCode {
+    let mut lane = Lane::new();
+    let installed = lane.step("setup", setup::run);
+    check_stages(&mut lane);
+    end_to_end_stages(&mut lane, installed, None);
+    lane.finish()
+}
+
+pub(crate) fn e2e(filter: Option<&str>) -> ExitCode {
+    let mut lane = Lane::new();
+    let installed = lane.step("setup", setup::run);
+    end_to_end_stages(&mut lane, installed, filter);
+    lane.finish()
+}
+
+fn check_stages(lane: &mut Lane) {
+    lane.gate("formatting", cargo(&["fmt", "--all", "--check"]));
+    lane.step("tidy", tidy::run_and_print);
+    lane.gate(
+        "clippy",
+        cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    );
+    match metadata().as_ref().map(test_targets) {
+        Ok(targets) => {
+            lane.tests("unit tests and vectors", unit_tests(&targets));
+            lane.tests(
+                "examples in the documentation",
+                cargo(&["test", "--workspace", "--doc"]),
+            );
+        }
+        Err(says) => lane.cannot_run("unit tests and vectors", says),
+    }
+}
+
+fn end_to_end_stages(lane: &mut Lane, installed: Option<Installed>, filter: Option<&str>) {
+    let built = lane.gate(
+        "release build",
+        cargo(&["build", "--release", "-p", "tollgate"]),
+    );
+    match installed {
+        Some(installed) if built => match release_binary() {
+            Ok(binary) => lane.tests("end to end", end_to_end(&installed, binary, filter)),
+            Err(says) => lane.cannot_run("end to end", &says),
+        },
+        Some(_) => lane.cannot_run("end to end", "the release build failed"),
+        None => lane.cannot_run("end to end", "setup failed"),
+    }
+}
+
+fn unit_tests(test_targets: &[String]) -> Command {
+    let mut command = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins"]);
+    for target in test_targets {
+        command.args(["--test", target]);
+    }
+    command
+}
+
+fn end_to_end(installed: &Installed, binary: PathBuf, filter: Option<&str>) -> Command {
+    let mut command = cargo(&[
+        "test",
+        "--workspace",
+        "--no-fail-fast",
+        "--test",
+        END_TO_END,
+    ]);
+    if let Some(filter) = filter {
+        command.args(["--", filter]);
+    }
+    command
+        .env("TOLLGATE_BIN", binary)
+        .env("TOLLGATE_E2E_PYTHON", &installed.python)
+        .env("TOLLGATE_E2E_NODE", &installed.node)
+        .env("TOLLGATE_E2E_NODE_MODULES", &installed.node_modules);
+    command
+}
+
+/// The names of the workspace's test binaries, but for the end-to-end one.
+fn test_targets(metadata: &Value) -> Vec<String> {
+    let packages = metadata
+        .get("packages")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let mut names: Vec<String> = packages
+        .filter(|package| package.get("source").is_none_or(Value::is_null))
+        .filter_map(|package| package.get("targets")?.as_array())
+        .flatten()
+        .filter(|target| target.pointer("/kind/0").and_then(Value::as_str) == Some("test"))
+        .filter_map(|target| target.get("name")?.as_str().map(str::to_owned))
+        .filter(|name| name != END_TO_END)
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn release_binary() -> Result<PathBuf, String> {
+    let binary = target_dir(&metadata()?)?.join("release").join("tollgate");
+    if binary.is_file() {
+        Ok(binary)
+    } else {
+        Err(format!("no {}", binary.display()))
+    }
+}

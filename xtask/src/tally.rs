@@ -1,0 +1,78 @@
+//! Counts of what passed, failed and was skipped, read from what the test harness prints.
+//!
+//! Invariant: a run that exits with a failure leaves at least one failure in the tally.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// How many tests and gates passed, failed and were skipped.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Tally {
+    /// One gate (formatting, clippy, a build), counted as one.
+    pub(crate) fn gate(passed: bool) -> Self {
+        Self {
+            passed: u64::from(passed),
+            failed: u64::from(!passed),
+            skipped: 0,
+        }
+    }
+
+    /// Adds what a line of the harness says, if it is a result line:
+    /// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; …`.
+    pub(crate) fn read_line(&mut self, line: &str) {
+        let Some((_, counts)) = line
+            .trim_start()
+            .strip_prefix("test result: ")
+            .and_then(|rest| rest.split_once(". "))
+        else {
+            return;
+        };
+        for part in counts.split(';') {
+            let mut words = part.split_whitespace();
+            let count: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+            match words.next() {
+                Some("passed") => self.passed += count,
+                Some("failed") => self.failed += count,
+                Some("ignored") => self.skipped += count,
+                _ => {}
+            }
+        }
+    }
+
+    /// Accounts for how the run ended: one that failed without naming a test (it did not
+    /// compile, it crashed), or one that ran no test at all, is a failure.
+    pub(crate) fn ended(mut self, success: bool) -> Self {
+        let ran_nothing = self.passed + self.failed == 0;
+        if self.failed == 0 && (!success || ran_nothing) {
+            self.failed = 1;
+        }
+        self
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} passed, {} failed, {} skipped",
+            self.passed, self.failed, self.skipped
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

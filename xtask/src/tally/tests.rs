@@ -1,0 +1,60 @@
+//! What counts as passed, failed and skipped.
+
+use super::Tally;
+
+fn read(lines: &[&str]) -> Tally {
+    let mut tally = Tally::default();
+    lines.iter().for_each(|line| tally.read_line(line));
+    tally
+}
+
+#[test]
+fn results_of_several_binaries_add_up() {
+    let tally = read(&[
+        "running 13 tests",
+        "test a::b ... ok",
+        "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+        "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 4 filtered out; finished in 1.2s",
+    ]);
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 15,
+            failed: 2,
+            skipped: 1
+        }
+    );
+    assert_eq!(tally.to_string(), "15 passed, 2 failed, 1 skipped");
+}
+
+#[test]
+fn a_test_that_prints_about_results_is_not_a_result() {
+    assert_eq!(
+        read(&["the test result: ok. 9 passed; 0 failed"]),
+        Tally::default()
+    );
+    assert_eq!(read(&["test result: unknown"]), Tally::default());
+}
+
+#[test]
+fn a_run_that_failed_without_naming_a_test_is_one_failure() {
+    assert_eq!(read(&[]).ended(false).failed, 1);
+    let two = read(&["test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured"]);
+    assert_eq!(two.ended(false).failed, 2);
+}
+
+#[test]
+fn a_run_of_no_tests_is_a_failure() {
+    assert_eq!(
+        read(&["test result: ok. 0 passed; 0 failed; 0 ignored"])
+            .ended(true)
+            .failed,
+        1
+    );
+    assert_eq!(
+        read(&["test result: ok. 1 passed; 0 failed; 0 ignored"])
+            .ended(true)
+            .failed,
+        0
+    );
+}

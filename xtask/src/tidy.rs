@@ -1,0 +1,79 @@
+//! The house rules that a compiler does not know, as one check.
+//!
+//! Invariant: every rule looks at what is in the repository and at `cargo metadata`, writes
+//! nothing, and names each fault with its place.
+//! Not here: formatting (rustfmt), lints (clippy), advisories (they need a database that changes daily).
+
+mod arrows;
+mod deny;
+mod expression;
+mod graph;
+mod least_versions;
+mod links;
+mod purity;
+mod sizes;
+mod sources;
+mod tree;
+mod vectors;
+
+use std::fmt;
+
+use crate::cargo::{metadata, root};
+use graph::Graph;
+use tree::Tree;
+
+/// A broken rule: where, and what is wrong.
+#[derive(Debug, PartialEq, Eq)]
+struct Fault {
+    place: String,
+    says: String,
+}
+
+impl Fault {
+    fn new(place: impl Into<String>, says: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            says: says.into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.says)
+    }
+}
+
+/// Prints the sizes of files and functions and every fault.
+pub(crate) fn run_and_print() -> Result<(), String> {
+    let tree = Tree::read(&root())?;
+    let graph = Graph::read(&metadata()?)?;
+    println!("{}", sizes::Sizes::of(&tree));
+    let faults = all_faults(&tree, &graph);
+    for fault in &faults {
+        println!("{fault}");
+    }
+    match faults.len() {
+        0 => Ok(()),
+        count => Err(format!("tidy: {count} faults")),
+    }
+}
+
+fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
+    [
+        arrows::faults(graph),
+        purity::faults(graph),
+        deny::faults(tree, graph),
+        least_versions::faults(graph),
+        sources::faults(tree),
+        links::faults(tree),
+        vectors::faults(tree),
+        sizes::faults(tree),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

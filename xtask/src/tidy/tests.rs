@@ -1,0 +1,264 @@
+//! Each rule holds for this repository, and each rule can fail: a canary for every one.
+
+use serde_json::{Value, json};
+
+use super::graph::Graph;
+use super::tree::{File, Tree};
+use super::{
+    Fault, all_faults, arrows, deny, least_versions, links, purity, sizes, sources, vectors,
+};
+use crate::cargo::{metadata, root};
+
+#[test]
+fn this_repository_is_tidy() {
+    let tree = Tree::read(&root()).expect("the tree is readable");
+    let graph = Graph::read(&metadata().expect("cargo metadata works")).expect("and is understood");
+    let faults: Vec<String> = all_faults(&tree, &graph)
+        .iter()
+        .map(Fault::to_string)
+        .collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn canary_an_arrow_that_is_not_listed_is_found() {
+    let mut metadata = metadata().expect("cargo metadata works");
+    let proxy = member(&metadata, "proxy");
+    let wire = member(&metadata, "wire");
+    node(&mut metadata, &wire)["deps"]
+        .as_array_mut()
+        .expect("deps are a list")
+        .push(
+            json!({"name": "proxy", "pkg": proxy, "dep_kinds": [{"kind": null, "target": null}]}),
+        );
+    let graph = Graph::read(&metadata).expect("metadata is understood");
+    assert_eq!(
+        arrows::faults(&graph),
+        [Fault::new("crate wire", "may not depend on proxy")]
+    );
+    let impure = purity::faults(&graph);
+    assert!(
+        impure.contains(&Fault::new("crate wire", "is pure but links tokio")),
+        "{impure:?}"
+    );
+    assert!(
+        impure.contains(&Fault::new("crate policy", "is pure but links hyper")),
+        "{impure:?}"
+    );
+}
+
+#[test]
+fn an_arrow_of_tests_alone_counts_as_an_arrow_but_links_nothing() {
+    let graph = graph(
+        &[("policy", "1.0.0", &["tokio"]), ("tokio", "1.0.0", &[])],
+        Some("dev"),
+    );
+    assert_eq!(purity::faults(&graph), []);
+    let graph = graph_of_members(&[("config", &["proxy"]), ("proxy", &[])], Some("dev"));
+    assert_eq!(
+        arrows::faults(&graph),
+        [Fault::new("crate config", "may not depend on proxy")]
+    );
+}
+
+#[test]
+fn a_crate_that_is_not_in_the_list_of_arrows_is_found() {
+    let graph = graph_of_members(&[("common", &[])], None);
+    assert_eq!(arrows::faults(&graph).len(), 1);
+}
+
+#[test]
+fn a_crate_older_than_its_advisory_is_found() {
+    let old = |version| least_versions::faults(&graph(&[("h2", version, &[])], None)).len();
+    assert_eq!(old("0.4.15"), 1);
+    assert_eq!(old("0.3.99"), 1);
+    assert_eq!(old("0.4.16-rc.1"), 1);
+    assert_eq!(old("0.4.16"), 0);
+    assert_eq!(old("0.4.100+build"), 0);
+    assert_eq!(old("1.0.0"), 0);
+}
+
+#[test]
+fn licences_and_wrappers_of_deny_toml_are_enforced() {
+    let text = concat!(
+        "[licenses]\nallow = [\n  \"MIT\",\n  \"Unicode-3.0\",\n]\n[bans]\ndeny = [\n",
+        "  { crate = \"tokio\", wrappers = [\"proxy\"] },\n  { crate = \"openssl\" },\n]\n",
+    );
+    let tree = tree(&[("deny.toml", text)]);
+    let found = |crates: &[(&str, &str, &[&str])]| {
+        let faults = deny::faults(&tree, &graph(crates, None));
+        faults
+            .into_iter()
+            .map(|fault| fault.place)
+            .collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(
+        found(&[("proxy", "1.0.0", &["tokio"]), ("tokio", "1.0.0", &[])]),
+        none
+    );
+    assert_eq!(
+        found(&[("policy", "1.0.0", &["tokio"]), ("tokio", "1.0.0", &[])]),
+        ["crate policy"]
+    );
+    assert_eq!(
+        found(&[("proxy", "1.0.0", &["openssl"]), ("openssl", "1.0.0", &[])]),
+        ["crate proxy"]
+    );
+
+    let satisfied = |expression| {
+        super::expression::is_satisfied(expression, &|one| ["MIT", "Unicode-3.0"].contains(&one))
+    };
+    assert!(satisfied("(MIT OR Apache-2.0) AND Unicode-3.0"));
+    assert!(satisfied("Apache-2.0/MIT"));
+    assert!(!satisfied("MIT AND GPL-3.0-only"));
+    assert!(!satisfied("MIT WITH Some-exception"));
+    assert!(!satisfied("(MIT OR Apache-2.0"));
+    assert!(!satisfied("MIT MIT"));
+    assert!(!satisfied(""));
+}
+
+#[test]
+fn rules_for_the_text_of_sources_are_enforced() {
+    let found = |path, text: &str| sources::faults(&tree(&[(path, text)])).len();
+    assert_eq!(found("a.rs", "//! Says what it is for.\nfn f() {}\n"), 0);
+    assert_eq!(found("a.rs", "fn f() {}\n"), 1);
+    assert_eq!(
+        found("a.rs", concat!("//! A.\nfn f() { to", "do!() }\n")),
+        1
+    );
+    assert_eq!(
+        found("a.rs", concat!("//! A.\n#[al", "low(dead_code)]\n")),
+        1
+    );
+    assert_eq!(
+        found("a.rs", "//! A.\n#[expect(dead_code, reason = \"b\")]\n"),
+        0
+    );
+    assert_eq!(found("a.md", concat!("FIX", "ME later")), 1);
+    assert_eq!(found("a.md", concat!("see /ho", "me/me/notes")), 1);
+    assert_eq!(found("a.md", concat!("`/t", "mp/x`")), 1);
+    assert_eq!(
+        found(
+            "a.md",
+            concat!("https://example.com/ho", "me/x and crates/wo", "rk/x")
+        ),
+        0
+    );
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_found() {
+    let text =
+        "[a](b.md) [c](../d) [e](https://example.com) [f](#g) [h](gone.md#i)\n```\n[x](y)\n```\n";
+    let tree = tree(&[("docs/a.md", text), ("docs/b.md", ""), ("d/e.rs", "")]);
+    let says = "links to gone.md, which is not there";
+    assert_eq!(links::faults(&tree), [Fault::new("docs/a.md", says)]);
+}
+
+#[test]
+fn vectors_that_no_test_reads_are_found() {
+    let places = |tree: &Tree| {
+        vectors::faults(tree)
+            .into_iter()
+            .map(|fault| fault.place)
+            .collect::<Vec<_>>()
+    };
+    let schema = ("docs/config.schema.json", "{}");
+    let keeper = ("crates/config/tests/a.rs", "docs/config.schema.json");
+    let case = ("vectors/sse/a.txt", "");
+    let reader = ("crates/wire/src/sse/tests.rs", "\"../../vectors/sse\"");
+    assert_eq!(
+        places(&tree(&[schema, keeper, case, reader])),
+        Vec::<String>::new()
+    );
+    assert_eq!(places(&tree(&[schema, keeper, case])), ["vectors/sse"]);
+    assert_eq!(
+        places(&tree(&[schema, case, reader])),
+        ["docs/config.schema.json"]
+    );
+}
+
+#[test]
+fn a_tree_of_long_files_and_functions_is_found() {
+    let short = format!("//! A.\n{}", "fn f() {\n    g();\n}\n".repeat(3));
+    let long = format!(
+        "//! A.\npub async fn f(\n    a: A,\n) {{\n{}}}\n",
+        "    g();\n".repeat(600)
+    );
+    assert_eq!(
+        sizes::faults(&tree(&[
+            ("a.rs", &short),
+            ("b.rs", &short),
+            ("c.rs", &short)
+        ])),
+        []
+    );
+    let places: Vec<String> = sizes::faults(&tree(&[("a.rs", &long), ("b.rs", &long)]))
+        .into_iter()
+        .map(|fault| fault.place)
+        .collect();
+    assert_eq!(places, ["files", "functions"]);
+}
+
+fn tree(files: &[(&str, &str)]) -> Tree {
+    let file = |&(path, text): &(&str, &str)| File {
+        path: path.into(),
+        text: text.into(),
+    };
+    Tree {
+        files: files.iter().map(file).collect(),
+    }
+}
+
+/// Crates with the licence MIT, none of them ours; `kind` is that of every dependency.
+/// The first is a member, so that rules about our own crates see it.
+fn graph(crates: &[(&str, &str, &[&str])], kind: Option<&str>) -> Graph {
+    let first = crates.first().map(|(name, ..)| *name);
+    graph_with(crates, &first.into_iter().collect::<Vec<_>>(), kind)
+}
+
+fn graph_of_members(crates: &[(&str, &[&str])], kind: Option<&str>) -> Graph {
+    let names: Vec<&str> = crates.iter().map(|(name, _)| *name).collect();
+    let crates: Vec<_> = crates
+        .iter()
+        .map(|(name, needs)| (*name, "1.0.0", *needs))
+        .collect();
+    graph_with(&crates, &names, kind)
+}
+
+fn graph_with(crates: &[(&str, &str, &[&str])], members: &[&str], kind: Option<&str>) -> Graph {
+    let package = |(name, version, _): &(&str, &str, &[&str])| json!({"id": name, "name": name, "version": version, "license": "MIT"});
+    let node = |(name, _, needs): &(&str, &str, &[&str])| {
+        let dep = |need: &&str| json!({"pkg": need, "dep_kinds": [{"kind": kind}]});
+        json!({"id": name, "deps": needs.iter().map(dep).collect::<Vec<_>>()})
+    };
+    let metadata = json!({
+        "packages": crates.iter().map(package).collect::<Vec<_>>(),
+        "workspace_members": members,
+        "resolve": {"nodes": crates.iter().map(node).collect::<Vec<_>>()},
+    });
+    Graph::read(&metadata).expect("well formed")
+}
+
+fn member(metadata: &Value, name: &str) -> String {
+    let packages = metadata["packages"]
+        .as_array()
+        .expect("packages are a list");
+    let ours = packages
+        .iter()
+        .find(|package| package["name"] == name && package["source"].is_null());
+    ours.and_then(|package| package["id"].as_str())
+        .expect("a member of that name")
+        .to_owned()
+}
+
+fn node<'a>(metadata: &'a mut Value, id: &str) -> &'a mut Value {
+    let nodes = metadata["resolve"]["nodes"]
+        .as_array_mut()
+        .expect("nodes are a list");
+    nodes
+        .iter_mut()
+        .find(|node| node["id"] == id)
+        .expect("a node of that id")
+}
