@@ -1,0 +1,16 @@
+//! The members of an OpenAI-style request body that policy reads, and the edits that policy makes.
+//!
+//! Invariant: a member is read exactly as the engine will read it, or the call is refused: a name that
+//! appears twice, a number that is not a plain integer and an unusable model name are all faults.
+//! Not here: the grammar (`json`), what the gate does with a call (`policy`).
+
+mod fault;
+mod head;
+mod splice;
+
+pub use fault::{CallFault, CallFaultKind};
+pub use head::{CallHead, CallScanner, IncludeUsage, StreamOptions};
+pub use splice::{Splice, apply, spliced_len, splices};
+
+#[cfg(test)]
+mod tests;

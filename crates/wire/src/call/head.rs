@@ -1,0 +1,269 @@
+//! What a call says of itself: model, streaming, output caps.
+//!
+//! Not here: edits of the body (`splice`).
+
+use std::ops::Range;
+
+use super::fault::{CallFault, CallFaultKind};
+use crate::json::{Found, Interest, Interests, Kind, Member, Repeat, Scanner, Want};
+
+const MODEL: usize = 0;
+const STREAM: usize = 1;
+const STREAM_OPTIONS: usize = 2;
+const INCLUDE_USAGE: usize = 3;
+const MAX_TOKENS: usize = 4;
+const MAX_COMPLETION_TOKENS: usize = 5;
+const MAX_OUTPUT_TOKENS: usize = 6;
+const N: usize = 7;
+
+static ASKED: Interests = Interests::new(&[
+    Interest::new("model", Want::Scalar, Repeat::Refuse),
+    Interest::new("stream", Want::Place, Repeat::Refuse),
+    Interest::new("stream_options", Want::Place, Repeat::Refuse),
+    Interest::new("stream_options.include_usage", Want::Place, Repeat::Refuse),
+    Interest::new("max_tokens", Want::Scalar, Repeat::Refuse),
+    Interest::new("max_completion_tokens", Want::Scalar, Repeat::Refuse),
+    Interest::new("max_output_tokens", Want::Scalar, Repeat::Refuse),
+    Interest::new("n", Want::Scalar, Repeat::Refuse),
+]);
+
+const MODEL_LIMIT_BYTES: usize = 256;
+
+/// What policy reads of a request body. Offsets are in bytes of the whole body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallHead {
+    /// The model's name, of `[A-Za-z0-9._:/@-]{1,256}`. `None` where the member is absent or null.
+    pub model: Option<Box<str>>,
+    /// Whether the answer shall be a stream.
+    pub stream: bool,
+    /// The options of the stream.
+    pub stream_options: StreamOptions,
+    /// The cap of the older API.
+    pub max_tokens: Option<u32>,
+    /// The cap of the chat API.
+    pub max_completion_tokens: Option<u32>,
+    /// The cap of the Responses API.
+    pub max_output_tokens: Option<u32>,
+    /// How many answers.
+    pub n: Option<u32>,
+    /// Length of the body in bytes.
+    pub length: usize,
+    pub(super) model_at: Option<Range<usize>>,
+    pub(super) open: usize,
+    pub(super) empty: bool,
+}
+
+/// The member `stream_options`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamOptions {
+    /// Not there.
+    Absent,
+    /// Null, here.
+    Null(Range<usize>),
+    /// An object.
+    Object {
+        /// The offset right after its opening brace.
+        open: usize,
+        /// Whether it has no members.
+        empty: bool,
+        /// Its member `include_usage`.
+        include_usage: IncludeUsage,
+    },
+}
+
+/// The member `stream_options.include_usage`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IncludeUsage {
+    /// Not there.
+    Absent,
+    /// False or null, here.
+    No(Range<usize>),
+    /// True.
+    Yes,
+}
+
+impl CallHead {
+    /// Reads a whole body at once.
+    pub fn read(body: &[u8]) -> Result<Self, CallFault> {
+        let mut scanner = CallScanner::new();
+        scanner.push(body)?;
+        scanner.finish()
+    }
+
+    /// The most output tokens that one answer may have, where the call says so: the least of its caps.
+    pub fn output_cap(&self) -> Option<u32> {
+        [
+            self.max_tokens,
+            self.max_completion_tokens,
+            self.max_output_tokens,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Whether the client itself asked for the usage of a stream.
+    pub fn asked_for_usage(&self) -> bool {
+        matches!(
+            self.stream_options,
+            StreamOptions::Object {
+                include_usage: IncludeUsage::Yes,
+                ..
+            }
+        )
+    }
+}
+
+/// Reads a request body as it arrives.
+///
+/// ```
+/// let mut scanner = wire::call::CallScanner::new();
+/// scanner.push(br#"{"model":"gpt-oss-120b","stre"#)?;
+/// scanner.push(br#"am":true,"messages":[]}"#)?;
+/// let head = scanner.finish()?;
+/// assert_eq!(head.model.as_deref(), Some("gpt-oss-120b"));
+/// assert!(head.stream);
+/// # Ok::<(), wire::call::CallFault>(())
+/// ```
+#[derive(Debug)]
+pub struct CallScanner(Scanner);
+
+impl Default for CallScanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CallScanner {
+    /// A scanner for one body.
+    pub fn new() -> Self {
+        Self(Scanner::new(&ASKED))
+    }
+
+    /// Reads the next bytes. After a fault every call returns that fault.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<(), CallFault> {
+        self.0.push(chunk).map_err(CallFault::from)
+    }
+
+    /// Ends the body.
+    pub fn finish(self) -> Result<CallHead, CallFault> {
+        let found = self.0.finish()?;
+        let Some(open) = found.open else {
+            return Err(CallFault {
+                member: None,
+                offset: 0,
+                kind: CallFaultKind::NotAnObject,
+            });
+        };
+        Ok(CallHead {
+            model: model(&found)?,
+            stream: flag(&found, STREAM, "stream")?,
+            stream_options: stream_options(&found)?,
+            max_tokens: count(&found, MAX_TOKENS, "max_tokens")?,
+            max_completion_tokens: count(&found, MAX_COMPLETION_TOKENS, "max_completion_tokens")?,
+            max_output_tokens: count(&found, MAX_OUTPUT_TOKENS, "max_output_tokens")?,
+            n: count(&found, N, "n")?,
+            length: found.length,
+            model_at: found.member(MODEL).map(|m| m.value.clone()),
+            open,
+            empty: found.empty,
+        })
+    }
+}
+
+fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {
+    let Some(member) = found.member(MODEL) else {
+        return Ok(None);
+    };
+    match member.kind {
+        Kind::Null => Ok(None),
+        Kind::String => {
+            let name = found.text(member).filter(|name| is_model_name(name));
+            let bad = || CallFault::at("model", member.value.start, CallFaultKind::BadModelName);
+            Ok(Some(name.ok_or_else(bad)?.into()))
+        }
+        _ => Err(wrong_type("model", member, "a string")),
+    }
+}
+
+fn is_model_name(name: &str) -> bool {
+    (1..=MODEL_LIMIT_BYTES).contains(&name.len())
+        && name.bytes().all(|b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'/' | b'@' | b'-')
+        })
+}
+
+fn flag(found: &Found, interest: usize, name: &'static str) -> Result<bool, CallFault> {
+    match found.member(interest) {
+        None => Ok(false),
+        Some(member) => match member.kind {
+            Kind::True => Ok(true),
+            Kind::False | Kind::Null => Ok(false),
+            _ => Err(wrong_type(name, member, "true or false")),
+        },
+    }
+}
+
+fn stream_options(found: &Found) -> Result<StreamOptions, CallFault> {
+    let Some(member) = found.member(STREAM_OPTIONS) else {
+        return Ok(StreamOptions::Absent);
+    };
+    match member.kind {
+        Kind::Null => Ok(StreamOptions::Null(member.value.clone())),
+        Kind::Object => {
+            let asked = flag(found, INCLUDE_USAGE, "stream_options.include_usage")?;
+            let include_usage = match found.member(INCLUDE_USAGE) {
+                None => IncludeUsage::Absent,
+                Some(_) if asked => IncludeUsage::Yes,
+                Some(no) => IncludeUsage::No(no.value.clone()),
+            };
+            Ok(StreamOptions::Object {
+                open: member.value.start + 1,
+                empty: member.empty,
+                include_usage,
+            })
+        }
+        _ => Err(wrong_type("stream_options", member, "an object")),
+    }
+}
+
+fn count(found: &Found, interest: usize, name: &'static str) -> Result<Option<u32>, CallFault> {
+    let Some(member) = found.member(interest) else {
+        return Ok(None);
+    };
+    let digits = match member.kind {
+        Kind::Null => return Ok(None),
+        Kind::Number => found.raw(member),
+        _ => return Err(wrong_type(name, member, "an integer")),
+    };
+    if digits.iter().any(|b| matches!(b, b'.' | b'e' | b'E')) {
+        return Err(wrong_type(
+            name,
+            member,
+            "an integer written in plain digits",
+        ));
+    }
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .filter(|d| !d.starts_with('-'))
+        .and_then(|d| d.parse().ok());
+    match number {
+        Some(number) => Ok(Some(number)),
+        None => Err(CallFault::at(
+            name,
+            member.value.start,
+            CallFaultKind::OutOfRange(name),
+        )),
+    }
+}
+
+fn wrong_type(name: &'static str, member: &Member, wanted: &'static str) -> CallFault {
+    CallFault::at(
+        name,
+        member.value.start,
+        CallFaultKind::WrongType {
+            member: name,
+            wanted,
+        },
+    )
+}

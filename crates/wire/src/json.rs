@@ -1,0 +1,28 @@
+//! Reads a JSON body once, as it arrives, for the few members that somebody asked for.
+//!
+//! The whole document is checked against the grammar; no tree is built and nothing is re-serialised.
+//! Invariant: the answer, faults and their offsets included, is the same for every way to cut the body
+//! into chunks, and memory is bounded by what the interests may capture.
+//! Not here: what the members mean (`call`, `usage`), edits (`call::Splice`).
+
+mod capture;
+mod fault;
+mod interest;
+mod scan;
+mod text;
+
+pub use capture::{Found, Kind, Member};
+pub use fault::{JsonFault, JsonFaultKind};
+pub use interest::{Interest, Interests, Repeat, Want};
+pub use scan::Scanner;
+pub use text::unescape;
+
+/// Containers may nest this deep; the next opening bracket is a fault.
+pub const DEPTH_LIMIT: u32 = 128;
+/// A captured string may hold this many raw bytes between its quotes.
+pub const STRING_LIMIT_BYTES: usize = 4096;
+/// A captured number may hold this many bytes.
+pub const NUMBER_LIMIT_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests;

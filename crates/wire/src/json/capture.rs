@@ -1,0 +1,171 @@
+//! What was found: each member's kind and place, and the bytes that were kept.
+//!
+//! Invariant: all kept bytes live in one arena, bounded by the sum of what the interests may keep.
+//! Not here: when to keep (`scan`).
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::interest::Interests;
+use super::text::unescape;
+
+/// The kind of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true`
+    True,
+    /// `false`
+    False,
+    /// A number, as written.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// One member that was asked for and is there. Offsets are absolute, in bytes of the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where the opening quote of the key is.
+    pub key: usize,
+    /// The value, quotes or brackets included.
+    pub value: Range<usize>,
+    /// What the value is.
+    pub kind: Kind,
+    /// Whether a container holds nothing. True for other kinds.
+    pub empty: bool,
+    /// Whether bytes were asked for and the value was longer than the bound.
+    pub cut: bool,
+    kept: Range<usize>,
+}
+
+impl Member {
+    pub(super) fn at(key: usize) -> Self {
+        Self {
+            key,
+            value: 0..0,
+            kind: Kind::Null,
+            empty: true,
+            cut: false,
+            kept: 0..0,
+        }
+    }
+}
+
+/// The members of a complete, valid document.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The offset right after the opening brace, where the document is an object.
+    pub open: Option<usize>,
+    /// Whether the document is an object without members.
+    pub empty: bool,
+    /// Length of the body in bytes.
+    pub length: usize,
+    members: Vec<Option<Member>>,
+    arena: Vec<u8>,
+}
+
+impl Found {
+    pub(super) fn with_room(interests: &Interests) -> Self {
+        Self {
+            members: vec![None; interests.list.len()],
+            empty: true,
+            ..Self::default()
+        }
+    }
+
+    /// The member at this place in the list of interests.
+    pub fn member(&self, interest: usize) -> Option<&Member> {
+        self.members.get(interest)?.as_ref()
+    }
+
+    /// The kept bytes of a member: a string with its quotes, or any other value as written.
+    pub fn raw(&self, member: &Member) -> &[u8] {
+        self.arena.get(member.kept.clone()).unwrap_or_default()
+    }
+
+    /// The text of a string member whose bytes were kept. `None` where it is no text.
+    pub fn text(&self, member: &Member) -> Option<Cow<'_, str>> {
+        unescape(self.raw(member).strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+    }
+
+    pub(super) fn slot(&mut self, interest: u8) -> Option<&mut Member> {
+        self.members.get_mut(usize::from(interest))?.as_mut()
+    }
+
+    /// Enters a member, forgetting an earlier one of the same name and its children.
+    pub(super) fn enter(&mut self, interests: &Interests, interest: u8, key: usize) {
+        let at = usize::from(interest);
+        let again = self.members.get(at).is_some_and(Option::is_some);
+        if again {
+            let path = interests.list.get(at).map(|i| i.path);
+            for (child, other) in interests.list.iter().enumerate() {
+                if child == at || (path.is_some() && other.parent == path) {
+                    self.forget(child);
+                }
+            }
+        }
+        if let Some(slot) = self.members.get_mut(at) {
+            *slot = Some(Member::at(key));
+        }
+    }
+
+    pub(super) fn has(&self, interest: u8) -> bool {
+        self.member(usize::from(interest)).is_some()
+    }
+
+    /// Starts keeping bytes for a member.
+    pub(super) fn keep_from_here(&mut self, interest: u8) {
+        let end = self.arena.len();
+        if let Some(member) = self.slot(interest) {
+            member.kept = end..end;
+        }
+    }
+
+    /// Keeps bytes of a member, unless that passes its bound; then it keeps nothing of it.
+    pub(super) fn keep(&mut self, interest: u8, bytes: &[u8], bound: usize) {
+        let Some(member) = self
+            .members
+            .get_mut(usize::from(interest))
+            .and_then(Option::as_mut)
+        else {
+            return;
+        };
+        if member.cut {
+            return;
+        }
+        if member.kept.len() + bytes.len() > bound {
+            member.cut = true;
+            self.arena.truncate(member.kept.start);
+            member.kept.end = member.kept.start;
+            return;
+        }
+        self.arena.extend_from_slice(bytes);
+        member.kept.end = self.arena.len();
+    }
+
+    fn forget(&mut self, at: usize) {
+        let Some(gone) = self.members.get_mut(at).and_then(Option::take) else {
+            return;
+        };
+        let kept = gone.kept;
+        if kept.is_empty() || kept.end > self.arena.len() {
+            return;
+        }
+        self.arena.drain(kept.clone());
+        for member in self
+            .members
+            .iter_mut()
+            .flatten()
+            .filter(|m| m.kept.start >= kept.end)
+        {
+            member.kept.start -= kept.len();
+            member.kept.end -= kept.len();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Where events end: at a blank line, whichever of the three line ends the sender uses.
+//!
+//! Not here: what an event holds (`event`).
+
+use memchr::memchr2;
+
+/// Finds the ends of events in a stream that arrives in chunks.
+#[derive(Debug)]
+pub(super) struct Boundary {
+    /// Nothing of the present line has been seen.
+    line_is_empty: bool,
+    /// The last byte was a carriage return: a line feed now belongs to it.
+    after_return: bool,
+}
+
+/// The end of an event, in the chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    /// After the blank line.
+    pub(super) end: usize,
+    /// After the line feed too, where one follows a blank line's carriage return in the same chunk.
+    pub(super) tail_end: usize,
+}
+
+impl Boundary {
+    pub(super) const fn new() -> Self {
+        Self {
+            line_is_empty: true,
+            after_return: false,
+        }
+    }
+
+    /// Whether this chunk starts with the line feed of a blank line that ended an event.
+    pub(super) fn take_tail(&mut self, chunk: &[u8]) -> bool {
+        if self.after_return && chunk.first() == Some(&b'\n') {
+            self.after_return = false;
+            return true;
+        }
+        false
+    }
+
+    /// The next end of an event at or after `from`.
+    pub(super) fn next(&mut self, chunk: &[u8], from: usize) -> Option<Cut> {
+        let mut at = from;
+        loop {
+            let byte = *chunk.get(at)?;
+            if std::mem::take(&mut self.after_return) && byte == b'\n' {
+                at += 1;
+                continue;
+            }
+            if self.line_is_empty && byte == b'\n' {
+                return Some(Cut {
+                    end: at + 1,
+                    tail_end: at + 1,
+                });
+            }
+            if self.line_is_empty && byte == b'\r' {
+                let line_feed = chunk.get(at + 1) == Some(&b'\n');
+                self.after_return = !line_feed;
+                return Some(Cut {
+                    end: at + 1,
+                    tail_end: at + 1 + usize::from(line_feed),
+                });
+            }
+            let Some(length) = memchr2(b'\n', b'\r', chunk.get(at..)?) else {
+                self.line_is_empty = false;
+                return None;
+            };
+            at += length;
+            self.after_return = chunk.get(at) == Some(&b'\r');
+            self.line_is_empty = true;
+            at += 1;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One whole event: its data, and what of interest the data holds.
+//!
+//! Not here: finding its end (`boundary`), what becomes of it (`scan`).
+
+use std::sync::LazyLock;
+
+use memchr::{memchr2, memmem::Finder};
+
+use crate::json::{self, Found, Interest, Interests, Kind, Member, Repeat, Want};
+use crate::usage::{Reading, USAGE_LIMIT_BYTES, read};
+
+static USAGE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage\""));
+static ERROR_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
+
+const fn place(path: &'static str) -> Interest {
+    Interest::new(path, Want::Place, Repeat::LastWins)
+}
+
+const fn usage(path: &'static str) -> Interest {
+    Interest::new(path, Want::Raw(USAGE_LIMIT_BYTES), Repeat::LastWins)
+}
+
+const CHOICES: usize = 0;
+/// Chat and completions chunks and Anthropic's `message_delta`; the Responses API; Anthropic's `message_start`.
+const USAGES: [usize; 3] = [1, 2, 3];
+const ERRORS: [usize; 2] = [4, 5];
+const TYPE: usize = 6;
+
+static ASKED: Interests = Interests::new(&[
+    place("choices"),
+    usage("usage"),
+    usage("response.usage"),
+    usage("message.usage"),
+    place("error"),
+    place("response.error"),
+    Interest::new("type", Want::Raw(64), Repeat::LastWins),
+    place("response"),
+    place("message"),
+]);
+
+/// What an event is to the stream's reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Event {
+    /// Bytes of data, without field names and line ends; the end mark has none.
+    pub(super) data_bytes: u64,
+    /// Whether there is data that is not the end mark.
+    pub(super) has_data: bool,
+    pub(super) is_done: bool,
+    pub(super) is_error: bool,
+    pub(super) usage: Reading,
+    /// It holds a usage object beside an empty list of choices: it exists only to report usage.
+    pub(super) only_usage: bool,
+}
+
+impl Event {
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let mut event = Self::default();
+        let mut lines = 0_u32;
+        let mut last: &[u8] = b"";
+        for data in DataLines(bytes) {
+            lines += 1;
+            event.data_bytes += data.len() as u64;
+            last = data;
+        }
+        if lines == 0 {
+            return event;
+        }
+        if lines == 1 && last.trim_ascii() == b"[DONE]" {
+            return Self {
+                is_done: true,
+                ..Self::default()
+            };
+        }
+        event.has_data = true;
+        if (USAGE_KEY.find(bytes).is_some() || ERROR_KEY.find(bytes).is_some())
+            && let Some(found) = decode(bytes)
+        {
+            event.take(&found);
+        }
+        event
+    }
+
+    fn take(&mut self, found: &Found) {
+        let present = |&at: &usize| found.member(at).filter(|m| m.kind != Kind::Null);
+        self.is_error = ERRORS.iter().any(|at| present(at).is_some())
+            || present(&TYPE).is_some_and(|kind| found.raw(kind) == b"\"error\"");
+        let Some(usage) = USAGES.iter().find_map(present) else {
+            return;
+        };
+        self.usage = if usage.cut {
+            Reading::Invalid
+        } else {
+            read(found.raw(usage))
+        };
+        let is_empty_list = |m: &Member| m.kind == Kind::Array && m.empty;
+        self.only_usage =
+            usage.kind == Kind::Object && found.member(CHOICES).is_some_and(is_empty_list);
+    }
+}
+
+fn decode(event: &[u8]) -> Option<Found> {
+    let mut scanner = json::Scanner::new(&ASKED);
+    for (line, data) in DataLines(event).enumerate() {
+        if line > 0 {
+            scanner.push(b"\n").ok()?;
+        }
+        scanner.push(data).ok()?;
+    }
+    scanner.finish().ok()
+}
+
+/// The values of an event's `data` fields.
+struct DataLines<'a>(&'a [u8]);
+
+impl<'a> Iterator for DataLines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while !self.0.is_empty() {
+            let end = memchr2(b'\n', b'\r', self.0).unwrap_or(self.0.len());
+            let (line, rest) = self.0.split_at_checked(end)?;
+            self.0 = rest.split_first().map_or(rest, |(_, after)| after);
+            match line.strip_prefix(b"data") {
+                Some([b':', b' ', data @ ..] | [b':', data @ ..]) => return Some(data),
+                Some([]) => return Some(b""),
+                _ => {}
+            }
+        }
+        None
+    }
+}

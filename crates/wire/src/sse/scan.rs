@@ -1,0 +1,234 @@
+//! The scanner of a stream: forwards chunks, keeps at most one unfinished event, tallies what it saw.
+//!
+//! Not here: where events end (`boundary`), what one holds (`event`).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::boundary::Boundary;
+use super::event::Event;
+use super::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES};
+use crate::usage::Reading;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What the scanner may do to the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Look only: every chunk is forwarded at once, as it is.
+    Observe,
+    /// Leave out an event that only reports usage: the client did not ask for it.
+    Withhold,
+}
+
+/// What has been seen of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// The usage reported so far.
+    pub usage: Reading,
+    /// Events with data forwarded, without the end mark.
+    pub data_events: u64,
+    /// Bytes of data in them.
+    pub data_bytes: u64,
+    /// Events left out because they only report usage.
+    pub withheld_events: u64,
+    /// Events too long to be inspected. Usage may have been missed.
+    pub uninspected_events: u64,
+    /// Whether the end mark `[DONE]` was seen.
+    pub done: bool,
+    /// Whether an event with data followed the end mark.
+    pub data_after_done: bool,
+    /// Whether an event reported an error.
+    pub error: bool,
+    /// Whether the stream ended inside an event.
+    pub unfinished: bool,
+}
+
+/// Reads a stream of server-sent events while it is forwarded.
+///
+/// ```
+/// use bytes::Bytes;
+/// use wire::{sse::{Mode, Scanner}, usage::Reading};
+/// let mut scanner = Scanner::new(Mode::Withhold);
+/// let mut out = Vec::new();
+/// scanner.push(Bytes::from_static(b"data: {\"choices\":[{}]}\n\ndata: {\"choices\":[],\"usa"), &mut out);
+/// scanner.push(Bytes::from_static(b"ge\":{\"prompt_tokens\":3}}\n\ndata: [DONE]\n\n"), &mut out);
+/// scanner.finish(&mut out);
+/// assert_eq!(out.concat(), b"data: {\"choices\":[{}]}\n\ndata: [DONE]\n\n");
+/// assert!(matches!(scanner.tally().usage, Reading::Valid(usage) if usage.prompt == Some(3)));
+/// ```
+#[derive(Debug)]
+pub struct Scanner {
+    mode: Mode,
+    boundary: Boundary,
+    tally: Tally,
+    /// The present event's bytes from earlier chunks, while it may be inspected.
+    held: BytesMut,
+    /// How many bytes of the present event came in earlier chunks.
+    event_len: usize,
+    /// The present event's bytes from earlier chunks have been forwarded.
+    sent: bool,
+    /// The last event was left out.
+    last_withheld: bool,
+    /// No event has ended yet: the present one may start with a byte order mark.
+    opening: bool,
+}
+
+impl Scanner {
+    /// A scanner for one stream.
+    pub fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            boundary: Boundary::new(),
+            tally: Tally::default(),
+            held: BytesMut::new(),
+            event_len: 0,
+            sent: mode == Mode::Observe,
+            last_withheld: false,
+            opening: true,
+        }
+    }
+
+    /// What has been seen so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Takes the next chunk and appends to `out` what shall be forwarded now.
+    pub fn push(&mut self, mut chunk: Bytes, out: &mut Vec<Bytes>) {
+        if self.mode == Mode::Observe {
+            self.observe(&chunk);
+            push_some(out, chunk);
+            return;
+        }
+        if self.event_len == 0 && self.boundary.take_tail(&chunk) {
+            let tail = chunk.split_to(1);
+            if !self.last_withheld {
+                out.push(tail);
+            }
+        }
+        // `from`: the first byte of the chunk not yet dealt with. `start`: where the present event starts.
+        let (mut from, mut start) = (0, 0);
+        while let Some(cut) = self.boundary.next(&chunk, start) {
+            let withheld = self.end_event(chunk.get(start..cut.end).unwrap_or_default());
+            if withheld {
+                push_some(out, chunk.slice(from..start));
+                from = cut.tail_end;
+            } else if !self.sent {
+                push_some(out, self.held.split().freeze());
+            }
+            self.start_event(withheld);
+            start = cut.tail_end;
+        }
+        let open = chunk.len() - start;
+        if self.sent || self.event_len + open > HOLD_LIMIT_BYTES {
+            if !self.sent {
+                push_some(out, Bytes::copy_from_slice(&self.held));
+                self.sent = true;
+            }
+            push_some(out, chunk.slice(from..));
+        } else {
+            push_some(out, chunk.slice(from..start));
+        }
+        chunk.advance(start);
+        self.hold(&chunk);
+    }
+
+    /// Takes the next chunk of a stream that is only observed, however it is forwarded.
+    pub fn observe(&mut self, chunk: &[u8]) {
+        let mut start = usize::from(self.event_len == 0 && self.boundary.take_tail(chunk));
+        while let Some(cut) = self.boundary.next(chunk, start) {
+            let withheld = self.end_event(chunk.get(start..cut.end).unwrap_or_default());
+            self.start_event(withheld);
+            start = cut.tail_end;
+        }
+        self.hold(chunk.get(start..).unwrap_or_default());
+    }
+
+    /// Ends the stream and appends to `out` what was held back.
+    pub fn finish(&mut self, out: &mut Vec<Bytes>) {
+        if self.event_len == 0 {
+            return;
+        }
+        self.tally.unfinished = true;
+        let withheld = self.end_event(b"");
+        if !withheld && !self.sent {
+            push_some(out, self.held.split().freeze());
+        }
+        self.start_event(withheld);
+    }
+
+    /// Reads the event that ends with these bytes. Gives whether it is left out.
+    fn end_event(&mut self, last_part: &[u8]) -> bool {
+        let length = self.event_len + last_part.len();
+        if length > INSPECT_LIMIT_BYTES {
+            self.tally.uninspected_events += 1;
+            self.tally.data_events += 1;
+            self.tally.data_bytes += length as u64;
+            return false;
+        }
+        let event = if self.event_len == 0 {
+            Event::read(self.without_mark(last_part))
+        } else {
+            let before = self.held.len();
+            self.held.extend_from_slice(last_part);
+            let event = Event::read(self.without_mark(&self.held));
+            // The last part is forwarded as part of its chunk.
+            self.held.truncate(before);
+            event
+        };
+        let withheld =
+            self.mode == Mode::Withhold && event.only_usage && length <= HOLD_LIMIT_BYTES;
+        self.count(&event, withheld);
+        withheld
+    }
+
+    fn without_mark<'a>(&self, event: &'a [u8]) -> &'a [u8] {
+        event
+            .strip_prefix(BYTE_ORDER_MARK)
+            .filter(|_| self.opening)
+            .unwrap_or(event)
+    }
+
+    fn count(&mut self, event: &Event, withheld: bool) {
+        let tally = &mut self.tally;
+        tally.data_after_done |= tally.done && event.has_data;
+        if !tally.done {
+            tally.usage.take_later(event.usage);
+        }
+        tally.done |= event.is_done;
+        tally.error |= event.is_error;
+        if withheld {
+            tally.withheld_events += 1;
+        } else {
+            tally.data_events += u64::from(event.has_data);
+            tally.data_bytes += event.data_bytes;
+        }
+    }
+
+    fn start_event(&mut self, last_withheld: bool) {
+        if self.held.capacity() > HOLD_LIMIT_BYTES {
+            self.held = BytesMut::new();
+        }
+        self.held.clear();
+        self.event_len = 0;
+        self.sent = self.mode == Mode::Observe;
+        self.last_withheld = last_withheld;
+        self.opening = false;
+    }
+
+    /// Keeps the start of an unfinished event, as long as it may still be inspected.
+    fn hold(&mut self, part: &[u8]) {
+        self.event_len += part.len();
+        if self.event_len <= INSPECT_LIMIT_BYTES {
+            self.held.extend_from_slice(part);
+        } else if self.held.capacity() > 0 {
+            self.held = BytesMut::new();
+        }
+    }
+}
+
+fn push_some(out: &mut Vec<Bytes>, bytes: Bytes) {
+    if !bytes.is_empty() {
+        out.push(bytes);
+    }
+}
