@@ -1,0 +1,358 @@
+//! Which endpoint to try, whether to try again, and which endpoints to leave alone.
+//!
+//! Invariant: nothing is tried again after the first response byte went downstream; tries beyond
+//! the first are at most a tenth of first tries, plus a small float; an endpoint is tried at most
+//! once in an exchange (a stale kept-alive connection does not count as a try).
+//! Not here: connections and timeouts (`proxy`).
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+use crate::id::{EndpointId, RouteId};
+use crate::snapshot::Snapshot;
+
+/// Most tries of one exchange.
+pub const MAX_ATTEMPTS: usize = 4;
+/// Retries that each first try earns.
+const RETRY_SHARE: f32 = 0.1;
+/// Retries in hand at the start, and the most that can be saved up.
+const RETRY_FLOAT: f32 = 10.0;
+/// Failures in a row before an endpoint is ejected.
+const EJECT_AFTER: u32 = 5;
+/// First ejection; doubles with each further one up to [`EJECT_MOST`].
+const EJECT_FOR: Duration = Duration::from_secs(5);
+const EJECT_MOST: Duration = Duration::from_secs(300);
+
+/// Why an attempt brought no usable response head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Failure {
+    /// The name did not resolve.
+    #[error("its name does not resolve")]
+    Resolve,
+    /// No TCP connection.
+    #[error("connection refused or unreachable")]
+    Connect,
+    /// No connection in time.
+    #[error("connecting took too long")]
+    ConnectTimeout,
+    /// TLS failed; never downgraded.
+    #[error("TLS handshake failed")]
+    Tls,
+    /// No response head in time.
+    #[error("no response in time")]
+    FirstByteTimeout,
+    /// Closed before a response head.
+    #[error("connection closed before a response")]
+    Reset,
+    /// A response head that breaks HTTP.
+    #[error("malformed response")]
+    Malformed,
+    /// No endpoint was left to try.
+    #[error("no endpoint available")]
+    Exhausted,
+    /// A status that allows another try.
+    #[error("status {0}")]
+    Status(u16),
+}
+
+impl Failure {
+    /// Status for the client.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::FirstByteTimeout | Self::ConnectTimeout => 504,
+            Self::Resolve
+            | Self::Connect
+            | Self::Tls
+            | Self::Reset
+            | Self::Malformed
+            | Self::Status(_) => 502,
+            Self::Exhausted => 503,
+        }
+    }
+
+    /// Stable code for clients, labels and logs.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Resolve => "upstream_unresolved",
+            Self::Connect => "upstream_unreachable",
+            Self::ConnectTimeout => "upstream_connect_timeout",
+            Self::Tls => "upstream_tls_error",
+            Self::FirstByteTimeout => "upstream_timeout",
+            Self::Reset => "upstream_reset",
+            Self::Malformed => "upstream_malformed",
+            Self::Exhausted => "upstream_unavailable",
+            Self::Status(_) => "upstream_status",
+        }
+    }
+
+    /// Whether it speaks of the endpoint's health. A 429 is a healthy endpoint's answer.
+    fn is_sick(self) -> bool {
+        match self {
+            Self::Status(status) => status >= 500,
+            Self::Resolve
+            | Self::Connect
+            | Self::ConnectTimeout
+            | Self::Tls
+            | Self::FirstByteTimeout
+            | Self::Reset
+            | Self::Malformed
+            | Self::Exhausted => true,
+        }
+    }
+}
+
+/// Statuses after which another endpoint may do better.
+#[must_use]
+pub fn is_retryable(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504 | 529)
+}
+
+/// Health of one endpoint as one worker sees it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Health {
+    in_a_row: u32,
+    ejections: u32,
+    until: Option<Mono>,
+}
+
+impl Health {
+    /// Whether it may be tried. After its time an ejected endpoint is tried once: success
+    /// restores it, failure ejects it for longer.
+    #[must_use]
+    pub fn is_open(&self, now: Mono) -> bool {
+        self.until.is_none_or(|until| now >= until)
+    }
+
+    fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    fn failed(&mut self, now: Mono) {
+        self.in_a_row += 1;
+        let trial = self.until.is_some_and(|until| now >= until);
+        if self.in_a_row >= EJECT_AFTER || trial {
+            let doubled = EJECT_FOR.saturating_mul(1 << self.ejections.min(10));
+            self.until = Some(now.after(doubled.min(EJECT_MOST)));
+            self.ejections += 1;
+            self.in_a_row = 0;
+        }
+    }
+}
+
+/// Retries in hand on one route.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryBudget(f32);
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self(RETRY_FLOAT)
+    }
+}
+
+impl RetryBudget {
+    fn earn(&mut self) {
+        self.0 = (self.0 + RETRY_SHARE).min(RETRY_FLOAT);
+    }
+
+    fn spend(&mut self) -> bool {
+        let can = self.0 >= 1.0;
+        if can {
+            self.0 -= 1.0;
+        }
+        can
+    }
+}
+
+/// The tries of one exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempts {
+    route: RouteId,
+    tried: [Option<EndpointId>; MAX_ATTEMPTS],
+    made: usize,
+}
+
+/// A worker's memory of endpoints and retries.
+#[derive(Debug)]
+pub struct Upstreams {
+    health: Vec<Health>,
+    retries: Vec<RetryBudget>,
+    rng: u64,
+}
+
+impl Upstreams {
+    /// Nothing known yet; `seed` decides weighted choices.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, seed: u64) -> Self {
+        Self {
+            health: vec![Health::default(); snapshot.endpoints.len()],
+            retries: vec![RetryBudget::default(); snapshot.routes.len()],
+            rng: seed | 1,
+        }
+    }
+
+    /// What `old` knew, for the endpoints that `new` still has.
+    #[must_use]
+    pub fn carried(new: &Snapshot, old: &Snapshot, memory: &Self) -> Self {
+        let mut next = Self::new(new, memory.rng);
+        for (endpoint, health) in new.endpoints.iter().zip(&mut next.health) {
+            let same = |e: &crate::snapshot::Endpoint| {
+                e.origin == endpoint.origin && e.base_path == endpoint.base_path
+            };
+            let known = old.endpoints.iter().position(same);
+            if let Some(known) = known.and_then(|i| memory.health.get(i)) {
+                *health = *known;
+            }
+        }
+        next
+    }
+
+    /// Starts the tries of an exchange on `route`.
+    pub fn begin(&mut self, route: RouteId) -> Attempts {
+        if let Some(budget) = self.retries.get_mut(route.index()) {
+            budget.earn();
+        }
+        Attempts {
+            route,
+            tried: [None; MAX_ATTEMPTS],
+            made: 0,
+        }
+    }
+
+    /// The next endpoint to try: the first backend in order that has an endpoint not tried and
+    /// not ejected, chosen by weight; when all are ejected, one of those rather than none.
+    pub fn next(&mut self, attempts: &mut Attempts, s: &Snapshot, now: Mono) -> Option<EndpointId> {
+        let slot = attempts.made;
+        if slot >= MAX_ATTEMPTS {
+            return None;
+        }
+        let chosen = self
+            .pick(attempts, s, |h| h.is_open(now))
+            .or_else(|| self.pick(attempts, s, |_| true))?;
+        if let Some(place) = attempts.tried.get_mut(slot) {
+            *place = Some(chosen);
+        }
+        attempts.made += 1;
+        Some(chosen)
+    }
+
+    /// Whether a failed try may be followed by another one: there is an endpoint left and the
+    /// route's retry budget allows it. Spends from the budget when it says yes.
+    pub fn may_retry(&mut self, attempts: &Attempts, s: &Snapshot, now: Mono) -> bool {
+        attempts.made < MAX_ATTEMPTS
+            && self.peek(attempts, s, now)
+            && self
+                .retries
+                .get_mut(attempts.route.index())
+                .is_some_and(RetryBudget::spend)
+    }
+
+    /// Records how a try went.
+    pub fn observe(&mut self, endpoint: EndpointId, result: Result<u16, Failure>, now: Mono) {
+        let Some(health) = self.health.get_mut(endpoint.index()) else {
+            return;
+        };
+        let failure = match result {
+            Ok(status) if status >= 500 => Some(Failure::Status(status)),
+            Ok(_) => None,
+            Err(failure) => Some(failure),
+        };
+        match failure {
+            Some(failure) if failure.is_sick() => health.failed(now),
+            Some(_) | None => health.succeeded(),
+        }
+    }
+
+    /// Endpoints that this worker leaves alone now.
+    #[must_use]
+    pub fn ejected(&self, now: Mono) -> Vec<EndpointId> {
+        let shut = |(i, h): (usize, &Health)| {
+            (!h.is_open(now))
+                .then(|| u32::try_from(i).ok().map(EndpointId))
+                .flatten()
+        };
+        self.health.iter().enumerate().filter_map(shut).collect()
+    }
+
+    fn peek(&self, attempts: &Attempts, s: &Snapshot, now: Mono) -> bool {
+        let open = |e: &EndpointId| self.health.get(e.index()).is_some_and(|h| h.is_open(now));
+        candidates(attempts, s).any(|backend| backend.into_iter().any(|e| open(&e)))
+    }
+
+    fn pick(
+        &mut self,
+        attempts: &Attempts,
+        s: &Snapshot,
+        open: impl Fn(&Health) -> bool,
+    ) -> Option<EndpointId> {
+        let backends = s.route(attempts.route)?.backends.iter();
+        for backend in backends.filter_map(|b| s.backend(*b)) {
+            let usable = |e: &&EndpointId| {
+                !attempts.tried.contains(&Some(**e))
+                    && self.health.get(e.index()).is_some_and(&open)
+            };
+            let weight = |e: &EndpointId| s.endpoint(*e).map_or(0, |e| u64::from(e.weight));
+            if let [only] = backend.endpoints.as_slice() {
+                if usable(&only) {
+                    return Some(*only);
+                }
+                continue;
+            }
+            let total: u64 = backend.endpoints.iter().filter(usable).map(weight).sum();
+            if total == 0 {
+                continue;
+            }
+            let mut left = draw(&mut self.rng) % total;
+            let usable = |e: &&EndpointId| {
+                !attempts.tried.contains(&Some(**e))
+                    && self.health.get(e.index()).is_some_and(&open)
+            };
+            for endpoint in backend.endpoints.iter().filter(usable) {
+                let share = weight(endpoint);
+                if left < share {
+                    return Some(*endpoint);
+                }
+                left -= share;
+            }
+        }
+        None
+    }
+}
+
+impl Attempts {
+    /// Tries made so far.
+    #[must_use]
+    pub fn made(&self) -> u32 {
+        u32::try_from(self.made).unwrap_or(u32::MAX)
+    }
+}
+
+fn candidates<'a>(
+    attempts: &'a Attempts,
+    s: &'a Snapshot,
+) -> impl Iterator<Item = Vec<EndpointId>> + 'a {
+    let backends = s
+        .route(attempts.route)
+        .map_or(&[][..], |r| r.backends.as_slice());
+    backends.iter().filter_map(|b| s.backend(*b)).map(|b| {
+        b.endpoints
+            .iter()
+            .copied()
+            .filter(|e| !attempts.tried.contains(&Some(*e)))
+            .collect()
+    })
+}
+
+/// xorshift64*: cheap, seeded, good enough to spread load.
+fn draw(state: &mut u64) -> u64 {
+    let mut x = *state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+}
+
+#[cfg(test)]
+mod tests;

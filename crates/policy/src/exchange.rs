@@ -1,0 +1,248 @@
+//! One downstream request with its response, from head to record.
+//!
+//! The stages are types, each consumed by the step to the next: [`Opened`] (we know who asks for
+//! what) → [`Admitted`] (reserved, ready to forward) → settled.
+//! Invariant: an [`Admitted`] call settles its [`Hold`] exactly once; a refusal holds nothing.
+//! Not here: waiting, copying, and which endpoint is tried (`attempt`).
+
+use std::sync::Arc;
+use wire::call::{CallHead, Splice, splices};
+use wire::head::{Known, RequestHead};
+
+use crate::clock::Mono;
+use crate::id::{LimitId, RouteId, WorkloadId};
+use crate::limit::{Kind, Short};
+use crate::meter::Estimator;
+use crate::operation::{Operation, Unknown};
+use crate::record::{Count, Tokens};
+use crate::refusal::Refusal;
+use crate::snapshot::{Grant, Snapshot};
+use crate::{credential, identity, route};
+
+/// Most limits that one grant may have; more is refused by `config`.
+pub const MAX_LIMITS: usize = 8;
+
+/// A request whose caller and purpose are known and whose body is welcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// Who asks.
+    pub workload: WorkloadId,
+    /// For what.
+    pub operation: Operation,
+}
+
+/// What to do with a request that was read whole.
+#[derive(Debug)]
+pub enum Decision {
+    /// Send it upstream.
+    Forward(Admitted),
+    /// Answer `/v1/models` with these names.
+    Models(Vec<Arc<str>>),
+}
+
+/// A call that may go upstream, with what it holds and how it is edited.
+#[derive(Debug)]
+pub struct Admitted {
+    /// The rule that took it.
+    pub route: RouteId,
+    /// What must be settled when it ends.
+    pub hold: Hold,
+    /// Edits of the body, in order.
+    pub splices: Vec<Splice>,
+    /// The model sent upstream, when it is known.
+    pub model: Option<Arc<str>>,
+    /// Whether the usage chunk of the stream is ours alone and is withheld from the client.
+    pub withhold_usage: bool,
+    /// Whether the client asked for a stream.
+    pub stream: bool,
+    /// Estimate of prompt tokens, for a response that brings no usage.
+    pub prompt_estimate: u64,
+}
+
+/// A reservation: what was taken from which buckets.
+#[derive(Debug, Default)]
+#[must_use = "settle it"]
+pub struct Hold {
+    taken: [Option<(LimitId, u64)>; MAX_LIMITS],
+}
+
+/// Head to caller and purpose. Nothing is spent on a request that fails here.
+///
+/// # Errors
+/// Everything that a head alone can be refused for.
+pub fn open(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Opened, Refusal> {
+    let operation = Operation::of(head.method, head.path()).map_err(|unknown| match unknown {
+        Unknown::Path => Refusal::NoSuchPath,
+        Unknown::Method(allow) => Refusal::Method { allow },
+    })?;
+    let workload = identity::identify(head, s)?;
+    credential::check(head)?;
+    if length.is_some_and(|length| length > s.bounds.body_bytes) {
+        return Err(Refusal::BodyTooLarge {
+            limit: s.bounds.body_bytes,
+        });
+    }
+    if operation.reads_body() {
+        check_body_type(head)?;
+    }
+    Ok(Opened {
+        workload,
+        operation,
+    })
+}
+
+/// Whole request to decision: chooses the route, reserves from every limit, plans the edits.
+///
+/// `call` is what the body says, for operations that read it; `bytes` its length.
+///
+/// # Errors
+/// No route, or a limit. Nothing is held then.
+pub fn admit(
+    opened: Opened,
+    call: Option<&CallHead>,
+    bytes: u64,
+    estimator: impl Fn(RouteId) -> Estimator,
+    now: Mono,
+    s: &Snapshot,
+) -> Result<Decision, Refusal> {
+    if opened.operation == Operation::Models
+        && let Some(names) = route::models(s, opened.workload)
+    {
+        return Ok(Decision::Models(names));
+    }
+    let asked = call.and_then(|c| c.model.as_deref());
+    let grant = route::choose(s, opened.workload, asked)?;
+    let Some(rule) = s.route(grant.route) else {
+        return Err(Refusal::Bug("a grant without route"));
+    };
+    let estimator = estimator(grant.route);
+    let prompt_estimate = if opened.operation.reads_body() {
+        estimator.prompt(bytes)
+    } else {
+        0
+    };
+    let completion = match call {
+        Some(call) if opened.operation.generates() => {
+            estimator.completion(call.output_cap(), call.n.unwrap_or(1))
+        }
+        Some(_) | None => 0,
+    };
+    let hold = reserve(grant, prompt_estimate.saturating_add(completion), now, s)?;
+    let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
+    Ok(Decision::Forward(Admitted {
+        route: grant.route,
+        hold,
+        splices: call.map_or_else(Vec::new, |c| splices(c, rule.model.as_deref(), force)),
+        model: rule
+            .model
+            .clone()
+            .or_else(|| asked.map(|name| known_name(s, grant, name))),
+        withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
+        stream: call.is_some_and(|c| c.stream),
+        prompt_estimate,
+    }))
+}
+
+impl Hold {
+    /// Corrects every token bucket to what was really used. Requests stay counted.
+    pub fn settle(self, tokens: &Tokens, s: &Snapshot) {
+        let used = |count: Count| count.tokens().unwrap_or(0);
+        let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
+        for (limit, reserved) in self.taken.into_iter().flatten() {
+            let Some(limit) = s.limit(limit) else {
+                continue;
+            };
+            if limit.kind == Kind::Tokens {
+                limit.bucket.settle(reserved, actual);
+            }
+        }
+    }
+
+    /// Gives everything back: the call never was.
+    pub fn release(self, s: &Snapshot) {
+        for (limit, reserved) in self.taken.into_iter().flatten() {
+            if let Some(limit) = s.limit(limit) {
+                limit.bucket.settle(reserved, 0);
+            }
+        }
+    }
+}
+
+fn reserve(grant: &Grant, tokens: u64, now: Mono, s: &Snapshot) -> Result<Hold, Refusal> {
+    let mut hold = Hold::default();
+    let limits = grant
+        .limits
+        .iter()
+        .filter_map(|id| s.limit(*id).map(|limit| (*id, limit)));
+    for (place, (id, limit)) in hold.taken.iter_mut().zip(limits) {
+        let units = match limit.kind {
+            Kind::Requests => 1,
+            Kind::Tokens => tokens,
+        };
+        match limit.bucket.take(units, now) {
+            Ok(()) => *place = Some((id, units)),
+            Err(short) => {
+                hold.release(s);
+                let rate = limit.bucket.rate();
+                return Err(match short {
+                    Short::Wait(wait) => Refusal::Limited {
+                        kind: limit.kind,
+                        amount: rate.amount,
+                        per: rate.per,
+                        wait,
+                    },
+                    Short::Never => Refusal::LargerThanLimit {
+                        asked: units,
+                        burst: rate.burst,
+                    },
+                });
+            }
+        }
+    }
+    Ok(hold)
+}
+
+/// The shared name of a model that the configuration knows, so that no name is allocated for it.
+fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
+    let backends = s
+        .route(grant.route)
+        .map_or(&[][..], |r| r.backends.as_slice());
+    let known = backends
+        .iter()
+        .filter_map(|b| s.backend(*b))
+        .flat_map(|b| &b.models);
+    known
+        .into_iter()
+        .find(|known| ***known == *name)
+        .cloned()
+        .unwrap_or_else(|| Arc::from(name))
+}
+
+fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {
+    let identity = |v: &[u8]| v.eq_ignore_ascii_case(b"identity");
+    if head.fields.of(Known::ContentEncoding).any(|v| !identity(v)) {
+        return Err(Refusal::ContentEncoding);
+    }
+    let Ok(value) = head.fields.only(Known::ContentType) else {
+        return Err(Refusal::ContentType);
+    };
+    let is_json = value.is_none_or(|value| {
+        let mut parts = value.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+        parts
+            .next()
+            .is_some_and(|t| t.eq_ignore_ascii_case(b"application/json"))
+            && parts.all(|p| {
+                !p.to_ascii_lowercase().starts_with(b"charset=")
+                    || p.to_ascii_lowercase().ends_with(b"utf-8")
+                    || p.to_ascii_lowercase().ends_with(b"\"utf-8\"")
+            })
+    });
+    if is_json {
+        Ok(())
+    } else {
+        Err(Refusal::ContentType)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! Who is calling.
+//!
+//! Today a header names the workload; a verified identity (mTLS, JWT) will be another variant of
+//! [`Identity`] answering the same question.
+//! Invariant: one value or none; two values are an error, never a choice. An unknown identity is
+//! refused before anything is spent on it.
+//! Not here: credentials (`credential`), which never identify a workload today.
+
+use wire::head::RequestHead;
+
+use crate::id::WorkloadId;
+use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
+
+/// How a workload is recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// The value of this request header, whose name is stored in lower case.
+    Header(String),
+}
+
+/// The workload that sent this request.
+///
+/// # Errors
+/// [`Refusal::IdentityRepeated`] for several values, [`Refusal::WorkloadNotRegistered`] for none
+/// or an unregistered one.
+pub fn identify(head: &RequestHead, snapshot: &Snapshot) -> Result<WorkloadId, Refusal> {
+    let Identity::Header(name) = &snapshot.identity;
+    let mut values = head.fields.by_name(name.as_bytes());
+    let value = values.next();
+    if values.next().is_some() || value.is_some_and(|v| v.contains(&b',')) {
+        return Err(Refusal::IdentityRepeated {
+            header: name.clone(),
+        });
+    }
+    value
+        .and_then(|v| snapshot.workload_named(v))
+        .ok_or_else(|| Refusal::WorkloadNotRegistered {
+            header: name.clone(),
+        })
+}

@@ -1,0 +1,26 @@
+//! Decides everything the gate does with an exchange, and does none of it.
+//!
+//! Exists for *purity*: no socket, clock, lock, log or environment. Time and randomness are
+//! arguments; what the world must supply is asked for. The host (`proxy`) waits and copies.
+//! Invariant: an exchange that was admitted settles its reservation exactly once, and leaves
+//! exactly one [`record::Record`].
+//! Not here: bytes and framing (`wire`), what a person writes (`config`), metric names
+//! (`telemetry`).
+
+pub mod attempt;
+pub mod clock;
+pub mod credential;
+pub mod exchange;
+pub mod id;
+pub mod identity;
+pub mod limit;
+pub mod meter;
+pub mod operation;
+pub mod price;
+pub mod record;
+pub mod refusal;
+pub mod route;
+pub mod secret;
+pub mod snapshot;
+
+pub use wire;

@@ -1,0 +1,170 @@
+//! Limits: a rate of requests or tokens over a window.
+//!
+//! A limit is one token bucket that every core shares: a single atomic holding the *theoretical
+//! arrival time* (GCRA, ITU-T I.371), the moment at which the bucket would be full again. Taking
+//! moves it later, giving back moves it earlier, and a settled overspend moves it as far as it
+//! must go: debt is carried and not forgiven.
+//! Invariant: over any window `w`, units admitted ≤ rate × w + burst + the overrun of exchanges
+//! then in flight (actual − reserved, settled as debt when they end). Exact on any number of
+//! cores: there is no lease, so nothing is stranded on an idle core.
+//! Not here: amounts over a calendar period (budgets), what a call will cost (`meter`).
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use crate::clock::{Mono, nanos};
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Exchanges admitted.
+    Requests,
+    /// LLM tokens, prompt and completion together.
+    Tokens,
+}
+
+impl Kind {
+    /// The word used in headers, metric labels and messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Tokens => "tokens",
+        }
+    }
+}
+
+/// `amount` units per `per`, with room for `burst` at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Units refilled over one `per`; at least 1.
+    pub amount: u64,
+    /// The window.
+    pub per: Duration,
+    /// Units that an idle bucket holds; at least 1.
+    pub burst: u64,
+}
+
+/// A shared bucket. Cores meet here and in the snapshot swap, nowhere else.
+#[derive(Debug)]
+pub struct Bucket {
+    rate: Rate,
+    /// Theoretical arrival time, [`Mono`] nanoseconds.
+    tat: AtomicI64,
+}
+
+/// Why a bucket would not give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Short {
+    /// Enough again after this long.
+    Wait(Duration),
+    /// More than the burst: no wait would help.
+    Never,
+}
+
+/// What a bucket holds at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// Units left; 0 while in debt.
+    pub remaining: u64,
+    /// Time until the bucket is full again.
+    pub reset: Duration,
+}
+
+impl Bucket {
+    /// A full bucket.
+    #[must_use]
+    pub fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            tat: AtomicI64::new(i64::MIN / 2),
+        }
+    }
+
+    /// A bucket with a new rate that keeps what the old one owed, so that a reload neither
+    /// forgives debt nor invents it.
+    #[must_use]
+    pub fn carried(rate: Rate, old: &Self, now: Mono) -> Self {
+        let owed = old.tat.load(Ordering::Relaxed).saturating_sub(now.0).max(0);
+        let units = u128::from(owed.unsigned_abs()) * u128::from(old.rate.amount)
+            / old.rate.per.as_nanos().max(1);
+        let bucket = Self::new(rate);
+        let units = u64::try_from(units).unwrap_or(u64::MAX);
+        if units > 0 {
+            bucket
+                .tat
+                .store(now.0.saturating_add(bucket.cost(units)), Ordering::Relaxed);
+        }
+        bucket
+    }
+
+    /// The rate it was made with.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Takes `units`, or takes nothing and says how long to wait.
+    ///
+    /// # Errors
+    /// [`Short`] when the bucket does not hold `units` now.
+    pub fn take(&self, units: u64, now: Mono) -> Result<(), Short> {
+        if units > self.rate.burst {
+            return Err(Short::Never);
+        }
+        let (cost, room) = (self.cost(units), self.cost(self.rate.burst));
+        let mut seen = self.tat.load(Ordering::Relaxed);
+        loop {
+            let next = seen.max(now.0).saturating_add(cost);
+            let over = next.saturating_sub(now.0).saturating_sub(room);
+            if over > 0 {
+                return Err(Short::Wait(Duration::from_nanos(over.unsigned_abs())));
+            }
+            match self
+                .tat
+                .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return Ok(()),
+                Err(now_there) => seen = now_there,
+            }
+        }
+    }
+
+    /// Corrects an earlier `take(reserved)` to what was really used.
+    pub fn settle(&self, reserved: u64, actual: u64) {
+        let delta = self.cost(actual).saturating_sub(self.cost(reserved));
+        if delta != 0 {
+            self.tat.fetch_add(delta, Ordering::Relaxed);
+        }
+    }
+
+    /// What it holds now.
+    #[must_use]
+    pub fn level(&self, now: Mono) -> Level {
+        let owed = self
+            .tat
+            .load(Ordering::Relaxed)
+            .saturating_sub(now.0)
+            .max(0);
+        let free = self.cost(self.rate.burst).saturating_sub(owed).max(0);
+        let per = self.rate.per.as_nanos().max(1);
+        let units = u128::from(free.unsigned_abs()) * u128::from(self.rate.amount) / per;
+        Level {
+            remaining: u64::try_from(units)
+                .unwrap_or(u64::MAX)
+                .min(self.rate.burst),
+            reset: Duration::from_nanos(owed.unsigned_abs()),
+        }
+    }
+
+    /// Nanoseconds of refill that `units` stand for, rounded up: rounding never admits more.
+    fn cost(&self, units: u64) -> i64 {
+        let per = u128::from(nanos(self.rate.per).unsigned_abs());
+        let ns = (u128::from(units) * per).div_ceil(u128::from(self.rate.amount.max(1)));
+        // A cap far below i64::MAX keeps sums from saturating into one another.
+        i64::try_from(ns).unwrap_or(i64::MAX).min(i64::MAX / 4)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What a call will cost in tokens, before it is known.
+//!
+//! Invariant: an estimate is only ever used to reserve; what is billed says its own witness.
+//! Not here: reading usage (`wire::usage`), exact counting.
+
+/// A route's experience, kept by each worker for itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Estimator {
+    /// Tokens for each byte of request body.
+    per_byte: f32,
+    /// About the 90th percentile of completions.
+    completion: f32,
+}
+
+impl Default for Estimator {
+    /// English text is near four bytes a token; a JSON body has syntax besides.
+    fn default() -> Self {
+        Self {
+            per_byte: 0.25,
+            completion: 256.0,
+        }
+    }
+}
+
+/// How much of the newest sample enters the moving average.
+const NEWEST: f32 = 0.05;
+
+impl Estimator {
+    /// Prompt tokens of a body of `bytes`.
+    #[must_use]
+    pub fn prompt(&self, bytes: u64) -> u64 {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate of at most 32 MiB")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive"
+        )]
+        let tokens = (bytes as f32 * self.per_byte).ceil() as u64;
+        tokens.max(1)
+    }
+
+    /// Completion tokens: the call's own cap where it has one, else what has been seen.
+    #[must_use]
+    pub fn completion(&self, cap: Option<u32>, choices: u32) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive"
+        )]
+        let each = cap.map_or(self.completion.ceil() as u64, u64::from);
+        each.saturating_mul(u64::from(choices.max(1)))
+    }
+
+    /// Learns from a finished call.
+    #[expect(clippy::cast_precision_loss, reason = "estimates")]
+    pub fn learn(&mut self, bytes: u64, prompt: Option<u64>, completion: Option<u64>) {
+        if let (Some(prompt), true) = (prompt, bytes > 0) {
+            let seen = (prompt as f32 / bytes as f32).clamp(0.01, 2.0);
+            self.per_byte += (seen - self.per_byte) * NEWEST;
+        }
+        if let Some(completion) = completion {
+            // Stochastic approximation of a quantile (Robbins and Monro, 1951): up by 0.9 of a
+            // step when above, down by 0.1 when below, so that it rests where 9 in 10 are below.
+            let step = (self.completion * 0.05).max(1.0);
+            let up = completion as f32 > self.completion;
+            self.completion =
+                (self.completion + if up { 0.9 * step } else { -0.1 * step }).max(1.0);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What an exchange leaves behind.
+//!
+//! Invariant: every exchange ends in exactly one [`Record`]; every count in it says where it
+//! comes from. No field can hold a credential, a prompt or a query string.
+//! Not here: how records become metrics, log lines and ledger rows (`telemetry`).
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
+use crate::limit::Kind;
+use crate::operation::Operation;
+use crate::snapshot::Snapshot;
+
+/// A token count and its witness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Count {
+    /// Nothing is known.
+    #[default]
+    Unknown,
+    /// The engine said so.
+    Reported(u64),
+    /// The gate counted it.
+    Counted(u64),
+    /// A guess from sizes.
+    Estimated(u64),
+}
+
+impl Count {
+    /// The number, whatever its witness.
+    #[must_use]
+    pub fn tokens(self) -> Option<u64> {
+        match self {
+            Self::Unknown => None,
+            Self::Reported(n) | Self::Counted(n) | Self::Estimated(n) => Some(n),
+        }
+    }
+
+    /// The witness in a word.
+    #[must_use]
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Reported(_) => "reported",
+            Self::Counted(_) => "counted",
+            Self::Estimated(_) => "estimated",
+        }
+    }
+}
+
+/// Tokens of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// Prompt (input) tokens.
+    pub prompt: Count,
+    /// Completion (output) tokens.
+    pub completion: Count,
+    /// Prompt tokens that the engine had cached, as reported.
+    pub cached: Option<u64>,
+    /// Completion tokens spent on reasoning, as reported.
+    pub reasoning: Option<u64>,
+    /// The engine reported something impossible.
+    pub invalid: bool,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Outcome {
+    /// The upstream's answer, of whatever status, reached the client whole.
+    Completed,
+    /// The gate said no.
+    Refused,
+    /// An upstream or the gate itself failed.
+    Failed,
+    /// The client left.
+    Aborted,
+}
+
+impl Outcome {
+    /// The word used in labels and logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    /// All outcomes, for metric tables.
+    pub const ALL: [Self; 4] = [Self::Completed, Self::Refused, Self::Failed, Self::Aborted];
+}
+
+/// One exchange, ended.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The request id, the client's or ours; visible ASCII, at most 128 bytes.
+    pub id: Box<str>,
+    /// When it began, milliseconds since the Unix epoch.
+    pub started_unix_ms: u64,
+    /// What was asked, once known.
+    pub operation: Option<Operation>,
+    /// Who asked, once known.
+    pub workload: Option<WorkloadId>,
+    /// Which rule took it.
+    pub route: Option<RouteId>,
+    /// Where the last attempt went.
+    pub endpoint: Option<EndpointId>,
+    /// That endpoint's backend.
+    pub backend: Option<BackendId>,
+    /// The model the client named; checked characters, at most 256.
+    pub model_asked: Option<Box<str>>,
+    /// The model sent upstream.
+    pub model_sent: Option<Arc<str>>,
+    /// Whether the answer was an event stream.
+    pub streamed: bool,
+    /// Status sent to the client; 0 when none was.
+    pub status: u16,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Stable code of a refusal or failure, else empty.
+    pub code: &'static str,
+    /// The kind of limit that refused it.
+    pub limited: Option<Kind>,
+    /// Upstream tries made.
+    pub attempts: u32,
+    /// Tokens and their witnesses.
+    pub tokens: Tokens,
+    /// Request body bytes received.
+    pub bytes_in: u64,
+    /// Response body bytes forwarded.
+    pub bytes_out: u64,
+    /// First byte of the request to last byte of the response.
+    pub duration: Duration,
+    /// First byte of the request to first body byte of the response.
+    pub first_byte: Option<Duration>,
+    /// The gate's own time: request complete to sent upstream, plus response head arrived to
+    /// sent downstream. Waiting for the client or the upstream is not in it.
+    pub own: Option<Duration>,
+    /// Waiting for the upstream's response head, all attempts together.
+    pub upstream: Option<Duration>,
+}
+
+/// One try of an exchange at one endpoint, ended.
+#[derive(Debug, Clone, Copy)]
+pub struct AttemptRecord {
+    /// Where.
+    pub endpoint: EndpointId,
+    /// Upstream status, or why there was none.
+    pub result: Result<u16, crate::attempt::Failure>,
+    /// Whether another attempt follows.
+    pub retried: bool,
+}
+
+/// Things that rise and fall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gauge {
+    /// Downstream connections open.
+    Connections,
+    /// Exchanges begun and not ended.
+    Exchanges,
+    /// Event streams being forwarded.
+    Streams,
+    /// Upstream connections open, idle or busy.
+    UpstreamConnections,
+}
+
+/// Where a worker's facts go. Each worker owns one; nothing in it is shared.
+pub trait Sink {
+    /// An exchange ended.
+    fn exchange(&mut self, snapshot: &Snapshot, record: &Record);
+    /// An attempt ended.
+    fn attempt(&mut self, snapshot: &Snapshot, attempt: &AttemptRecord);
+    /// Something rose or fell.
+    fn gauge(&mut self, gauge: Gauge, delta: i64);
+    /// Called about every 100 ms while there is traffic, and before the worker ends.
+    fn tick(&mut self);
+    /// A copy of what it holds, for whoever scrapes.
+    fn copy(&self) -> Box<dyn Any + Send>;
+}

@@ -1,0 +1,251 @@
+//! Errors, named by blame, and the one place that turns them into HTTP.
+//!
+//! Invariant: no text here repeats a credential, a prompt, or an upstream's words.
+//! Not here: faults of a configuration (`config`).
+
+use std::time::Duration;
+
+use wire::call::CallFault;
+use wire::http1::HeadFault;
+
+use crate::attempt::Failure;
+use crate::limit::Kind;
+
+/// Why the gate answers itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    // The client's doing.
+    /// The head breaks HTTP or is ambiguous.
+    #[error("{0}")]
+    Head(#[from] HeadFault),
+    /// The body is not the JSON this call needs.
+    #[error("{0}")]
+    Call(#[from] CallFault),
+    /// Chunked framing of the body is broken.
+    #[error("the request body's chunked framing is malformed: {0}")]
+    BodyFraming(HeadFault),
+    /// More bytes than allowed.
+    #[error("the request body is larger than {limit} bytes")]
+    BodyTooLarge {
+        /// The bound, bytes.
+        limit: u64,
+    },
+    /// The body did not come in time.
+    #[error("the request did not arrive in time")]
+    Slow,
+    /// A body in an encoding that policy cannot read.
+    #[error("content-encoding is not supported here; send the body uncompressed")]
+    ContentEncoding,
+    /// A body of a type that this call does not take.
+    #[error("content-type must be application/json")]
+    ContentType,
+    /// No such path.
+    #[error("no such path; the API lives under /v1/")]
+    NoSuchPath,
+    /// The path does not take this method.
+    #[error("method not allowed here; use {allow}")]
+    Method {
+        /// The `allow` header.
+        allow: &'static str,
+    },
+    /// Two identities.
+    #[error("header {header} must have exactly one value")]
+    IdentityRepeated {
+        /// The identity header.
+        header: String,
+    },
+    /// Two credentials.
+    #[error("more than one credential: send one API key in one header")]
+    ConflictingCredentials,
+
+    // Policy's doing.
+    /// Nobody we know.
+    #[error("no registered workload in header {header}")]
+    WorkloadNotRegistered {
+        /// The identity header.
+        header: String,
+    },
+    /// No route takes the model.
+    #[error("model {model:?} is not available to this workload")]
+    ModelNotFound {
+        /// The model asked for; checked characters.
+        model: String,
+    },
+    /// A limit is used up for now.
+    #[error("limit reached: {amount} {} per {per:?}; try again in {wait:?}", kind.as_str())]
+    Limited {
+        /// What the limit counts.
+        kind: Kind,
+        /// Its rate.
+        amount: u64,
+        /// Its window.
+        per: Duration,
+        /// Enough again after this long.
+        wait: Duration,
+    },
+    /// A call that its limit can never admit.
+    #[error(
+        "this call may use {asked} tokens (prompt estimate and output cap), more than the \
+         limit's burst of {burst} ever allows; lower max_tokens or shorten the prompt"
+    )]
+    LargerThanLimit {
+        /// Tokens it would reserve.
+        asked: u64,
+        /// What the bucket can hold.
+        burst: u64,
+    },
+
+    // The upstream's doing.
+    /// No answer from any endpoint.
+    #[error("no upstream answered: {0}")]
+    Upstream(Failure),
+    /// The upstream refused the gate's own credential.
+    #[error("the upstream refused the gateway's credential")]
+    UpstreamCredential,
+    /// An answer that is not what was asked for.
+    #[error("the upstream answered with something other than the API's format")]
+    UpstreamFormat,
+
+    // Ours.
+    /// The gate is at a bound.
+    #[error("the gateway is at capacity; try again shortly")]
+    Overloaded,
+    /// A bug.
+    #[error("internal error: {0}")]
+    Bug(&'static str),
+}
+
+/// An answer of the gate's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalReply {
+    /// HTTP status.
+    pub status: u16,
+    /// OpenAI's error type.
+    pub kind: &'static str,
+    /// Stable code.
+    pub code: &'static str,
+    /// The parameter at fault.
+    pub param: Option<&'static str>,
+    /// For a person.
+    pub message: String,
+    /// `retry-after` and its kin.
+    pub retry_after: Option<Duration>,
+    /// Value of `allow`.
+    pub allow: Option<&'static str>,
+    /// Tells SDKs whether to try again (`x-should-retry`), where the status alone misleads.
+    pub should_retry: Option<bool>,
+}
+
+impl Refusal {
+    /// The status, type and code of this refusal. The only place that knows them.
+    #[must_use]
+    pub fn reply(&self) -> LocalReply {
+        let invalid = "invalid_request_error";
+        let (status, kind, code) = match self {
+            Self::Head(fault) => (fault.status(), invalid, fault.code()),
+            Self::Call(fault) => (400, invalid, fault.code()),
+            Self::BodyFraming(fault) => (400, invalid, fault.code()),
+            Self::BodyTooLarge { .. } => (413, invalid, "request_too_large"),
+            Self::Slow => (408, invalid, "request_timeout"),
+            Self::ContentEncoding => (415, invalid, "unsupported_content_encoding"),
+            Self::ContentType => (415, invalid, "unsupported_content_type"),
+            Self::NoSuchPath => (404, invalid, "unknown_url"),
+            Self::Method { .. } => (405, invalid, "method_not_allowed"),
+            Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
+            Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
+            Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
+            Self::ModelNotFound { .. } => (404, invalid, "model_not_found"),
+            Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
+            Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
+            Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
+            Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
+            Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
+            Self::Overloaded => (503, "server_error", "overloaded"),
+            Self::Bug(_) => (500, "server_error", "internal_error"),
+        };
+        LocalReply {
+            status,
+            kind,
+            code,
+            param: match self {
+                Self::Call(fault) => fault.member,
+                _ => None,
+            },
+            message: self.to_string(),
+            retry_after: match self {
+                Self::Limited { wait, .. } => Some(*wait),
+                Self::Overloaded => Some(Duration::from_secs(1)),
+                _ => None,
+            },
+            allow: match self {
+                Self::Method { allow } => Some(allow),
+                _ => None,
+            },
+            should_retry: matches!(self, Self::LargerThanLimit { .. }).then_some(false),
+        }
+    }
+
+    /// Whether the exchange failed (upstream or us) rather than was refused.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Upstream(_) | Self::UpstreamCredential | Self::UpstreamFormat | Self::Bug(_)
+        )
+    }
+
+    /// The kind of limit that refused, for the counter.
+    #[must_use]
+    pub fn limited(&self) -> Option<Kind> {
+        match self {
+            Self::Limited { kind, .. } => Some(*kind),
+            Self::LargerThanLimit { .. } => Some(Kind::Tokens),
+            _ => None,
+        }
+    }
+}
+
+impl LocalReply {
+    /// The body in OpenAI's error shape.
+    #[must_use]
+    pub fn body(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(160 + self.message.len());
+        out.extend_from_slice(b"{\"error\":{\"message\":\"");
+        escape(&self.message, &mut out);
+        out.extend_from_slice(b"\",\"type\":\"");
+        out.extend_from_slice(self.kind.as_bytes());
+        out.extend_from_slice(b"\",\"param\":");
+        match self.param {
+            Some(param) => {
+                out.push(b'"');
+                escape(param, &mut out);
+                out.push(b'"');
+            }
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b",\"code\":\"");
+        out.extend_from_slice(self.code.as_bytes());
+        out.extend_from_slice(b"\"}}");
+        out
+    }
+}
+
+/// Writes `text` as the inside of a JSON string.
+pub fn escape(text: &str, out: &mut Vec<u8>) {
+    for c in text.chars() {
+        match c {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            c if u32::from(c) < 0x20 => {
+                out.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes());
+            }
+            c => {
+                let mut buf = [0; 4];
+                out.extend_from_slice(c.encode_utf8(&mut buf).as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Where a call goes.
+//!
+//! Invariant: the first route in written order that names the workload and takes the model wins.
+//! Not here: which endpoint of a backend (`attempt`).
+
+use std::sync::Arc;
+
+use crate::id::WorkloadId;
+use crate::refusal::Refusal;
+use crate::snapshot::{Grant, Snapshot};
+
+/// Which models a route takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelPattern {
+    /// Exactly this name.
+    Exact(Arc<str>),
+    /// Any name that starts so; written with a trailing `*`.
+    Prefix(String),
+}
+
+impl ModelPattern {
+    /// Whether it takes this model.
+    #[must_use]
+    pub fn takes(&self, model: &str) -> bool {
+        match self {
+            Self::Exact(name) => **name == *model,
+            Self::Prefix(start) => model.starts_with(start.as_str()),
+        }
+    }
+}
+
+/// The grant of `workload` that takes `model`; a call without a model goes to the first route.
+///
+/// # Errors
+/// [`Refusal::ModelNotFound`] when no route of the workload takes it.
+pub fn choose<'s>(
+    snapshot: &'s Snapshot,
+    workload: WorkloadId,
+    model: Option<&str>,
+) -> Result<&'s Grant, Refusal> {
+    let grants = snapshot
+        .workload(workload)
+        .map_or(&[][..], |w| w.grants.as_slice());
+    let takes = |grant: &&Grant| {
+        let Some(route) = snapshot.route(grant.route) else {
+            return false;
+        };
+        match model {
+            Some(model) => route.models.is_empty() || route.models.iter().any(|m| m.takes(model)),
+            None => true,
+        }
+    };
+    grants
+        .iter()
+        .find(takes)
+        .ok_or_else(|| Refusal::ModelNotFound {
+            model: model.unwrap_or_default().to_owned(),
+        })
+}
+
+/// The names this workload can ask for, or `None` when a route of its takes any model and its
+/// backend's models are not declared: then the backend itself must be asked.
+#[must_use]
+pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for grant in snapshot
+        .workload(workload)
+        .map_or(&[][..], |w| w.grants.as_slice())
+    {
+        let route = snapshot.route(grant.route)?;
+        let exact = route.models.iter().filter_map(|m| match m {
+            ModelPattern::Exact(name) => Some(Arc::clone(name)),
+            ModelPattern::Prefix(_) => None,
+        });
+        let before = names.len();
+        names.extend(exact);
+        if let (Some(model), true) = (&route.model, route.models.is_empty()) {
+            names.push(Arc::clone(model));
+        }
+        if route.model.is_none() {
+            let served = route.backends.iter().filter_map(|b| snapshot.backend(*b));
+            names.extend(
+                served
+                    .flat_map(|b| b.models.iter().cloned())
+                    .filter(|name| {
+                        route.models.is_empty() || route.models.iter().any(|m| m.takes(name))
+                    }),
+            );
+        }
+        if names.len() == before {
+            return None;
+        }
+    }
+    names.sort();
+    names.dedup();
+    Some(names)
+}

@@ -1,0 +1,240 @@
+//! The configuration as a core reads it: immutable, resolved, swapped whole.
+//!
+//! Invariant: nothing optional is left to guess and no string is compared that could have been
+//! resolved when the snapshot was made. Buckets are the only interior that changes.
+//! Not here: what a person writes and how it becomes this (`config`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::credential::Injection;
+use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
+use crate::identity::Identity;
+use crate::limit::{Bucket, Kind};
+use crate::price::Prices;
+use crate::route::ModelPattern;
+
+/// Everything policy knows.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Short content hash of what this was made from; in logs, `/config` and metrics.
+    pub version: String,
+    /// How a caller is recognised.
+    pub identity: Identity,
+    /// Registered workloads.
+    pub workloads: Vec<Workload>,
+    /// Name to workload.
+    pub by_name: HashMap<Box<[u8]>, WorkloadId>,
+    /// Routes, in the order written.
+    pub routes: Vec<Route>,
+    /// Backends, ordered by name.
+    pub backends: Vec<Backend>,
+    /// All endpoints of all backends.
+    pub endpoints: Vec<Endpoint>,
+    /// All shared buckets.
+    pub limits: Vec<Limit>,
+    /// Price catalogue.
+    pub prices: Prices,
+    /// Bounds on what a client may send.
+    pub bounds: Bounds,
+}
+
+/// A calling application.
+#[derive(Debug)]
+pub struct Workload {
+    /// As written, and as sent by the client.
+    pub name: Arc<str>,
+    /// Where it may go, in the order of the routes.
+    pub grants: Vec<Grant>,
+}
+
+/// A workload's right to use a route, with its own buckets.
+#[derive(Debug)]
+pub struct Grant {
+    /// The route.
+    pub route: RouteId,
+    /// This workload's buckets on that route.
+    pub limits: Vec<LimitId>,
+}
+
+/// A rule from workload and model to backends.
+#[derive(Debug)]
+pub struct Route {
+    /// For logs and labels.
+    pub name: Arc<str>,
+    /// Models it takes; empty takes any.
+    pub models: Vec<ModelPattern>,
+    /// Backends in order of preference; at least one.
+    pub backends: Vec<BackendId>,
+    /// The model sent upstream in place of the client's.
+    pub model: Option<Arc<str>>,
+}
+
+/// A named upstream target.
+#[derive(Debug)]
+pub struct Backend {
+    /// For logs and labels.
+    pub name: Arc<str>,
+    /// Its addresses; at least one.
+    pub endpoints: Vec<EndpointId>,
+    /// Models it is known to serve, for `/v1/models`; may be empty.
+    pub models: Vec<Arc<str>>,
+    /// How long each phase may take.
+    pub timeouts: Timeouts,
+}
+
+/// Protocol spoken to an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1; over TLS too.
+    Http1,
+    /// HTTP/2: prior knowledge in clear, ALPN `h2` required over TLS.
+    Http2,
+    /// Over TLS whichever ALPN chooses; in clear HTTP/1.1.
+    Auto,
+}
+
+/// Where to connect. Endpoints with equal origins share a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// Whether to speak TLS.
+    pub tls: bool,
+    /// Host name or address literal, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// HTTP version.
+    pub protocol: Protocol,
+    /// PEM file of extra roots, empty for the system's.
+    pub ca_file: String,
+}
+
+/// One address with its credential.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// `backend` or `backend#1` for logs and labels.
+    pub name: Arc<str>,
+    /// The backend it belongs to.
+    pub backend: BackendId,
+    /// Where to connect.
+    pub origin: Origin,
+    /// `host[:port]` as sent in `host` / `:authority`.
+    pub authority: String,
+    /// Path put in place of `/v1`, such as `/v1` or `/v1beta/openai`; no trailing slash.
+    pub base_path: String,
+    /// Share of traffic among its siblings; at least 1.
+    pub weight: u32,
+    /// The one credential that goes upstream.
+    pub injection: Injection,
+}
+
+/// A shared bucket and what it is for.
+#[derive(Debug)]
+pub struct Limit {
+    /// Whose it is.
+    pub workload: WorkloadId,
+    /// On which route.
+    pub route: RouteId,
+    /// What it counts.
+    pub kind: Kind,
+    /// Identity across reloads: same key and rate, same bucket.
+    pub key: String,
+    /// The bucket, shared by all cores and carried across reloads.
+    pub bucket: Arc<Bucket>,
+}
+
+/// How long each phase of an attempt may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To an established connection, TLS included.
+    pub connect: Duration,
+    /// From the request sent to the response head.
+    pub first_byte: Duration,
+    /// Silence in the middle of a response.
+    pub idle: Duration,
+}
+
+/// Bounds on what a client may send, and how slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Request body, bytes.
+    pub body_bytes: u64,
+    /// Request head, bytes.
+    pub head_bytes: usize,
+    /// Request header fields.
+    pub head_fields: usize,
+    /// From the first byte of a head to its end.
+    pub head_time: Duration,
+    /// Silence in the middle of a request body.
+    pub body_idle: Duration,
+    /// A client that takes nothing of a response for so long is gone.
+    pub write_stall: Duration,
+    /// A kept-alive connection with no request on it.
+    pub keep_alive: Duration,
+    /// Connections per worker.
+    pub connections: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            body_bytes: 32 << 20,
+            head_bytes: 64 << 10,
+            head_fields: 100,
+            head_time: Duration::from_secs(10),
+            body_idle: Duration::from_secs(30),
+            write_stall: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(75),
+            connections: 50_000,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            first_byte: Duration::from_secs(300),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Snapshot {
+    /// The workload registered under `name`.
+    #[must_use]
+    pub fn workload_named(&self, name: &[u8]) -> Option<WorkloadId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The workload, if the id is of this snapshot.
+    #[must_use]
+    pub fn workload(&self, id: WorkloadId) -> Option<&Workload> {
+        self.workloads.get(id.index())
+    }
+
+    /// The route, if the id is of this snapshot.
+    #[must_use]
+    pub fn route(&self, id: RouteId) -> Option<&Route> {
+        self.routes.get(id.index())
+    }
+
+    /// The backend, if the id is of this snapshot.
+    #[must_use]
+    pub fn backend(&self, id: BackendId) -> Option<&Backend> {
+        self.backends.get(id.index())
+    }
+
+    /// The endpoint, if the id is of this snapshot.
+    #[must_use]
+    pub fn endpoint(&self, id: EndpointId) -> Option<&Endpoint> {
+        self.endpoints.get(id.index())
+    }
+
+    /// The limit, if the id is of this snapshot.
+    #[must_use]
+    pub fn limit(&self, id: LimitId) -> Option<&Limit> {
+        self.limits.get(id.index())
+    }
+}
