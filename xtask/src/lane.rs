@@ -49,9 +49,9 @@ impl Lane {
         made
     }
 
-    /// A `cargo test` whose own results are counted.
-    pub(crate) fn tests(&mut self, name: &str, command: Command) {
-        self.stage(name, || run_tests(command));
+    /// A `cargo test` whose own results are counted; fewer than `least` are a failure.
+    pub(crate) fn tests(&mut self, name: &str, least: u64, command: Command) {
+        self.stage(name, || run_tests(command, least));
     }
 
     /// A stage that cannot run because an earlier one failed: counted, never passed over.
@@ -95,13 +95,13 @@ impl Lane {
     }
 }
 
-fn run_tests(mut command: Command) -> Tally {
+fn run_tests(mut command: Command, least: u64) -> Tally {
     let mut tally = Tally::default();
     let mut child = match command.stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(cause) => {
             eprintln!("error: {command:?} did not start: {cause}");
-            return tally.ended(false);
+            return tally.ended(false, least);
         }
     };
     if let Some(stdout) = child.stdout.take() {
@@ -118,10 +118,13 @@ fn run_tests(mut command: Command) -> Tally {
             line.clear();
         }
     }
-    tally.ended(child.wait().is_ok_and(|status| status.success()))
+    tally.ended(child.wait().is_ok_and(|status| status.success()), least)
 }
 
 fn flush() {
     // A closed terminal is no reason to stop counting.
     drop(std::io::stdout().flush());
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,9 +54,10 @@ fn check_stages(lane: &mut Lane) {
     );
     match metadata().as_ref().map(test_targets) {
         Ok(targets) => {
-            lane.tests("unit tests and vectors", unit_tests(&targets));
+            lane.tests("unit tests and vectors", 1, unit_tests(&targets));
             lane.tests(
                 "examples in the documentation",
+                0,
                 cargo(&["test", "--workspace", "--doc"]),
             );
         }
@@ -71,7 +72,7 @@ fn end_to_end_stages(lane: &mut Lane, installed: Option<Installed>, filter: Opti
     );
     match installed {
         Some(installed) if built => match release_binary() {
-            Ok(binary) => lane.tests("end to end", end_to_end(&installed, binary, filter)),
+            Ok(binary) => lane.tests("end to end", 1, end_to_end(&installed, binary, filter)),
             Err(says) => lane.cannot_run("end to end", &says),
         },
         Some(_) => lane.cannot_run("end to end", "the release build failed"),

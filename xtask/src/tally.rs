@@ -46,10 +46,9 @@ impl Tally {
     }
 
     /// Accounts for how the run ended: one that failed without naming a test (it did not
-    /// compile, it crashed), or one that ran no test at all, is a failure.
-    pub(crate) fn ended(mut self, success: bool) -> Self {
-        let ran_nothing = self.passed + self.failed == 0;
-        if self.failed == 0 && (!success || ran_nothing) {
+    /// compile, it crashed) is a failure, and so is one that ran fewer tests than `least`.
+    pub(crate) fn ended(mut self, success: bool, least: u64) -> Self {
+        if self.failed == 0 && (!success || self.passed < least) {
             self.failed = 1;
         }
         self

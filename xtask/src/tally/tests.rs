@@ -38,22 +38,28 @@ fn a_test_that_prints_about_results_is_not_a_result() {
 
 #[test]
 fn a_run_that_failed_without_naming_a_test_is_one_failure() {
-    assert_eq!(read(&[]).ended(false).failed, 1);
+    assert_eq!(read(&[]).ended(false, 0).failed, 1);
     let two = read(&["test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured"]);
-    assert_eq!(two.ended(false).failed, 2);
+    assert_eq!(two.ended(false, 0).failed, 2);
 }
 
 #[test]
-fn a_run_of_no_tests_is_a_failure() {
+fn a_run_of_no_tests_is_a_failure_where_some_are_expected() {
     assert_eq!(
         read(&["test result: ok. 0 passed; 0 failed; 0 ignored"])
-            .ended(true)
+            .ended(true, 1)
             .failed,
         1
     );
     assert_eq!(
         read(&["test result: ok. 1 passed; 0 failed; 0 ignored"])
-            .ended(true)
+            .ended(true, 1)
+            .failed,
+        0
+    );
+    assert_eq!(
+        read(&["test result: ok. 0 passed; 0 failed; 0 ignored"])
+            .ended(true, 0)
             .failed,
         0
     );
