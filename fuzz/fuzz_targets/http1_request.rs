@@ -1,0 +1,7 @@
+//! Fuzzes HTTP/1.1 requests. The invariants are in `checks/http1_request.rs`.
+#![no_main]
+
+#[path = "../checks/http1_request.rs"]
+mod check;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| check::fuzz_one(input));
