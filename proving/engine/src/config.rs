@@ -1,0 +1,50 @@
+//! What an engine is started with.
+//!
+//! Invariant: every field has a plain value; nothing is looked up in the environment.
+//! Not here: reading it from a file or a command line, which is the caller's.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Settings of one simulated engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Where to listen; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Model names served; a call for any other is answered 404. Names starting with `gpt-oss` (after an
+    /// optional `owner/`) get Harmony's rules for roles.
+    pub models: Vec<String>,
+    /// When set, `/v1/*` needs `Authorization: Bearer <api_key>`.
+    pub api_key: Option<String>,
+    /// Wait before the first token. Zero means that no timer is used at all.
+    pub ttft: Duration,
+    /// Wait between two tokens. Zero means that no timer is used at all.
+    pub inter_token: Duration,
+    /// Most tokens that a prompt and its output may have together.
+    pub max_model_len: usize,
+    /// Seed of the generated text: the same seed and prompt give the same output.
+    pub seed: u64,
+    /// `owned_by` of the model cards.
+    pub owned_by: String,
+    /// Largest request body in bytes; a larger one is answered 413.
+    pub max_body_bytes: usize,
+    /// Keep what arrives, credentials included, for `GET /_engine/requests`. For tests only.
+    pub inspect: bool,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            models: vec!["gpt-oss-120b".to_owned()],
+            api_key: None,
+            ttft: Duration::from_millis(20),
+            inter_token: Duration::from_millis(5),
+            max_model_len: 131_072,
+            seed: 0,
+            owned_by: "vllm".to_owned(),
+            max_body_bytes: 64 << 20,
+            inspect: false,
+        }
+    }
+}

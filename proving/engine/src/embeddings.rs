@@ -1,0 +1,162 @@
+//! `/v1/embeddings`: a unit vector for each input, the same for the same text.
+//!
+//! Invariant: usage is the sum of the inputs' tokens; every vector has length 1.
+//! Not here: any meaning in the vectors.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::completions::tokens;
+use crate::config::EngineConfig;
+use crate::error::Refusal;
+use crate::generation::Identity;
+use crate::text::{Rng, Tally};
+
+const DEFAULT_DIMENSIONS: usize = 384;
+const MAX_DIMENSIONS: usize = 8192;
+const MAX_INPUTS: usize = 2048;
+
+#[derive(Deserialize)]
+pub(crate) struct EmbeddingRequest {
+    input: Value,
+    #[serde(default)]
+    dimensions: Option<usize>,
+    #[serde(default)]
+    encoding_format: Encoding,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Encoding {
+    #[default]
+    Float,
+    Base64,
+}
+
+/// The answer, and the tokens that it took.
+pub(crate) fn answer(
+    config: &EngineConfig,
+    request: &EmbeddingRequest,
+    who: &Identity,
+) -> Result<(Value, u64), Refusal> {
+    let dimensions = request.dimensions.unwrap_or(DEFAULT_DIMENSIONS);
+    if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
+        return Err(
+            Refusal::bad_request(format!("dimensions must be in 1..={MAX_DIMENSIONS}"))
+                .about("dimensions"),
+        );
+    }
+    let inputs = inputs(config, &request.input)?;
+    let total: u64 = inputs.iter().map(|input| input.tokens).sum();
+    let data: Vec<Value> = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, input)| {
+            let vector = vector(input.hash, dimensions);
+            let embedding = match request.encoding_format {
+                Encoding::Float => json!(vector),
+                Encoding::Base64 => json!(base64(&vector)),
+            };
+            json!({"index": i, "object": "embedding", "embedding": embedding})
+        })
+        .collect();
+    let answer = json!({
+        "id": who.id, "object": "list", "created": who.created, "model": who.model, "data": data,
+        "usage": {"prompt_tokens": total, "total_tokens": total, "completion_tokens": 0,
+            "prompt_tokens_details": null},
+    });
+    Ok((answer, total))
+}
+
+fn inputs(config: &EngineConfig, input: &Value) -> Result<Vec<Tally>, Refusal> {
+    let all = match input {
+        Value::Array(ids) if !ids.is_empty() && ids.iter().all(Value::is_u64) => {
+            vec![one(config, input)?]
+        }
+        Value::Array(several) if (1..=MAX_INPUTS).contains(&several.len()) => several
+            .iter()
+            .map(|input| one(config, input))
+            .collect::<Result<_, _>>()?,
+        other => vec![one(config, other)?],
+    };
+    Ok(all)
+}
+
+fn one(config: &EngineConfig, input: &Value) -> Result<Tally, Refusal> {
+    let mut tally = Tally::new(config.seed);
+    match input {
+        Value::String(text) => tally.add(text),
+        Value::Array(ids) if !ids.is_empty() && ids.iter().all(Value::is_u64) => {
+            tokens(ids, &mut tally)
+        }
+        _ => {
+            return Err(
+                Refusal::bad_request("input must be text, token ids, or a list of either")
+                    .about("input"),
+            );
+        }
+    }
+    if tally.tokens > config.max_model_len as u64 {
+        return Err(Refusal::bad_request(format!(
+            "This model's maximum context length is {} tokens. However, your request has {} input tokens.",
+            config.max_model_len, tally.tokens
+        ))
+        .about("input"));
+    }
+    Ok(tally)
+}
+
+fn vector(hash: u64, dimensions: usize) -> Vec<f32> {
+    let mut rng = Rng(hash);
+    let raw: Vec<f64> = (0..dimensions)
+        .map(|_| (rng.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
+        .collect();
+    let norm = raw
+        .iter()
+        .map(|x| x * x)
+        .sum::<f64>()
+        .sqrt()
+        .max(f64::MIN_POSITIVE);
+    raw.iter().map(|x| (x / norm) as f32).collect()
+}
+
+/// Little-endian floats in standard base64 with padding.
+fn base64(vector: &[f32]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let word =
+            group.iter().fold(0u32, |w, b| w << 8 | u32::from(*b)) << (8 * (3 - group.len()));
+        for i in 0..4 {
+            let digit = ALPHABET[(word >> (18 - 6 * i)) as usize & 63];
+            out.push(if i <= group.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_have_length_one_and_follow_from_the_text() {
+        let v = vector(7, 384);
+        let norm: f32 = v.iter().map(|x| x * x).sum();
+        assert!((norm - 1.0).abs() < 1e-4, "{norm}");
+        assert_eq!(v, vector(7, 384));
+        assert_ne!(v, vector(8, 384));
+    }
+
+    #[test]
+    fn base64_pads_as_the_standard_says() {
+        assert_eq!(base64(&[1.0]), "AACAPw==");
+        assert_eq!(base64(&[1.0, -2.5]), "AACAPwAAIMA=");
+        assert_eq!(base64(&[1.0, -2.5, 0.1]), "AACAPwAAIMDNzMw9");
+    }
+}

@@ -1,0 +1,31 @@
+//! A simulated inference engine with a vLLM-shaped HTTP face, so that a gateway can be tried with no
+//! account and no GPU.
+//!
+//! Invariant: usage is honest: `completion_tokens` is the number of tokens that were really generated, by the
+//! one approximation in [`text`], and every request ends in exactly one `finished_reason`.
+//! Not here: a scheduler, batching or a KV cache (each request is paced alone, so load never slows another
+//! request), and faults.
+
+mod chat;
+mod completions;
+mod config;
+mod embeddings;
+mod error;
+mod generation;
+mod histogram;
+mod inspect;
+mod listener;
+mod metrics;
+mod models;
+mod pace;
+mod plan;
+mod responses;
+mod route;
+mod server;
+pub mod text;
+mod tools;
+mod validate;
+
+pub use config::EngineConfig;
+pub use metrics::Stats;
+pub use server::{Engine, EngineHandle, spawn_thread};

@@ -1,0 +1,259 @@
+//! From a request to its answer: path, key, body, model, and the dialect that answers.
+//!
+//! Invariant: under `/v1` nothing is read before the key was checked; every refusal has vLLM's shape.
+//! Not here: what each dialect accepts and says.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response};
+use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::chat::Chat;
+use crate::completions::Completion;
+use crate::error::Refusal;
+use crate::generation::{Generation, Identity};
+use crate::pace::{self, Paced, Script};
+use crate::plan::{Finish, Overrides};
+use crate::responses::Responses;
+use crate::server::State;
+use crate::{embeddings, models};
+
+const JSON: &str = "application/json";
+const SSE: &str = "text/event-stream; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(crate) type Answer = Response<Either<Full<Bytes>, Paced>>;
+
+/// Answers one request. Never fails: a refusal is an answer.
+pub(crate) async fn answer(
+    state: Arc<State>,
+    request: Request<Incoming>,
+) -> Result<Answer, Infallible> {
+    let (head, body) = request.into_parts();
+    let answered = if head.uri.path().starts_with("/v1/") {
+        api(&state, &head, body).await
+    } else {
+        house(&state, &head)
+    };
+    Ok(answered.unwrap_or_else(|refusal| refusal.into_response().map(Either::Left)))
+}
+
+/// Everything that needs no key and is no part of OpenAI's API.
+fn house(state: &State, head: &Parts) -> Result<Answer, Refusal> {
+    match (&head.method, head.uri.path()) {
+        (&Method::GET, "/health" | "/ping") => Ok(full(JSON, Bytes::new())),
+        (&Method::GET, "/version") => Ok(full(
+            JSON,
+            json!({"version": concat!(env!("CARGO_PKG_VERSION"), "+simulated")}).to_string(),
+        )),
+        (&Method::GET, "/metrics") => Ok(full(PROMETHEUS, state.metrics().exposition())),
+        (method, path) if path.starts_with("/_engine/") => inspection(state, method, path),
+        (_, "/health" | "/ping" | "/version" | "/metrics") => Err(Refusal::method()),
+        _ => Err(Refusal::not_found("Not Found")),
+    }
+}
+
+fn inspection(state: &State, method: &Method, path: &str) -> Result<Answer, Refusal> {
+    let Some(mut inspector) = state.inspector() else {
+        return Err(Refusal::not_found("Not Found"));
+    };
+    let body = match (method, path) {
+        (&Method::GET, "/_engine/requests") => json!({"requests": inspector.requests()}),
+        (&Method::DELETE, "/_engine/requests") => {
+            inspector.clear();
+            json!({"requests": []})
+        }
+        (&Method::GET, "/_engine/stats") => json!(state.metrics().stats()),
+        _ => return Err(Refusal::not_found("Not Found")),
+    };
+    Ok(full(JSON, body.to_string()))
+}
+
+async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+    let read = match authorize(state, head) {
+        Ok(()) => whole_body(body, head, state.config.max_body_bytes).await,
+        Err(refusal) => Err(refusal),
+    };
+    let seen = state
+        .inspector()
+        .map(|mut i| i.arrived(head, read.as_deref().unwrap_or_default()));
+    let answered = match read {
+        Ok(body) => dispatch(state, head, &body, seen).await,
+        Err(refusal) => Err(refusal),
+    };
+    let status = answered
+        .as_ref()
+        .map_or_else(|refusal| refusal.status, Response::status);
+    let mut metrics = state.metrics();
+    metrics.received += 1;
+    metrics.refused += u64::from(answered.is_err());
+    drop(metrics);
+    if let (Some(mut inspector), Some(seen)) = (state.inspector(), seen) {
+        inspector.answered(seen, status.as_u16());
+    }
+    answered
+}
+
+fn authorize(state: &State, head: &Parts) -> Result<(), Refusal> {
+    let Some(key) = &state.config.api_key else {
+        return Ok(());
+    };
+    let given = head
+        .headers
+        .get(AUTHORIZATION)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default();
+    let bearer = given
+        .split_once(' ')
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    if bearer.is_some_and(|(_, token)| token == key) {
+        Ok(())
+    } else {
+        Err(Refusal::unauthorized())
+    }
+}
+
+async fn whole_body(body: Incoming, head: &Parts, limit: usize) -> Result<Bytes, Refusal> {
+    let declared = head
+        .headers
+        .get(CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > limit as u64) {
+        return Err(Refusal::body_too_large(limit));
+    }
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::body_too_large(limit)),
+        Err(error) => Err(Refusal::bad_request(format!(
+            "the request body could not be read: {error}"
+        ))),
+    }
+}
+
+async fn dispatch(
+    state: &Arc<State>,
+    head: &Parts,
+    body: &[u8],
+    seen: Option<u64>,
+) -> Result<Answer, Refusal> {
+    let path = head.uri.path();
+    if path == "/v1/models" || path.starts_with("/v1/models/") {
+        return model_cards(state, head, path);
+    }
+    let prefix = match path {
+        "/v1/chat/completions" => "chatcmpl-",
+        "/v1/completions" => "cmpl-",
+        "/v1/responses" => "resp_",
+        "/v1/embeddings" => "embd-",
+        _ => return Err(Refusal::not_found("Not Found")),
+    };
+    if head.method != Method::POST {
+        return Err(Refusal::method());
+    }
+    let overrides = Overrides::read(&head.headers)?;
+    let (request, model) = parse(state, body)?;
+    let who = state.identity(prefix, &state.config.models[model]);
+    let call = Call {
+        state,
+        model,
+        seen,
+        id: who.id.clone(),
+    };
+    let config = &state.config;
+    let (script, streams): (Box<dyn Script>, bool) = match path {
+        "/v1/chat/completions" => boxed(Chat::admit(config, typed(request)?, who, overrides)?),
+        "/v1/completions" => boxed(Completion::admit(config, &typed(request)?, who, overrides)?),
+        "/v1/responses" => boxed(Responses::admit(config, typed(request)?, who, overrides)?),
+        _ => return call.embed(request, &who),
+    };
+    Ok(call.generate(script, streams).await)
+}
+
+fn boxed<S: Script + 'static>((script, streams): (S, bool)) -> (Box<dyn Script>, bool) {
+    (Box::new(script), streams)
+}
+
+/// An admitted call on its way to an answer.
+struct Call<'a> {
+    state: &'a Arc<State>,
+    model: usize,
+    seen: Option<u64>,
+    id: String,
+}
+
+impl Call<'_> {
+    fn start(&self, prompt_tokens: u64) -> Generation {
+        Generation::start(self.state, self.model, self.seen, &self.id, prompt_tokens)
+    }
+
+    async fn generate(self, script: Box<dyn Script>, streams: bool) -> Answer {
+        let generation = self.start(script.plan().prompt_tokens);
+        if streams {
+            return typed_answer(SSE, Either::Right(Paced::new(script, generation)));
+        }
+        full(JSON, pace::whole(script, generation).await)
+    }
+
+    fn embed(self, request: Value, who: &Identity) -> Result<Answer, Refusal> {
+        let (answer, tokens) = embeddings::answer(&self.state.config, &typed(request)?, who)?;
+        self.start(tokens).finish(Finish::Stop);
+        Ok(full(JSON, answer.to_string()))
+    }
+}
+
+fn model_cards(state: &State, head: &Parts, path: &str) -> Result<Answer, Refusal> {
+    if head.method != Method::GET {
+        return Err(Refusal::method());
+    }
+    let (config, created) = (&state.config, state.started_s);
+    let body = match path.strip_prefix("/v1/models/") {
+        None => models::list(config, created),
+        Some(model) if config.models.iter().any(|m| m == model) => {
+            models::card(config, model, created)
+        }
+        Some(model) => return Err(Refusal::unknown_model(model)),
+    };
+    Ok(full(JSON, body.to_string()))
+}
+
+/// The body as JSON (of two equal members the last counts, as in Python) and the index of its model.
+fn parse(state: &State, body: &[u8]) -> Result<(Value, usize), Refusal> {
+    let request: Value = serde_json::from_slice(body)
+        .map_err(|e| Refusal::bad_request(format!("JSON decode error: {e}")))?;
+    let models = &state.config.models;
+    match request.get("model") {
+        _ if !request.is_object() => Err(Refusal::bad_request(
+            "the request body must be a JSON object",
+        )),
+        None | Some(Value::Null) if !models.is_empty() => Ok((request, 0)),
+        Some(Value::String(name)) => match models.iter().position(|m| m == name) {
+            Some(index) => Ok((request, index)),
+            None => Err(Refusal::unknown_model(name)),
+        },
+        _ => Err(Refusal::bad_request("model must be a string").about("model")),
+    }
+}
+
+fn typed<T: DeserializeOwned>(request: Value) -> Result<T, Refusal> {
+    serde_json::from_value(request)
+        .map_err(|e| Refusal::bad_request(format!("validation error: {e}")))
+}
+
+fn full(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    typed_answer(content_type, Either::Left(Full::new(body.into())))
+}
+
+fn typed_answer(content_type: &'static str, body: Either<Full<Bytes>, Paced>) -> Answer {
+    let mut response = Response::new(body);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

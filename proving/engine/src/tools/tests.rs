@@ -1,0 +1,80 @@
+//! What each `tool_choice` forces, and with which arguments.
+
+use super::*;
+
+fn weather() -> Vec<Value> {
+    vec![
+        json!({"type": "function", "function": {"name": "weather", "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer"},
+                "place": {"type": "object", "properties": {"lat": {"type": "number"}}, "required": ["lat"]},
+                "optional": {"type": "string"},
+            },
+            "required": ["city", "unit", "days", "place"],
+        }}}),
+    ]
+}
+
+fn force(tools: &[Value], choice: Value) -> Result<Option<Forced>, Refusal> {
+    forced(Some(&tools.to_vec()), Some(&choice), &mut Tally::new(0))
+}
+
+#[test]
+fn a_named_function_is_called_with_its_required_members() {
+    let call = force(
+        &weather(),
+        json!({"type": "function", "function": {"name": "weather"}}),
+    )
+    .unwrap()
+    .unwrap();
+    assert!(call.named);
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+    assert_eq!(
+        arguments,
+        json!({"city": "string", "unit": "C", "days": 1, "place": {"lat": 1}})
+    );
+}
+
+#[test]
+fn required_takes_the_first_tool_and_auto_takes_none() {
+    assert_eq!(
+        force(&weather(), json!("required")).unwrap().unwrap().name,
+        "weather"
+    );
+    assert_eq!(force(&weather(), json!("auto")).unwrap(), None);
+    assert_eq!(forced(None, None, &mut Tally::new(0)).unwrap(), None);
+}
+
+#[test]
+fn the_responses_dialect_has_flat_tools() {
+    let tools = [
+        json!({"type": "function", "name": "f", "parameters": {"type": "object"}}),
+        json!({"type": "web_search"}),
+    ];
+    let call = force(&tools, json!({"type": "function", "name": "f"}))
+        .unwrap()
+        .unwrap();
+    assert_eq!((call.name.as_str(), call.arguments.as_str()), ("f", "{}"));
+}
+
+#[test]
+fn a_choice_that_cannot_be_met_is_refused() {
+    assert!(force(&[], json!("required")).is_err());
+    assert!(force(&weather(), json!("sometimes")).is_err());
+    assert!(
+        force(
+            &weather(),
+            json!({"type": "function", "function": {"name": "missing"}})
+        )
+        .is_err()
+    );
+    assert!(force(&[json!({"type": "function"})], json!("auto")).is_err());
+}
+
+#[test]
+fn tools_count_as_prompt() {
+    let mut prompt = Tally::new(0);
+    forced(Some(&weather()), None, &mut prompt).unwrap();
+    assert!(prompt.tokens > 50);
+}

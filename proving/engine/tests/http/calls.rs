@@ -1,0 +1,240 @@
+//! Answers that are not streams: every endpoint, honest usage, tools.
+
+use serde_json::{Value, json};
+
+use crate::client::{chat, fast, get, post, start};
+
+#[test]
+fn a_chat_answer_counts_what_it_says() {
+    let engine = start(fast());
+    let reply = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[],
+        &chat(json!({})).to_string(),
+    );
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let answer = reply.json();
+    let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    let usage = &answer["usage"];
+    assert_eq!(usage["completion_tokens"], engine::text::count(content));
+    assert_eq!(usage["prompt_tokens"], 4 + 1 + 4 + 3);
+    assert_eq!(
+        usage["total_tokens"],
+        usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap()
+    );
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    let again = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[],
+        &chat(json!({})).to_string(),
+    )
+    .json();
+    assert_eq!(
+        again["choices"], answer["choices"],
+        "the same prompt gives the same text"
+    );
+    assert_ne!(again["id"], answer["id"]);
+}
+
+#[test]
+fn headers_decide_the_exact_length() {
+    let engine = start(fast());
+    let headers = [
+        ("x-engine-tokens", "123"),
+        ("x-engine-content-bytes", "5000"),
+    ];
+    let answer = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &headers,
+        &chat(json!({})).to_string(),
+    )
+    .json();
+    assert_eq!(answer["usage"]["completion_tokens"], 123);
+    assert_eq!(
+        answer["choices"][0]["message"]["content"]
+            .as_str()
+            .unwrap()
+            .len(),
+        5000
+    );
+}
+
+#[test]
+fn a_plain_completion_is_cut_at_sixteen_tokens() {
+    let engine = start(fast());
+    let body = json!({"model": "gpt-oss-120b", "prompt": "Once upon a time", "min_tokens": 20});
+    let answer = post(engine.addr(), "/v1/completions", &[], &body.to_string()).json();
+    assert_eq!(answer["usage"]["completion_tokens"], 16);
+    assert_eq!(
+        engine::text::count(answer["choices"][0]["text"].as_str().unwrap()),
+        16
+    );
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+}
+
+#[test]
+fn a_response_is_complete_or_says_what_cut_it() {
+    let engine = start(fast());
+    let call = |cap: Value| {
+        let body = json!({"model": "gpt-oss-120b", "input": "hi", "max_output_tokens": cap});
+        post(engine.addr(), "/v1/responses", &[], &body.to_string()).json()
+    };
+    let whole = call(Value::Null);
+    let text = whole["output"][0]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(whole["usage"]["output_tokens"], engine::text::count(text));
+    assert_eq!(whole["status"], "completed");
+    let cut = call(json!(5));
+    assert_eq!(
+        (&cut["status"], &cut["usage"]["output_tokens"]),
+        (&json!("incomplete"), &json!(5))
+    );
+    assert_eq!(cut["incomplete_details"]["reason"], "max_output_tokens");
+}
+
+#[test]
+fn embeddings_count_their_inputs() {
+    let engine = start(fast());
+    let body = json!({"model": "gpt-oss-120b", "input": ["two words", "three more words"], "dimensions": 8});
+    let answer = post(engine.addr(), "/v1/embeddings", &[], &body.to_string()).json();
+    assert_eq!(answer["usage"]["prompt_tokens"], 8);
+    assert_eq!(answer["data"][1]["embedding"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn a_forced_tool_is_called_with_its_required_arguments() {
+    let engine = start(fast());
+    let tools = json!([{"type": "function", "function": {"name": "weather", "parameters": {
+        "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]);
+    let body = chat(json!({"tools": tools, "tool_choice": "required"}));
+    let answer = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[],
+        &body.to_string(),
+    )
+    .json();
+    let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
+    assert_eq!(
+        (&call["name"], &call["arguments"]),
+        (&json!("weather"), &json!("{\"city\":\"string\"}"))
+    );
+    assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
+    assert_eq!(
+        answer["usage"]["completion_tokens"],
+        engine::text::count("{\"city\":\"string\"}")
+    );
+}
+
+#[test]
+fn models_health_and_version_answer() {
+    let engine = start(fast());
+    let models = get(engine.addr(), "/v1/models").json();
+    assert_eq!(models["data"][0]["id"], "gpt-oss-120b");
+    assert_eq!(
+        get(engine.addr(), "/v1/models/gpt-oss-120b").json()["max_model_len"],
+        131_072
+    );
+    assert_eq!(get(engine.addr(), "/v1/models/nope").status, 404);
+    assert_eq!(get(engine.addr(), "/health").status, 200);
+    assert!(get(engine.addr(), "/version").json()["version"].is_string());
+    assert_eq!(get(engine.addr(), "/nowhere").status, 404);
+}
+
+#[test]
+fn metrics_are_valid_exposition_and_add_up() {
+    let engine = start(fast());
+    for _ in 0..3 {
+        post(
+            engine.addr(),
+            "/v1/chat/completions",
+            &[("x-engine-tokens", "10")],
+            &chat(json!({})).to_string(),
+        );
+    }
+    let text = get(engine.addr(), "/metrics").body;
+    let sample = |line: &str| {
+        text.lines()
+            .find_map(|l| l.strip_prefix(line))
+            .unwrap_or_else(|| panic!("{line}\n{text}"))
+            .trim()
+            .to_owned()
+    };
+    let labels = "engine=\"0\",model_name=\"gpt-oss-120b\"";
+    assert_eq!(
+        sample(&format!("vllm:generation_tokens_total{{{labels}}}")),
+        "30"
+    );
+    assert_eq!(
+        sample(&format!("vllm:prompt_tokens_total{{{labels}}}")),
+        "36"
+    );
+    assert_eq!(
+        sample(&format!("vllm:num_requests_running{{{labels}}}")),
+        "0"
+    );
+    assert_eq!(
+        sample(&format!(
+            "vllm:request_success_total{{{labels},finished_reason=\"stop\"}}"
+        )),
+        "3"
+    );
+    assert_eq!(
+        sample(&format!(
+            "vllm:time_to_first_token_seconds_bucket{{{labels},le=\"2560.0\"}}"
+        )),
+        "3"
+    );
+    assert_eq!(
+        sample(&format!(
+            "vllm:e2e_request_latency_seconds_count{{{labels}}}"
+        )),
+        "3"
+    );
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let (_, value) = line.rsplit_once(' ').expect("a sample has a value");
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn inspection_shows_what_arrived_and_forgets_on_demand() {
+    let engine = start(fast());
+    let body = chat(json!({})).to_string();
+    post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[("authorization", "Bearer sk-1"), ("x-trace", "t")],
+        &body,
+    );
+    let seen = get(engine.addr(), "/_engine/requests").json();
+    let one = &seen["requests"][0];
+    assert_eq!(
+        (&one["path"], &one["body"], &one["status"]),
+        (&json!("/v1/chat/completions"), &json!(body), &json!(200))
+    );
+    assert!(
+        one["headers"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(["authorization", "Bearer sk-1"]))
+    );
+    assert!(one["request_id"].as_str().unwrap().starts_with("chatcmpl-"));
+    assert_eq!(one["finished"], "stop");
+    assert_eq!(get(engine.addr(), "/_engine/stats").json()["received"], 1);
+    assert_eq!(
+        crate::client::send(engine.addr(), "DELETE", "/_engine/requests", &[], "").status,
+        200
+    );
+    assert_eq!(
+        get(engine.addr(), "/_engine/requests").json(),
+        json!({"requests": []})
+    );
+    let closed = start(engine::EngineConfig {
+        inspect: false,
+        ..fast()
+    });
+    assert_eq!(get(closed.addr(), "/_engine/requests").status, 404);
+}

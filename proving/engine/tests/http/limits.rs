@@ -1,0 +1,138 @@
+//! What is refused, and in which shape.
+
+use engine::EngineConfig;
+use serde_json::{Value, json};
+
+use crate::client::{chat, fast, post, start};
+
+fn refused(config: EngineConfig, headers: &[(&str, &str)], path: &str, body: &str) -> (u16, Value) {
+    let engine = start(config);
+    let reply = post(engine.addr(), path, headers, body);
+    (reply.status, reply.json()["error"].clone())
+}
+
+#[test]
+fn without_the_key_nothing_is_answered() {
+    let keyed = || EngineConfig {
+        api_key: Some("sk-secret".to_owned()),
+        ..fast()
+    };
+    let body = chat(json!({})).to_string();
+    for headers in [
+        &[][..],
+        &[("authorization", "Bearer wrong")],
+        &[("authorization", "sk-secret")],
+    ] {
+        let (status, error) = refused(keyed(), headers, "/v1/chat/completions", &body);
+        assert_eq!(
+            (status, &error["code"], &error["param"]),
+            (401, &json!(401), &Value::Null)
+        );
+        assert!(error["message"].is_string() && error["type"].is_string());
+    }
+    let engine = start(keyed());
+    let good = [("authorization", "bearer sk-secret")];
+    assert_eq!(
+        post(engine.addr(), "/v1/chat/completions", &good, &body).status,
+        200
+    );
+    assert_eq!(crate::client::get(engine.addr(), "/health").status, 200);
+}
+
+#[test]
+fn an_unknown_model_is_not_found() {
+    let body = chat(json!({"model": "nope"})).to_string();
+    let (status, error) = refused(fast(), &[], "/v1/chat/completions", &body);
+    assert_eq!((status, &error["type"]), (404, &json!("NotFoundError")));
+    assert_eq!(error["message"], "The model `nope` does not exist.");
+}
+
+#[test]
+fn bad_requests_are_refused_with_400() {
+    let chat = |extra| chat(extra).to_string();
+    for (path, body) in [
+        ("/v1/chat/completions", "{\"model\":".to_owned()),
+        ("/v1/chat/completions", "[]".to_owned()),
+        ("/v1/chat/completions", String::new()),
+        ("/v1/chat/completions", chat(json!({"messages": "hi"}))),
+        (
+            "/v1/chat/completions",
+            chat(json!({"messages": [{"role": "function", "name": "f", "content": "x"}]})),
+        ),
+        ("/v1/chat/completions", chat(json!({"max_tokens": "many"}))),
+        ("/v1/chat/completions", chat(json!({"max_tokens": 0}))),
+        ("/v1/chat/completions", chat(json!({"max_tokens": 200_000}))),
+        ("/v1/chat/completions", chat(json!({"stream": "yes"}))),
+        (
+            "/v1/chat/completions",
+            chat(json!({"stream_options": {"include_usage": true}})),
+        ),
+        ("/v1/chat/completions", chat(json!({"n": 2}))),
+        (
+            "/v1/chat/completions",
+            chat(json!({"tool_choice": "required"})),
+        ),
+        (
+            "/v1/completions",
+            json!({"model": "gpt-oss-120b", "prompt": {}}).to_string(),
+        ),
+        (
+            "/v1/responses",
+            json!({"model": "gpt-oss-120b", "input": [{"role": "robot", "content": "x"}]})
+                .to_string(),
+        ),
+        (
+            "/v1/embeddings",
+            json!({"model": "gpt-oss-120b", "input": []}).to_string(),
+        ),
+    ] {
+        let (status, error) = refused(fast(), &[], path, &body);
+        assert_eq!(
+            (status, &error["type"], &error["code"]),
+            (400, &json!("BadRequestError"), &json!(400)),
+            "{path} {body}"
+        );
+    }
+}
+
+#[test]
+fn a_prompt_beyond_the_context_is_refused() {
+    let config = EngineConfig {
+        max_model_len: 50,
+        ..fast()
+    };
+    let body =
+        chat(json!({"messages": [{"role": "user", "content": "word ".repeat(60)}]})).to_string();
+    let (status, error) = refused(config, &[], "/v1/chat/completions", &body);
+    assert_eq!(status, 400);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("maximum context length is 50"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_body_beyond_the_limit_is_too_large() {
+    let config = EngineConfig {
+        max_body_bytes: 1_000,
+        ..fast()
+    };
+    let body =
+        chat(json!({"messages": [{"role": "user", "content": "x".repeat(2_000)}]})).to_string();
+    let (status, error) = refused(config, &[], "/v1/chat/completions", &body);
+    assert_eq!((status, &error["code"]), (413, &json!(413)));
+}
+
+#[test]
+fn of_two_equal_members_the_last_counts() {
+    let engine = start(fast());
+    let body =
+        r#"{"model":"nope","model":"gpt-oss-120b","messages":[{"role":"user","content":"x"}]}"#;
+    assert_eq!(
+        post(engine.addr(), "/v1/chat/completions", &[], body).status,
+        200
+    );
+}

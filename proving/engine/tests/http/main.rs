@@ -1,0 +1,12 @@
+//! The engine over real sockets.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod abort;
+mod calls;
+mod client;
+mod limits;
+mod streams;
