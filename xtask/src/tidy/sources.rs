@@ -1,4 +1,5 @@
-//! Rules for the text itself: module docs, nothing unfinished, no silenced lint, no path of one machine.
+//! Rules for the text itself: module docs, names that say something, nothing unfinished, no silenced
+//! lint, no path of one machine.
 //!
 //! The patterns are spelled in two halves, so that this file keeps its own rules.
 
@@ -25,6 +26,11 @@ const NOWHERE: &[(&str, &str)] = &[
     (concat!("<<<<", "<<< "), "is an unresolved merge"),
 ];
 
+/// Names of modules that say nothing about what is inside.
+const EMPTY_NAMES: &[&str] = &[
+    "common", "core", "helper", "helpers", "manager", "misc", "types", "util", "utils",
+];
+
 /// Directories that exist on one machine and not on the next.
 const MACHINE_DIRS: &[&str] = &[
     concat!("/ho", "me/"),
@@ -42,6 +48,17 @@ fn file_faults(file: &File) -> Vec<Fault> {
     let is_rust = file.path.ends_with(".rs");
     if is_rust && !file.text.starts_with("//!") {
         faults.push(Fault::new(&file.path, "does not open with //!"));
+    }
+    let names = file
+        .path
+        .strip_suffix(".rs")
+        .into_iter()
+        .flat_map(|path| path.split('/'));
+    for name in names.filter(|name| EMPTY_NAMES.contains(name)) {
+        faults.push(Fault::new(
+            &file.path,
+            format!("{name} says nothing about what is inside"),
+        ));
     }
     for (index, line) in file.text.lines().enumerate() {
         let mut fault = |says: String| {
