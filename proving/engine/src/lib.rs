@@ -4,13 +4,15 @@
 //! Invariant: usage is honest: `completion_tokens` is the number of tokens that were really generated, by the
 //! one approximation in [`text`], and every request ends in exactly one `finished_reason`.
 //! Not here: a scheduler, batching or a KV cache (each request is paced alone, so load never slows another
-//! request), and faults.
+//! request), and faults. [`fixed`] is the other, cheaper upstream: constant answers for
+//! measuring cost.
 
 mod chat;
 mod completions;
 mod config;
 mod embeddings;
 mod error;
+pub mod fixed;
 mod generation;
 mod histogram;
 mod inspect;

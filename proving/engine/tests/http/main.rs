@@ -8,5 +8,6 @@
 mod abort;
 mod calls;
 mod client;
+mod fixed;
 mod limits;
 mod streams;
