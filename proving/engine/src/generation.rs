@@ -134,7 +134,7 @@ impl Drop for Generation {
     }
 }
 
-/// 32 hexadecimal digits that follow from the engine's seed and the number of the request.
+/// `prefix` and 32 hexadecimal digits that follow from `seed` and the number of the request.
 pub(crate) fn fresh_id(prefix: &str, seed: u64, number: u64) -> String {
     let mut rng = text::Rng(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     format!("{prefix}{:016x}{:016x}", rng.next(), rng.next())

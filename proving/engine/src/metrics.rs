@@ -24,7 +24,7 @@ const REASONS: [&str; 4] = ["stop", "length", "abort", "error"];
 /// Totals over all models since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
-    /// Requests to `/v1/*` that arrived whole, whatever became of them.
+    /// Requests to `/v1/*` whose head and body were read or refused, whatever became of them.
     pub received: u64,
     /// Those answered with a 4xx.
     pub refused: u64,

@@ -84,17 +84,15 @@ async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer,
     let seen = state
         .inspector()
         .map(|mut i| i.arrived(head, read.as_deref().unwrap_or_default()));
+    state.metrics().received += 1;
     let answered = match read {
         Ok(body) => dispatch(state, head, &body, seen).await,
         Err(refusal) => Err(refusal),
     };
+    state.metrics().refused += u64::from(answered.is_err());
     let status = answered
         .as_ref()
         .map_or_else(|refusal| refusal.status, Response::status);
-    let mut metrics = state.metrics();
-    metrics.received += 1;
-    metrics.refused += u64::from(answered.is_err());
-    drop(metrics);
     if let (Some(mut inspector), Some(seen)) = (state.inspector(), seen) {
         inspector.answered(seen, status.as_u16());
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -39,6 +39,7 @@ pub(crate) struct State {
     pub(crate) started_s: u64,
     metrics: Mutex<Metrics>,
     inspector: Option<Mutex<Inspector>>,
+    id_seed: u64,
     numbers: AtomicU64,
 }
 
@@ -85,13 +86,9 @@ async fn connection(stream: TcpStream, state: Arc<State>) {
     let service =
         hyper::service::service_fn(move |request| route::answer(Arc::clone(&state), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(300));
+    builder.http1().header_read_timeout(None);
     builder
         .http2()
-        .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS_PER_CONNECTION)
         .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES);
@@ -107,6 +104,7 @@ impl State {
             started_s: now_s(),
             metrics: Mutex::new(Metrics::new(&config.models)),
             inspector: config.inspect.then(Mutex::default),
+            id_seed: config.seed ^ since_1970().as_nanos() as u64,
             numbers: AtomicU64::new(0),
             config,
         }
@@ -126,7 +124,7 @@ impl State {
     pub(crate) fn identity(&self, prefix: &str, model: &str) -> Identity {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         Identity {
-            id: fresh_id(prefix, self.config.seed, number),
+            id: fresh_id(prefix, self.id_seed, number),
             created: now_s(),
             model: model.to_owned(),
         }
@@ -134,9 +132,13 @@ impl State {
 }
 
 fn now_s() -> u64 {
+    since_1970().as_secs()
+}
+
+fn since_1970() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs())
+        .unwrap_or_default()
 }
 
 /// An engine that runs on a thread of its own.
