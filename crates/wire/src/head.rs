@@ -37,9 +37,10 @@ pub struct Head {
 
 #[derive(Debug, Clone, Copy)]
 struct Field {
-    start: u32,
-    name_len: u32,
+    name: u32,
+    value: u32,
     value_len: u32,
+    name_len: u16,
     known: Known,
 }
 
@@ -92,38 +93,49 @@ impl Head {
         if !value.iter().all(|&b| is_value_byte(b)) {
             return Err(HeadFaultKind::FieldValue.into());
         }
-        self.push_valid(name, trim_blanks(value))
+        let value = trim_blanks(value);
+        let start = self.buf.len();
+        self.buf.extend_from_slice(name);
+        self.buf.extend_from_slice(value);
+        self.add(start, name.len(), start + name.len(), value.len())
     }
 
-    /// Adds a field whose name and value a parser has already validated and trimmed.
+    /// Forgets every field and takes a copy of a whole head, whose fields are then named by `add`.
+    pub(crate) fn load(&mut self, head: &[u8], fields: usize) {
+        self.clear();
+        self.buf.extend_from_slice(head);
+        self.fields.reserve(fields);
+    }
+
+    /// Adds a field by the place in the buffer of its valid name and its valid, trimmed value.
     #[inline]
-    pub(crate) fn push_valid(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
-        let from = self.buf.len();
-        let (Ok(start), Ok(name_len), Ok(value_len)) = (
-            u32::try_from(from),
-            u32::try_from(name.len()),
-            u32::try_from(value.len()),
+    pub(crate) fn add(
+        &mut self,
+        name: usize,
+        name_len: usize,
+        value: usize,
+        value_len: usize,
+    ) -> Result<(), HeadFault> {
+        let stored = self.buf.get_mut(name..name + name_len).unwrap_or_default();
+        lower_token(stored);
+        let known = Known::of(stored);
+        let (Ok(name), Ok(name_len), Ok(value), Ok(value_len)) = (
+            name.try_into(),
+            name_len.try_into(),
+            value.try_into(),
+            value_len.try_into(),
         ) else {
             return Err(HeadFaultKind::HeadTooLarge.into());
         };
-        self.buf.extend_from_slice(name);
-        let stored = self.buf.get_mut(from..).unwrap_or_default();
-        stored.make_ascii_lowercase();
-        let known = Known::of(stored);
-        self.buf.extend_from_slice(value);
         self.fields.push(Field {
-            start,
-            name_len,
+            name,
+            value,
             value_len,
+            name_len,
             known,
         });
         self.present |= known.bit();
         Ok(())
-    }
-
-    pub(crate) fn reserve(&mut self, bytes: usize, fields: usize) {
-        self.buf.reserve(bytes);
-        self.fields.reserve(fields);
     }
 
     /// The number of fields.
@@ -201,15 +213,11 @@ impl Head {
 
     #[inline]
     fn view(&self, field: &Field) -> FieldRef<'_> {
-        let rest = self.buf.get(field.start as usize..).unwrap_or_default();
-        let (name, rest) = rest
-            .split_at_checked(field.name_len as usize)
-            .unwrap_or_default();
-        let value = rest.get(..field.value_len as usize).unwrap_or_default();
+        let slice = |start: u32, len: usize| self.buf.get(start as usize..)?.get(..len);
         FieldRef {
             known: field.known,
-            name,
-            value,
+            name: slice(field.name, field.name_len.into()).unwrap_or_default(),
+            value: slice(field.value, field.value_len as usize).unwrap_or_default(),
         }
     }
 }
@@ -225,6 +233,30 @@ pub(crate) const fn is_token(byte: u8) -> bool {
 #[inline]
 pub(crate) const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
+}
+
+/// Lower-cases a token eight bytes at a time; the last eight may overlap the ones before.
+#[inline]
+fn lower_token(token: &mut [u8]) {
+    if token.len() < 8 {
+        return token.make_ascii_lowercase();
+    }
+    let (words, _) = token.as_chunks_mut::<8>();
+    words.iter_mut().for_each(lower_word);
+    if let Some(last) = token.last_chunk_mut::<8>() {
+        lower_word(last);
+    }
+}
+
+/// Every byte of a token is ASCII, so no sum below carries into the next byte.
+#[inline]
+fn lower_word(word: &mut [u8; 8]) {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let bytes = u64::from_ne_bytes(*word);
+    let from_a = bytes.wrapping_add(EACH * u64::from(0x80 - b'A'));
+    let past_z = bytes.wrapping_add(EACH * u64::from(0x7f - b'Z'));
+    let upper = (from_a ^ past_z) & (EACH * 0x80);
+    *word = (bytes | upper >> 2).to_ne_bytes();
 }
 
 /// Drops the blanks (space, tab) on both sides.

@@ -1,6 +1,6 @@
 //! The field names that the gate gives a meaning to, resolved once when a field is added.
 //!
-//! Invariant: the list is ordered by length, checked when compiling; `Known::of` looks only at names of the same length.
+//! Invariant: no two names share a slot, checked when compiling; `Known::of` compares with one name.
 //! Not here: what each field means (`http1` for framing, `policy` for the rest).
 
 macro_rules! known {
@@ -82,21 +82,13 @@ impl Known {
     #[inline]
     #[must_use]
     pub fn of(lower: &[u8]) -> Self {
-        let same_length = STARTS
-            .get(lower.len())
-            .zip(STARTS.get(lower.len() + 1))
-            .and_then(|(&from, &to)| NAMES.get(usize::from(from)..usize::from(to)))
-            .unwrap_or_default();
-        for (name, known) in same_length {
-            let name = name.as_bytes();
-            if name.last() == lower.last() && name == lower {
-                return *known;
-            }
-        }
-        if lower.starts_with(b"x-amz-") {
-            Self::Amz
-        } else {
-            Self::Other
+        let candidate = SLOTS
+            .get(slot(lower))
+            .and_then(|&at| NAMES.get(usize::from(at)));
+        match candidate {
+            Some((name, known)) if is_same(name.as_bytes(), lower) => *known,
+            _ if lower.starts_with(b"x-amz-") => Self::Amz,
+            _ => Self::Other,
         }
     }
 
@@ -133,31 +125,65 @@ impl Known {
     }
 }
 
-const LONGEST: usize = 22;
+/// Equality, inline: names are too short to pay for a call.
+#[inline]
+fn is_same(name: &[u8], other: &[u8]) -> bool {
+    if name.len() != other.len() {
+        return false;
+    }
+    if name.len() < 8 {
+        return name.iter().zip(other).all(|(a, b)| a == b);
+    }
+    name.last_chunk::<8>() == other.last_chunk::<8>()
+        && name
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .zip(other.as_chunks::<8>().0)
+            .all(|(a, b)| a == b)
+}
 
-/// `STARTS[n]..STARTS[n + 1]` are the names of length `n`.
-static STARTS: [u8; LONGEST + 2] = starts();
+const SLOT_COUNT: usize = 256;
+
+/// The position in `NAMES` of the one name that can be equal; out of range where there is none.
+static SLOTS: [u8; SLOT_COUNT] = slots();
+
+/// A hash of length, first and last byte, and the one at three quarters, without collision among `NAMES`.
+/// The factors were found by search; `slots` does not compile when a new name makes them collide.
+#[inline]
+const fn slot(name: &[u8]) -> usize {
+    let (Some((first, _)), Some((last, _))) = (name.split_first(), name.split_last()) else {
+        return 0;
+    };
+    let late = match name.split_at(name.len() * 3 / 4).1 {
+        [late, ..] => *late,
+        [] => 0,
+    };
+    let mixed = name.len().wrapping_mul(107)
+        + *first as usize * 38
+        + *last as usize * 5
+        + late as usize * 255;
+    mixed / 4 % SLOT_COUNT
+}
 
 #[expect(
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
     reason = "evaluated when compiling, where a fault is a compile error"
 )]
-const fn starts() -> [u8; LONGEST + 2] {
-    assert!(NAMES.len() < 126, "one bit a name");
-    let mut starts = [0; LONGEST + 2];
-    let (mut length, mut at) = (0, 0);
-    while length < starts.len() {
-        while at < NAMES.len() && NAMES[at].0.len() < length {
-            assert!(
-                at == 0 || NAMES[at - 1].0.len() <= NAMES[at].0.len(),
-                "the names are ordered by length"
-            );
-            at += 1;
-        }
-        starts[length] = at as u8;
-        length += 1;
+const fn slots() -> [u8; SLOT_COUNT] {
+    const FREE: u8 = u8::MAX;
+    assert!(NAMES.len() < 126, "one bit a name in `bit`");
+    let mut slots = [FREE; SLOT_COUNT];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let slot = slot(NAMES[at].0.as_bytes());
+        assert!(
+            slots[slot] == FREE,
+            "two names collide: search for other factors"
+        );
+        slots[slot] = at as u8;
+        at += 1;
     }
-    assert!(at == NAMES.len(), "LONGEST is the longest name");
-    starts
+    slots
 }

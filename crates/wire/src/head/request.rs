@@ -4,14 +4,13 @@
 //! `path`, `query` and `target` are slices of the same text.
 //! Not here: which fields a request may carry (`http1::request_framing`, `policy`).
 
-use super::target::{check_authority, check_path};
+use super::target::{check_authority, check_path, is_target};
 use super::{Head, HeadFault, HeadFaultKind, Known};
 
 /// A request method. The ones that the gate does not serve are `Other`, with their text kept in the head.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the methods")]
 pub enum Method {
-    #[default]
     Get,
     Head,
     Post,
@@ -19,6 +18,7 @@ pub enum Method {
     Patch,
     Delete,
     Options,
+    #[default]
     Other,
 }
 
@@ -60,7 +60,7 @@ pub struct RequestHead {
     pub version: Version,
     /// The fields.
     pub fields: Head,
-    method_text: String,
+    other_method: String,
     target: String,
     path_len: usize,
 }
@@ -77,7 +77,7 @@ impl RequestHead {
         self.method = Method::default();
         self.version = Version::default();
         self.fields.clear();
-        self.method_text.clear();
+        self.other_method.clear();
         self.target.clear();
         self.path_len = 0;
     }
@@ -100,10 +100,19 @@ impl RequestHead {
         &self.target
     }
 
-    /// The method as it arrived.
+    /// The method as it arrived; empty until one is set.
     #[must_use]
     pub fn method_text(&self) -> &str {
-        &self.method_text
+        match self.method {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+            Method::Options => "OPTIONS",
+            Method::Other => &self.other_method,
+        }
     }
 
     /// Sets the method from its text.
@@ -114,10 +123,17 @@ impl RequestHead {
         if text.is_empty() || !text.bytes().all(super::is_token) {
             return Err(HeadFaultKind::StartLine.into());
         }
-        self.method_text.clear();
-        self.method_text.push_str(text);
-        self.method = Method::of(text.as_bytes());
+        self.set_valid_method(text);
         Ok(())
+    }
+
+    /// Sets the method from a text that a parser has found to be a token.
+    pub(crate) fn set_valid_method(&mut self, text: &str) {
+        self.method = Method::of(text.as_bytes());
+        self.other_method.clear();
+        if self.method == Method::Other {
+            self.other_method.push_str(text);
+        }
     }
 
     /// Sets the target (path and query), checked. The method must be set before: `*` is for OPTIONS alone.
@@ -127,7 +143,7 @@ impl RequestHead {
     pub fn set_target(&mut self, target: &str) -> Result<(), HeadFault> {
         self.target.clear();
         self.path_len = 0;
-        if !target.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
+        if !is_target(target.as_bytes()) {
             return Err(HeadFaultKind::TargetByte.into());
         }
         self.target.push_str(target);

@@ -17,27 +17,74 @@ pub fn check_path(path: &[u8]) -> Result<(), HeadFault> {
     let Some(rest) = path.strip_prefix(b"/") else {
         return Err(HeadFaultKind::TargetForm.into());
     };
-    let mut segment: &[u8] = rest;
-    let mut at = 0;
-    while let Some(&byte) = rest.get(at) {
-        match byte {
-            b'/' => {
-                let len = segment.len() - (rest.len() - at);
-                refuse_segment(segment.get(..len).unwrap_or_default(), true)?;
-                segment = rest.get(at + 1..).unwrap_or_default();
-            }
-            b'%' => check_escape(rest.get(at + 1..at + 3).unwrap_or_default())?,
-            b';' | b'\\' => return Err(HeadFaultKind::PathAmbiguous.into()),
-            b'#' | 0..=b' ' | 0x7f.. => return Err(HeadFaultKind::TargetByte.into()),
-            _ => {}
+    let (mut seen, mut before) = (0, b'/');
+    for &byte in rest {
+        seen |= class(byte);
+        if byte == b'/' && before == b'/' {
+            seen |= REFUSED;
         }
-        at += 1;
+        before = byte;
     }
-    refuse_segment(segment, false)
+    if seen & INVALID != 0 {
+        return Err(HeadFaultKind::TargetByte.into());
+    }
+    if seen & REFUSED != 0 {
+        return Err(HeadFaultKind::PathAmbiguous.into());
+    }
+    if seen & CLOSER_LOOK == 0 {
+        Ok(())
+    } else {
+        look_closer(rest)
+    }
 }
 
-fn refuse_segment(segment: &[u8], inner: bool) -> Result<(), HeadFault> {
-    if matches!(segment, b"." | b"..") || (inner && segment.is_empty()) {
+/// Whether every byte is visible ASCII and there is no fragment.
+pub(super) fn is_target(target: &[u8]) -> bool {
+    target.iter().fold(0, |seen, &byte| seen | class(byte)) & INVALID == 0
+}
+
+/// Not visible ASCII, or the start of a fragment.
+const INVALID: u8 = 1;
+/// Read differently by different servers, wherever it stands.
+const REFUSED: u8 = 2;
+/// Fine or not, by what stands around it.
+const CLOSER_LOOK: u8 = 4;
+
+#[inline]
+fn class(byte: u8) -> u8 {
+    static CLASSES: [u8; 256] = classes();
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(INVALID)
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "evaluated when compiling"
+)]
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < classes.len() {
+        classes[at] = match at as u8 {
+            b'#' | 0..=b' ' | 0x7f.. => INVALID,
+            b';' | b'\\' => REFUSED,
+            b'%' | b'.' => CLOSER_LOOK,
+            _ => 0,
+        };
+        at += 1;
+    }
+    classes
+}
+
+#[cold]
+fn look_closer(rest: &[u8]) -> Result<(), HeadFault> {
+    for (at, _) in rest.iter().enumerate().filter(|(_, byte)| **byte == b'%') {
+        check_escape(rest.get(at + 1..at + 3).unwrap_or_default())?;
+    }
+    if rest
+        .split(|&b| b == b'/')
+        .any(|segment| matches!(segment, b"." | b".."))
+    {
         return Err(HeadFaultKind::PathAmbiguous.into());
     }
     Ok(())

@@ -7,7 +7,7 @@
 
 use std::mem::MaybeUninit;
 
-use httparse::{EMPTY_HEADER, Error, Header, Status};
+use httparse::{Error, Header, ParserConfig, Status};
 
 use crate::head::{Head, HeadFault, HeadFaultKind, RequestHead, ResponseHead, Version, is_token};
 
@@ -72,11 +72,17 @@ pub fn parse_request(
     let within = input.get(..limits.head_bytes).unwrap_or(input);
     let mut fields: Fields<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut []);
-    let result = request
-        .parse_with_uninit_headers(within, fields.get_mut(..limits.fields).unwrap_or_default());
+    let result = request.parse_with_uninit_headers(
+        within,
+        fields
+            .get_mut(..limits.fields.min(MAX_FIELDS))
+            .unwrap_or_default(),
+    );
     match result {
-        Ok(Status::Complete(consumed)) if lines_are_strict(within, consumed, request.headers) => {
-            fill_request(out, &request, consumed)?;
+        Ok(Status::Complete(consumed))
+            if take_fields(within, consumed, request.headers, &mut out.fields)? =>
+        {
+            fill_request(out, &request)?;
             Ok(Step::Done {
                 consumed: consumed + skipped,
             })
@@ -88,7 +94,6 @@ pub fn parse_request(
 fn fill_request(
     out: &mut RequestHead,
     request: &httparse::Request<'_, '_>,
-    bytes: usize,
 ) -> Result<(), HeadFault> {
     let (Some(method), Some(target), Some(version)) =
         (request.method, request.path, request.version)
@@ -100,9 +105,8 @@ fn fill_request(
     } else {
         Version::H11
     };
-    out.set_method(method)?;
+    out.set_valid_method(method);
     out.set_target(target)?;
-    fill_fields(&mut out.fields, request.headers, bytes)?;
     out.check_host()
 }
 
@@ -124,12 +128,20 @@ pub fn parse_response(
         Some(_) => return Err(HeadFaultKind::StartLine.into()),
     }
     let within = input.get(..limits.head_bytes).unwrap_or(input);
-    let mut headers = [EMPTY_HEADER; MAX_FIELDS];
-    let mut response =
-        httparse::Response::new(headers.get_mut(..limits.fields).unwrap_or_default());
-    match response.parse(within) {
-        Ok(Status::Complete(consumed)) if lines_are_strict(within, consumed, response.headers) => {
-            fill_response(out, &response, consumed)?;
+    let mut fields: Fields<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut response = httparse::Response::new(&mut []);
+    let result = ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        within,
+        fields
+            .get_mut(..limits.fields.min(MAX_FIELDS))
+            .unwrap_or_default(),
+    );
+    match result {
+        Ok(Status::Complete(consumed))
+            if take_fields(within, consumed, response.headers, &mut out.fields)? =>
+        {
+            fill_response(out, &response)?;
             Ok(Step::Done { consumed })
         }
         result => explain(input, limits, result.err(), response_fault),
@@ -139,7 +151,6 @@ pub fn parse_response(
 fn fill_response(
     out: &mut ResponseHead,
     response: &httparse::Response<'_, '_>,
-    bytes: usize,
 ) -> Result<(), HeadFault> {
     out.version = if response.version == Some(0) {
         Version::H10
@@ -152,42 +163,43 @@ fn fill_response(
         100..=599 => {}
         _ => return Err(HeadFaultKind::Status.into()),
     }
-    fill_fields(&mut out.fields, response.headers, bytes)
+    Ok(())
 }
 
-fn fill_fields(out: &mut Head, headers: &[Header<'_>], bytes: usize) -> Result<(), HeadFault> {
-    out.reserve(bytes, headers.len());
-    headers
-        .iter()
-        .try_for_each(|header| out.push_valid(header.name.as_bytes(), header.value))
-}
-
-/// Whether every line of a head that `httparse` accepted ends in CRLF and nothing lies between the lines.
-fn lines_are_strict(input: &[u8], consumed: usize, headers: &[Header<'_>]) -> bool {
-    let Some(head) = input.get(..consumed) else {
-        return false;
-    };
+/// Takes the fields of a head that `httparse` accepted. False when a line does not end in CRLF
+/// or anything lies between the lines.
+fn take_fields(
+    input: &[u8],
+    consumed: usize,
+    headers: &[Header<'_>],
+    out: &mut Head,
+) -> Result<bool, HeadFault> {
+    let head = input.get(..consumed).unwrap_or_default();
     let Some(first) = memchr::memchr(b'\n', head) else {
-        return false;
+        return Ok(false);
     };
-    if first.checked_sub(1).and_then(|at| head.get(at)) != Some(&b'\r') {
-        return false;
+    if !head.get(..first).is_some_and(|line| line.ends_with(b"\r")) {
+        return Ok(false);
     }
+    out.load(head, headers.len());
     let mut at = first + 1;
     for header in headers {
-        if offset(head, header.name.as_bytes()) != at {
-            return false;
-        }
-        let mut end = offset(head, header.value) + header.value.len();
+        let (name, value) = (
+            offset(head, header.name.as_bytes()),
+            offset(head, header.value),
+        );
+        let mut end = value + header.value.len();
         while let Some(b' ' | b'\t') = head.get(end) {
             end += 1;
         }
-        if head.get(end..end + 2) != Some(b"\r\n") {
-            return false;
+        if name != at || head.get(end..end + 2) != Some(b"\r\n") {
+            out.clear();
+            return Ok(false);
         }
+        out.add(name, header.name.len(), value, header.value.len())?;
         at = end + 2;
     }
-    head.get(at..) == Some(b"\r\n")
+    Ok(head.get(at..) == Some(b"\r\n"))
 }
 
 fn offset(whole: &[u8], part: &[u8]) -> usize {
