@@ -1,0 +1,208 @@
+//! The client against tiny servers that answer well, badly, late and not at all.
+
+mod server;
+
+use std::time::{Duration, Instant};
+
+use load::{Arrivals, Failure, Plan, Request, fetch, start};
+use server::Server;
+
+fn plan(server: &Server, arrivals: Arrivals) -> Plan {
+    Plan {
+        target: server.address,
+        request: Request::post("/v1/chat/completions", "test", &[], b"{}"),
+        arrivals,
+        ramp: Duration::ZERO,
+        warm_up: Duration::from_millis(50),
+        measure: Duration::from_millis(300),
+        most: None,
+        timeout: Duration::from_millis(500),
+    }
+}
+
+fn closed(users: usize) -> Arrivals {
+    Arrivals::Closed {
+        users,
+        think: Duration::ZERO,
+    }
+}
+
+#[test]
+fn users_ask_again_on_the_same_connection_and_every_answer_is_counted() {
+    let server = Server::new(|_| vec![server::whole(b"hello")]);
+    let seen = start(plan(&server, closed(4)))
+        .expect("a thread")
+        .finish()
+        .expect("a run");
+    assert!(seen.answered > 50, "{}", seen.answered);
+    assert_eq!(seen.failed(), 0);
+    assert_eq!(server.connections(), 4);
+    assert!(server.requests() >= seen.answered);
+    assert!(seen.client_cpu > Duration::ZERO && seen.client_cpu < seen.measured);
+    let latency = seen.latency().expect("answers");
+    assert!(latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+}
+
+#[test]
+fn a_count_bounds_the_run() {
+    let server = Server::new(|_| vec![server::whole(b"hello")]);
+    let plan = Plan {
+        most: Some(7),
+        warm_up: Duration::ZERO,
+        ..plan(&server, closed(3))
+    };
+    let seen = start(plan).expect("a thread").finish().expect("a run");
+    assert_eq!((seen.answered, server.requests()), (7, 7));
+}
+
+#[test]
+fn streamed_events_are_counted_and_the_first_byte_comes_before_the_last() {
+    let server = Server::new(|_| {
+        let mut steps = vec![server::chunked_head()];
+        for _ in 0..4 {
+            steps.push(server::chunk(b"data: x\n\n"));
+            steps.push(server::wait(20));
+        }
+        steps.push(server::last_chunk());
+        steps
+    });
+    let plan = Plan {
+        most: Some(2),
+        warm_up: Duration::ZERO,
+        ..plan(&server, closed(2))
+    };
+    let seen = start(plan).expect("a thread").finish().expect("a run");
+    assert_eq!((seen.answered, seen.events), (2, 8));
+    let (first, last) = (
+        seen.first_byte().expect("answers"),
+        seen.latency().expect("answers"),
+    );
+    assert!(first.max + 60_000 < last.p50, "{first:?} {last:?}");
+}
+
+#[test]
+fn an_open_loop_counts_the_wait_of_requests_that_could_not_be_sent_in_time() {
+    let server = Server::new(|index| {
+        let pause = if index == 0 { 150 } else { 0 };
+        vec![server::wait(pause), server::whole(b"late")]
+    });
+    let arrivals = Arrivals::Open {
+        per_second: 100.0,
+        connections: 1,
+    };
+    let plan = Plan {
+        warm_up: Duration::ZERO,
+        ..plan(&server, arrivals)
+    };
+    let seen = start(plan).expect("a thread").finish().expect("a run");
+    let latency = seen.latency().expect("answers");
+    assert!((25..=30).contains(&seen.answered), "{}", seen.answered);
+    assert!(latency.max >= 150_000, "{latency:?}");
+    assert!(
+        latency.p50 >= 1_000,
+        "half of the requests were due during the stall: {latency:?}"
+    );
+    assert_eq!(seen.unsent, 0);
+}
+
+#[test]
+fn failures_have_their_kind() {
+    let cases: [(Failure, server::Script); 5] = [
+        (Failure::Status(503), |_| {
+            vec![server::bytes(
+                b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
+            )]
+        }),
+        (Failure::Truncated, |_| {
+            vec![
+                server::bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"),
+                server::close(),
+            ]
+        }),
+        (Failure::Closed, |_| vec![server::close()]),
+        (Failure::Malformed, |_| {
+            vec![server::bytes(b"SSH-2.0-no\r\n\r\n"), server::close()]
+        }),
+        (Failure::Timeout, |_| {
+            vec![server::wait(900), server::close()]
+        }),
+    ];
+    for (expected, script) in cases {
+        let server = Server::new(script);
+        let plan = Plan {
+            most: Some(1),
+            warm_up: Duration::ZERO,
+            ..plan(&server, closed(1))
+        };
+        let seen = start(plan).expect("a thread").finish().expect("a run");
+        assert_eq!(
+            seen.failures.into_iter().collect::<Vec<_>>(),
+            [(expected, 1)]
+        );
+        assert_eq!(seen.answered, 0);
+    }
+}
+
+#[test]
+fn a_dead_address_is_a_connect_failure_and_ends_in_time() {
+    let address = Server::new(|_| Vec::new()).address_once_closed();
+    let server = Server::new(|_| Vec::new());
+    let plan = Plan {
+        target: address,
+        ..plan(&server, closed(2))
+    };
+    let began = Instant::now();
+    let seen = start(plan).expect("a thread").finish().expect("a run");
+    assert!(seen.failures.get(&Failure::Connect).copied().unwrap_or(0) > 2);
+    assert!(seen.failures.len() == 1 && seen.answered == 0);
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn held_streams_are_open_at_once_and_end_whole() {
+    let server = Server::new(|_| {
+        let event = server::chunk(b"data: x\n\n");
+        vec![
+            server::chunked_head(),
+            event.clone(),
+            server::wait(400),
+            event,
+            server::last_chunk(),
+        ]
+    });
+    let plan = Plan {
+        warm_up: Duration::ZERO,
+        ramp: Duration::from_millis(100),
+        timeout: Duration::from_secs(5),
+        ..plan(&server, Arrivals::Hold { streams: 20 })
+    };
+    let running = start(plan).expect("a thread");
+    std::thread::sleep(Duration::from_millis(250));
+    assert_eq!(running.open(), 20);
+    let seen = running.finish().expect("a run");
+    assert_eq!(
+        (seen.answered, seen.failed(), server.connections()),
+        (20, 0, 20)
+    );
+}
+
+#[test]
+fn one_response_is_fetched_whole_with_its_pieces() {
+    let server = Server::new(|_| {
+        vec![
+            server::chunked_head(),
+            server::chunk(b"data: a\n\n"),
+            server::wait(30),
+            server::chunk(b"data: b\n\n"),
+            server::last_chunk(),
+        ]
+    });
+    let request = Request::post("/", "test", &[], b"{}");
+    let fetched = fetch(server.address, &request, Duration::from_secs(2)).expect("a response");
+    assert_eq!(
+        (fetched.status, fetched.body.as_slice()),
+        (200, b"data: a\n\ndata: b\n\n".as_slice())
+    );
+    assert_eq!(fetched.pieces.len(), 2);
+    assert!(fetched.pieces[1].after - fetched.pieces[0].after >= Duration::from_millis(20));
+}

@@ -1,0 +1,42 @@
+//! File descriptors: as many as we may have, and a clear word when they are too few.
+//!
+//! Invariant: children inherit what is raised here.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors a process needs besides its connections.
+const BESIDES: u64 = 100;
+
+/// Raises the soft limit to the hard one; the limit that holds now.
+pub(crate) fn raise() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // Where it may not be raised, the limit read back below tells.
+    let _ = setrlimit(Resource::Nofile, raised);
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// What stands in the way of `connections` through one process, each with a second one upstream.
+pub(crate) fn shortage(connections: usize, limit: u64) -> Option<String> {
+    let needed = 2 * connections as u64 + BESIDES;
+    (needed > limit).then(|| {
+        format!("too few file descriptors: {connections} connections need {needed} in one process, the hard limit is {limit} (ulimit -Hn)")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    //! The arithmetic of a shortage.
+
+    use super::shortage;
+
+    #[test]
+    fn a_gateway_needs_two_descriptors_a_connection_and_some_for_itself() {
+        assert_eq!(shortage(5_000, 20_000), None);
+        let says = shortage(10_000, 20_000).expect("20,100 are needed");
+        assert!(says.contains("20100") && says.contains("20000"), "{says}");
+    }
+}

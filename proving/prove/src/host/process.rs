@@ -1,0 +1,152 @@
+//! A process group that we started and that we end.
+//!
+//! Invariant: a `Group` that is dropped has no process left: TERM first, KILL after a grace, then
+//! whatever escaped from the group, known by pid and start time. On SIGINT, SIGTERM and SIGHUP
+//! every group is ended before we are; on SIGKILL each group's `guard` does it.
+//! Not here: which program (`race::subject`).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::usage::{Process, family};
+
+/// Time between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(10);
+
+static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// A program under a guard, in a process group of its own.
+pub(crate) struct Group {
+    guard: Child,
+    /// Kept open: closing it tells the guard to end the group.
+    _leash: Option<ChildStdin>,
+}
+
+impl Group {
+    /// Starts `program` under a guard, with its output going to `log`.
+    pub(crate) fn start(
+        program: &Path,
+        args: &[String],
+        dir: &Path,
+        log: &Path,
+    ) -> io::Result<Self> {
+        let out = File::create(log)?;
+        let mut guard = Command::new(std::env::current_exe()?)
+            .arg("guard")
+            .arg(program)
+            .arg("--")
+            .args(args)
+            .current_dir(dir)
+            .stdin(Stdio::piped())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .process_group(0)
+            .spawn()?;
+        started().insert(guard.id().cast_signed());
+        let leash = guard.stdin.take();
+        Ok(Self {
+            guard,
+            _leash: leash,
+        })
+    }
+
+    /// The guard's pid, which is the group's id.
+    pub(crate) fn id(&self) -> i32 {
+        self.guard.id().cast_signed()
+    }
+
+    /// All processes of the program, without the guard.
+    pub(crate) fn processes(&self) -> Vec<Process> {
+        family(self.id())
+            .into_iter()
+            .filter(|process| process.pid != self.id())
+            .collect()
+    }
+
+    /// The exit status, when the program has ended.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        match self.guard.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(status.to_string()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Ends every process; those that outlived TERM and KILL of their group are returned.
+    pub(crate) fn stop(&mut self) -> Vec<Process> {
+        let known = self.processes();
+        for process in &known {
+            signal(process.pid, Signal::TERM);
+        }
+        let patience = Instant::now() + GRACE;
+        while known.iter().any(Process::is_alive) && Instant::now() < patience {
+            thread::sleep(POLL);
+        }
+        if let Some(group) = Pid::from_raw(self.id()) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.guard.wait();
+        started().remove(&self.id());
+        thread::sleep(POLL);
+        let leaked: Vec<_> = known.into_iter().filter(Process::is_alive).collect();
+        for process in &leaked {
+            signal(process.pid, Signal::KILL);
+        }
+        leaked
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if started().contains(&self.id()) {
+            self.stop();
+        }
+    }
+}
+
+/// Ends every group and then this process when a signal asks us to end.
+pub(crate) fn end_all_on_signal() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            runtime.block_on(async {
+                let listen = |kind| signal(kind).expect("a signal that may be caught");
+                let (mut int, mut term, mut hup) = (
+                    listen(SignalKind::interrupt()),
+                    listen(SignalKind::terminate()),
+                    listen(SignalKind::hangup()),
+                );
+                tokio::select! { _ = int.recv() => {}, _ = term.recv() => {}, _ = hup.recv() => {} }
+            });
+            for group in started().iter().filter_map(|&id| Pid::from_raw(id)) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            eprintln!("interrupted: everything that was started is ended, nothing was written");
+            std::process::exit(130);
+        })?;
+    Ok(())
+}
+
+fn started() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, signal);
+    }
+}

@@ -1,0 +1,63 @@
+//! `prove`: the proving ground's one binary.
+//!
+//! Reason to exist: being a process. Commands are modules; this file only chooses between them.
+//! Exit codes: 0 all is well, 1 a result is not to be trusted, 2 nothing could be done.
+
+mod host;
+mod race;
+mod simulate;
+mod upstream;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    version,
+    about = "Measures gateways, ours and others, with the same hands"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Race(race::Race),
+    Engine(simulate::Simulate),
+    /// The upstream of a race.
+    #[command(hide = true)]
+    Upstream(upstream::Upstream),
+    /// Runs a program that ends with us.
+    #[command(hide = true)]
+    Guard {
+        program: String,
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Race(options) => match race::race(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
+        Command::Engine(options) => match simulate::simulate(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::Upstream(options) => match upstream::serve(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::Guard { program, args } => host::guard::guard(&program, &args),
+    }
+}
+
+fn refuse(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(2)
+}

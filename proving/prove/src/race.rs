@@ -1,0 +1,207 @@
+//! The race: subjects side by side, behind one client and in front of one upstream.
+//!
+//! Each subject is checked before it is measured; then, scenario by scenario, the subjects are
+//! measured in turn, round after round, so that a drifting machine favours none.
+//! Invariant: a subject that cannot take part is a row that says why, never a gap.
+//! Not here: what is measured (`cell`), what is written (`result`, `table`).
+
+pub(crate) mod bench;
+pub(crate) mod cell;
+pub(crate) mod check;
+pub(crate) mod result;
+pub(crate) mod scenario;
+pub(crate) mod subject;
+pub(crate) mod table;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use clap::Args;
+use experiment::interleave;
+
+use crate::host::machine::Machine;
+use crate::host::{descriptors, process};
+use bench::{Bench, Upstream};
+use cell::Cell;
+use result::{RaceResult, Row};
+use scenario::Scenario;
+use subject::{Subject, SubjectError};
+
+/// Measures gateways side by side and prints a table.
+#[derive(Debug, Args)]
+pub(crate) struct Race {
+    /// Directory of subjects, with `race.toml`.
+    #[arg(default_value = "scenarios/gateways")]
+    dir: PathBuf,
+    /// Only these subjects, in this order.
+    #[arg(long, value_delimiter = ',')]
+    subjects: Vec<String>,
+    /// Only these scenarios, in this order.
+    #[arg(long, value_delimiter = ',')]
+    scenarios: Vec<String>,
+    /// The short list of scenarios, one second each.
+    #[arg(long)]
+    quick: bool,
+    /// Rounds; every figure is their median with the least and the greatest.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeat: u16,
+    /// Length of one measurement, after its warm-up [default: 3, with --quick 1].
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Also print the result as JSON on standard output; the table then goes to standard error.
+    #[arg(long)]
+    json: bool,
+    /// Where to write the result.
+    #[arg(long, default_value = "results/race/result.json")]
+    out: PathBuf,
+}
+
+/// The race could not be run; nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RaceError {
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    #[error("{0}")]
+    Scenario(String),
+    #[error("{0}")]
+    Rig(String),
+    #[error("{path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+}
+
+/// Runs the race; whether every row that was asked for is to be trusted.
+pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
+    let subjects = Subject::load_all(&options.dir, &options.subjects)?;
+    let scenarios = scenario::load_all(&options.dir, &options.scenarios, options.quick)
+        .map_err(RaceError::Scenario)?;
+    refuse_unbuilt(&subjects)?;
+    let rig = |error: io::Error| RaceError::Rig(format!("the rig could not be set up: {error}"));
+    let limit = descriptors::raise();
+    process::end_all_on_signal().map_err(rig)?;
+    let home = tempfile::Builder::new()
+        .prefix("race-")
+        .tempdir()
+        .map_err(rig)?;
+    let upstream = Upstream::start(home.path()).map_err(RaceError::Rig)?;
+    let mut benches: Vec<Bench> = subjects
+        .into_iter()
+        .map(|subject| Bench::new(subject, home.path(), upstream.port()))
+        .collect();
+    for bench in &mut benches {
+        eprintln!("starting {}", bench.name());
+        bench.start_and_check(&upstream);
+    }
+    let seconds = options
+        .seconds
+        .unwrap_or(if options.quick { 1.0 } else { 3.0 });
+    let mut rows = Vec::new();
+    for scenario in &scenarios {
+        rows.extend(measure_all(
+            scenario,
+            &mut benches,
+            &upstream,
+            options.repeat.into(),
+            seconds,
+            limit,
+        ));
+    }
+    for bench in &mut benches {
+        bench.stop();
+    }
+    let explicit = !options.subjects.is_empty();
+    let told = benches.iter().map(|bench| bench.told(explicit)).collect();
+    let result = RaceResult::new(Machine::read(limit), told, rows, seconds, options.repeat);
+    report(options, &result)?;
+    Ok(result.trusted())
+}
+
+/// A race against a binary that is not there would be a race without us.
+fn refuse_unbuilt(subjects: &[Subject]) -> Result<(), SubjectError> {
+    for subject in subjects {
+        if let Err(error @ SubjectError::NotBuilt { .. }) = subject.program() {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn measure_all(
+    scenario: &Scenario,
+    benches: &mut [Bench],
+    upstream: &Upstream,
+    rounds: usize,
+    seconds: f64,
+    limit: u64,
+) -> Vec<Row> {
+    let mut cells: Vec<Vec<Cell>> = benches.iter().map(|_| Vec::new()).collect();
+    let mut problems: Vec<Option<String>> = benches
+        .iter()
+        .map(|bench| bench.problem(scenario, limit))
+        .collect();
+    for (round, place) in interleave(benches.len(), rounds) {
+        if problems[place].is_some() {
+            continue;
+        }
+        eprintln!(
+            "{} round {}/{rounds} {}",
+            scenario.name,
+            round + 1,
+            benches[place].name()
+        );
+        match benches[place].measure(scenario, upstream, seconds, round) {
+            Ok(cell) => cells[place].push(cell),
+            Err(problem) => problems[place] = Some(problem),
+        }
+    }
+    let direct = benches
+        .iter()
+        .position(Bench::is_direct)
+        .map(|place| cells[place].clone());
+    let all = benches.iter().zip(cells).zip(problems);
+    all.map(|((bench, cells), problem)| {
+        Row::new(
+            bench.name(),
+            &scenario.name,
+            &cells,
+            direct.as_deref(),
+            problem,
+        )
+    })
+    .collect()
+}
+
+fn report(options: &Race, result: &RaceResult) -> Result<(), RaceError> {
+    let bold = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let json = result.to_json();
+    if options.json {
+        eprint!(
+            "{}",
+            table::render(result, bold && io::stderr().is_terminal())
+        );
+        println!("{json}");
+    } else {
+        print!(
+            "{}",
+            table::render(result, bold && io::stdout().is_terminal())
+        );
+    }
+    let failed = |source| RaceError::Write {
+        path: options.out.clone(),
+        source,
+    };
+    if let Some(parent) = options.out.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    std::fs::write(&options.out, json + "\n").map_err(failed)?;
+    eprintln!("written: {}", options.out.display());
+    Ok(())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.1..=600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("must be from 0.1 to 600".to_owned())
+    }
+}

@@ -1,0 +1,334 @@
+//! A subject on the bench: started, checked, measured, stopped.
+//!
+//! Invariant: once a subject has a fault it is asked nothing more, and its fault is kept for its rows.
+//! Not here: what a good answer is (`check`), the figures (`cell`).
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use load::{Request, fetch};
+use serde::Serialize;
+
+use super::cell::{self, Cell, Parties};
+use super::check;
+use super::scenario::Scenario;
+use super::subject::{Places, Subject, SubjectError};
+use crate::host::process::Group;
+use crate::host::usage::Process;
+use crate::host::{descriptors, ports};
+
+const POLL: Duration = Duration::from_millis(20);
+/// Lines of a dead subject's output that are shown.
+const LAST_LINES: usize = 3;
+
+/// The upstream that every subject stands in front of, a process of its own.
+pub(crate) struct Upstream {
+    group: Group,
+    port: u16,
+}
+
+/// One subject.
+pub(crate) struct Bench {
+    subject: Subject,
+    places: Places,
+    home: PathBuf,
+    version: Option<String>,
+    group: Option<Group>,
+    fault: Option<Fault>,
+}
+
+struct Fault {
+    says: String,
+    /// A rival that is not installed is no failure unless it was asked for by name.
+    missing: bool,
+}
+
+/// What the result file says of a subject.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Told {
+    pub(crate) name: String,
+    pub(crate) summary: String,
+    pub(crate) version: Option<String>,
+    pub(crate) problem: Option<String>,
+    /// Whether the problem makes the race one that is not to be trusted.
+    pub(crate) failed: bool,
+}
+
+impl Upstream {
+    pub(crate) fn start(home: &Path) -> Result<Self, String> {
+        let said = |error: std::io::Error| format!("the upstream could not start: {error}");
+        let port = ports::free().map_err(said)?;
+        let own = std::env::current_exe().map_err(said)?;
+        let args = ["upstream".to_owned(), "--port".to_owned(), port.to_string()];
+        let log = home.join("upstream.log");
+        let mut group = Group::start(&own, &args, home, &log).map_err(said)?;
+        let request = check::unary("upstream", None, &[]);
+        await_ready(
+            &mut group,
+            ports::loopback(port),
+            &request,
+            Duration::from_secs(10),
+            &log,
+        )
+        .map_err(|says| format!("the upstream {says}"))?;
+        Ok(Self { group, port })
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        ports::loopback(self.port)
+    }
+
+    pub(crate) fn processes(&self) -> Vec<Process> {
+        self.group.processes()
+    }
+}
+
+impl Bench {
+    pub(crate) fn new(subject: Subject, home: &Path, upstream_port: u16) -> Self {
+        let home = home.join(&subject.name);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let places = Places {
+            port: 0,
+            admin_port: 0,
+            upstream_port,
+            cores,
+            dir: home.clone(),
+        };
+        Self {
+            subject,
+            places,
+            home,
+            version: None,
+            group: None,
+            fault: None,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.subject.name
+    }
+
+    pub(crate) fn is_direct(&self) -> bool {
+        self.subject.is_direct()
+    }
+
+    /// Starts the subject and checks that it answers as the upstream does; a fault is kept.
+    pub(crate) fn start_and_check(&mut self, upstream: &Upstream) {
+        let started = match self.start() {
+            Ok(()) => check::check(&self.subject, self.address(upstream), upstream.address()),
+            Err(says) => Err(says),
+        };
+        if let Err(says) = started {
+            self.fault.get_or_insert(Fault {
+                says,
+                missing: false,
+            });
+            self.stop();
+        }
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        let program = match self.subject.program() {
+            Ok(Some(program)) => program,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                let missing = matches!(error, SubjectError::NotInstalled { .. });
+                self.fault = Some(Fault {
+                    says: error.to_string(),
+                    missing,
+                });
+                return Err(error.to_string());
+            }
+        };
+        self.version = self.subject.version_of(&program);
+        let said = |error: std::io::Error| format!("could not be started: {error}");
+        if self.places.port == 0 {
+            self.places.port = ports::free().map_err(said)?;
+            self.places.admin_port = ports::free().map_err(said)?;
+        }
+        let args = self.subject.render(&self.places).map_err(said)?;
+        let log = self.home.join("output.log");
+        let began = Instant::now();
+        while ports::taken(self.places.port) {
+            if began.elapsed() > Duration::from_secs(5) {
+                return Err(format!("port {} is already taken", self.places.port));
+            }
+            thread::sleep(POLL);
+        }
+        let mut group = Group::start(&program, &args, &self.home, &log).map_err(said)?;
+        let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
+        let request = check::unary(&self.subject.name, Some(&self.subject.manifest.client), &[]);
+        let ready = await_ready(
+            &mut group,
+            ports::loopback(self.places.port),
+            &request,
+            patience,
+            &log,
+        );
+        self.group = Some(group);
+        ready
+    }
+
+    fn address(&self, upstream: &Upstream) -> SocketAddr {
+        if self.is_direct() {
+            upstream.address()
+        } else {
+            ports::loopback(self.places.port)
+        }
+    }
+
+    /// Why this subject cannot be measured in `scenario`.
+    pub(crate) fn problem(&self, scenario: &Scenario, limit: u64) -> Option<String> {
+        let fault = self.fault.as_ref().map(|fault| fault.says.clone());
+        fault.or_else(|| descriptors::shortage(scenario.users, limit))
+    }
+
+    /// One measurement; a subject that dies in it has a fault from then on.
+    pub(crate) fn measure(
+        &mut self,
+        scenario: &Scenario,
+        upstream: &Upstream,
+        seconds: f64,
+        round: usize,
+    ) -> Result<Cell, String> {
+        let outcome = self.try_measure(scenario, upstream, seconds, round);
+        let died = self.group.as_mut().and_then(Group::ended);
+        if let Some(status) = died {
+            let says = format!(
+                "died in {} ({status}){}",
+                scenario.name,
+                last_lines(&self.home.join("output.log"))
+            );
+            self.fault = Some(Fault {
+                says: says.clone(),
+                missing: false,
+            });
+            return Err(says);
+        }
+        outcome
+    }
+
+    fn try_measure(
+        &mut self,
+        scenario: &Scenario,
+        upstream: &Upstream,
+        seconds: f64,
+        round: usize,
+    ) -> Result<Cell, String> {
+        if scenario.hold && !self.is_direct() {
+            self.stop();
+            self.start()?;
+        }
+        let client = &self.subject.manifest.client;
+        let timing = scenario.timing(seconds);
+        let request = check::request(
+            &self.subject.name,
+            Some(client),
+            &check::asks(scenario, &timing),
+            &scenario.body(),
+        );
+        let own = || {
+            self.group
+                .as_ref()
+                .map_or_else(|| upstream.processes(), Group::processes)
+        };
+        let parties = Parties {
+            subject: &own,
+            upstream: &|| upstream.processes(),
+            direct: self.is_direct(),
+        };
+        cell::measure(
+            self.address(upstream),
+            request,
+            scenario,
+            timing,
+            round,
+            &parties,
+        )
+    }
+
+    /// Ends the subject's processes; any that escaped is a fault.
+    pub(crate) fn stop(&mut self) {
+        let Some(mut group) = self.group.take() else {
+            return;
+        };
+        let leaked = group.stop();
+        if !leaked.is_empty() {
+            let names: Vec<_> = leaked
+                .iter()
+                .map(|process| format!("{} ({})", process.name, process.pid))
+                .collect();
+            let says = format!("left processes behind, ended by pid: {}", names.join(", "));
+            self.fault.get_or_insert(Fault {
+                says,
+                missing: false,
+            });
+        }
+    }
+
+    pub(crate) fn told(&self, explicit: bool) -> Told {
+        Told {
+            name: self.subject.name.clone(),
+            summary: self.subject.manifest.summary.clone(),
+            version: self.version.clone(),
+            problem: self.fault.as_ref().map(|fault| fault.says.clone()),
+            failed: self
+                .fault
+                .as_ref()
+                .is_some_and(|fault| explicit || !fault.missing),
+        }
+    }
+}
+
+fn await_ready(
+    group: &mut Group,
+    address: SocketAddr,
+    request: &Request,
+    patience: Duration,
+    log: &Path,
+) -> Result<(), String> {
+    let began = Instant::now();
+    let mut last = String::from("no answer");
+    while began.elapsed() < patience {
+        if let Some(status) = group.ended() {
+            return Err(format!(
+                "ended before it was ready ({status}){}",
+                last_lines(log)
+            ));
+        }
+        match fetch(address, request, Duration::from_secs(2)) {
+            Ok(fetched) if fetched.status == 200 => return Ok(()),
+            Ok(fetched) => last = format!("status {}", fetched.status),
+            Err(error) => last = error.to_string(),
+        }
+        thread::sleep(POLL);
+    }
+    Err(format!(
+        "was not ready within {} s: {last}{}",
+        patience.as_secs(),
+        last_lines(log)
+    ))
+}
+
+fn last_lines(log: &Path) -> String {
+    let text = fs::read(log)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", last.join(" | "))
+    }
+}

@@ -1,0 +1,239 @@
+//! The result file: its schema is stable, its figures are `{median, min, max}` over rounds.
+//!
+//! Invariant: a figure that was not measured is absent, never 0.
+//! Not here: how it looks in a terminal (`table`).
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use experiment::Spread;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::bench::Told;
+use super::cell::Cell;
+use crate::host::machine::Machine;
+
+#[cfg(test)]
+mod tests;
+
+/// Name and version of the schema.
+const SCHEMA: &str = "tollgate.race/1";
+/// A row in which more than this share of the requests failed is not to be trusted.
+const FAILED_SHARE: f64 = 0.01;
+
+/// Figures relative to `direct` in the same round: added name, name of the absolute figure.
+const ADDED: [(&str, &str); 8] = [
+    ("added_us.p50", "latency_us.p50"),
+    ("added_us.p90", "latency_us.p90"),
+    ("added_us.p99", "latency_us.p99"),
+    ("added_us.p999", "latency_us.p999"),
+    ("first_byte_added_us.p50", "first_byte_us.p50"),
+    ("first_byte_added_us.p90", "first_byte_us.p90"),
+    ("first_byte_added_us.p99", "first_byte_us.p99"),
+    ("first_byte_added_us.p999", "first_byte_us.p999"),
+];
+
+/// A whole race.
+pub(crate) struct RaceResult {
+    machine: Machine,
+    pub(crate) subjects: Vec<Told>,
+    pub(crate) rows: Vec<Row>,
+    seconds: f64,
+    rounds: u16,
+}
+
+/// One subject in one scenario.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) subject: String,
+    pub(crate) scenario: String,
+    pub(crate) problem: Option<String>,
+    pub(crate) rounds: usize,
+    pub(crate) figures: BTreeMap<&'static str, Spread>,
+    pub(crate) failures: BTreeMap<String, u64>,
+    /// Rounds by who was the limit.
+    pub(crate) limits: BTreeMap<&'static str, usize>,
+    pub(crate) rig_was_limit: bool,
+    exact: bool,
+}
+
+impl Row {
+    pub(crate) fn new(
+        subject: &str,
+        scenario: &str,
+        cells: &[Cell],
+        direct: Option<&[Cell]>,
+        problem: Option<String>,
+    ) -> Self {
+        let mut samples: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+        let (mut failures, mut limits) = (BTreeMap::new(), BTreeMap::new());
+        for cell in cells {
+            for (&name, &value) in &cell.figures {
+                samples.entry(name).or_default().push(value);
+            }
+            for (name, value) in added(cell, direct) {
+                samples.entry(name).or_default().push(value);
+            }
+            for (kind, count) in &cell.failures {
+                *failures.entry(kind.clone()).or_default() += count;
+            }
+            *limits.entry(cell.limit.word()).or_default() += 1;
+        }
+        let figures: BTreeMap<_, _> = samples
+            .into_iter()
+            .filter_map(|(name, values)| Some((name, Spread::of(values)?)))
+            .collect();
+        Self {
+            subject: subject.to_owned(),
+            scenario: scenario.to_owned(),
+            problem: problem.or_else(|| too_many_failed(cells)),
+            rounds: cells.len(),
+            figures,
+            failures,
+            limits,
+            rig_was_limit: cells.iter().any(|cell| cell.limit.is_rig()),
+            exact: cells.iter().all(|cell| cell.exact),
+        }
+    }
+
+    /// The median of a figure.
+    pub(crate) fn median(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).map(|spread| spread.median)
+    }
+
+    fn to_json(&self) -> Value {
+        let mut row = Map::new();
+        row.insert("subject".into(), json!(self.subject));
+        row.insert("scenario".into(), json!(self.scenario));
+        let status = if self.problem.is_some() {
+            "failed"
+        } else {
+            "measured"
+        };
+        row.insert("status".into(), json!(status));
+        row.insert("problem".into(), json!(self.problem));
+        row.insert("rounds".into(), json!(self.rounds));
+        row.insert("failures".into(), json!(self.failures));
+        row.insert("limits".into(), json!(self.limits));
+        row.insert(
+            "cpu_clock".into(),
+            json!(if self.exact { "scheduler" } else { "ticks" }),
+        );
+        for (name, spread) in &self.figures {
+            insert(
+                &mut row,
+                name,
+                json!({ "median": spread.median, "min": spread.min, "max": spread.max }),
+            );
+        }
+        Value::Object(row)
+    }
+}
+
+impl RaceResult {
+    pub(crate) const fn new(
+        machine: Machine,
+        subjects: Vec<Told>,
+        rows: Vec<Row>,
+        seconds: f64,
+        rounds: u16,
+    ) -> Self {
+        Self {
+            machine,
+            subjects,
+            rows,
+            seconds,
+            rounds,
+        }
+    }
+
+    /// Whether every row that was asked for is to be trusted.
+    pub(crate) fn trusted(&self) -> bool {
+        let excused = |row: &Row| {
+            self.subjects
+                .iter()
+                .any(|told| told.name == row.subject && is_excused(told))
+        };
+        let sound = |row: &Row| row.problem.is_none() || excused(row);
+        !self.subjects.iter().any(|told| told.failed) && self.rows.iter().all(sound)
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        let at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        let whole = Whole {
+            schema: SCHEMA,
+            finished_at_unix_seconds: at,
+            trusted: self.trusted(),
+            seconds: self.seconds,
+            rounds: self.rounds,
+            machine: &self.machine,
+            subjects: &self.subjects,
+            rows: self.rows.iter().map(Row::to_json).collect(),
+        };
+        serde_json::to_string_pretty(&whole).expect("maps with text keys and finite numbers")
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    schema: &'a str,
+    finished_at_unix_seconds: u64,
+    trusted: bool,
+    seconds: f64,
+    rounds: u16,
+    machine: &'a Machine,
+    subjects: &'a [Told],
+    rows: Vec<Value>,
+}
+
+/// A rival that is not installed and was not asked for by name.
+const fn is_excused(told: &Told) -> bool {
+    told.problem.is_some() && !told.failed
+}
+
+/// What the subject added to `direct` in the same round.
+fn added(cell: &Cell, direct: Option<&[Cell]>) -> Vec<(&'static str, f64)> {
+    let Some(base) = direct
+        .into_iter()
+        .flatten()
+        .find(|base| base.round == cell.round)
+    else {
+        return Vec::new();
+    };
+    let difference = |&(name, of): &(&'static str, &'static str)| {
+        Some((name, cell.figures.get(of)? - base.figures.get(of)?))
+    };
+    ADDED.iter().filter_map(difference).collect()
+}
+
+fn too_many_failed(cells: &[Cell]) -> Option<String> {
+    let sum = |name: &str| {
+        cells
+            .iter()
+            .filter_map(|cell| cell.figures.get(name))
+            .sum::<f64>()
+    };
+    let (answered, failed) = (sum("answered"), sum("failed"));
+    let share = failed / (answered + failed);
+    (share > FAILED_SHARE).then(|| format!("{:.1} % of the requests failed", share * 100.0))
+}
+
+/// Inserts at a dotted name: `a.b` is member `b` of member `a`.
+fn insert(into: &mut Map<String, Value>, name: &str, value: Value) {
+    match name.split_once('.') {
+        None => {
+            into.insert(name.into(), value);
+        }
+        Some((outer, inner)) => {
+            let member = into
+                .entry(outer)
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(member) = member {
+                insert(member, inner, value);
+            }
+        }
+    }
+}

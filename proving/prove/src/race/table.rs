@@ -1,0 +1,229 @@
+//! The table a person reads: a block for each scenario, a line for each subject.
+//!
+//! Invariant: a subject without figures has a line that says why.
+//! Not here: colour beyond bold; the caller says whether the terminal wants it.
+
+use std::fmt::Write;
+
+use experiment::Spread;
+
+use super::result::{RaceResult, Row};
+
+#[cfg(test)]
+mod tests;
+
+/// The subject that CPU figures are compared with.
+const YARDSTICK: &str = "nginx";
+
+struct Column {
+    head: &'static str,
+    figure: &'static str,
+    decimals: usize,
+    spread: bool,
+}
+
+const fn column(head: &'static str, figure: &'static str, decimals: usize, spread: bool) -> Column {
+    Column {
+        head,
+        figure,
+        decimals,
+        spread,
+    }
+}
+
+/// All columns; one without a figure in a block is left out of it.
+const COLUMNS: [Column; 21] = [
+    column("CPU µs/req", "cpu_us_per_request", 1, true),
+    column("CPU µs/event", "cpu_us_per_event", 2, true),
+    column("req/s", "rps", 0, false),
+    column("events/s", "events_per_second", 0, false),
+    column("p50 µs", "latency_us.p50", 0, false),
+    column("p90", "latency_us.p90", 0, false),
+    column("p99", "latency_us.p99", 0, false),
+    column("p99.9", "latency_us.p999", 0, false),
+    column("added p50", "added_us.p50", 0, true),
+    column("added p99", "added_us.p99", 0, false),
+    column("first byte p50", "first_byte_us.p50", 0, false),
+    column("p99", "first_byte_us.p99", 0, false),
+    column("RSS MiB", "rss_mib.before", 0, false),
+    column("peak", "rss_mib.peak", 0, false),
+    column("after", "rss_mib.after", 0, false),
+    column("open", "streams_open", 0, false),
+    column("KiB/stream", "rss_kib_per_stream", 1, true),
+    column(
+        "switches/req vol",
+        "context_switches_per_request.voluntary",
+        2,
+        false,
+    ),
+    column(
+        "invol",
+        "context_switches_per_request.involuntary",
+        2,
+        false,
+    ),
+    column("others cores", "others.cores", 2, false),
+    column("steal %", "steal_percent", 1, false),
+];
+
+/// The rig's own cost, under each block.
+const RIG: [(&str, &str); 3] = [
+    ("cpu_us_per_request", "µs/req"),
+    ("cpu_us_per_event", "µs/event"),
+    ("cores", "cores"),
+];
+
+pub(crate) fn render(result: &RaceResult, bold: bool) -> String {
+    let mut out = String::new();
+    let mut scenarios: Vec<&str> = result
+        .rows
+        .iter()
+        .map(|row| row.scenario.as_str())
+        .collect();
+    scenarios.dedup();
+    for scenario in scenarios {
+        let rows: Vec<&Row> = result
+            .rows
+            .iter()
+            .filter(|row| row.scenario == scenario)
+            .collect();
+        block(&mut out, scenario, &rows, bold);
+    }
+    let _ = writeln!(
+        out,
+        "\nmedian (least–greatest) over rounds; CPU of all processes of the subject, user and system"
+    );
+    for told in &result.subjects {
+        let version = told.version.as_deref().unwrap_or("-");
+        let _ = write!(out, "{}: {}; {version}", told.name, told.summary);
+        let _ = told
+            .problem
+            .as_ref()
+            .map(|problem| write!(out, "; {problem}"));
+        out.push('\n');
+    }
+    out
+}
+
+fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
+    let (on, off) = if bold {
+        ("\x1b[1m", "\x1b[0m")
+    } else {
+        ("", "")
+    };
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|column| {
+            rows.iter()
+                .any(|row| row.figures.contains_key(column.figure))
+        })
+        .collect();
+    let mut lines = vec![vec!["subject".to_owned()]];
+    lines[0].extend(columns.iter().map(|column| column.head.to_owned()));
+    lines[0].extend(["× nginx", "errors", "limit"].map(ToOwned::to_owned));
+    lines.extend(rows.iter().map(|row| line(row, &columns, rows)));
+    let widths: Vec<usize> = (0..lines[0].len())
+        .map(|at| {
+            lines
+                .iter()
+                .filter_map(|line| line.get(at))
+                .map(|text| text.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let _ = writeln!(out, "\n{on}{scenario}{off}");
+    for (index, (line, row)) in lines
+        .iter()
+        .zip(std::iter::once(None).chain(rows.iter().map(Some)))
+        .enumerate()
+    {
+        let mut text = format!("{:<width$}", line[0], width = widths[0]);
+        for (cell, &width) in line.iter().zip(&widths).skip(1) {
+            let _ = write!(text, "  {cell:>width$}");
+        }
+        if let Some(problem) = row.and_then(|row| row.problem.as_ref()) {
+            let _ = write!(text, "  {problem}");
+        }
+        let _ = if index == 0 {
+            writeln!(out, "{on}{text}{off}")
+        } else {
+            writeln!(out, "{text}")
+        };
+    }
+    rig(out, rows);
+}
+
+fn line(row: &Row, columns: &[&Column], rows: &[&Row]) -> Vec<String> {
+    let mut line = vec![row.subject.clone()];
+    if row.rounds == 0 {
+        return line;
+    }
+    line.extend(
+        columns
+            .iter()
+            .map(|column| figure(row.figures.get(column.figure), column)),
+    );
+    line.push(ratio(row, rows).map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")));
+    let failures: Vec<_> = row
+        .failures
+        .iter()
+        .map(|(kind, count)| format!("{kind} {count}"))
+        .collect();
+    line.push(if failures.is_empty() {
+        "0".into()
+    } else {
+        failures.join(", ")
+    });
+    let limits: Vec<_> = row.limits.keys().copied().collect();
+    line.push(limits.join("/"));
+    line
+}
+
+fn figure(spread: Option<&Spread>, column: &Column) -> String {
+    let Some(Spread { median, min, max }) = spread else {
+        return "-".into();
+    };
+    let decimals = column.decimals;
+    if column.spread && min < max {
+        format!("{median:.decimals$} ({min:.decimals$}–{max:.decimals$})")
+    } else {
+        format!("{median:.decimals$}")
+    }
+}
+
+/// CPU against the yardstick in the same block.
+fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
+    let name = ["cpu_us_per_event", "cpu_us_per_request"]
+        .into_iter()
+        .find(|name| row.figures.contains_key(name))?;
+    let yardstick = rows
+        .iter()
+        .find(|row| row.subject == YARDSTICK)?
+        .median(name)?;
+    Some(row.median(name)? / yardstick)
+}
+
+fn rig(out: &mut String, rows: &[&Row]) {
+    for row in rows.iter().filter(|row| row.rig_was_limit) {
+        let _ = writeln!(
+            out,
+            "  {}: the generator or the upstream was the limit",
+            row.subject
+        );
+    }
+    for party in ["client", "upstream"] {
+        let figures = RIG.iter().filter_map(|(name, unit)| {
+            let name = format!("{party}.{name}");
+            let spread = Spread::of(rows.iter().filter_map(|row| row.median(&name)))?;
+            Some(format!(
+                "{:.2} ({:.2}–{:.2}) {unit}",
+                spread.median, spread.min, spread.max
+            ))
+        });
+        let figures: Vec<_> = figures.collect();
+        if !figures.is_empty() {
+            let _ = writeln!(out, "  {party}: {}", figures.join(", "));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A table by example.
+
+use std::collections::BTreeMap;
+
+use experiment::Limit;
+
+use super::render;
+use crate::host::machine::Machine;
+use crate::race::cell::Cell;
+use crate::race::result::{RaceResult, Row};
+
+fn row(subject: &str, cpu: &[f64], limit: Limit) -> Row {
+    let cell = |(round, &us): (usize, &f64)| {
+        let figures = BTreeMap::from([
+            ("cpu_us_per_request", us),
+            ("client.cpu_us_per_request", 5.5),
+        ]);
+        Cell {
+            round,
+            figures,
+            failures: BTreeMap::from([("timeout".into(), 2)]),
+            limit,
+            exact: true,
+        }
+    };
+    let cells: Vec<_> = cpu.iter().enumerate().map(cell).collect();
+    Row::new(
+        subject,
+        "unary",
+        &cells,
+        None,
+        cells.is_empty().then(|| "not installed: get x".into()),
+    )
+}
+
+#[test]
+fn a_block_holds_ratios_errors_limits_problems_and_the_rigs_own_cost() {
+    let rows = vec![
+        row("nginx", &[16.0, 15.0, 17.0], Limit::Machine),
+        row("ours", &[12.0], Limit::Client),
+        row("gone", &[], Limit::Open),
+    ];
+    let text = render(
+        &RaceResult::new(Machine::read(0), Vec::new(), rows, 1.0, 3),
+        false,
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[1], "unary");
+    assert_eq!(lines[2].split_whitespace().next(), Some("subject"));
+    assert!(
+        lines[3].contains("16.0 (15.0–17.0)")
+            && lines[3].contains("1.00")
+            && lines[3].contains("timeout 6")
+    );
+    assert!(lines[3].ends_with("machine"), "{}", lines[3]);
+    assert!(lines[4].contains("12.0") && lines[4].contains("0.75"));
+    assert!(lines[5].starts_with("gone") && lines[5].ends_with("not installed: get x"));
+    assert!(lines[6].contains("ours: the generator or the upstream was the limit"));
+    assert!(lines[7].contains("client: 5.50 (5.50–5.50) µs/req"));
+    assert!(!text.contains('\x1b'));
+}
+
+#[test]
+fn bold_is_only_for_terminals_that_want_it() {
+    let result = RaceResult::new(
+        Machine::read(0),
+        Vec::new(),
+        vec![row("x", &[1.0], Limit::Open)],
+        1.0,
+        1,
+    );
+    assert!(render(&result, true).contains("\x1b[1munary\x1b[0m"));
+}

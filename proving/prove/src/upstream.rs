@@ -1,0 +1,31 @@
+//! `prove upstream`: the fixed-latency upstream of a race, in a process of its own.
+//!
+//! A process, so that its CPU time, memory and descriptors are its own; its guard ends it.
+//! Not here: what it answers (`engine::fixed`).
+
+use std::io;
+use std::thread;
+
+use clap::Args;
+use engine::fixed::{FixedConfig, spawn_thread};
+
+use crate::host::{descriptors, ports};
+
+/// Where it listens.
+#[derive(Debug, Args)]
+pub(crate) struct Upstream {
+    #[arg(long)]
+    port: u16,
+}
+
+/// Serves until it is ended from outside.
+pub(crate) fn serve(options: &Upstream) -> io::Result<()> {
+    descriptors::raise();
+    let _server = spawn_thread(FixedConfig {
+        listen: ports::loopback(options.port),
+        ..FixedConfig::default()
+    })?;
+    loop {
+        thread::park();
+    }
+}
