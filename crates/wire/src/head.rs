@@ -97,7 +97,7 @@ impl Head {
         let start = self.buf.len();
         self.buf.extend_from_slice(name);
         self.buf.extend_from_slice(value);
-        self.add(start, name.len(), start + name.len(), value.len())
+        self.add(name, start, start + name.len(), value.len())
     }
 
     /// Forgets every field and takes a copy of a whole head, whose fields are then named by `add`.
@@ -107,21 +107,26 @@ impl Head {
         self.fields.reserve(fields);
     }
 
-    /// Adds a field by the place in the buffer of its valid name and its valid, trimmed value.
+    /// Adds a field whose valid name and trimmed, valid value lie in the buffer at these places.
+    /// The name is read from `token`, not from the fresh copy, which would wait for its own stores.
     #[inline]
     pub(crate) fn add(
         &mut self,
+        token: &[u8],
         name: usize,
-        name_len: usize,
         value: usize,
         value_len: usize,
     ) -> Result<(), HeadFault> {
-        let stored = self.buf.get_mut(name..name + name_len).unwrap_or_default();
-        lower_token(stored);
-        let known = Known::of(stored);
+        let known = Known::of(token);
+        write_lower(
+            self.buf
+                .get_mut(name..name + token.len())
+                .unwrap_or_default(),
+            token,
+        );
         let (Ok(name), Ok(name_len), Ok(value), Ok(value_len)) = (
             name.try_into(),
-            name_len.try_into(),
+            token.len().try_into(),
             value.try_into(),
             value_len.try_into(),
         ) else {
@@ -235,28 +240,38 @@ pub(crate) const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }
 
-/// Lower-cases a token eight bytes at a time; the last eight may overlap the ones before.
+/// Writes a token in lower case, eight bytes at a time; the last eight may overlap the ones before.
 #[inline]
-fn lower_token(token: &mut [u8]) {
+fn write_lower(to: &mut [u8], token: &[u8]) {
     if token.len() < 8 {
-        return token.make_ascii_lowercase();
+        to.iter_mut()
+            .zip(token)
+            .for_each(|(to, byte)| *to = byte.to_ascii_lowercase());
+        return;
     }
-    let (words, _) = token.as_chunks_mut::<8>();
-    words.iter_mut().for_each(lower_word);
-    if let Some(last) = token.last_chunk_mut::<8>() {
-        lower_word(last);
+    for (to, word) in to
+        .as_chunks_mut::<8>()
+        .0
+        .iter_mut()
+        .zip(token.as_chunks::<8>().0)
+    {
+        *to = lower_word(*word);
+    }
+    if let (Some(to), Some(word)) = (to.last_chunk_mut::<8>(), token.last_chunk::<8>()) {
+        *to = lower_word(*word);
     }
 }
 
-/// Every byte of a token is ASCII, so no sum below carries into the next byte.
+/// Lower-cases eight ASCII bytes. Each is below 0x80, so no sum carries into the next;
+/// a byte above keeps its high bit and so never becomes ASCII.
 #[inline]
-fn lower_word(word: &mut [u8; 8]) {
+pub(crate) fn lower_word(word: [u8; 8]) -> [u8; 8] {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    let bytes = u64::from_ne_bytes(*word);
+    let bytes = u64::from_ne_bytes(word);
     let from_a = bytes.wrapping_add(EACH * u64::from(0x80 - b'A'));
     let past_z = bytes.wrapping_add(EACH * u64::from(0x7f - b'Z'));
     let upper = (from_a ^ past_z) & (EACH * 0x80);
-    *word = (bytes | upper >> 2).to_ne_bytes();
+    (bytes | upper >> 2).to_ne_bytes()
 }
 
 /// Drops the blanks (space, tab) on both sides.

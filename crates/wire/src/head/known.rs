@@ -3,6 +3,8 @@
 //! Invariant: no two names share a slot, checked when compiling; `Known::of` compares with one name.
 //! Not here: what each field means (`http1` for framing, `policy` for the rest).
 
+use super::lower_word;
+
 macro_rules! known {
     ($($name:literal $kind:ident,)*) => {
         /// A field name with a meaning.
@@ -78,16 +80,21 @@ known! {
 }
 
 impl Known {
-    /// The kind of a lower-case name.
+    /// The kind of a name, in any case.
     #[inline]
     #[must_use]
-    pub fn of(lower: &[u8]) -> Self {
+    pub fn of(name: &[u8]) -> Self {
         let candidate = SLOTS
-            .get(slot(lower))
+            .get(slot(name))
             .and_then(|&at| NAMES.get(usize::from(at)));
         match candidate {
-            Some((name, known)) if is_same(name.as_bytes(), lower) => *known,
-            _ if lower.starts_with(b"x-amz-") => Self::Amz,
+            Some((lower, known)) if is_same(lower.as_bytes(), name) => *known,
+            _ if name
+                .get(..6)
+                .is_some_and(|start| start.eq_ignore_ascii_case(b"x-amz-")) =>
+            {
+                Self::Amz
+            }
             _ => Self::Other,
         }
     }
@@ -125,22 +132,25 @@ impl Known {
     }
 }
 
-/// Equality, inline: names are too short to pay for a call.
+/// Whether a name in any case is this one; inline, as names are too short to pay for a call.
 #[inline]
-fn is_same(name: &[u8], other: &[u8]) -> bool {
-    if name.len() != other.len() {
+fn is_same(lower: &[u8], name: &[u8]) -> bool {
+    if lower.len() != name.len() {
         return false;
     }
     if name.len() < 8 {
-        return name.iter().zip(other).all(|(a, b)| a == b);
+        return lower
+            .iter()
+            .zip(name)
+            .all(|(a, b)| *a == b.to_ascii_lowercase());
     }
-    name.last_chunk::<8>() == other.last_chunk::<8>()
-        && name
+    lower.last_chunk::<8>().copied() == name.last_chunk::<8>().map(|word| lower_word(*word))
+        && lower
             .as_chunks::<8>()
             .0
             .iter()
-            .zip(other.as_chunks::<8>().0)
-            .all(|(a, b)| a == b)
+            .zip(name.as_chunks::<8>().0)
+            .all(|(a, b)| *a == lower_word(*b))
 }
 
 const SLOT_COUNT: usize = 256;
@@ -159,11 +169,15 @@ const fn slot(name: &[u8]) -> usize {
         [late, ..] => *late,
         [] => 0,
     };
-    let mixed = name.len().wrapping_mul(107)
-        + *first as usize * 38
-        + *last as usize * 5
-        + late as usize * 255;
+    let mixed =
+        name.len().wrapping_mul(107) + fold(*first) * 38 + fold(*last) * 5 + fold(late) * 255;
     mixed / 4 % SLOT_COUNT
+}
+
+/// Letters in lower case; other bytes somewhere, always the same.
+#[inline]
+const fn fold(byte: u8) -> usize {
+    (byte | 0x20) as usize
 }
 
 #[expect(

@@ -118,7 +118,7 @@ pub fn check_authority(host: &[u8]) -> Result<(), HeadFault> {
                 .all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.'));
         (valid, tail.strip_prefix(b"]"))
     } else {
-        let end = host.iter().position(|&b| b == b':').unwrap_or(host.len());
+        let end = host.iter().rposition(|&b| b == b':').unwrap_or(host.len());
         let (name, tail) = host.split_at_checked(end).unwrap_or_default();
         let valid = !name.is_empty()
             && name

@@ -6,6 +6,7 @@ use super::*;
 fn a_known_name_resolves_to_itself_and_a_longer_one_does_not() {
     for (name, known) in known::NAMES {
         assert_eq!(Known::of(name.as_bytes()), *known, "{name}");
+        assert_eq!(Known::of(name.to_uppercase().as_bytes()), *known, "{name}");
         assert_eq!(known.name(), *name);
         assert_eq!(
             Known::of(format!("{name}x").as_bytes()),

@@ -196,7 +196,7 @@ fn take_fields(
             out.clear();
             return Ok(false);
         }
-        out.add(name, header.name.len(), value, header.value.len())?;
+        out.add(header.name.as_bytes(), name, value, header.value.len())?;
         at = end + 2;
     }
     Ok(head.get(at..) == Some(b"\r\n"))
