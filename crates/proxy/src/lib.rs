@@ -1,1 +1,20 @@
-//! proxy
+//! The native host: waits and copies, and decides nothing.
+//!
+//! Exists for *weight*: sockets, TLS and timers live here and in no other crate of the gate's core.
+//! One worker thread per core owns a listener, its connections, its upstream pools and its share of
+//! policy's memory; workers meet only in the snapshot they are handed and in shared buckets.
+//! Invariant: every exchange that begins here ends in exactly one `Sink::exchange`, whatever
+//! happens to its connection or its task.
+//! Not here: decisions (`policy`), metrics and logs (`telemetry`), files and signals (`tollgate`).
+
+mod deadline;
+mod downstream;
+mod exchange;
+pub mod gate;
+pub mod quota;
+mod reply;
+mod stream;
+pub mod tls;
+mod upstream;
+mod view;
+mod worker;

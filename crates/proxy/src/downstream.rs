@@ -1,0 +1,102 @@
+//! The client's side: a connection from accept to close, in either version of HTTP.
+//!
+//! Invariant: nothing is read before the last thing was answered beyond one bounded buffer; a
+//! response that cannot end well ends visibly broken.
+//! Not here: what an exchange does (`exchange`).
+
+pub(crate) mod h1;
+pub(crate) mod h2;
+
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::net::TcpStream;
+use wire::head::HeadFault;
+
+use crate::stream::Stream;
+use crate::view::View;
+use crate::worker::Worker;
+
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How a response's body is delimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// There is none, and none may be declared (204, 304, HEAD).
+    Nothing,
+    /// So many bytes.
+    Length(u64),
+    /// Known only at its end.
+    Open,
+}
+
+/// Why a request body did not come whole.
+#[derive(Debug)]
+pub(crate) enum BodyFault {
+    /// Its framing is broken.
+    Framing(HeadFault),
+    /// The client left.
+    Gone,
+}
+
+/// One exchange as its client's connection offers it. All waiting is by poll, so that one task can
+/// wait for both sides at once.
+pub(crate) trait Downstream {
+    /// The next piece of the request body; `None` at its end.
+    fn poll_body(
+        &mut self,
+        worker: &Worker,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, BodyFault>>;
+    /// Ready when the client has left. Must not be called with the scratch buffer borrowed.
+    fn poll_gone(&mut self, worker: &Worker, cx: &mut Context<'_>) -> Poll<()>;
+    /// Begins the response head.
+    fn begin(&mut self, status: u16, extent: Extent);
+    /// Adds a response header; the name in lower case.
+    fn field(&mut self, name: &[u8], value: &[u8]);
+    /// Ends the head; it leaves with the first body bytes or the next flush.
+    fn begun(&mut self);
+    /// Takes body bytes, sends what goes now and keeps the rest. `end` ends the response.
+    fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()>;
+    /// Ready when everything taken is on its way.
+    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    /// Ends the response so that the client sees it is not whole.
+    fn cut(&mut self);
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, tcp: TcpStream) {
+    let Some(acceptor) = view.acceptor.clone() else {
+        drop(view);
+        return h1::serve(worker, Stream::Plain(tcp)).await;
+    };
+    drop(view);
+    let accepted = Box::pin(tokio::time::timeout(HANDSHAKE, acceptor.accept(tcp))).await;
+    match accepted {
+        Ok(Ok(tls)) => {
+            let is_h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
+            let stream = Stream::Served(Box::new(tls));
+            if is_h2 {
+                h2::serve(worker, stream, Vec::new()).await;
+            } else {
+                h1::serve(worker, stream).await;
+            }
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake took too long"),
+    }
+}
+
+/// Runs hyper's tasks on this thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Local;
+
+impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(task);
+    }
+}

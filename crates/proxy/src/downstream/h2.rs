@@ -1,0 +1,365 @@
+//! A client's HTTP/2 connection; hyper speaks the protocol, we keep the exchange.
+//!
+//! Invariant: what one read of the upstream brought waits for the client's window before the next
+//! read; a reset stream is seen at once; a response that breaks off is reset, never ended.
+//! Not here: HTTP/1.1 (`h1`), the exchange (`exchange`).
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body::{Body as _, Frame};
+use hyper::body::Incoming;
+use hyper::server::conn::http2::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use policy::refusal::Refusal;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+use wire::head::{HeadFault, HeadFaultKind, Known, RequestHead, Version};
+
+use super::{BodyFault, Downstream, Extent, Local};
+use crate::deadline::Deadline;
+use crate::exchange;
+use crate::stream::Stream;
+use crate::worker::Worker;
+
+const CONCURRENT_STREAMS: u32 = 1000;
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Serves a connection; `input` was read from it already.
+pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
+    let bounds = worker.view().snapshot.bounds;
+    let list = u32::try_from(bounds.head_bytes).unwrap_or(u32::MAX);
+    let mut builder = Builder::new(Local);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(CONCURRENT_STREAMS)
+        .max_header_list_size(list)
+        .max_pending_accept_reset_streams(64)
+        .max_local_error_reset_streams(Some(256))
+        .keep_alive_interval(KEEP_ALIVE)
+        .max_send_buf_size(64 << 10);
+    let serving = Rc::clone(&worker);
+    let service = service_fn(move |request| {
+        let (answer, answered) = oneshot::channel();
+        tokio::task::spawn_local(begin(Rc::clone(&serving), request, answer));
+        async move {
+            // A task that ended without an answer was cut off: the stream is reset.
+            answered.await.map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))
+        }
+    });
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(Rewound { input, stream }), service));
+    let mut drained = pin!(worker.drained.notified());
+    let mut draining = worker.is_draining();
+    if draining {
+        connection.as_mut().graceful_shutdown();
+    }
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "HTTP/2 connection ended");
+                }
+                return;
+            }
+            () = drained.as_mut(), if !draining => {
+                draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+async fn begin(
+    worker: Rc<Worker>,
+    request: Request<Incoming>,
+    answer: oneshot::Sender<Response<Body>>,
+) {
+    let (parts, body) = request.into_parts();
+    let mut head = RequestHead::new();
+    let converted = convert(&parts, &mut head, worker.view().snapshot.bounds.head_fields);
+    let mut stream = Exchange {
+        incoming: Some(body),
+        answer: Some(answer),
+        response: Response::new(()),
+        queue: Rc::default(),
+        gone: false,
+    };
+    match converted {
+        Err(fault) => exchange::refuse(&worker, Refusal::Head(fault), &mut stream).await,
+        Ok(length) => {
+            let mut deadline = Deadline::default();
+            let view = worker.view();
+            exchange::serve(&worker, view, &head, length, &mut stream, &mut deadline).await;
+        }
+    }
+}
+
+/// The same head that an HTTP/1.1 request would give, checked by the same rules.
+fn convert(
+    parts: &http::request::Parts,
+    head: &mut RequestHead,
+    max_fields: usize,
+) -> Result<Option<u64>, HeadFault> {
+    head.version = Version::H2;
+    head.set_method(parts.method.as_str())?;
+    let authority = parts.uri.authority().map(|a| a.as_str().as_bytes());
+    if let Some(authority) = authority {
+        head.fields.push(b"host", authority)?;
+    }
+    if parts.headers.len() > max_fields {
+        return Err(HeadFaultKind::TooManyFields.into());
+    }
+    for (name, value) in &parts.headers {
+        if name == http::header::HOST && authority.is_some() {
+            if authority != Some(value.as_bytes()) {
+                return Err(HeadFaultKind::HostRepeated.into());
+            }
+            continue;
+        }
+        head.fields.push(name.as_str().as_bytes(), value.as_bytes())?;
+    }
+    head.set_target(parts.uri.path_and_query().map_or("/", |t| t.as_str()))?;
+    head.check_host()?;
+    let length = head.fields.only(Known::ContentLength).map_err(|_| HeadFaultKind::LengthRepeated)?;
+    Ok(length.and_then(|v| std::str::from_utf8(v).ok()?.parse().ok()))
+}
+
+/// One stream's exchange.
+struct Exchange {
+    incoming: Option<Incoming>,
+    answer: Option<oneshot::Sender<Response<Body>>>,
+    response: Response<()>,
+    queue: Rc<RefCell<Queue>>,
+    gone: bool,
+}
+
+/// What the exchange has said and hyper has not taken yet.
+#[derive(Default)]
+struct Queue {
+    pieces: VecDeque<Bytes>,
+    end: End,
+    taker: Option<Waker>,
+    giver: Option<Waker>,
+    dropped: bool,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    Open,
+    Whole,
+    Cut,
+}
+
+/// The response body that hyper reads.
+struct Body(Rc<RefCell<Queue>>);
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let mut queue = self.queue.borrow_mut();
+        if queue.end == End::Open {
+            queue.end = End::Cut;
+        }
+        if let Some(taker) = queue.taker.take() {
+            taker.wake();
+        }
+    }
+}
+
+impl Downstream for Exchange {
+    fn poll_body(
+        &mut self,
+        _: &Worker,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, BodyFault>> {
+        while let Some(incoming) = &mut self.incoming {
+            match ready!(Pin::new(incoming).poll_frame(cx)) {
+                None => self.incoming = None,
+                Some(Err(_)) => {
+                    self.gone = true;
+                    return Poll::Ready(Err(BodyFault::Gone));
+                }
+                // Trailers are dropped.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => return Poll::Ready(Ok(Some(data))),
+                    Ok(_) | Err(_) => {}
+                },
+            }
+        }
+        Poll::Ready(Ok(None))
+    }
+
+    fn poll_gone(&mut self, _: &Worker, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(answer) = &mut self.answer {
+            self.gone |= answer.poll_closed(cx).is_ready();
+        } else {
+            let mut queue = self.queue.borrow_mut();
+            self.gone |= queue.dropped;
+            queue.giver = Some(cx.waker().clone());
+        }
+        if self.gone { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn begin(&mut self, status: u16, extent: Extent) {
+        *self.response.status_mut() =
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        if let (Extent::Length(length), false) = (extent, matches!(status, 204 | 304)) {
+            self.response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
+        }
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        else {
+            return;
+        };
+        self.response.headers_mut().append(name, value);
+    }
+
+    fn begun(&mut self) {
+        let Some(answer) = self.answer.take() else { return };
+        let body = Body(Rc::clone(&self.queue));
+        let response = std::mem::take(&mut self.response).map(|()| body);
+        self.gone |= answer.send(response).is_err();
+    }
+
+    fn send(&mut self, _: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()> {
+        let mut queue = self.queue.borrow_mut();
+        if self.gone || queue.dropped {
+            self.gone = true;
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let pieces = pieces.iter().filter(|piece| !piece.is_empty());
+        queue.pieces.extend(pieces.map(|piece| Bytes::copy_from_slice(piece)));
+        if end {
+            queue.end = End::Whole;
+        }
+        if let Some(taker) = queue.taker.take() {
+            taker.wake();
+        }
+        Ok(())
+    }
+
+    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut queue = self.queue.borrow_mut();
+        if queue.dropped && (!queue.pieces.is_empty() || queue.end == End::Open) {
+            self.gone = true;
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        if queue.pieces.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        queue.giver = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn cut(&mut self) {
+        self.gone = true;
+        let mut queue = self.queue.borrow_mut();
+        queue.end = End::Cut;
+        if let Some(taker) = queue.taker.take() {
+            taker.wake();
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let mut queue = self.0.borrow_mut();
+        let piece = queue.pieces.pop_front();
+        if let (true, Some(giver)) = (queue.pieces.is_empty(), queue.giver.take()) {
+            giver.wake();
+        }
+        match (piece, &queue.end) {
+            (Some(piece), _) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            (None, End::Whole) => Poll::Ready(None),
+            (None, End::Cut) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into()))),
+            (None, End::Open) => {
+                queue.taker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let queue = self.0.borrow();
+        queue.pieces.is_empty() && queue.end == End::Whole
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        let mut queue = self.0.borrow_mut();
+        queue.dropped = true;
+        if let Some(giver) = queue.giver.take() {
+            giver.wake();
+        }
+    }
+}
+
+/// A stream of which some was read already.
+struct Rewound {
+    input: Vec<u8>,
+    stream: Stream,
+}
+
+impl AsyncRead for Rewound {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.input.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(cx, buf);
+        }
+        let taken = this.input.len().min(buf.remaining());
+        buf.put_slice(&this.input[..taken]);
+        this.input.drain(..taken);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Rewound {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,202 @@
+//! An exchange that has begun and must end: its record, its hold, its guard.
+//!
+//! Not here: the steps between (`exchange`).
+
+use std::rc::Rc;
+
+use policy::clock::Mono;
+use policy::exchange::{Admitted, Hold};
+use policy::id::RouteId;
+use policy::record::{Count, Outcome, Record, Tokens};
+use wire::head::{Known, RequestHead};
+use wire::sse;
+use wire::usage::{Reading, UnaryUsage};
+
+use crate::reply::Standing;
+use crate::view::View;
+use crate::worker::{Worker, unix_ms};
+
+/// Longest request id of a client's that is kept.
+const ID_BYTES: usize = 128;
+
+/// The guard: dropped without [`Open::end`], it records an aborted exchange.
+pub(crate) struct Open {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) view: Rc<View>,
+    pub(crate) record: Record,
+    pub(crate) admitted: Option<Calling>,
+    pub(crate) meter: Meter,
+    pub(crate) began: Mono,
+    /// The gate's own time so far, nanoseconds.
+    pub(crate) own_ns: i64,
+    /// When the gate's own time last began to run.
+    pub(crate) mark: Mono,
+    ended: bool,
+}
+
+/// What of an admitted call is needed to the end.
+pub(crate) struct Calling {
+    pub(crate) route: RouteId,
+    pub(crate) withhold_usage: bool,
+    hold: Option<Hold>,
+    prompt_estimate: u64,
+    generates: bool,
+}
+
+/// What reads the response for usage.
+pub(crate) enum Meter {
+    /// Nothing to read: no answer, or not one of ours.
+    Nothing,
+    Unary(Box<UnaryUsage>),
+    Stream(Box<sse::Scanner>),
+    /// A good answer in a form that cannot be read.
+    Blind,
+}
+
+impl Open {
+    pub(crate) fn begin(worker: &Rc<Worker>, view: Rc<View>, head: &RequestHead) -> Self {
+        let id = head.fields.only(Known::XRequestId).ok().flatten();
+        let id = id.filter(|v| is_plain(v)).and_then(|v| std::str::from_utf8(v).ok());
+        let began = worker.now();
+        worker.exchange_began();
+        Self {
+            record: Record {
+                id: id.map_or_else(|| worker.mint_id(), Box::from),
+                started_unix_ms: unix_ms(),
+                operation: None,
+                workload: None,
+                route: None,
+                endpoint: None,
+                backend: None,
+                model_asked: None,
+                model_sent: None,
+                streamed: false,
+                status: 0,
+                outcome: Outcome::Aborted,
+                code: "",
+                limited: None,
+                attempts: 0,
+                tokens: Tokens::default(),
+                bytes_in: 0,
+                bytes_out: 0,
+                duration: std::time::Duration::ZERO,
+                first_byte: None,
+                own: None,
+                upstream: None,
+            },
+            worker: Rc::clone(worker),
+            view,
+            admitted: None,
+            meter: Meter::Nothing,
+            began,
+            own_ns: 0,
+            mark: began,
+            ended: false,
+        }
+    }
+
+    /// The request is whole: from here on the time is ours.
+    pub(crate) fn request_read(&mut self) {
+        self.mark = self.worker.now();
+    }
+
+    /// The call may go upstream.
+    pub(crate) fn admitted(&mut self, admitted: Admitted) {
+        self.record.route = Some(admitted.route);
+        self.record.model_sent = admitted.model;
+        self.admitted = Some(Calling {
+            route: admitted.route,
+            withhold_usage: admitted.withhold_usage,
+            hold: Some(admitted.hold),
+            prompt_estimate: admitted.prompt_estimate,
+            generates: self.record.operation.is_some_and(policy::operation::Operation::generates),
+        });
+    }
+
+    /// What is left of the caller's limits.
+    pub(crate) fn standing(&self) -> Standing {
+        let snapshot = &self.view.snapshot;
+        let grant = self.record.workload.and_then(|w| snapshot.workload(w)).and_then(|w| {
+            w.grants.iter().find(|grant| Some(grant.route) == self.record.route)
+        });
+        grant.map_or_else(Standing::default, |grant| {
+            Standing::of(&grant.limits, snapshot, self.worker.now())
+        })
+    }
+
+    /// Ends the exchange: settles and records.
+    pub(crate) fn end(mut self, outcome: Outcome) {
+        self.settle(outcome);
+    }
+
+    fn settle(&mut self, outcome: Outcome) {
+        self.ended = true;
+        self.record.outcome = outcome;
+        self.record.duration = self.worker.now().since(self.began);
+        self.record.tokens = self.tokens();
+        let (view, tokens) = (&self.view, self.record.tokens);
+        if let Some(calling) = &mut self.admitted {
+            if let Some(hold) = calling.hold.take() {
+                hold.settle(&tokens, self.worker.now(), &view.snapshot);
+            }
+            if let (Count::Reported(prompt), Count::Reported(completion)) =
+                (tokens.prompt, tokens.completion)
+            {
+                let learnt = calling.generates.then_some(completion);
+                view.learn(calling.route, self.record.bytes_in, Some(prompt), learnt);
+            }
+        }
+        let record = &self.record;
+        self.worker.sink(|sink| sink.exchange(&view.snapshot, record));
+        self.worker.exchange_ended();
+    }
+
+    /// Reported where the engine said so, estimated where it did not, nothing where no answer
+    /// that costs tokens came.
+    fn tokens(&mut self) -> Tokens {
+        let (reading, events) = match std::mem::replace(&mut self.meter, Meter::Nothing) {
+            Meter::Nothing => return Tokens::default(),
+            Meter::Unary(usage) => (usage.finish(), None),
+            Meter::Stream(scanner) => {
+                (scanner.tally().usage, Some(scanner.tally().data_events))
+            }
+            Meter::Blind => (Reading::Absent, None),
+        };
+        let Some(calling) = &self.admitted else { return Tokens::default() };
+        let prompt = Count::Estimated(calling.prompt_estimate);
+        // An event of a stream holds about one token; an answer has about four bytes to one.
+        let guess = events.unwrap_or(self.record.bytes_out / 4);
+        let completion = Count::Estimated(if calling.generates { guess } else { 0 });
+        match reading {
+            Reading::Valid(usage) => Tokens {
+                prompt: usage.prompt.map_or(prompt, Count::Reported),
+                completion: match usage.completion {
+                    Some(reported) => Count::Reported(reported),
+                    None if calling.generates => completion,
+                    None => Count::Reported(0),
+                },
+                cached: usage.cached,
+                reasoning: usage.reasoning,
+                invalid: false,
+            },
+            Reading::Invalid => {
+                Tokens { prompt, completion, invalid: true, ..Tokens::default() }
+            }
+            Reading::Absent => Tokens { prompt, completion, ..Tokens::default() },
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.settle(Outcome::Aborted);
+        }
+    }
+}
+
+/// An id that can stand in a header, a log and a label as it is.
+fn is_plain(id: &[u8]) -> bool {
+    (1..=ID_BYTES).contains(&id.len())
+        && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
+}

@@ -1,0 +1,160 @@
+//! The gate as its owner sees it: start workers, publish configurations, scrape, drain.
+//!
+//! Invariant: a publication reaches every worker whole; an exchange sees one of them from head to
+//! record.
+//! Not here: what a worker does (`worker`), files and signals (`tollgate`).
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use policy::record::Sink;
+use policy::snapshot::Snapshot;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::worker;
+
+/// One configuration, complete with what its files held.
+#[derive(Clone)]
+pub struct Publication {
+    /// What policy reads.
+    pub snapshot: Arc<Snapshot>,
+    /// TLS on the data listener, when configured.
+    pub acceptor: Option<Arc<rustls::ServerConfig>>,
+    /// Trust for upstreams by `Origin::ca_file`; the empty name is the system's roots.
+    pub connectors: HashMap<String, Arc<rustls::ClientConfig>>,
+}
+
+/// What stays the same while the gate runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// Worker threads; see [`crate::quota`].
+    pub workers: usize,
+    /// Base of the monotonic clock that buckets use, shared with whoever makes snapshots.
+    pub base: Instant,
+}
+
+/// A word to a worker.
+pub(crate) enum Command {
+    Publish(Publication),
+    Scrape(oneshot::Sender<Box<dyn Any + Send>>),
+    Drain(Duration),
+}
+
+/// A running gate.
+pub struct Gate {
+    address: SocketAddr,
+    commands: Vec<mpsc::UnboundedSender<Command>>,
+    threads: Vec<JoinHandle<()>>,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    /// Binds the listener and starts the workers. `sink` is called once for each worker.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or a thread cannot be started.
+    pub fn start(
+        options: &Options,
+        publication: &Publication,
+        mut sink: impl FnMut(usize) -> Box<dyn Sink + Send>,
+    ) -> io::Result<Self> {
+        let mut listeners = vec![worker::listen(options.listen)?];
+        let address = listeners[0].local_addr()?;
+        for _ in 1..options.workers.max(1) {
+            listeners.push(worker::listen(address)?);
+        }
+        let alive = Arc::new(AtomicUsize::new(0));
+        let (mut commands, mut threads) = (Vec::new(), Vec::new());
+        for (index, listener) in listeners.into_iter().enumerate() {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            let start = worker::Start {
+                index,
+                listener,
+                commands: receiver,
+                publication: publication.clone(),
+                sink: sink(index),
+                base: options.base,
+            };
+            let alive = Arc::clone(&alive);
+            alive.fetch_add(1, Ordering::SeqCst);
+            let run = move || {
+                let _leaving = Leaving(alive);
+                worker::run(start);
+            };
+            commands.push(sender);
+            threads.push(std::thread::Builder::new().name(format!("worker-{index}")).spawn(run)?);
+        }
+        Ok(Self { address, commands, threads, alive })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether every worker runs.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::SeqCst) == self.commands.len()
+    }
+
+    /// Gives every worker a new configuration.
+    pub fn publish(&self, publication: &Publication) {
+        for worker in &self.commands {
+            drop(worker.send(Command::Publish(publication.clone())));
+        }
+    }
+
+    /// A copy of each worker's facts. A worker that does not answer within a second is left out.
+    pub async fn scrape(&self) -> Vec<Box<dyn Any + Send>> {
+        let asked = self.commands.iter().filter_map(|worker| {
+            let (sender, receiver) = oneshot::channel();
+            worker.send(Command::Scrape(sender)).ok().map(|()| receiver)
+        });
+        let mut copies = Vec::new();
+        for copy in asked.collect::<Vec<_>>() {
+            if let Ok(Ok(copy)) = tokio::time::timeout(Duration::from_secs(1), copy).await {
+                copies.push(copy);
+            }
+        }
+        copies
+    }
+
+    /// Stops accepting, lets exchanges run on for at most `grace`, closes idle connections.
+    pub fn drain(&self, grace: Duration) {
+        for worker in &self.commands {
+            drop(worker.send(Command::Drain(grace)));
+        }
+    }
+
+    /// Whether every worker has ended.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.alive.load(Ordering::SeqCst) == 0
+    }
+
+    /// Waits for the workers to end; call [`Gate::drain`] first.
+    pub fn join(self) {
+        for thread in self.threads {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Counts a worker out, also when it panics.
+struct Leaving(Arc<AtomicUsize>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,211 @@
+//! Answers of the gate's own, and the headers it adds to others'.
+//!
+//! Invariant: every error is JSON in OpenAI's shape and carries `x-request-id`.
+//! Not here: which status and text (`policy::refusal`).
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::clock::Mono;
+use policy::id::LimitId;
+use policy::limit::{Kind, Level};
+use policy::refusal::{LocalReply, escape};
+use policy::snapshot::Snapshot;
+
+use crate::downstream::{Downstream, Extent};
+
+/// Appends `n` in decimal.
+pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = n;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// The state of a caller's limits, for `x-ratelimit-*`: of each kind the one with least left.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Standing {
+    requests: Option<(u64, Level)>,
+    tokens: Option<(u64, Level)>,
+}
+
+impl Standing {
+    /// Reads the buckets of a grant.
+    pub(crate) fn of(limits: &[LimitId], snapshot: &Snapshot, now: Mono) -> Self {
+        let mut standing = Self::default();
+        for limit in limits.iter().filter_map(|id| snapshot.limit(*id)) {
+            let level = limit.bucket.level(now);
+            let slot = match limit.kind {
+                Kind::Requests => &mut standing.requests,
+                Kind::Tokens => &mut standing.tokens,
+            };
+            if slot.is_none_or(|(_, least)| level.remaining < least.remaining) {
+                *slot = Some((limit.bucket.rate().amount, level));
+            }
+        }
+        standing
+    }
+
+    /// Adds OpenAI's six headers, as far as there are limits.
+    pub(crate) fn write(&self, to: &mut impl Downstream) {
+        let mut text = Vec::with_capacity(24);
+        let rows = [
+            (self.requests, [
+                &b"x-ratelimit-limit-requests"[..],
+                b"x-ratelimit-remaining-requests",
+                b"x-ratelimit-reset-requests",
+            ]),
+            (self.tokens, [
+                b"x-ratelimit-limit-tokens",
+                b"x-ratelimit-remaining-tokens",
+                b"x-ratelimit-reset-tokens",
+            ]),
+        ];
+        for (state, [limit, remaining, reset]) in rows {
+            let Some((amount, level)) = state else { continue };
+            text.clear();
+            decimal(amount, &mut text);
+            to.field(limit, &text);
+            text.clear();
+            decimal(level.remaining, &mut text);
+            to.field(remaining, &text);
+            text.clear();
+            go_duration(level.reset, &mut text);
+            to.field(reset, &text);
+        }
+    }
+}
+
+/// A duration as OpenAI writes it: `20ms`, `1.5s`, `6m0s`, `1h0m0s`.
+fn go_duration(d: Duration, out: &mut Vec<u8>) {
+    let ms = u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    let (h, m, s, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
+    if h == 0 && m == 0 && s == 0 {
+        decimal(ms, out);
+        out.extend_from_slice(b"ms");
+        return;
+    }
+    if h > 0 {
+        decimal(h, out);
+        out.push(b'h');
+    }
+    if h > 0 || m > 0 {
+        decimal(m, out);
+        out.push(b'm');
+    }
+    decimal(s, out);
+    if ms > 0 {
+        out.push(b'.');
+        out.extend_from_slice(format!("{ms:03}").trim_end_matches('0').as_bytes());
+    }
+    out.push(b's');
+}
+
+/// Sends a local reply as the whole response.
+pub(crate) async fn refuse<D: Downstream>(
+    to: &mut D,
+    reply: &LocalReply,
+    id: &str,
+    standing: &Standing,
+) -> io::Result<u64> {
+    let body = reply.body();
+    to.begin(reply.status, Extent::Length(body.len() as u64));
+    to.field(b"content-type", b"application/json");
+    to.field(b"x-request-id", id.as_bytes());
+    standing.write(to);
+    if let Some(wait) = reply.retry_after {
+        let ms = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let mut text = Vec::new();
+        decimal(ms.div_ceil(1000).max(1), &mut text);
+        to.field(b"retry-after", &text);
+        text.clear();
+        decimal(ms.max(1), &mut text);
+        to.field(b"retry-after-ms", &text);
+    }
+    if let Some(allow) = reply.allow {
+        to.field(b"allow", allow.as_bytes());
+    }
+    if let Some(should) = reply.should_retry {
+        to.field(b"x-should-retry", if should { b"true" } else { b"false" });
+    }
+    to.begun();
+    whole(to, &body).await
+}
+
+/// Answers `/v1/models` with names from the configuration.
+pub(crate) async fn models<D: Downstream>(
+    to: &mut D,
+    names: &[Arc<str>],
+    id: &str,
+) -> io::Result<u64> {
+    let mut body = b"{\"object\":\"list\",\"data\":[".to_vec();
+    for (i, name) in names.iter().enumerate() {
+        if i > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(b"{\"id\":\"");
+        escape(name, &mut body);
+        body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
+    }
+    body.extend_from_slice(b"]}");
+    to.begin(200, Extent::Length(body.len() as u64));
+    to.field(b"content-type", b"application/json");
+    to.field(b"x-request-id", id.as_bytes());
+    to.begun();
+    whole(to, &body).await
+}
+
+async fn whole<D: Downstream>(to: &mut D, body: &[u8]) -> io::Result<u64> {
+    let mut sent = false;
+    let flushed = poll_fn(|cx| {
+        if !std::mem::replace(&mut sent, true) {
+            to.send(cx, &[body], true)?;
+        }
+        to.poll_flushed(cx)
+    });
+    tokio::time::timeout(Duration::from_secs(30), flushed)
+        .await
+        .unwrap_or(Err(io::ErrorKind::TimedOut.into()))?;
+    Ok(body.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_openai_writes_them() {
+        let text = |ms| {
+            let mut out = Vec::new();
+            go_duration(Duration::from_millis(ms), &mut out);
+            String::from_utf8(out).expect("ascii")
+        };
+        assert_eq!(text(0), "0ms");
+        assert_eq!(text(20), "20ms");
+        assert_eq!(text(1500), "1.5s");
+        assert_eq!(text(360_000), "6m0s");
+        assert_eq!(text(3_600_000), "1h0m0s");
+        assert_eq!(text(60_050), "1m0.05s");
+    }
+
+    #[test]
+    fn decimals_are_whole() {
+        let text = |n| {
+            let mut out = Vec::new();
+            decimal(n, &mut out);
+            String::from_utf8(out).expect("ascii")
+        };
+        assert_eq!(text(0), "0");
+        assert_eq!(text(u64::MAX), u64::MAX.to_string());
+    }
+}

@@ -1,0 +1,128 @@
+//! A byte stream: TCP in clear or under TLS, on either side of the gate.
+//!
+//! Invariant: `TCP_NODELAY` is set on every one of them.
+//! Not here: handshakes (`tls`, `upstream::connect`), timeouts (`deadline`).
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// One connection's bytes.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    /// The gate is the TLS server.
+    Served(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+    /// The gate is the TLS client.
+    Dialled(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Whether an idle stream is still good: nothing arrived and the peer has not closed.
+    /// Looks at what the reactor already knows; no system call.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let tcp = match self {
+            Self::Plain(tcp) => tcp,
+            Self::Served(tls) => tls.get_ref().0,
+            Self::Dialled(tls) => tls.get_ref().0,
+        };
+        tcp.poll_read_ready(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
+
+    /// Reads what is there into `buffer` and gives how much that was; 0 is the end.
+    pub(crate) fn poll_into(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(buffer);
+        match Pin::new(self).poll_read(cx, &mut buffer) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(buffer.filled().len())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Writes as much of `slices` as goes now, removing it from them. Ready when nothing is left.
+    pub(crate) fn poll_all(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &mut &mut [IoSlice<'_>],
+    ) -> Poll<io::Result<()>> {
+        IoSlice::advance_slices(slices, 0);
+        while !slices.is_empty() {
+            let written = match Pin::new(&mut *self).poll_write_vectored(cx, slices) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => written,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            };
+            IoSlice::advance_slices(slices, written);
+        }
+        // TLS may hold records back; in clear this does nothing.
+        if matches!(self, Self::Plain(_)) { Poll::Ready(Ok(())) } else { Pin::new(self).poll_flush(cx) }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(s) => Pin::new(s).poll_read(cx, buf),
+            Self::Served(s) => Pin::new(s).poll_read(cx, buf),
+            Self::Dialled(s) => Pin::new(s).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(s) => Pin::new(s).poll_write(cx, buf),
+            Self::Served(s) => Pin::new(s).poll_write(cx, buf),
+            Self::Dialled(s) => Pin::new(s).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+            Self::Served(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+            Self::Dialled(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(s) => Pin::new(s).poll_flush(cx),
+            Self::Served(s) => Pin::new(s).poll_flush(cx),
+            Self::Dialled(s) => Pin::new(s).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(s) => Pin::new(s).poll_shutdown(cx),
+            Self::Served(s) => Pin::new(s).poll_shutdown(cx),
+            Self::Dialled(s) => Pin::new(s).poll_shutdown(cx),
+        }
+    }
+}

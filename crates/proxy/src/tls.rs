@@ -1,0 +1,73 @@
+//! TLS on both sides: the listener's certificate, and trust in upstreams.
+//!
+//! Invariant: certificates are always verified; nothing is ever downgraded to clear text.
+//! Not here: when files change (`tollgate` watches and publishes anew).
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::crypto::ring::default_provider;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Why a certificate, key or bundle is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFault {
+    /// Not PEM, or without what is needed.
+    #[error("not a PEM file with a {0}")]
+    Pem(&'static str),
+    /// Key and certificate do not belong together, or are unusable.
+    #[error("{0}")]
+    Unusable(#[from] rustls::Error),
+    /// The system's roots cannot be read.
+    #[error("cannot read the system's root certificates: {0}")]
+    Roots(#[source] io::Error),
+}
+
+/// What the data listener needs: HTTP/2 and HTTP/1.1 by ALPN.
+///
+/// # Errors
+/// [`TlsFault`] when the PEM texts do not give a matching certificate chain and key.
+pub fn server(certificate: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsFault> {
+    let chain: Vec<_> = certificates(certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsFault::Pem("private key"))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Trust in the system's roots, or in `bundle` alone when one is given.
+///
+/// # Errors
+/// [`TlsFault`] when there are no usable roots.
+pub fn client(bundle: Option<&[u8]>) -> Result<Arc<ClientConfig>, TlsFault> {
+    let mut roots = RootCertStore::empty();
+    if let Some(bundle) = bundle {
+        for certificate in certificates(bundle)? {
+            roots.add(certificate)?;
+        }
+    } else {
+        let native = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(native.certs);
+        if let (true, Some(error)) = (roots.is_empty(), native.errors.into_iter().next()) {
+            return Err(TlsFault::Roots(io::Error::other(error.to_string())));
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsFault> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) | Err(_) => Err(TlsFault::Pem("certificate")),
+    }
+}

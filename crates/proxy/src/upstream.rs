@@ -1,0 +1,93 @@
+//! The provider's side: connections, kept alive per worker, and one attempt on one of them.
+//!
+//! Invariant: a connection goes back to its pool only after a response that ended by its own
+//! framing, with the request sent whole and nothing left over.
+//! Not here: whether to try again (`policy::attempt`), what the response means (`exchange`).
+
+pub(crate) mod connect;
+pub(crate) mod h1;
+pub(crate) mod h2;
+pub(crate) mod pool;
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use policy::credential::Injection;
+use wire::head::{Known, Method, ResponseHead};
+
+/// A request as it goes upstream: the same bytes for every attempt but for host and credential.
+pub(crate) struct Outgoing {
+    /// Method, for framing of the answer.
+    pub(crate) method: Method,
+    /// Method as text.
+    pub(crate) method_text: Box<str>,
+    /// What follows the endpoint's base path: `/chat/completions?…`.
+    pub(crate) rest: String,
+    /// Header lines that go to any endpoint, each ended by CRLF; names in lower case.
+    pub(crate) lines: Vec<u8>,
+    /// The body, edited.
+    pub(crate) body: Vec<Bytes>,
+    /// Its length; `None` where there is no body at all.
+    pub(crate) length: Option<u64>,
+}
+
+/// An upstream's answer, its head read and its body to come.
+pub(crate) struct Response {
+    pub(crate) head: ResponseHead,
+    pub(crate) body: Body,
+}
+
+/// Where the body comes from.
+pub(crate) enum Body {
+    H1(h1::Body),
+    H2(h2::Body),
+}
+
+impl Body {
+    /// Reads into `buffer` and leaves body data at its start. An error: the body broke off.
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<h1::Piece>> {
+        match self {
+            Self::H1(body) => body.poll_piece(cx, buffer),
+            Self::H2(body) => body.poll_piece(cx, buffer),
+        }
+    }
+
+    /// The body's length, when its head declares it.
+    pub(crate) fn length(&self, head: &ResponseHead) -> Option<u64> {
+        match self {
+            Self::H1(body) => body.length(),
+            Self::H2(_) => {
+                let declared = head.fields.only(Known::ContentLength).ok().flatten()?;
+                std::str::from_utf8(declared).ok()?.parse().ok()
+            }
+        }
+    }
+}
+
+impl Outgoing {
+    /// The credential's header line, in parts, so that the secret is copied nowhere.
+    pub(crate) fn credential(injection: &Injection) -> [&[u8]; 4] {
+        match injection {
+            Injection::None => [b"", b"", b"", b""],
+            Injection::Header { name, value } => {
+                [name.as_bytes(), b": ", value.expose(), b"\r\n"]
+            }
+        }
+    }
+
+    /// Head and body as slices to write.
+    pub(crate) fn slices<'a>(&'a self, head: &'a [u8], injection: &'a Injection) -> Vec<IoSlice<'a>> {
+        let mut slices = Vec::with_capacity(7 + self.body.len());
+        slices.push(IoSlice::new(head));
+        slices.extend(Self::credential(injection).into_iter().map(IoSlice::new));
+        slices.push(IoSlice::new(b"\r\n"));
+        slices.extend(self.body.iter().map(|piece| IoSlice::new(piece)));
+        slices.retain(|slice| !slice.is_empty());
+        slices
+    }
+}

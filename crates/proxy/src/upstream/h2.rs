@@ -1,0 +1,208 @@
+//! One attempt over HTTP/2, and the body of its response; hyper speaks the protocol.
+//!
+//! Invariant: at most [`STREAMS`] exchanges share a connection; dropping a [`Body`] resets its
+//! stream and nothing else.
+//! Not here: HTTP/1.1 (`h1`).
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use policy::attempt::Failure;
+use policy::credential::Injection;
+use policy::snapshot::Endpoint;
+use wire::head::{ResponseHead, Version};
+
+use super::h1::Broken;
+use super::pool::{Open, Pool};
+use super::{Outgoing, Response};
+use crate::deadline::Deadline;
+use crate::downstream::Local;
+use crate::stream::Stream;
+
+/// Exchanges on one connection; servers commonly allow 100.
+const STREAMS: usize = 100;
+const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// A connection that takes more requests.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    sender: SendRequest<Rope>,
+    busy: Rc<Cell<usize>>,
+}
+
+/// One exchange on a shared connection.
+struct Busy(Rc<Cell<usize>>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// A response body on an HTTP/2 stream.
+pub(crate) struct Body {
+    incoming: Incoming,
+    /// A frame larger than the reader's buffer, in part.
+    rest: Bytes,
+    _busy: Busy,
+}
+
+impl Handle {
+    pub(crate) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+}
+
+/// A connection of the pool with room for one more exchange.
+pub(crate) fn take(pool: &Pool) -> Option<Handle> {
+    let handles = pool.h2.borrow();
+    handles.iter().find(|h| h.is_open() && h.busy.get() < STREAMS).cloned()
+}
+
+/// Begins HTTP/2 on a new connection and shares it through the pool.
+pub(crate) async fn begin(pool: &Pool, stream: Stream, open: Open) -> Result<Handle, Failure> {
+    let handshake = Builder::new(Local)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEP_ALIVE)
+        .max_header_list_size(64 << 10)
+        .max_concurrent_reset_streams(256)
+        .handshake(TokioIo::new(stream));
+    let (sender, connection) = handshake.await.map_err(|error| {
+        tracing::warn!(%error, "HTTP/2 handshake with upstream failed");
+        Failure::Connect
+    })?;
+    tokio::task::spawn_local(async move {
+        let _open = open;
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "HTTP/2 connection to upstream ended");
+        }
+    });
+    let handle = Handle { sender, busy: Rc::default() };
+    pool.h2.borrow_mut().push(handle.clone());
+    Ok(handle)
+}
+
+/// Sends the request and waits for the response head.
+pub(crate) async fn exchange(
+    mut handle: Handle,
+    request: &Outgoing,
+    endpoint: &Endpoint,
+    deadline: &mut Deadline,
+    gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
+    sent: impl FnOnce(),
+) -> Option<Result<Response, Broken>> {
+    let Some(message) = message(request, endpoint) else {
+        return Some(Err(Broken::Failed(Failure::Malformed)));
+    };
+    handle.busy.set(handle.busy.get() + 1);
+    let busy = Busy(Rc::clone(&handle.busy));
+    let mut answer = std::pin::pin!(handle.sender.send_request(message));
+    sent();
+    let answer = poll_fn(|cx| {
+        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+            return Poll::Ready(Some(answer.map_err(|error| {
+                tracing::debug!(%error, "HTTP/2 exchange with upstream failed");
+                if error.is_canceled() { Broken::Untouched } else { Broken::Failed(Failure::Reset) }
+            })));
+        }
+        if gone(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        deadline.poll(cx).map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
+    })
+    .await?;
+    Some(answer.and_then(|answer| {
+        let (parts, incoming) = answer.into_parts();
+        let mut head = ResponseHead::new();
+        head.status = parts.status.as_u16();
+        head.version = Version::H2;
+        for (name, value) in &parts.headers {
+            head.fields
+                .push(name.as_str().as_bytes(), value.as_bytes())
+                .map_err(|_| Broken::Failed(Failure::Malformed))?;
+        }
+        let body = Body { incoming, rest: Bytes::new(), _busy: busy };
+        Ok(Response { head, body: super::Body::H2(body) })
+    }))
+}
+
+fn message(request: &Outgoing, endpoint: &Endpoint) -> Option<http::Request<Rope>> {
+    let scheme = if endpoint.origin.tls { "https" } else { "http" };
+    let (base, rest) = (&endpoint.base_path, &request.rest);
+    let mut builder = http::Request::builder()
+        .method(&*request.method_text)
+        .uri(format!("{scheme}://{}{base}{rest}", endpoint.authority));
+    let lines = request.lines.split(|b| *b == b'\n').filter_map(|l| l.strip_suffix(b"\r"));
+    for line in lines {
+        let colon = line.iter().position(|b| *b == b':')?;
+        builder = builder.header(&line[..colon], line[colon + 1..].trim_ascii());
+    }
+    if let Injection::Header { name, value } = &endpoint.injection {
+        let mut value = http::HeaderValue::from_bytes(value.expose()).ok()?;
+        value.set_sensitive(true);
+        builder = builder.header(name.as_str(), value);
+    }
+    let pieces = request.body.clone().into();
+    builder.body(Rope { pieces, left: request.length.unwrap_or(0) }).ok()
+}
+
+impl Body {
+    /// Puts the next data at the start of `buffer`; gives its length and whether it is the last.
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<super::h1::Piece>> {
+        while self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+                None => return Poll::Ready(Ok(super::h1::Piece::Data(0, true))),
+                Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
+                Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
+            }
+        }
+        let taken = self.rest.len().min(buffer.len());
+        buffer[..taken].copy_from_slice(&self.rest[..taken]);
+        self.rest.advance(taken);
+        let over = self.rest.is_empty() && self.incoming.is_end_stream();
+        Poll::Ready(Ok(super::h1::Piece::Data(taken, over)))
+    }
+}
+
+/// A request body in pieces.
+pub(crate) struct Rope {
+    pieces: std::collections::VecDeque<Bytes>,
+    left: u64,
+}
+
+impl http_body::Body for Rope {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let piece = self.pieces.pop_front();
+        if let Some(piece) = &piece {
+            self.left = self.left.saturating_sub(piece.len() as u64);
+        }
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

@@ -1,0 +1,116 @@
+//! One worker's connections to one origin.
+//!
+//! Invariant: at most [`MAX_OPEN`] connections, of them at most [`MAX_IDLE`] idle, each idle for at
+//! most [`IDLE_FOR`]; last in, first out, so that surplus connections grow old and close.
+//! Not here: dialling (`connect`), health (`policy::attempt`).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use policy::snapshot::Origin;
+use rustls::ClientConfig;
+
+use super::h2;
+use crate::stream::Stream;
+
+/// Connections of one worker to one origin.
+pub(crate) const MAX_OPEN: usize = 20_000;
+const MAX_IDLE: usize = 1024;
+const IDLE_FOR: Duration = Duration::from_secs(55);
+
+/// A kept-alive HTTP/1.1 connection, counted while it lives.
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    _open: Open,
+}
+
+/// Idle connections, and HTTP/2 connections with room.
+pub(crate) struct Pool {
+    pub(crate) origin: Origin,
+    trust: RefCell<Option<Arc<ClientConfig>>>,
+    idle: RefCell<Vec<(Connection, Instant)>>,
+    pub(crate) h2: RefCell<Vec<h2::Handle>>,
+    open: Rc<Cell<usize>>,
+    reported: Cell<usize>,
+}
+
+/// One open connection in the count.
+pub(crate) struct Open(Rc<Cell<usize>>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(origin: Origin) -> Self {
+        Self {
+            origin,
+            trust: RefCell::default(),
+            idle: RefCell::default(),
+            h2: RefCell::default(),
+            open: Rc::default(),
+            reported: Cell::default(),
+        }
+    }
+
+    /// Sets the roots for connections to come.
+    pub(crate) fn trust(&self, connector: Option<Arc<ClientConfig>>) {
+        *self.trust.borrow_mut() = connector;
+    }
+
+    /// The roots for a new connection.
+    pub(crate) fn connector(&self) -> Option<Arc<ClientConfig>> {
+        self.trust.borrow().clone()
+    }
+
+    /// An idle connection that still looks good.
+    pub(crate) fn take(&self) -> Option<Connection> {
+        let mut idle = self.idle.borrow_mut();
+        while let Some((connection, _)) = idle.pop() {
+            if connection.stream.is_quiet() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next attempt.
+    pub(crate) fn put(&self, connection: Connection) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < MAX_IDLE {
+            idle.push((connection, Instant::now()));
+        }
+    }
+
+    /// Counts a new connection in, when there is room for it.
+    pub(crate) fn admit(&self) -> Option<Open> {
+        let room = self.open.get() < MAX_OPEN;
+        room.then(|| {
+            self.open.set(self.open.get() + 1);
+            Open(Rc::clone(&self.open))
+        })
+    }
+
+    /// Closes what was idle for too long. Gives how the number of open connections changed since
+    /// the last call.
+    pub(crate) fn prune(&self) -> i64 {
+        let mut idle = self.idle.borrow_mut();
+        if idle.first().is_some_and(|(_, since)| since.elapsed() > IDLE_FOR) {
+            idle.retain(|(_, since)| since.elapsed() <= IDLE_FOR);
+        }
+        drop(idle);
+        self.h2.borrow_mut().retain(h2::Handle::is_open);
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        count(self.open.get()) - count(self.reported.replace(self.open.get()))
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream, open: Open) -> Self {
+        Self { stream, _open: open }
+    }
+}

@@ -1,0 +1,79 @@
+//! One worker's view of a snapshot: the snapshot and what this worker remembers beside it.
+//!
+//! Invariant: ids are used only with the view they came from; an exchange keeps its view to its
+//! end, so it is served wholly by one configuration.
+//! Not here: what the memory means (`policy::attempt`, `policy::meter`).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use policy::attempt::Upstreams;
+use policy::id::{EndpointId, RouteId};
+use policy::meter::Estimator;
+use policy::snapshot::{Origin, Snapshot};
+
+use crate::gate::Publication;
+use crate::upstream::pool::Pool;
+
+/// A snapshot as one worker uses it.
+pub(crate) struct View {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) acceptor: Option<tokio_rustls::TlsAcceptor>,
+    pub(crate) upstreams: RefCell<Upstreams>,
+    estimators: RefCell<Vec<Estimator>>,
+    pools: Vec<Rc<Pool>>,
+}
+
+impl View {
+    /// The first view of a worker, or the one after `old`. Pools of origins that stay are kept
+    /// with their connections.
+    pub(crate) fn adopt(
+        publication: &Publication,
+        old: Option<&Self>,
+        pools: &mut HashMap<Origin, Rc<Pool>>,
+        seed: u64,
+    ) -> Self {
+        let snapshot = Arc::clone(&publication.snapshot);
+        let upstreams = match old {
+            Some(old) => Upstreams::carried(&snapshot, &old.snapshot, &old.upstreams.borrow()),
+            None => Upstreams::new(&snapshot, seed),
+        };
+        let upstreams = RefCell::new(upstreams);
+        let estimators = snapshot.routes.iter().map(|route| {
+            let same = |old: &&View| old.snapshot.routes.iter().position(|r| r.name == route.name);
+            let known = old.as_ref().and_then(|old| Some((*old, same(old)?)));
+            known.map_or_else(Estimator::default, |(old, i)| old.estimators.borrow()[i])
+        });
+        let estimators = RefCell::new(estimators.collect());
+        pools.retain(|origin, _| snapshot.endpoints.iter().any(|e| e.origin == *origin));
+        let of = snapshot.endpoints.iter().map(|endpoint| {
+            let connector = publication.connectors.get(&endpoint.origin.ca_file);
+            let pool = pools.entry(endpoint.origin.clone()).or_insert_with(|| {
+                Rc::new(Pool::new(endpoint.origin.clone()))
+            });
+            pool.trust(connector.cloned());
+            Rc::clone(pool)
+        });
+        let acceptor = publication.acceptor.clone().map(tokio_rustls::TlsAcceptor::from);
+        Self { pools: of.collect(), snapshot, acceptor, upstreams, estimators }
+    }
+
+    /// The pool that serves an endpoint.
+    pub(crate) fn pool(&self, endpoint: EndpointId) -> Option<&Rc<Pool>> {
+        self.pools.get(endpoint.index())
+    }
+
+    /// What this worker has learnt of a route's sizes.
+    pub(crate) fn estimator(&self, route: RouteId) -> Estimator {
+        self.estimators.borrow().get(route.index()).copied().unwrap_or_default()
+    }
+
+    /// Learns from a finished exchange.
+    pub(crate) fn learn(&self, route: RouteId, bytes: u64, prompt: Option<u64>, out: Option<u64>) {
+        if let Some(estimator) = self.estimators.borrow_mut().get_mut(route.index()) {
+            estimator.learn(bytes, prompt, out);
+        }
+    }
+}

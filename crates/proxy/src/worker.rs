@@ -1,0 +1,278 @@
+//! One thread, one current-thread runtime, one listener: everything here belongs to one core.
+//!
+//! Invariant: nothing in a [`Worker`] is shared with another thread. The scratch buffer is
+//! borrowed only between two polls' waits, never across one.
+//! Not here: a connection's life (`downstream`), an exchange's (`exchange`).
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use policy::clock::Mono;
+use policy::record::{Gauge, Sink};
+use policy::snapshot::Origin;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::LocalSet;
+
+use crate::downstream;
+use crate::gate::{Command, Publication};
+use crate::upstream::pool::Pool;
+use crate::view::View;
+
+/// Bytes that one read takes at most; also the most that one stream may hold back (faults U9).
+pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
+/// Pending connections that the kernel keeps for one listener.
+const BACKLOG: i32 = 4096;
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a worker thread starts from.
+pub(crate) struct Start {
+    pub(crate) index: usize,
+    pub(crate) listener: TcpListener,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) publication: Publication,
+    pub(crate) sink: Box<dyn Sink + Send>,
+    pub(crate) base: Instant,
+}
+
+/// What the tasks of one worker share.
+pub(crate) struct Worker {
+    view: RefCell<Rc<View>>,
+    pools: RefCell<HashMap<Origin, Rc<Pool>>>,
+    sink: RefCell<Box<dyn Sink>>,
+    scratch: RefCell<Box<[u8]>>,
+    base: Instant,
+    ids: Cell<u64>,
+    connections: Cell<usize>,
+    exchanges: Cell<usize>,
+    draining: Cell<bool>,
+    /// Wakes idle connections when a drain begins, and the drain when the last one ends.
+    pub(crate) drained: Notify,
+    ended: Notify,
+}
+
+impl Worker {
+    /// The configuration for what begins now.
+    pub(crate) fn view(&self) -> Rc<View> {
+        Rc::clone(&self.view.borrow())
+    }
+
+    /// The monotonic clock.
+    pub(crate) fn now(&self) -> Mono {
+        Mono(policy::clock::nanos(self.base.elapsed()))
+    }
+
+    /// Facts go here.
+    pub(crate) fn sink(&self, tell: impl FnOnce(&mut dyn Sink)) {
+        tell(&mut **self.sink.borrow_mut());
+    }
+
+    /// Lends the read buffer; must not be nested.
+    pub(crate) fn scratch<T>(&self, with: impl FnOnce(&mut [u8]) -> T) -> T {
+        with(&mut self.scratch.borrow_mut())
+    }
+
+    /// Whether connections should end when they can.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// A request id: 32 hex digits, unique in practice, of no meaning.
+    pub(crate) fn mint_id(&self) -> Box<str> {
+        let n = self.ids.get();
+        self.ids.set(n.wrapping_add(0x9E37_79B9_7F4A_7C15));
+        format!("{:016x}{:016x}", mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)).into_boxed_str()
+    }
+
+    /// Counts an exchange in.
+    pub(crate) fn exchange_began(&self) {
+        self.exchanges.set(self.exchanges.get() + 1);
+        self.sink(|s| s.gauge(Gauge::Exchanges, 1));
+    }
+
+    /// Counts an exchange out.
+    pub(crate) fn exchange_ended(&self) {
+        self.exchanges.set(self.exchanges.get().saturating_sub(1));
+        self.sink(|s| s.gauge(Gauge::Exchanges, -1));
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// SplitMix64's finaliser.
+fn mix(n: u64) -> u64 {
+    let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    n ^ (n >> 31)
+}
+
+/// A listener of its own for each worker on one address: the kernel spreads connections.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Runs a worker to its end: until drained, or its commands' other end is gone.
+pub(crate) fn run(start: Start) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, worker = start.index, "cannot start a worker's runtime");
+            return;
+        }
+    };
+    LocalSet::new().block_on(&runtime, serve(start));
+}
+
+async fn serve(start: Start) {
+    let seed = mix(unix_ms() ^ (start.index as u64) << 48 ^ u64::from(std::process::id()) << 32);
+    let mut pools = HashMap::new();
+    let view = View::adopt(&start.publication, None, &mut pools, seed);
+    let worker = Rc::new(Worker {
+        view: RefCell::new(Rc::new(view)),
+        pools: RefCell::new(pools),
+        sink: RefCell::new(start.sink),
+        scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+        base: start.base,
+        ids: Cell::new(seed),
+        connections: Cell::new(0),
+        exchanges: Cell::new(0),
+        draining: Cell::new(false),
+        drained: Notify::new(),
+        ended: Notify::new(),
+    });
+    let mut commands = start.commands;
+    let listener = match tokio::net::TcpListener::from_std(start.listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, worker = start.index, "cannot use the listener");
+            return;
+        }
+    };
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let grace = loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((tcp, _)) => worker.open(tcp),
+                Err(error) => accept_failed(&error).await,
+            },
+            command = commands.recv() => match command {
+                Some(Command::Publish(publication)) => worker.adopt(&publication, seed),
+                Some(Command::Scrape(to)) => worker.scraped(to),
+                Some(Command::Drain(grace)) => break grace,
+                None => break Duration::ZERO,
+            },
+            _ = tick.tick() => worker.tick(),
+        }
+    };
+    worker.drain(listener, commands, grace).await;
+    worker.tick();
+}
+
+/// Running out of descriptors must not become a busy loop; live streams go on meanwhile.
+async fn accept_failed(error: &io::Error) {
+    tracing::warn!(%error, "cannot accept a connection");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+impl Worker {
+    fn open(self: &Rc<Self>, tcp: TcpStream) {
+        let view = self.view();
+        if self.connections.get() >= view.snapshot.bounds.connections {
+            return; // Dropped: the client sees the connection closed.
+        }
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        self.connections.set(self.connections.get() + 1);
+        self.sink(|s| s.gauge(Gauge::Connections, 1));
+        let worker = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let _open = Open(Rc::clone(&worker));
+            downstream::serve(worker, view, tcp).await;
+        });
+    }
+
+    fn adopt(&self, publication: &Publication, seed: u64) {
+        let old = self.view();
+        let view = View::adopt(publication, Some(&old), &mut self.pools.borrow_mut(), seed);
+        *self.view.borrow_mut() = Rc::new(view);
+    }
+
+    fn scraped(&self, to: tokio::sync::oneshot::Sender<Box<dyn std::any::Any + Send>>) {
+        drop(to.send(self.sink.borrow().copy()));
+    }
+
+    fn tick(&self) {
+        self.sink(|s| s.tick());
+        let opened: i64 = self.pools.borrow().values().map(|pool| pool.prune()).sum();
+        if opened != 0 {
+            self.sink(|s| s.gauge(Gauge::UpstreamConnections, opened));
+        }
+    }
+
+    /// Stops accepting; exchanges go on until they end or `grace` is over.
+    async fn drain(
+        self: &Rc<Self>,
+        listener: tokio::net::TcpListener,
+        mut commands: mpsc::UnboundedReceiver<Command>,
+        grace: Duration,
+    ) {
+        // Connections that the kernel has queued for this listener would be reset with it.
+        while let Ok(Ok((tcp, _))) =
+            tokio::time::timeout(Duration::from_millis(1), listener.accept()).await
+        {
+            self.open(tcp);
+        }
+        drop(listener);
+        self.draining.set(true);
+        self.drained.notify_waiters();
+        let over = tokio::time::sleep(grace);
+        tokio::pin!(over);
+        let mut tick = tokio::time::interval(TICK);
+        while self.connections.get() > 0 {
+            tokio::select! {
+                () = &mut over => {
+                    tracing::warn!(connections = self.connections.get(), "grace is over");
+                    return;
+                }
+                command = commands.recv() => match command {
+                    Some(Command::Scrape(to)) => self.scraped(to),
+                    Some(Command::Drain(Duration::ZERO)) => return,
+                    Some(Command::Publish(_) | Command::Drain(_)) => {}
+                    None => tokio::time::sleep(TICK).await,
+                },
+                () = self.ended.notified() => {}
+                _ = tick.tick() => self.tick(),
+            }
+        }
+    }
+}
+
+/// Counts a connection out, whatever ended it.
+struct Open(Rc<Worker>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections.set(self.0.connections.get().saturating_sub(1));
+        self.0.sink(|s| s.gauge(Gauge::Connections, -1));
+        self.0.ended.notify_one();
+    }
+}
