@@ -1,1 +1,26 @@
-//! telemetry
+//! Records become metrics and access-log lines.
+//!
+//! Exists for *weight and effect*: files, a writer thread and text formats stay out of `policy`.
+//! Invariant: a worker that records never waits, never locks, and allocates nothing once its
+//! series exist; everything kept is bounded, and what a bound turned away is counted.
+//! Not here: when a record is made (`policy`), the admin endpoint that serves the page
+//! (`tollgate`), durable accounts (the ledger).
+
+mod access_log;
+mod facts;
+mod histogram;
+mod merge;
+mod names;
+mod render;
+mod series;
+mod table;
+mod view;
+
+#[cfg(test)]
+mod sample;
+
+pub use access_log::{AccessLog, Lines, Target};
+pub use facts::{Copied, Facts};
+pub use merge::{Gauges, Merged, WorkloadTotals, merge};
+pub use render::{Extra, ExtraKind};
+pub use series::MAX_SERIES;

@@ -1,0 +1,95 @@
+//! One worker's lines on their way to the writer.
+//!
+//! Invariant: at most [`FULL_BYTES`] and one line are held; handing over never waits; buffers go
+//! round, so that steady traffic allocates none.
+//! Not here: what a line says (`line`), the writer (`access_log`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use policy::record::Record;
+use policy::snapshot::Snapshot;
+
+use super::{Message, Shared, line};
+
+/// A buffer that holds so many bytes is handed over without waiting for a tick.
+const FULL_BYTES: usize = 32 << 10;
+/// Room for a last line, so that the buffer rarely grows.
+const SPARE_BYTES: usize = 2 << 10;
+/// Empty buffers kept for use.
+const SPARES: usize = 4;
+
+/// A worker's buffer of access-log lines.
+#[derive(Debug)]
+pub struct Lines {
+    bytes: Vec<u8>,
+    lines: u64,
+    queue: SyncSender<Message>,
+    shared: Arc<Shared>,
+    returned: Receiver<Vec<u8>>,
+    home: SyncSender<Vec<u8>>,
+}
+
+/// Lines for the writer.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) bytes: Vec<u8>,
+    pub(super) lines: u64,
+    home: SyncSender<Vec<u8>>,
+}
+
+impl Batch {
+    /// Returns the buffer to its worker, if that has a use for it.
+    pub(super) fn give_back(self) {
+        drop(self.home.try_send(self.bytes));
+    }
+}
+
+impl Lines {
+    pub(super) fn new(queue: SyncSender<Message>, shared: Arc<Shared>) -> Self {
+        let (home, returned) = sync_channel(SPARES);
+        Self {
+            bytes: Vec::with_capacity(FULL_BYTES + SPARE_BYTES),
+            lines: 0,
+            queue,
+            shared,
+            returned,
+            home,
+        }
+    }
+
+    /// Adds the line of one exchange.
+    pub fn push(&mut self, snapshot: &Snapshot, record: &Record) {
+        line::write(&mut self.bytes, snapshot, record);
+        self.lines += 1;
+        if self.bytes.len() >= FULL_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Hands over what there is; when the queue is full, drops and counts it.
+    pub fn flush(&mut self) {
+        if self.lines == 0 {
+            return;
+        }
+        let fresh = self.returned.try_recv();
+        let mut fresh = fresh.unwrap_or_else(|_| Vec::with_capacity(FULL_BYTES + SPARE_BYTES));
+        fresh.clear();
+        let batch = Batch {
+            bytes: std::mem::replace(&mut self.bytes, fresh),
+            lines: std::mem::take(&mut self.lines),
+            home: self.home.clone(),
+        };
+        let lost = batch.lines;
+        if self.queue.try_send(Message::Batch(batch)).is_err() {
+            self.shared.dropped.fetch_add(lost, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,101 @@
+//! One worker's facts: where `policy` puts its records.
+//!
+//! Invariant: owned by one worker; no lock, no atomic, no wait. A scrape takes a copy.
+//! Not here: merging the workers' copies (`merge`), the text page (`render`).
+
+use std::any::Any;
+
+use policy::record::{AttemptRecord, Gauge, Record, Sink};
+use policy::snapshot::Snapshot;
+
+use crate::access_log::Lines;
+use crate::series::{CellKey, Series, operation_index};
+use crate::view::{Views, refused};
+
+/// A worker's metrics and its access-log buffer.
+#[derive(Debug, Default)]
+pub struct Facts {
+    series: Series,
+    views: Views,
+    lines: Option<Lines>,
+}
+
+impl Facts {
+    /// Nothing counted yet; with `lines`, each exchange leaves an access-log line there.
+    #[must_use]
+    pub fn new(lines: Option<Lines>) -> Self {
+        Self {
+            lines,
+            ..Self::default()
+        }
+    }
+}
+
+impl Sink for Facts {
+    fn exchange(&mut self, snapshot: &Snapshot, record: &Record) {
+        let view = self.views.of(snapshot, &mut self.series);
+        let key = CellKey {
+            operation: operation_index(record.operation),
+            workload: view.workload(record.workload),
+            route: view.route(record.route),
+            backend: view.backend(record.backend),
+            model: view.model(record.model_sent.as_ref()),
+        };
+        self.series.ended(key, record);
+        if let Some(kind) = record.limited {
+            refused(&mut self.series, key.workload, key.route, kind);
+        }
+        if let Some(lines) = &mut self.lines {
+            lines.push(snapshot, record);
+        }
+    }
+
+    fn attempt(&mut self, snapshot: &Snapshot, attempt: &AttemptRecord) {
+        let view = self.views.of(snapshot, &mut self.series);
+        view.tried(
+            &mut self.series,
+            attempt.endpoint,
+            attempt.result,
+            attempt.retried,
+        );
+    }
+
+    fn gauge(&mut self, gauge: Gauge, delta: i64) {
+        self.series.gauges[gauge_index(gauge)] += delta;
+    }
+
+    fn tick(&mut self) {
+        if let Some(lines) = &mut self.lines {
+            lines.flush();
+        }
+    }
+
+    fn copy(&self) -> Box<dyn Any + Send> {
+        Box::new(Copied(self.series.clone()))
+    }
+}
+
+/// What one worker had counted when it was asked.
+#[derive(Debug, Clone)]
+pub struct Copied(pub(crate) Series);
+
+impl Copied {
+    /// The copy behind what [`Sink::copy`] of a [`Facts`] returned; `None` for another sink's.
+    #[must_use]
+    pub fn of(any: Box<dyn Any + Send>) -> Option<Self> {
+        any.downcast().ok().map(|copied| *copied)
+    }
+}
+
+/// Position of a gauge in tables.
+pub(crate) fn gauge_index(gauge: Gauge) -> usize {
+    match gauge {
+        Gauge::Connections => 0,
+        Gauge::Exchanges => 1,
+        Gauge::Streams => 2,
+        Gauge::UpstreamConnections => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests;

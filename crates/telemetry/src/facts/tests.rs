@@ -1,0 +1,223 @@
+//! Records land under the right names, also across reloads.
+
+use std::sync::Arc;
+
+use policy::attempt::Failure;
+use policy::id::EndpointId;
+use policy::limit::Kind;
+use policy::operation::Operation;
+use policy::record::{AttemptRecord, Count, Gauge, Outcome, Record, Sink};
+use policy::snapshot::Snapshot;
+
+use super::{Copied, Facts};
+use crate::merge::{Gauges, Merged, WorkloadTotals, merge};
+use crate::sample::{completed, limited, snapshot, unknown};
+
+fn merged(facts: &Facts) -> Merged {
+    merge(vec![Copied::of(facts.copy()).unwrap()])
+}
+
+fn totals(facts: &Facts, name: &str) -> WorkloadTotals {
+    let found = merged(facts).by_workload();
+    found
+        .into_iter()
+        .find(|t| &*t.name == name)
+        .unwrap_or_default()
+}
+
+#[test]
+fn another_sinks_copy_is_not_mistaken() {
+    assert!(Copied::of(Box::new(3_u8)).is_none());
+    assert!(Copied::of(Facts::new(None).copy()).is_some());
+}
+
+#[test]
+fn each_outcome_is_counted_under_its_workload() {
+    let s = snapshot("v1", &["a", "b"]);
+    let mut facts = Facts::new(None);
+    facts.exchange(&s, &completed(0));
+    facts.exchange(&s, &completed(1));
+    facts.exchange(&s, &limited(1, Kind::Requests));
+    facts.exchange(&s, &unknown());
+    let aborted = Record {
+        outcome: Outcome::Aborted,
+        status: 0,
+        ..completed(1)
+    };
+    facts.exchange(&s, &aborted);
+    let b = totals(&facts, "b");
+    assert_eq!(
+        (b.exchanges, b.completed, b.refused, b.aborted),
+        (3, 1, 1, 1)
+    );
+    assert_eq!((b.prompt_tokens, b.completion_tokens), (200, 42));
+    assert_eq!(totals(&facts, "a").completed, 1);
+    assert_eq!(totals(&facts, "").refused, 1);
+}
+
+#[test]
+fn a_record_of_an_older_snapshot_keeps_its_names() {
+    let old = snapshot("v1", &["a", "b"]);
+    let new = snapshot("v2", &["b", "a"]);
+    let mut facts = Facts::new(None);
+    for _ in 0..10 {
+        facts.exchange(&old, &completed(0));
+        facts.exchange(&new, &completed(0));
+        facts.exchange(&new, &completed(0));
+    }
+    assert_eq!(totals(&facts, "a").exchanges, 10);
+    assert_eq!(totals(&facts, "b").exchanges, 20);
+}
+
+#[test]
+fn many_reloads_with_records_in_flight_are_attributed_right() {
+    let snapshots: Vec<Snapshot> = (0..40)
+        .map(|i| snapshot(&format!("v{i}"), &[&format!("w{i}"), "steady"]))
+        .collect();
+    let mut facts = Facts::new(None);
+    for _ in 0..3 {
+        for s in &snapshots {
+            facts.exchange(s, &completed(0));
+            facts.exchange(s, &completed(1));
+        }
+    }
+    for i in 0..40 {
+        assert_eq!(totals(&facts, &format!("w{i}")).exchanges, 3, "w{i}");
+    }
+    assert_eq!(totals(&facts, "steady").exchanges, 120);
+}
+
+#[test]
+fn a_snapshot_at_the_same_address_is_told_apart_by_its_version() {
+    let mut facts = Facts::new(None);
+    let mut place = Box::new(snapshot("v1", &["a"]));
+    facts.exchange(&place, &completed(0));
+    *place = snapshot("v2", &["z"]);
+    facts.exchange(&place, &completed(0));
+    assert_eq!(totals(&facts, "a").exchanges, 1);
+    assert_eq!(totals(&facts, "z").exchanges, 1);
+}
+
+#[test]
+fn a_model_that_the_configuration_does_not_name_is_other() {
+    let s = snapshot("v1", &["a"]);
+    let mut facts = Facts::new(None);
+    for i in 0..500 {
+        let record = Record {
+            model_sent: Some(Arc::from(format!("gpt-evil-{i}"))),
+            ..completed(0)
+        };
+        facts.exchange(&s, &record);
+    }
+    for known in ["asked", "override", "gpt-oss-120b"] {
+        let record = Record {
+            model_sent: Some(Arc::from(known)),
+            ..completed(0)
+        };
+        facts.exchange(&s, &record);
+    }
+    let page = merged(&facts).render(&[]);
+    assert!(!page.contains("evil"));
+    let sum = |model: &str| {
+        let name = "gen_ai_client_token_usage_token_sum";
+        format!(
+            "{name}{{gen_ai_request_model=\"{model}\",gen_ai_token_type=\"input\",workload=\"a\"}}"
+        )
+    };
+    assert!(page.contains(&format!("{} 50000\n", sum("other"))));
+    for known in ["asked", "override", "gpt-oss-120b"] {
+        assert!(page.contains(&format!("{} 100\n", sum(known))), "{known}");
+    }
+}
+
+#[test]
+fn the_estimate_of_a_refused_call_is_no_usage() {
+    let s = snapshot("v1", &["a"]);
+    let mut facts = Facts::new(None);
+    facts.exchange(&s, &limited(0, Kind::Tokens));
+    let a = totals(&facts, "a");
+    assert_eq!((a.refused, a.prompt_tokens), (1, 0));
+    let page = merged(&facts).render(&[]);
+    assert!(!page.contains("gen_ai_client_token_usage_bucket"));
+}
+
+#[test]
+fn every_witness_has_a_series_of_its_own() {
+    let s = snapshot("v1", &["a"]);
+    let mut facts = Facts::new(None);
+    let counts = [
+        Count::Reported(1),
+        Count::Counted(20),
+        Count::Estimated(300),
+    ];
+    for count in counts {
+        let mut record = completed(0);
+        record.tokens.completion = count;
+        facts.exchange(&s, &record);
+    }
+    let page = merged(&facts).render(&[]);
+    for (source, n) in [("reported", 1), ("counted", 20), ("estimated", 300)] {
+        let line = format!("type=\"output\",source=\"{source}\"}} {n}\n");
+        assert!(page.contains(&line), "{line}{page}");
+    }
+}
+
+#[test]
+fn attempts_and_retries_are_counted_by_endpoint() {
+    let s = snapshot("v1", &["a"]);
+    let mut facts = Facts::new(None);
+    let attempt = |result, retried| AttemptRecord {
+        endpoint: EndpointId(0),
+        result,
+        retried,
+    };
+    facts.attempt(&s, &attempt(Err(Failure::Connect), true));
+    facts.attempt(&s, &attempt(Err(Failure::Status(503)), true));
+    facts.attempt(&s, &attempt(Ok(200), false));
+    let nowhere = AttemptRecord {
+        endpoint: EndpointId(77),
+        ..attempt(Ok(200), false)
+    };
+    facts.attempt(&s, &nowhere);
+    let page = merged(&facts).render(&[]);
+    let at = "tollgate_attempts_total{backend=\"on-prem\",endpoint=\"on-prem#1\",result=";
+    for result in ["upstream_unreachable", "5xx", "2xx"] {
+        assert!(
+            page.contains(&format!("{at}\"{result}\"}} 1\n")),
+            "{result}"
+        );
+    }
+    assert!(page.contains("tollgate_retries_total{backend=\"on-prem\"} 2\n"));
+}
+
+#[test]
+fn gauges_rise_and_fall() {
+    let mut facts = Facts::new(None);
+    facts.gauge(Gauge::Streams, 1);
+    facts.gauge(Gauge::Streams, 1);
+    facts.gauge(Gauge::Streams, -1);
+    facts.gauge(Gauge::Connections, 5);
+    let gauges = Gauges {
+        connections: 5,
+        streams: 1,
+        ..Gauges::default()
+    };
+    assert_eq!(merged(&facts).gauges(), gauges);
+}
+
+#[test]
+fn a_call_that_reached_no_backend_has_no_server_duration() {
+    let s = snapshot("v1", &["a"]);
+    let mut facts = Facts::new(None);
+    let models = Record {
+        operation: Some(Operation::Models),
+        backend: None,
+        endpoint: None,
+        model_sent: None,
+        ..completed(0)
+    };
+    facts.exchange(&s, &models);
+    let page = merged(&facts).render(&[]);
+    assert!(!page.contains("gen_ai_server_request_duration_seconds_count"));
+    assert!(page.contains("tollgate_own_seconds_count{operation=\"models\"} 1\n"));
+}

@@ -1,0 +1,445 @@
+//! The metrics page: Prometheus text format 0.0.4.
+//!
+//! Invariant: the same counts give the same bytes; every family has HELP and TYPE, once, before
+//! its samples. The names are a contract: docs/metrics.md lists them and a test compares.
+//! Not here: what is counted (`series`).
+
+mod page;
+
+use std::collections::BTreeMap;
+
+use policy::limit::Kind;
+use policy::record::Outcome;
+
+use crate::histogram::{FIRST_TOKEN, Histogram, OWN, PER_TOKEN, REQUEST, Scale, TOKENS, WAIT};
+use crate::merge::Merged;
+use crate::series::{
+    Cell, CellKey, RESULTS, SOURCES, Times, endpoint_parts, limited_parts, operation_label,
+};
+use page::Page;
+
+/// A sample that is not counted here: the process, the limits, the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extra {
+    /// Metric name.
+    pub name: String,
+    /// One line saying what it is; the first of a name is used.
+    pub help: String,
+    /// Whether it only rises.
+    pub kind: ExtraKind,
+    /// Label names and values.
+    pub labels: Vec<(String, String)>,
+    /// The value, in the unit its name says.
+    pub value: f64,
+}
+
+/// The type of an [`Extra`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtraKind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+}
+
+impl ExtraKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+        }
+    }
+}
+
+impl Merged {
+    /// The page, with `extras` at its end.
+    #[must_use]
+    pub fn render(&self, extras: &[Extra]) -> String {
+        let mut page = Page::default();
+        self.exchanges(&mut page);
+        self.refusals(&mut page);
+        self.limited(&mut page);
+        self.usage(&mut page);
+        self.durations(&mut page);
+        self.tokens(&mut page);
+        self.own_times(&mut page);
+        self.attempts(&mut page);
+        self.gauges_now(&mut page);
+        extra(&mut page, extras);
+        page.finish()
+    }
+
+    fn exchanges(&self, page: &mut Page) {
+        let mut by: BTreeMap<[&str; 4], BTreeMap<_, u64>> = BTreeMap::new();
+        for (key, cell) in self.cells() {
+            let labels = [
+                self.text(key.workload),
+                self.text(key.route),
+                self.text(key.backend),
+                operation_label(key.operation),
+            ];
+            for (ending, n) in &cell.endings {
+                *by.entry(labels).or_default().entry(*ending).or_default() += n;
+            }
+        }
+        let name = "tollgate_exchanges_total";
+        page.family(name, "counter", "Exchanges that ended.");
+        for ([workload, route, backend, operation], endings) in by {
+            for (ending, n) in endings {
+                let labels = [
+                    ("workload", workload),
+                    ("route", route),
+                    ("backend", backend),
+                    ("operation", operation),
+                    ("outcome", ending.outcome.as_str()),
+                    ("status", &ending.status.label()),
+                ];
+                page.sample(name, &labels, n);
+            }
+        }
+    }
+
+    fn refusals(&self, page: &mut Page) {
+        let mut refused: BTreeMap<[&str; 2], u64> = BTreeMap::new();
+        let mut failed: BTreeMap<[&str; 3], u64> = BTreeMap::new();
+        for (key, cell) in self.cells() {
+            let (workload, backend) = (self.text(key.workload), self.text(key.backend));
+            for ((outcome, code), n) in &cell.codes {
+                match outcome {
+                    Outcome::Refused => *refused.entry([workload, code]).or_default() += n,
+                    Outcome::Completed | Outcome::Failed | Outcome::Aborted => {
+                        *failed.entry([workload, backend, code]).or_default() += n;
+                    }
+                }
+            }
+        }
+        let name = "tollgate_refusals_total";
+        page.family(name, "counter", "Exchanges that the gate refused, by code.");
+        for ([workload, code], n) in refused {
+            page.sample(name, &[("workload", workload), ("code", code)], n);
+        }
+        let name = "tollgate_failures_total";
+        page.family(
+            name,
+            "counter",
+            "Exchanges not refused that ended with an error code.",
+        );
+        for ([workload, backend, code], n) in failed {
+            let labels = [("workload", workload), ("backend", backend), ("code", code)];
+            page.sample(name, &labels, n);
+        }
+    }
+
+    fn limited(&self, page: &mut Page) {
+        let mut by: BTreeMap<(&str, &str, Kind), u64> = BTreeMap::new();
+        for (key, n) in self.series.limited.rows() {
+            let (workload, route, kind) = limited_parts(key);
+            let labels = (self.text(workload), self.text(route), kind);
+            *by.entry(labels).or_default() += n;
+        }
+        let name = "http_local_rate_limit_rate_limited";
+        page.family(
+            name,
+            "counter",
+            "Exchanges refused by a request or token limit.",
+        );
+        for ((workload, route, kind), n) in by {
+            let labels = [
+                ("workload", workload),
+                ("route", route),
+                ("kind", kind.as_str()),
+            ];
+            page.sample(name, &labels, n);
+        }
+    }
+
+    fn usage(&self, page: &mut Page) {
+        let mut by: BTreeMap<[&str; 6], Histogram<14>> = BTreeMap::new();
+        let mut sums: BTreeMap<[&str; 3], u64> = BTreeMap::new();
+        for (key, cell) in self.cells() {
+            let (model, workload) = (self.text(key.model), self.text(key.workload));
+            for (usage, kind) in cell.usage.iter().zip(["input", "output"]) {
+                if usage.count() == 0 {
+                    continue;
+                }
+                let labels = [
+                    operation_label(key.operation),
+                    model,
+                    kind,
+                    workload,
+                    self.text(key.route),
+                    self.text(key.backend),
+                ];
+                by.entry(labels).or_default().absorb(usage);
+                let sum = sums.entry([model, kind, workload]).or_default();
+                *sum = sum.saturating_add(usage.sum());
+            }
+        }
+        let name = "gen_ai_client_token_usage";
+        page.family(
+            name,
+            "histogram",
+            "Tokens of an exchange, by type, whatever their witness.",
+        );
+        let names = [
+            "gen_ai_operation_name",
+            "gen_ai_request_model",
+            "gen_ai_token_type",
+            "workload",
+            "route",
+            "backend",
+        ];
+        histograms(page, name, names, &by, &TOKENS);
+        let name = "gen_ai_client_token_usage_token_sum";
+        page.family(name, "counter", "Tokens since the start, by type.");
+        for ([model, kind, workload], n) in sums {
+            let labels = [
+                ("gen_ai_request_model", model),
+                ("gen_ai_token_type", kind),
+                ("workload", workload),
+            ];
+            page.sample(name, &labels, n);
+        }
+    }
+
+    fn durations(&self, page: &mut Page) {
+        let name = "gen_ai_server_request_duration_seconds";
+        let help = "Exchanges that reached a backend: first byte of the request to last byte of \
+                    the response.";
+        self.by_model(page, name, help, &REQUEST, |cell| &cell.duration);
+        let name = "gen_ai_server_time_to_first_token_seconds";
+        let help = "Streams: first byte of the request to first body byte of the response.";
+        self.by_model(page, name, help, &FIRST_TOKEN, |cell| &cell.first_token);
+        let name = "gen_ai_server_time_per_output_token_seconds";
+        let help = "Completed streams: mean time for each output token after the first byte.";
+        self.by_model(page, name, help, &PER_TOKEN, |cell| &cell.per_token);
+    }
+
+    fn by_model<const B: usize>(
+        &self,
+        page: &mut Page,
+        name: &str,
+        help: &str,
+        scale: &Scale<B>,
+        of: impl Fn(&Cell) -> &Histogram<B>,
+    ) {
+        let mut by: BTreeMap<[&str; 3], Histogram<B>> = BTreeMap::new();
+        for (key, cell) in self.cells() {
+            if of(cell).count() > 0 {
+                let labels = [
+                    operation_label(key.operation),
+                    self.text(key.model),
+                    self.text(key.workload),
+                ];
+                by.entry(labels).or_default().absorb(of(cell));
+            }
+        }
+        page.family(name, "histogram", help);
+        let names = ["gen_ai_operation_name", "gen_ai_request_model", "workload"];
+        histograms(page, name, names, &by, scale);
+    }
+
+    fn tokens(&self, page: &mut Page) {
+        let mut by: BTreeMap<[&str; 5], u64> = BTreeMap::new();
+        let mut invalid: BTreeMap<[&str; 3], u64> = BTreeMap::new();
+        for (key, cell) in self.cells() {
+            let who = [
+                self.text(key.workload),
+                self.text(key.backend),
+                self.text(key.model),
+            ];
+            let mut count = |kind, source, n: u64| {
+                let [workload, backend, model] = who;
+                if n > 0 {
+                    let total = by
+                        .entry([workload, backend, model, kind, source])
+                        .or_default();
+                    *total = total.saturating_add(n);
+                }
+            };
+            for (kind, by_source) in ["input", "output"].into_iter().zip(cell.tokens) {
+                for (source, n) in SOURCES.into_iter().zip(by_source) {
+                    count(kind, source, n);
+                }
+            }
+            count("cached_input", "reported", cell.cached);
+            count("reasoning", "reported", cell.reasoning);
+            if cell.invalid > 0 {
+                *invalid.entry(who).or_default() += cell.invalid;
+            }
+        }
+        let name = "tollgate_tokens_total";
+        let help =
+            "Tokens by type and witness; cached_input is part of input, reasoning of output.";
+        page.family(name, "counter", help);
+        for ([workload, backend, model, kind, source], n) in by {
+            let labels = [
+                ("workload", workload),
+                ("backend", backend),
+                ("model", model),
+                ("type", kind),
+                ("source", source),
+            ];
+            page.sample(name, &labels, n);
+        }
+        let name = "tollgate_usage_invalid_total";
+        page.family(
+            name,
+            "counter",
+            "Exchanges whose engine reported an impossible usage.",
+        );
+        for ([workload, backend, model], n) in invalid {
+            let labels = [
+                ("workload", workload),
+                ("backend", backend),
+                ("model", model),
+            ];
+            page.sample(name, &labels, n);
+        }
+    }
+
+    fn own_times(&self, page: &mut Page) {
+        let name = "tollgate_own_seconds";
+        let help = "The gate's own time in an exchange, waiting for client or upstream left out.";
+        self.by_operation(page, name, help, &OWN, |times| &times.own);
+        let name = "tollgate_first_byte_seconds";
+        let help = "First byte of the request to first body byte of the response.";
+        self.by_operation(page, name, help, &WAIT, |times| &times.first_byte);
+        let name = "tollgate_upstream_seconds";
+        let help = "Waiting for upstream response heads, all attempts of an exchange together.";
+        self.by_operation(page, name, help, &WAIT, |times| &times.upstream);
+    }
+
+    fn by_operation<const B: usize>(
+        &self,
+        page: &mut Page,
+        name: &str,
+        help: &str,
+        scale: &Scale<B>,
+        of: impl Fn(&Times) -> &Histogram<B>,
+    ) {
+        page.family(name, "histogram", help);
+        for (i, times) in self.series.by_operation.iter().enumerate() {
+            if of(times).count() > 0 {
+                let labels = [("operation", operation_label(i))];
+                page.histogram(name, &labels, of(times), scale);
+            }
+        }
+    }
+
+    fn attempts(&self, page: &mut Page) {
+        let mut tries: BTreeMap<[&str; 3], u64> = BTreeMap::new();
+        let mut retries: BTreeMap<&str, u64> = BTreeMap::new();
+        for (key, cell) in self.series.attempts.rows() {
+            let (backend, endpoint) = endpoint_parts(key);
+            let (backend, endpoint) = (self.text(backend), self.text(endpoint));
+            for (result, n) in RESULTS.into_iter().zip(cell.by_result) {
+                if n > 0 {
+                    *tries.entry([backend, endpoint, result]).or_default() += n;
+                }
+            }
+            *retries.entry(backend).or_default() += cell.retried;
+        }
+        let name = "tollgate_attempts_total";
+        page.family(
+            name,
+            "counter",
+            "Tries at an endpoint, by status class or failure.",
+        );
+        for ([backend, endpoint, result], n) in tries {
+            let labels = [
+                ("backend", backend),
+                ("endpoint", endpoint),
+                ("result", result),
+            ];
+            page.sample(name, &labels, n);
+        }
+        let name = "tollgate_retries_total";
+        page.family(name, "counter", "Tries that were followed by another one.");
+        for (backend, n) in retries {
+            page.sample(name, &[("backend", backend)], n);
+        }
+    }
+
+    fn gauges_now(&self, page: &mut Page) {
+        let now = self.gauges();
+        let gauges = [
+            (
+                "tollgate_open_connections",
+                "Downstream connections open.",
+                now.connections,
+            ),
+            (
+                "tollgate_open_exchanges",
+                "Exchanges begun and not ended.",
+                now.exchanges,
+            ),
+            (
+                "tollgate_open_streams",
+                "Event streams being forwarded.",
+                now.streams,
+            ),
+            (
+                "tollgate_upstream_connections",
+                "Upstream connections open, idle or busy.",
+                now.upstream_connections,
+            ),
+            (
+                "tollgate_series",
+                "Label sets held by the worker that holds most.",
+                i64::try_from(self.series.held).unwrap_or(i64::MAX),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            page.family(name, "gauge", help);
+            page.sample(name, &[], value);
+        }
+        let name = "tollgate_series_folded_total";
+        let help = "Observations counted under other because too many series exist.";
+        page.family(name, "counter", help);
+        page.sample(name, &[], self.series.folded);
+    }
+
+    fn cells(&self) -> impl Iterator<Item = (CellKey, &Cell)> {
+        let rows = self.series.cells.rows();
+        rows.map(|(key, cell)| (CellKey::unpack(key), cell))
+    }
+
+    fn text(&self, id: crate::names::NameId) -> &str {
+        self.series.names.text(id)
+    }
+}
+
+fn histograms<const N: usize, const B: usize>(
+    page: &mut Page,
+    name: &str,
+    names: [&str; N],
+    by: &BTreeMap<[&str; N], Histogram<B>>,
+    scale: &Scale<B>,
+) {
+    for (values, histogram) in by {
+        let labels: Vec<(&str, &str)> = names.into_iter().zip(values.iter().copied()).collect();
+        page.histogram(name, &labels, histogram, scale);
+    }
+}
+
+/// Samples of one name must stand together, whatever order the caller gave them in.
+fn extra(page: &mut Page, extras: &[Extra]) {
+    let mut by_name: BTreeMap<&str, Vec<&Extra>> = BTreeMap::new();
+    for extra in extras {
+        by_name.entry(&extra.name).or_default().push(extra);
+    }
+    for (name, samples) in by_name {
+        if let Some(first) = samples.first() {
+            page.family(name, first.kind.as_str(), &first.help);
+        }
+        for extra in samples {
+            let labels = extra.labels.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+            let labels: Vec<(&str, &str)> = labels.collect();
+            page.sample(name, &labels, extra.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

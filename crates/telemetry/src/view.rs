@@ -1,0 +1,180 @@
+//! A snapshot's ids as names that survive it.
+//!
+//! Invariant: an id is read with the snapshot it came with, however many reloads ago that was;
+//! only texts of the configuration become names, and a model that it does not know is `other`.
+//! Not here: counting (`series`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use policy::attempt::Failure;
+use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
+use policy::limit::Kind;
+use policy::route::ModelPattern;
+use policy::snapshot::Snapshot;
+
+use crate::names::{NameId, Names};
+use crate::series::{Series, result_index};
+use crate::table::Mix;
+
+/// Views kept, so that exchanges begun before some reloads are not resolved anew each time.
+const KEPT: usize = 8;
+
+/// The views of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    kept: Vec<View>,
+    current: usize,
+    oldest: usize,
+}
+
+impl Views {
+    /// The view of `snapshot`, made if need be.
+    pub(crate) fn of(&mut self, snapshot: &Snapshot, series: &mut Series) -> &View {
+        let hit = self.kept.get(self.current);
+        if !hit.is_some_and(|view| view.is_of(snapshot)) {
+            let known = self.kept.iter().position(|view| view.is_of(snapshot));
+            self.current = known.unwrap_or_else(|| self.add(View::new(snapshot, series)));
+        }
+        &self.kept[self.current]
+    }
+
+    fn add(&mut self, view: View) -> usize {
+        if self.kept.len() < KEPT {
+            self.kept.push(view);
+            return self.kept.len() - 1;
+        }
+        let at = self.oldest;
+        self.kept[at] = view;
+        self.oldest = (at + 1) % KEPT;
+        at
+    }
+}
+
+/// One snapshot's ids as names.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// Where the snapshot lay. Another one may come to lie there, so the version is asked too:
+    /// equal versions are equal content, hence equal ids.
+    address: usize,
+    version: String,
+    workloads: Vec<NameId>,
+    routes: Vec<NameId>,
+    backends: Vec<NameId>,
+    /// Places in `Series::attempts`.
+    endpoints: Vec<usize>,
+    models: HashMap<Arc<str>, NameId, Mix>,
+}
+
+impl View {
+    fn new(snapshot: &Snapshot, series: &mut Series) -> Self {
+        let names = &mut series.names;
+        let workloads: Vec<NameId> = intern(names, snapshot.workloads.iter().map(|w| &w.name));
+        let routes: Vec<NameId> = intern(names, snapshot.routes.iter().map(|r| &r.name));
+        let backends: Vec<NameId> = intern(names, snapshot.backends.iter().map(|b| &b.name));
+        let known = models(snapshot).map(|m| (Arc::clone(m), names.intern(m)));
+        let models = known.collect();
+        let named = |e: &policy::snapshot::Endpoint| {
+            let backend = backends.get(e.backend.index()).copied();
+            let backend = backend.unwrap_or(NameId::NONE);
+            let endpoint = series.names.intern(&e.name);
+            series.endpoint(backend, endpoint)
+        };
+        let endpoints = snapshot.endpoints.iter().map(named).collect();
+        register(snapshot, series);
+        Self {
+            address: std::ptr::from_ref(snapshot).addr(),
+            version: snapshot.version.clone(),
+            workloads,
+            routes,
+            backends,
+            endpoints,
+            models,
+        }
+    }
+
+    fn is_of(&self, snapshot: &Snapshot) -> bool {
+        self.address == std::ptr::from_ref(snapshot).addr() && self.version == snapshot.version
+    }
+
+    pub(crate) fn workload(&self, id: Option<WorkloadId>) -> NameId {
+        look_up(&self.workloads, id.map(WorkloadId::index))
+    }
+
+    pub(crate) fn route(&self, id: Option<RouteId>) -> NameId {
+        look_up(&self.routes, id.map(RouteId::index))
+    }
+
+    pub(crate) fn backend(&self, id: Option<BackendId>) -> NameId {
+        look_up(&self.backends, id.map(BackendId::index))
+    }
+
+    pub(crate) fn model(&self, model: Option<&Arc<str>>) -> NameId {
+        match model {
+            None => NameId::NONE,
+            Some(model) => self.models.get(model).copied().unwrap_or(NameId::OTHER),
+        }
+    }
+
+    /// Counts an attempt.
+    pub(crate) fn tried(
+        &self,
+        series: &mut Series,
+        endpoint: EndpointId,
+        result: Result<u16, Failure>,
+        retried: bool,
+    ) {
+        let Some(place) = self.endpoints.get(endpoint.index()) else {
+            return;
+        };
+        let tries = series.attempts.at(*place);
+        tries.by_result[result_index(result)] += 1;
+        tries.retried += u64::from(retried);
+    }
+}
+
+/// Makes the counters of every configured limit exist, at 0, so that a rate can be taken from
+/// the first refusal on.
+pub(crate) fn register(snapshot: &Snapshot, series: &mut Series) {
+    for limit in &snapshot.limits {
+        let (Some(workload), Some(route)) = (
+            snapshot.workload(limit.workload),
+            snapshot.route(limit.route),
+        ) else {
+            continue;
+        };
+        let workload = series.names.intern(&workload.name);
+        let route = series.names.intern(&route.name);
+        series.limit(workload, route, limit.kind);
+    }
+}
+
+/// Counts a refusal by a limit of `kind`.
+pub(crate) fn refused(series: &mut Series, workload: NameId, route: NameId, kind: Kind) {
+    let place = series.limit(workload, route, kind);
+    *series.limited.at(place) += 1;
+}
+
+/// Every model that the configuration names.
+fn models(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<str>> {
+    let served = snapshot.backends.iter().flat_map(|b| &b.models);
+    let routed = snapshot.routes.iter().flat_map(|route| {
+        let exact = route.models.iter().filter_map(|pattern| match pattern {
+            ModelPattern::Exact(name) => Some(name),
+            ModelPattern::Prefix(_) => None,
+        });
+        exact.chain(&route.model)
+    });
+    served.chain(routed)
+}
+
+fn intern<'a>(names: &mut Names, texts: impl Iterator<Item = &'a Arc<str>>) -> Vec<NameId> {
+    texts.map(|text| names.intern(text)).collect()
+}
+
+fn look_up(names: &[NameId], index: Option<usize>) -> NameId {
+    match index {
+        None => NameId::NONE,
+        Some(index) => names.get(index).copied().unwrap_or(NameId::OTHER),
+    }
+}
