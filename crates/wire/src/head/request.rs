@@ -136,24 +136,31 @@ impl RequestHead {
         }
     }
 
-    /// Sets the target (path and query), checked. The method must be set before: `*` is for OPTIONS alone.
+    /// Sets the target (path and query), checked. A refused target is kept for the record as long as it is visible ASCII. The method must be set before: `*` is for OPTIONS alone.
     ///
     /// # Errors
     /// A target that is not a path, holds a byte that is not visible ASCII, or whose path reads in more than one way.
     pub fn set_target(&mut self, target: &str) -> Result<(), HeadFault> {
         self.target.clear();
         self.path_len = 0;
-        if !is_target(target.as_bytes()) {
+        let bytes = target.as_bytes();
+        let path_len = memchr::memchr(b'?', bytes).unwrap_or(bytes.len());
+        let (path, query) = bytes.split_at_checked(path_len).unwrap_or_default();
+        if !is_target(query) {
             return Err(HeadFaultKind::TargetByte.into());
         }
-        self.target.push_str(target);
-        self.path_len = memchr::memchr(b'?', target.as_bytes()).unwrap_or(target.len());
-        match target.as_bytes() {
-            [b'/', ..] => check_path(self.path().as_bytes()),
+        let checked = match bytes {
+            [b'/', ..] => check_path(path),
+            _ if !is_target(path) => Err(HeadFaultKind::TargetByte.into()),
             b"*" if self.method == Method::Options => Ok(()),
             _ if self.method == Method::Other => Err(HeadFaultKind::MethodRefused.into()),
             _ => Err(HeadFaultKind::TargetForm.into()),
+        };
+        if checked != Err(HeadFaultKind::TargetByte.into()) {
+            self.target.push_str(target);
+            self.path_len = path_len;
         }
+        checked
     }
 
     /// Checks that the request names exactly one well-formed host (HTTP/1.0 may leave it out).

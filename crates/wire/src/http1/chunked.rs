@@ -160,7 +160,7 @@ impl Chunked {
     fn size_digit(&mut self, byte: u8) -> Result<State, HeadFault> {
         let fault = HeadFaultKind::ChunkSize;
         let digit = char::from(byte).to_digit(16).ok_or(fault)?;
-        self.size_digits += 1;
+        self.size_digits = self.size_digits.saturating_add(1);
         self.remaining = (self.remaining << 4) | u64::from(digit);
         if self.size_digits > MAX_SIZE_DIGITS || self.remaining > MAX_CHUNK_BYTES {
             return Err(fault.into());
