@@ -115,11 +115,13 @@ pub struct Health {
     in_a_row: u32,
     ejections: u32,
     until: Option<Mono>,
+    on_trial: bool,
 }
 
 impl Health {
-    /// Whether it may be tried. After its time an ejected endpoint is tried once: success
-    /// restores it, failure ejects it for longer.
+    /// Whether it may be tried. After its time an ejected endpoint is tried by one exchange at a
+    /// time: success restores it, failure ejects it for longer, and a trial of which nothing is
+    /// heard gives way to another one after the time of a first ejection.
     #[must_use]
     pub fn is_open(&self, now: Mono) -> bool {
         self.until.is_none_or(|until| now >= until)
@@ -129,14 +131,25 @@ impl Health {
         *self = Self::default();
     }
 
+    fn chosen(&mut self, now: Mono) {
+        if self.until.is_some_and(|until| now >= until) {
+            self.on_trial = true;
+            self.until = Some(now.after(EJECT_FOR));
+        }
+    }
+
     fn failed(&mut self, now: Mono) {
+        if self.until.is_some() && !self.on_trial {
+            // A try from before the ejection, or one for want of anything better: known already.
+            return;
+        }
         self.in_a_row += 1;
-        let trial = self.until.is_some_and(|until| now >= until);
-        if self.in_a_row >= EJECT_AFTER || trial {
+        if self.in_a_row >= EJECT_AFTER || self.on_trial {
             let doubled = EJECT_FOR.saturating_mul(1 << self.ejections.min(10));
             self.until = Some(now.after(doubled.min(EJECT_MOST)));
             self.ejections += 1;
             self.in_a_row = 0;
+            self.on_trial = false;
         }
     }
 }
@@ -188,14 +201,15 @@ impl Upstreams {
         Self {
             health: vec![Health::default(); snapshot.endpoints.len()],
             retries: vec![RetryBudget::default(); snapshot.routes.len()],
-            rng: seed | 1,
+            rng: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         }
     }
 
-    /// What `old` knew, for the endpoints that `new` still has.
+    /// What `old` knew, for the endpoints and routes that `new` still has.
     #[must_use]
     pub fn carried(new: &Snapshot, old: &Snapshot, memory: &Self) -> Self {
-        let mut next = Self::new(new, memory.rng);
+        let mut next = Self::new(new, 0);
+        next.rng = memory.rng;
         for (endpoint, health) in new.endpoints.iter().zip(&mut next.health) {
             let same = |e: &crate::snapshot::Endpoint| {
                 e.origin == endpoint.origin && e.base_path == endpoint.base_path
@@ -203,6 +217,12 @@ impl Upstreams {
             let known = old.endpoints.iter().position(same);
             if let Some(known) = known.and_then(|i| memory.health.get(i)) {
                 *health = *known;
+            }
+        }
+        for (route, budget) in new.routes.iter().zip(&mut next.retries) {
+            let known = old.routes.iter().position(|r| r.name == route.name);
+            if let Some(known) = known.and_then(|i| memory.retries.get(i)) {
+                *budget = *known;
             }
         }
         next
@@ -234,6 +254,9 @@ impl Upstreams {
             *place = Some(chosen);
         }
         attempts.made += 1;
+        if let Some(health) = self.health.get_mut(chosen.index()) {
+            health.chosen(now);
+        }
         Some(chosen)
     }
 

@@ -35,8 +35,8 @@ pub fn check(head: &RequestHead) -> Result<(), Refusal> {
         .map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count());
     let listed = head
         .fields
-        .get(Known::Authorization)
-        .is_some_and(|v| v.contains(&b','));
+        .iter()
+        .any(|f| is_key(f.known) && f.value.contains(&b','));
     if in_headers + in_query > 1 || listed {
         return Err(Refusal::ConflictingCredentials);
     }
@@ -56,12 +56,11 @@ pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
         | Known::IdempotencyKey
         | Known::OpenaiBeta => true,
         Known::Other => {
-            !field.name.starts_with(b"x-forwarded-")
-                && (field.name.starts_with(b"x-stainless-")
-                    || (field.name != identity
-                        && !field.name.contains(&b'_')
-                        && !smells_of_credential(field.name)
-                        && !fields.connection_names(field.name)))
+            field.name != identity
+                && !field.name.starts_with(b"x-forwarded-")
+                && !field.has_underscore()
+                && !smells_of_credential(field.name)
+                && !fields.connection_names(field.name)
         }
         _ => false,
     }
@@ -83,6 +82,7 @@ pub fn clean_query(query: &str) -> Option<String> {
 pub fn returns(field: &FieldRef<'_>, fields: &Head) -> bool {
     match field.known {
         Known::SetCookie
+        | Known::Cookie
         | Known::Connection
         | Known::KeepAlive
         | Known::ProxyConnection
@@ -90,6 +90,10 @@ pub fn returns(field: &FieldRef<'_>, fields: &Head) -> bool {
         | Known::Trailer
         | Known::TransferEncoding
         | Known::Upgrade
+        | Known::Http2Settings
+        | Known::AltSvc
+        | Known::WwwAuthenticate
+        | Known::ProxyAuthenticate
         | Known::ContentLength
         | Known::Server
         | Known::Date
@@ -102,11 +106,14 @@ pub fn returns(field: &FieldRef<'_>, fields: &Head) -> bool {
         | Known::XApiKey
         | Known::ApiKey
         | Known::XGoogApiKey
+        | Known::XGoogUserProject
+        | Known::SecWebsocketProtocol
+        | Known::Amz
         | Known::Location => false,
         Known::Other => {
             !field.name.starts_with(b"x-ratelimit-")
-                && field.name != b"alt-svc"
                 && field.name != b"strict-transport-security"
+                && !smells_of_credential(field.name)
                 && !fields.connection_names(field.name)
         }
         _ => true,
@@ -121,12 +128,17 @@ fn is_key(known: Known) -> bool {
     )
 }
 
-/// `key=…`, `api-key=…` and their kin in a query, whatever the percent-encoding of the name.
+/// `key=…`, `api-key=…` and their kin in a query, whatever the percent-encoding of the name, and
+/// for servers that also split at `;` or read `key[]` as `key`.
 fn is_key_member(pair: &str) -> bool {
-    let name = pair.split('=').next().unwrap_or_default();
-    let name = percent_decoded(name).to_ascii_lowercase();
-    matches!(name.as_slice(), b"key" | b"token" | b"sig" | b"signature")
-        || smells_of_credential(&name)
+    pair.split(';').any(|member| {
+        let name = member.split('=').next().unwrap_or_default();
+        let mut name = percent_decoded(name).to_ascii_lowercase();
+        let whole = name.iter().position(|b| *b == b'[');
+        name.truncate(whole.unwrap_or(name.len()));
+        name.retain(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        matches!(name.as_slice(), b"key" | b"sig") || smells_of_credential(&name)
+    })
 }
 
 fn percent_decoded(name: &str) -> Vec<u8> {
@@ -162,7 +174,7 @@ fn smells_of_credential(name: &[u8]) -> bool {
             word,
             b"auth"
                 | b"authorization"
-                | b"apikey"
+                | b"authentication"
                 | b"token"
                 | b"secret"
                 | b"password"
@@ -173,8 +185,10 @@ fn smells_of_credential(name: &[u8]) -> bool {
                 | b"bearer"
                 | b"signature"
         )
-    }) || name.ends_with(b"-key")
-        || name.ends_with(b"_key")
+    }) || [&b"-key"[..], b"_key", b".key", b"apikey", b"accesskey"]
+        .iter()
+        .chain(&[&b"accesstoken"[..], b"authtoken", b"apitoken", b"secret"])
+        .any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]

@@ -33,6 +33,10 @@ pub struct Opened {
 
 /// What to do with a request that was read whole.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives for each request and is moved once; a box would be an allocation"
+)]
 pub enum Decision {
     /// Send it upstream.
     Forward(Admitted),
@@ -145,7 +149,7 @@ pub fn admit(
 
 impl Hold {
     /// Corrects every token bucket to what was really used. Requests stay counted.
-    pub fn settle(self, tokens: &Tokens, s: &Snapshot) {
+    pub fn settle(self, tokens: &Tokens, now: Mono, s: &Snapshot) {
         let used = |count: Count| count.tokens().unwrap_or(0);
         let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
         for (limit, reserved) in self.taken.into_iter().flatten() {
@@ -153,16 +157,16 @@ impl Hold {
                 continue;
             };
             if limit.kind == Kind::Tokens {
-                limit.bucket.settle(reserved, actual);
+                limit.bucket.settle(reserved, actual, now);
             }
         }
     }
 
     /// Gives everything back: the call never was.
-    pub fn release(self, s: &Snapshot) {
+    pub fn release(self, now: Mono, s: &Snapshot) {
         for (limit, reserved) in self.taken.into_iter().flatten() {
             if let Some(limit) = s.limit(limit) {
-                limit.bucket.settle(reserved, 0);
+                limit.bucket.settle(reserved, 0, now);
             }
         }
     }
@@ -182,7 +186,7 @@ fn reserve(grant: &Grant, tokens: u64, now: Mono, s: &Snapshot) -> Result<Hold, 
         match limit.bucket.take(units, now) {
             Ok(()) => *place = Some((id, units)),
             Err(short) => {
-                hold.release(s);
+                hold.release(now, s);
                 let rate = limit.bucket.rate();
                 return Err(match short {
                     Short::Wait(wait) => Refusal::Limited {
@@ -232,9 +236,9 @@ fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {
             .next()
             .is_some_and(|t| t.eq_ignore_ascii_case(b"application/json"))
             && parts.all(|p| {
-                !p.to_ascii_lowercase().starts_with(b"charset=")
-                    || p.to_ascii_lowercase().ends_with(b"utf-8")
-                    || p.to_ascii_lowercase().ends_with(b"\"utf-8\"")
+                p.to_ascii_lowercase()
+                    .strip_prefix(b"charset=")
+                    .is_none_or(|set| matches!(set, b"utf-8" | b"\"utf-8\""))
             })
     });
     if is_json {

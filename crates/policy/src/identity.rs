@@ -15,8 +15,13 @@ use crate::snapshot::Snapshot;
 /// How a workload is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// The value of this request header, whose name is stored in lower case.
-    Header(String),
+    /// The value of a request header.
+    Header {
+        /// Its name, in lower case.
+        name: String,
+        /// The workload of a request without the header; an unregistered value is still refused.
+        default: Option<WorkloadId>,
+    },
 }
 
 /// The workload that sent this request.
@@ -25,7 +30,7 @@ pub enum Identity {
 /// [`Refusal::IdentityRepeated`] for several values, [`Refusal::WorkloadNotRegistered`] for none
 /// or an unregistered one.
 pub fn identify(head: &RequestHead, snapshot: &Snapshot) -> Result<WorkloadId, Refusal> {
-    let Identity::Header(name) = &snapshot.identity;
+    let Identity::Header { name, default } = &snapshot.identity;
     let mut values = head.fields.by_name(name.as_bytes());
     let value = values.next();
     if values.next().is_some() || value.is_some_and(|v| v.contains(&b',')) {
@@ -34,8 +39,11 @@ pub fn identify(head: &RequestHead, snapshot: &Snapshot) -> Result<WorkloadId, R
         });
     }
     value
-        .and_then(|v| snapshot.workload_named(v))
+        .map_or(*default, |v| snapshot.workload_named(v))
         .ok_or_else(|| Refusal::WorkloadNotRegistered {
             header: name.clone(),
         })
 }
+
+#[cfg(test)]
+mod tests;

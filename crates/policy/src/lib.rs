@@ -7,6 +7,16 @@
 //! Not here: bytes and framing (`wire`), what a person writes (`config`), metric names
 //! (`telemetry`).
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
 pub mod attempt;
 pub mod clock;
 pub mod credential;
@@ -24,3 +34,9 @@ pub mod secret;
 pub mod snapshot;
 
 pub use wire;
+
+#[cfg(test)]
+extern crate self as policy;
+#[cfg(test)]
+#[path = "../tests/fixture/mod.rs"]
+mod fixture;

@@ -4,9 +4,12 @@
 //! arrival time* (GCRA, ITU-T I.371), the moment at which the bucket would be full again. Taking
 //! moves it later, giving back moves it earlier, and a settled overspend moves it as far as it
 //! must go: debt is carried and not forgiven.
-//! Invariant: over any window `w`, units admitted ≤ rate × w + burst + the overrun of exchanges
-//! then in flight (actual − reserved, settled as debt when they end). Exact on any number of
-//! cores: there is no lease, so nothing is stranded on an idle core.
+//! Invariant: over any window `w`, units used by what was admitted in it ≤ rate × w + burst + the
+//! misestimates of exchanges in flight at its edges: what those admitted before it give back
+//! inside it, and what those admitted in it overran without having settled. Requests have no
+//! misestimate. Exact on any number of cores: there is no lease, so nothing is stranded on an
+//! idle core. Rounding to nanoseconds gives away less than one unit in all, and nothing where
+//! `per / amount` is whole.
 //! Not here: amounts over a calendar period (budgets), what a call will cost (`meter`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -85,15 +88,13 @@ impl Bucket {
     /// forgives debt nor invents it.
     #[must_use]
     pub fn carried(rate: Rate, old: &Self, now: Mono) -> Self {
-        let owed = old.tat.load(Ordering::Relaxed).saturating_sub(now.0).max(0);
-        let units = u128::from(owed.unsigned_abs()) * u128::from(old.rate.amount)
-            / old.rate.per.as_nanos().max(1);
+        let owed = old.tat.load(Ordering::Relaxed).saturating_sub(now.0);
         let bucket = Self::new(rate);
-        let units = u64::try_from(units).unwrap_or(u64::MAX);
-        if units > 0 {
+        if owed > 0 {
+            let owed = exchanged(owed, old.rate, rate);
             bucket
                 .tat
-                .store(now.0.saturating_add(bucket.cost(units)), Ordering::Relaxed);
+                .store(now.0.saturating_add(owed), Ordering::Relaxed);
         }
         bucket
     }
@@ -112,7 +113,7 @@ impl Bucket {
         if units > self.rate.burst {
             return Err(Short::Never);
         }
-        let (cost, room) = (self.cost(units), self.cost(self.rate.burst));
+        let (cost, room) = (self.cost(units), self.room());
         let mut seen = self.tat.load(Ordering::Relaxed);
         loop {
             let next = seen.max(now.0).saturating_add(cost);
@@ -130,11 +131,24 @@ impl Bucket {
         }
     }
 
-    /// Corrects an earlier `take(reserved)` to what was really used.
-    pub fn settle(&self, reserved: u64, actual: u64) {
+    /// Corrects an earlier `take(reserved)` to what was really used. What is given back fills the
+    /// bucket and never overfills it; an overspend is owed from now on, however long the bucket
+    /// was idle.
+    pub fn settle(&self, reserved: u64, actual: u64, now: Mono) {
         let delta = self.cost(actual).saturating_sub(self.cost(reserved));
-        if delta != 0 {
-            self.tat.fetch_add(delta, Ordering::Relaxed);
+        if delta == 0 {
+            return;
+        }
+        let mut seen = self.tat.load(Ordering::Relaxed);
+        loop {
+            let next = seen.max(now.0).saturating_add(delta).max(now.0);
+            match self
+                .tat
+                .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(now_there) => seen = now_there,
+            }
         }
     }
 
@@ -146,7 +160,7 @@ impl Bucket {
             .load(Ordering::Relaxed)
             .saturating_sub(now.0)
             .max(0);
-        let free = self.cost(self.rate.burst).saturating_sub(owed).max(0);
+        let free = self.room().saturating_sub(owed).max(0);
         let per = self.rate.per.as_nanos().max(1);
         let units = u128::from(free.unsigned_abs()) * u128::from(self.rate.amount) / per;
         Level {
@@ -157,13 +171,38 @@ impl Bucket {
         }
     }
 
+    /// How far the arrival time may lie ahead. Each take is rounded up, so that a whole burst in
+    /// single units would not fit into `cost(burst)`; the excess is granted up to half a unit.
+    fn room(&self) -> i64 {
+        let one = self.cost(1);
+        let singly = one.saturating_mul(i64::try_from(self.rate.burst).unwrap_or(i64::MAX));
+        singly
+            .min(self.cost(self.rate.burst).saturating_add(one / 2))
+            .min(COST_MOST)
+    }
+
     /// Nanoseconds of refill that `units` stand for, rounded up: rounding never admits more.
     fn cost(&self, units: u64) -> i64 {
         let per = u128::from(nanos(self.rate.per).unsigned_abs());
         let ns = (u128::from(units) * per).div_ceil(u128::from(self.rate.amount.max(1)));
-        // A cap far below i64::MAX keeps sums from saturating into one another.
-        i64::try_from(ns).unwrap_or(i64::MAX).min(i64::MAX / 4)
+        i64::try_from(ns).unwrap_or(i64::MAX).min(COST_MOST)
     }
+}
+
+/// A cap far below `i64::MAX` keeps sums from saturating into one another.
+const COST_MOST: i64 = i64::MAX / 4;
+
+/// What `owed` nanoseconds of refill at one rate are at another, for the same units; rounded up.
+fn exchanged(owed: i64, from: Rate, to: Rate) -> i64 {
+    let wide = |d: Duration| u128::from(nanos(d).unsigned_abs().max(1));
+    let (from_per, to_per) = (wide(from.per), wide(to.per));
+    let scaled = u128::from(owed.unsigned_abs()) * u128::from(from.amount);
+    let (whole, rest) = (scaled / from_per, scaled % from_per);
+    let ns = whole
+        .saturating_mul(to_per)
+        .saturating_add((rest * to_per).div_ceil(from_per))
+        .div_ceil(u128::from(to.amount.max(1)));
+    i64::try_from(ns).unwrap_or(i64::MAX).min(COST_MOST)
 }
 
 #[cfg(test)]

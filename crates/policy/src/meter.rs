@@ -68,3 +68,6 @@ impl Estimator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,3 +126,6 @@ impl Operation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

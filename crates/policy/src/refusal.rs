@@ -249,3 +249,6 @@ pub fn escape(text: &str, out: &mut Vec<u8>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,3 +95,6 @@ pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>
     names.dedup();
     Some(names)
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,3 +31,6 @@ impl fmt::Debug for Secret {
         f.write_str("***")
     }
 }
+
+#[cfg(test)]
+mod tests;

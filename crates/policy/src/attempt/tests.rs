@@ -1,1 +1,278 @@
-//! Tests.
+use std::time::Duration;
+
+use super::{Attempts, EJECT_FOR, EJECT_MOST, Failure, MAX_ATTEMPTS, Upstreams, is_retryable};
+use crate::clock::Mono;
+use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
+use crate::id::{EndpointId, RouteId};
+use crate::snapshot::Snapshot;
+
+const ROUTE: RouteId = RouteId(0);
+const NOW: Mono = Mono(1_000_000_000_000);
+
+fn backends(plans: &[(&str, &[u32])]) -> Snapshot {
+    let plans: Vec<BackendPlan<'_>> = plans
+        .iter()
+        .map(|(name, weights)| BackendPlan {
+            name,
+            weights,
+            ..ONE
+        })
+        .collect();
+    snapshot(&[RoutePlan {
+        workloads: &["w"],
+        backends: &plans,
+        ..RoutePlan::default()
+    }])
+}
+
+fn first(up: &mut Upstreams, s: &Snapshot, now: Mono) -> u32 {
+    let mut tries = up.begin(ROUTE);
+    up.next(&mut tries, s, now).expect("an endpoint").0
+}
+
+/// Every endpoint that one exchange would try.
+fn all(up: &mut Upstreams, s: &Snapshot) -> Vec<u32> {
+    let mut tries = up.begin(ROUTE);
+    std::iter::from_fn(|| up.next(&mut tries, s, NOW))
+        .map(|e| e.0)
+        .collect()
+}
+
+fn eject(up: &mut Upstreams, endpoint: u32, now: Mono) {
+    for _ in 0..5 {
+        up.observe(EndpointId(endpoint), Err(Failure::Connect), now);
+    }
+}
+
+fn is_ejected(up: &Upstreams, endpoint: u32, now: Mono) -> bool {
+    up.ejected(now).contains(&EndpointId(endpoint))
+}
+
+#[test]
+fn backends_are_tried_in_written_order_and_each_endpoint_once() {
+    let s = backends(&[("a", &[1]), ("b", &[1, 1]), ("c", &[1])]);
+    for seed in 0..50 {
+        let tried = all(&mut Upstreams::new(&s, seed), &s);
+        assert_eq!((tried[0], tried[3]), (0, 3), "seed {seed}");
+        let mut middle = [tried[1], tried[2]];
+        middle.sort_unstable();
+        assert_eq!(middle, [1, 2], "seed {seed}");
+    }
+}
+
+#[test]
+fn an_exchange_has_at_most_four_tries() {
+    let s = backends(&[("a", &[1; 9])]);
+    let mut up = Upstreams::new(&s, 1);
+    let mut tried = all(&mut up, &s);
+    assert_eq!(tried.len(), MAX_ATTEMPTS);
+    tried.sort_unstable();
+    tried.dedup();
+    assert_eq!(tried.len(), MAX_ATTEMPTS, "none twice");
+}
+
+#[test]
+fn weights_share_the_traffic() {
+    let s = backends(&[("a", &[1, 2, 7])]);
+    // Workers differ in their seeds; each must see the shares, small seeds too.
+    for seed in [0, 1, 2, 3, 0xdead_beef] {
+        let mut up = Upstreams::new(&s, seed);
+        let mut seen = [0_i64; 3];
+        for _ in 0..20_000 {
+            seen[first(&mut up, &s, NOW) as usize] += 1;
+        }
+        // Four standard deviations of the widest share are about 260.
+        for (got, share) in seen.iter().zip([2000, 4000, 14_000]) {
+            assert!((got - share).abs() < 280, "seed {seed}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn workers_with_neighbouring_seeds_choose_differently() {
+    let s = backends(&[("a", &[1, 1])]);
+    let run = |seed| {
+        let mut up = Upstreams::new(&s, seed);
+        (0..64).map(|_| first(&mut up, &s, NOW)).collect::<Vec<_>>()
+    };
+    assert_ne!(run(2), run(3));
+    assert_ne!(run(0), run(1));
+    assert_eq!(run(5), run(5), "one seed, one course");
+}
+
+#[test]
+fn five_failures_in_a_row_eject_and_a_success_between_does_not_count() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    for _ in 0..4 {
+        up.observe(EndpointId(0), Ok(503), NOW);
+    }
+    up.observe(EndpointId(0), Ok(200), NOW);
+    for _ in 0..4 {
+        up.observe(EndpointId(0), Err(Failure::Reset), NOW);
+    }
+    assert_eq!(first(&mut up, &s, NOW), 0);
+    up.observe(EndpointId(0), Err(Failure::FirstByteTimeout), NOW);
+    assert!(is_ejected(&up, 0, NOW));
+    assert_eq!(first(&mut up, &s, NOW), 1, "the next backend takes over");
+}
+
+#[test]
+fn what_a_healthy_endpoint_answers_never_ejects_it() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    for status in [200, 400, 401, 404, 408, 425, 429, 499].repeat(5) {
+        up.observe(EndpointId(0), Ok(status), NOW);
+        up.observe(EndpointId(0), Err(Failure::Status(429)), NOW);
+    }
+    assert!(up.ejected(NOW).is_empty());
+    up.observe(EndpointId(99), Err(Failure::Connect), NOW);
+}
+
+#[test]
+fn after_its_time_one_exchange_tries_an_ejected_endpoint() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    eject(&mut up, 0, NOW);
+    assert_eq!(first(&mut up, &s, Mono(NOW.after(EJECT_FOR).0 - 1)), 1);
+    let later = NOW.after(EJECT_FOR);
+    assert_eq!(first(&mut up, &s, later), 0, "the trial");
+    for _ in 0..20 {
+        assert_eq!(first(&mut up, &s, later), 1, "half open is one at a time");
+    }
+    up.observe(EndpointId(0), Ok(200), later);
+    assert_eq!(first(&mut up, &s, later), 0, "restored");
+}
+
+#[test]
+fn a_trial_of_which_nothing_is_heard_gives_way_to_another() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    eject(&mut up, 0, NOW);
+    let trial = NOW.after(EJECT_FOR);
+    assert_eq!(first(&mut up, &s, trial), 0);
+    assert_eq!(first(&mut up, &s, trial.after(EJECT_FOR)), 0);
+}
+
+#[test]
+fn every_failed_trial_doubles_the_ejection_up_to_its_most() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let mut now = NOW;
+    eject(&mut up, 0, now);
+    let mut shut_for = EJECT_FOR;
+    for _ in 0..12 {
+        assert!(
+            is_ejected(&up, 0, Mono(now.after(shut_for).0 - 1)),
+            "{shut_for:?}"
+        );
+        now = now.after(shut_for);
+        assert!(!is_ejected(&up, 0, now), "{shut_for:?}");
+        assert_eq!(first(&mut up, &s, now), 0, "the trial");
+        up.observe(EndpointId(0), Err(Failure::Connect), now);
+        shut_for = (shut_for * 2).min(EJECT_MOST);
+    }
+    assert_eq!(shut_for, EJECT_MOST);
+}
+
+#[test]
+fn a_crowd_of_failures_at_once_is_one_ejection() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    for _ in 0..500 {
+        up.observe(EndpointId(0), Err(Failure::Reset), NOW);
+    }
+    assert!(is_ejected(&up, 0, NOW));
+    assert!(!is_ejected(&up, 0, NOW.after(EJECT_FOR)));
+}
+
+#[test]
+fn when_all_are_ejected_one_is_tried_rather_than_none() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    eject(&mut up, 0, NOW);
+    eject(&mut up, 1, NOW);
+    let mut tries = up.begin(ROUTE);
+    assert_eq!(up.next(&mut tries, &s, NOW), Some(EndpointId(0)));
+    assert!(
+        !up.may_retry(&tries, &s, NOW),
+        "but no retry is spent on an ejected one"
+    );
+    up.observe(EndpointId(0), Ok(200), NOW);
+    assert!(!is_ejected(&up, 0, NOW), "success restores");
+}
+
+#[test]
+fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
+    let s = backends(&[("a", &[1, 1, 1, 1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let (mut firsts, mut retries) = (0_u32, 0_u32);
+    for _ in 0..10_000 {
+        let mut tries = up.begin(ROUTE);
+        firsts += 1;
+        up.next(&mut tries, &s, NOW).expect("one");
+        while up.may_retry(&tries, &s, NOW) {
+            retries += 1;
+            up.next(&mut tries, &s, NOW).expect("may_retry said so");
+        }
+        assert!(f64::from(retries) <= 10.0 + f64::from(firsts) * 0.1 + 0.01);
+    }
+    assert!(retries >= 1000, "the tenth is really given: {retries}");
+}
+
+#[test]
+fn no_retry_without_another_endpoint_and_none_is_spent() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    for _ in 0..100 {
+        let mut tries = up.begin(ROUTE);
+        up.next(&mut tries, &s, NOW).expect("one");
+        assert!(!up.may_retry(&tries, &s, NOW));
+        assert_eq!(tries.made(), 1);
+    }
+    assert!(up.retries[0].spend(), "the float is whole");
+}
+
+#[test]
+fn an_unknown_route_has_nowhere_to_go() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let mut tries: Attempts = up.begin(RouteId(9));
+    assert_eq!(up.next(&mut tries, &s, NOW), None);
+    assert!(!up.may_retry(&tries, &s, NOW));
+}
+
+#[test]
+fn a_reload_keeps_what_is_known_of_addresses_that_stay() {
+    let old = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&old, 1);
+    eject(&mut up, 1, NOW);
+    while up.retries[0].spend() {}
+    let new = backends(&[("b", &[5]), ("z", &[1])]);
+    let mut carried = Upstreams::carried(&new, &old, &up);
+    assert_eq!(
+        carried.ejected(NOW),
+        [EndpointId(0)],
+        "b moved to the front"
+    );
+    assert!(!carried.retries[0].spend(), "a reload grants no retries");
+    let elsewhere = backends(&[("c", &[1])]);
+    assert!(
+        Upstreams::carried(&elsewhere, &old, &up)
+            .ejected(NOW)
+            .is_empty()
+    );
+}
+
+#[test]
+fn statuses_after_which_another_endpoint_may_do_better() {
+    let yes: Vec<u16> = (100..600).filter(|s| is_retryable(*s)).collect();
+    assert_eq!(yes, [408, 425, 429, 500, 502, 503, 504, 529]);
+}
+
+#[test]
+fn the_bounds_are_what_the_book_says() {
+    assert_eq!(EJECT_FOR, Duration::from_secs(5));
+    assert_eq!(EJECT_MOST, Duration::from_secs(300));
+    assert_eq!(MAX_ATTEMPTS, 4);
+}

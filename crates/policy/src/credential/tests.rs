@@ -1,1 +1,336 @@
-//! Tests.
+use wire::head::{Head, ResponseHead};
+
+use super::{check, clean_query, forwards, returns};
+use crate::fixture::{IDENTITY, request};
+use crate::refusal::Refusal;
+
+const CANARY: &str = "sk-canary-51e0";
+
+/// What of these request fields goes upstream.
+fn forwarded(fields: &[(&str, &str)]) -> Vec<String> {
+    let head = request("POST", "/v1/chat/completions", fields);
+    names(&head.fields, |f| {
+        forwards(f, &head.fields, IDENTITY.as_bytes())
+    })
+}
+
+/// What of these response fields goes back.
+fn returned(fields: &[(&str, &str)]) -> Vec<String> {
+    let mut head = ResponseHead::new();
+    for (name, value) in fields {
+        head.fields
+            .push(name.as_bytes(), value.as_bytes())
+            .expect("a field");
+    }
+    names(&head.fields, |f| returns(f, &head.fields))
+}
+
+fn names(fields: &Head, keep: impl Fn(&wire::head::FieldRef<'_>) -> bool) -> Vec<String> {
+    let name = |f: wire::head::FieldRef<'_>| String::from_utf8_lossy(f.name).into_owned();
+    fields.iter().filter(|f| keep(f)).map(name).collect()
+}
+
+fn conflicts(target: &str, fields: &[(&str, &str)]) -> bool {
+    match check(&request("POST", target, fields)) {
+        Ok(()) => false,
+        Err(Refusal::ConflictingCredentials) => true,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+const CARRIERS: &[&str] = &[
+    "Authorization",
+    "Proxy-Authorization",
+    "X-Api-Key",
+    "Api-Key",
+    "X-Goog-Api-Key",
+    "X-Goog-User-Project",
+    "Cookie",
+    "Sec-WebSocket-Protocol",
+    "OpenAI-Organization",
+    "OpenAI-Project",
+    "Anthropic-Version",
+    "Anthropic-Beta",
+    "X-Amz-Security-Token",
+    "X-Amz-Date",
+    "X-Amz-Content-Sha256",
+    // Conventions that the gate does not know by name.
+    "X-Auth",
+    "X-Auth-Key",
+    "X-Authentication",
+    "X-Access-Token",
+    "X-AccessToken",
+    "X-ApiKey",
+    "Private-Token",
+    "Ocp-Apim-Subscription-Key",
+    "X-Functions-Key",
+    "HF-Token",
+    "CF-Access-Client-Secret",
+    "CF-Access-Jwt-Assertion",
+    "X-Goog-IAM-Authorization-Token",
+    "X-Signature",
+    "X-Stainless-Api-Key",
+    "X-Litellm-Key",
+    // The same names in a spelling that some servers fold.
+    "X_Api_Key",
+    "Api_Key",
+    "X-Api_Key",
+    "Proxy_Authorization",
+    "X-Workload_App",
+];
+
+#[test]
+fn no_form_of_a_clients_credential_goes_upstream() {
+    for name in CARRIERS {
+        assert!(forwarded(&[(name, CANARY)]).is_empty(), "{name}");
+        let twice = [("accept", "*/*"), (name, CANARY), (name, CANARY)];
+        assert_eq!(forwarded(&twice), ["accept"], "{name}");
+    }
+}
+
+#[test]
+fn identity_and_what_poses_as_a_proxys_word_stay_here() {
+    let names = [
+        "X-Workload-App",
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Client-Cert",
+        "X-Forwarded-Anything",
+        "Forwarded",
+        "X-Real-IP",
+        "Via",
+        "Host",
+    ];
+    for name in names {
+        assert!(forwarded(&[(name, "v")]).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn hop_by_hop_and_framing_fields_are_not_forwarded() {
+    let names = [
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "TE",
+        "Trailer",
+        "Transfer-Encoding",
+        "Upgrade",
+        "HTTP2-Settings",
+        "Content-Length",
+        "Expect",
+        "Accept-Encoding",
+    ];
+    for name in names {
+        assert!(forwarded(&[(name, "v")]).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn what_an_engine_needs_of_a_request_goes_upstream() {
+    let names = [
+        "accept",
+        "content-type",
+        "user-agent",
+        "traceparent",
+        "tracestate",
+        "idempotency-key",
+        "openai-beta",
+        "x-stainless-lang",
+        "x-stainless-retry-count",
+        "x-priority",
+    ];
+    let fields = names.map(|name| (name, "v"));
+    assert_eq!(forwarded(&fields), names);
+}
+
+#[test]
+fn connection_removes_what_is_the_clients_and_nothing_the_gate_relies_on() {
+    let fields = [
+        (
+            "connection",
+            "x-workload-app, Authorization, content-type, X-Mine",
+        ),
+        ("authorization", CANARY),
+        ("x-workload-app", "ide"),
+        ("content-type", "application/json"),
+        ("x-mine", "1"),
+        ("x-other", "2"),
+    ];
+    assert_eq!(forwarded(&fields), ["content-type", "x-other"]);
+}
+
+#[test]
+fn one_credential_in_one_place_is_welcome_in_every_form() {
+    for name in ["authorization", "x-api-key", "api-key", "x-goog-api-key"] {
+        assert!(!conflicts("/v1/models", &[(name, CANARY)]), "{name}");
+    }
+    for value in [
+        "Bearer x",
+        "bearer x",
+        "Basic dTpw",
+        "Bearer",
+        "Bearer\tx",
+        "x' OR 1=1 --",
+    ] {
+        assert!(
+            !conflicts("/v1/models", &[("authorization", value)]),
+            "{value}"
+        );
+    }
+    assert!(!conflicts("/v1/models?key=x", &[]));
+    assert!(!conflicts("/v1/models", &[]));
+    assert!(!conflicts(
+        "/v1/models",
+        &[("authorization", &"x".repeat(65_536))]
+    ));
+}
+
+#[test]
+fn two_credentials_are_an_error_even_where_they_agree() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        (
+            "/v1/models",
+            &[("authorization", "Bearer a"), ("authorization", "Bearer a")],
+        ),
+        ("/v1/models", &[("authorization", "Bearer a, Bearer b")]),
+        ("/v1/models", &[("x-api-key", "a,b")]),
+        (
+            "/v1/models",
+            &[("authorization", "Bearer a"), ("x-api-key", "a")],
+        ),
+        ("/v1/models", &[("api-key", "a"), ("x-goog-api-key", "a")]),
+        ("/v1/models?key=a", &[("authorization", "Bearer a")]),
+        ("/v1/models?key=a&api-key=b", &[]),
+        ("/v1/models?key=a&key=a", &[]),
+        ("/v1/models?%6b%65%79=a", &[("x-api-key", "a")]),
+    ];
+    for (target, fields) in cases {
+        assert!(conflicts(target, fields), "{target} {fields:?}");
+    }
+}
+
+#[test]
+fn keys_leave_the_query_whatever_the_spelling() {
+    let names = [
+        "key",
+        "Key",
+        "KEY",
+        "%6Bey",
+        "%6b%65%79",
+        "ke%79",
+        "api-key",
+        "api_key",
+        "apikey",
+        "apiKey",
+        "api%5Fkey",
+        "x-goog-api-key",
+        "token",
+        "access_token",
+        "accessToken",
+        "auth",
+        "authorization",
+        "sig",
+        "signature",
+        "X-Amz-Signature",
+        "X-Amz-Credential",
+        "X-Amz-Security-Token",
+        "client_secret",
+        "clientSecret",
+        "password",
+        "jwt",
+        "key[]",
+        "key%5B0%5D",
+        "%20key",
+        "a=1;key",
+    ];
+    for name in names {
+        let query = format!("limit=5&{name}={CANARY}&after=x");
+        assert_eq!(
+            clean_query(&query).as_deref(),
+            Some("limit=5&after=x"),
+            "{name}"
+        );
+        assert_eq!(clean_query(&format!("{name}={CANARY}")), None, "{name}");
+    }
+    assert_eq!(clean_query("key"), None, "a name alone");
+}
+
+#[test]
+fn the_rest_of_the_query_stays_byte_for_byte() {
+    let kept = [
+        "limit=5&after=abc",
+        "a=%zz&b=%4&c=%",
+        "keys=1&monkey=2&keyword=3&max_tokens=5",
+        "q=key%3Dvalue&x=a=b=c",
+        "tokens=1",
+        "a&&b",
+    ];
+    for query in kept {
+        assert_eq!(clean_query(query).as_deref(), Some(query));
+    }
+}
+
+#[test]
+fn no_word_of_the_backends_own_household_goes_back() {
+    let names = [
+        "Set-Cookie",
+        "Cookie",
+        "Authorization",
+        "Proxy-Authorization",
+        "X-Api-Key",
+        "Api-Key",
+        "X-Goog-Api-Key",
+        "X-Goog-User-Project",
+        "X-Litellm-Key",
+        "X-Auth-Token",
+        "WWW-Authenticate",
+        "Proxy-Authenticate",
+        "OpenAI-Organization",
+        "OpenAI-Project",
+        "Location",
+        "Alt-Svc",
+        "Strict-Transport-Security",
+        "Server",
+        "Date",
+        "Via",
+        "X-Request-Id",
+        "X-RateLimit-Limit-Requests",
+        "X-RateLimit-Remaining-Tokens",
+        "X-Amz-Security-Token",
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Transfer-Encoding",
+        "Content-Length",
+        "Upgrade",
+        "Trailer",
+        "TE",
+    ];
+    for name in names {
+        assert!(returned(&[(name, CANARY)]).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn what_a_client_needs_of_a_response_goes_back() {
+    let names = [
+        "content-type",
+        "content-encoding",
+        "cache-control",
+        "retry-after",
+        "openai-processing-ms",
+        "openai-version",
+        "x-accel-buffering",
+        "x-mine",
+    ];
+    let fields = names.map(|name| (name, "v"));
+    assert_eq!(returned(&fields), names);
+    let named = [
+        ("connection", "x-mine, content-type"),
+        ("x-mine", "1"),
+        ("content-type", "t"),
+    ];
+    assert_eq!(returned(&named), ["content-type"]);
+}

@@ -1,1 +1,575 @@
-//! Tests.
+use bytes::Bytes;
+use std::time::Duration;
+use wire::call::{CallHead, apply};
+
+use super::{Admitted, Decision, Hold, MAX_LIMITS, Opened, admit, open};
+use crate::clock::Mono;
+use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, request, snapshot};
+use crate::id::{LimitId, RouteId, WorkloadId};
+use crate::limit::Kind::{Requests, Tokens as TokenKind};
+use crate::meter::Estimator;
+use crate::operation::Operation::{
+    self, Chat, Completions, Embeddings, Models, PassThrough, Responses,
+};
+use crate::record::{Count, Tokens};
+use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
+
+const NOW: Mono = Mono(1_000_000_000_000);
+const ME: (&str, &str) = ("x-workload-app", "ide");
+
+fn plain() -> Snapshot {
+    snapshot(&[plan()])
+}
+
+fn plan() -> RoutePlan<'static> {
+    RoutePlan {
+        workloads: &["ide"],
+        backends: &[ONE],
+        ..RoutePlan::default()
+    }
+}
+
+fn opened_with(
+    method: &str,
+    target: &str,
+    length: Option<u64>,
+    fields: &[(&str, &str)],
+) -> Result<Operation, &'static str> {
+    let opened = open(&request(method, target, fields), length, &plain());
+    opened
+        .map(|o| o.operation)
+        .map_err(|refusal| refusal.reply().code)
+}
+
+fn chat_with(fields: &[(&str, &str)]) -> Result<Operation, &'static str> {
+    let fields: Vec<_> = fields.iter().copied().chain([ME]).collect();
+    opened_with("POST", "/v1/chat/completions", Some(2), &fields)
+}
+
+fn decide(s: &Snapshot, operation: Operation, body: &str) -> Result<Decision, Refusal> {
+    let call = operation
+        .reads_body()
+        .then(|| CallHead::read(body.as_bytes()).expect("a call"));
+    let opened = Opened {
+        workload: WorkloadId(0),
+        operation,
+    };
+    admit(
+        opened,
+        call.as_ref(),
+        body.len() as u64,
+        |_| Estimator::default(),
+        NOW,
+        s,
+    )
+}
+
+fn admitted(s: &Snapshot, operation: Operation, body: &str) -> Admitted {
+    match decide(s, operation, body) {
+        Ok(Decision::Forward(admitted)) => admitted,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The body as it would go upstream, checked to be JSON.
+fn sent(admitted: &Admitted, body: &str) -> String {
+    let parts = apply(
+        &[Bytes::copy_from_slice(body.as_bytes())],
+        &admitted.splices,
+    );
+    let sent = String::from_utf8(parts.concat()).expect("text");
+    serde_json::from_str::<serde_json::Value>(&sent).expect("still JSON");
+    sent
+}
+
+fn left(s: &Snapshot, limit: u32) -> u64 {
+    s.limit(LimitId(limit))
+        .expect("a limit")
+        .bucket
+        .level(NOW)
+        .remaining
+}
+
+fn used(prompt: u64, completion: u64) -> Tokens {
+    Tokens {
+        prompt: Count::Reported(prompt),
+        completion: Count::Counted(completion),
+        ..Tokens::default()
+    }
+}
+
+mod opening {
+    use super::*;
+
+    #[test]
+    fn a_known_caller_with_a_json_body_is_welcome() {
+        assert_eq!(chat_with(&[("content-type", "application/json")]), Ok(Chat));
+        assert_eq!(opened_with("GET", "/v1/models", None, &[ME]), Ok(Models));
+        assert_eq!(
+            opened_with("POST", "/v1/files", Some(5), &[ME]),
+            Ok(PassThrough)
+        );
+    }
+
+    #[test]
+    fn content_types_that_are_json_in_utf8_and_those_that_are_not() {
+        let json = [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;charset=UTF-8",
+            "application/json; charset=\"utf-8\"",
+            "application/json; profile=x; charset=utf-8",
+        ];
+        for value in json {
+            assert_eq!(chat_with(&[("content-type", value)]), Ok(Chat), "{value}");
+        }
+        let other = [
+            "",
+            "text/plain",
+            "text/json",
+            "application/jsonx",
+            "application/json, text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/json; charset=utf-16",
+            "application/json; charset=not-utf-8",
+            "application/json; charset=utf-8; charset=utf-7",
+        ];
+        for value in other {
+            let got = chat_with(&[("content-type", value)]);
+            assert_eq!(got, Err("unsupported_content_type"), "{value}");
+        }
+        let twice = [
+            ("content-type", "application/json"),
+            ("content-type", "application/json"),
+        ];
+        assert_eq!(chat_with(&twice), Err("unsupported_content_type"));
+        assert_eq!(chat_with(&[]), Ok(Chat), "none at all is taken as JSON");
+    }
+
+    #[test]
+    fn an_encoded_body_is_refused_where_policy_must_read_it() {
+        for value in [
+            "gzip",
+            "br",
+            "zstd",
+            "deflate, gzip",
+            "identity, gzip",
+            "x",
+            "",
+        ] {
+            let got = chat_with(&[("content-encoding", value)]);
+            assert_eq!(got, Err("unsupported_content_encoding"), "{value}");
+        }
+        let second = [
+            ("content-encoding", "identity"),
+            ("content-encoding", "gzip"),
+        ];
+        assert_eq!(chat_with(&second), Err("unsupported_content_encoding"));
+        assert_eq!(chat_with(&[("content-encoding", "Identity")]), Ok(Chat));
+        let passed = [
+            ME,
+            ("content-encoding", "gzip"),
+            ("content-type", "audio/mpeg"),
+        ];
+        assert_eq!(
+            opened_with("POST", "/v1/audio/x", Some(5), &passed),
+            Ok(PassThrough)
+        );
+    }
+
+    #[test]
+    fn a_body_announced_too_large_is_refused_from_its_head() {
+        let bound = plain().bounds.body_bytes;
+        let with = |length| opened_with("POST", "/v1/chat/completions", length, &[ME]);
+        assert_eq!(with(Some(bound)), Ok(Chat));
+        assert_eq!(with(Some(bound + 1)), Err("request_too_large"));
+        assert_eq!(with(Some(u64::MAX)), Err("request_too_large"));
+        assert_eq!(with(None), Ok(Chat), "chunked: the host counts");
+        let passed = opened_with("POST", "/v1/files", Some(bound + 1), &[ME]);
+        assert_eq!(passed, Err("request_too_large"));
+    }
+
+    #[test]
+    fn the_first_thing_wrong_is_the_one_said() {
+        let two = [
+            ("authorization", "a"),
+            ("x-api-key", "b"),
+            ("content-encoding", "gzip"),
+        ];
+        let at = |method, target| opened_with(method, target, Some(u64::MAX), &two);
+        assert_eq!(at("POST", "/nowhere"), Err("unknown_url"));
+        assert_eq!(at("PUT", "/v1/embeddings"), Err("method_not_allowed"));
+        assert_eq!(at("POST", "/v1/embeddings"), Err("workload_not_registered"));
+        assert_eq!(chat_with(&two), Err("conflicting_credentials"));
+        assert_eq!(
+            chat_with(&[("x-workload-app", "ide")]),
+            Err("identity_repeated")
+        );
+        assert_eq!(
+            chat_with(&[("authorization", "Bearer malicious-token")]),
+            Ok(Chat)
+        );
+    }
+}
+
+mod editing {
+    use super::*;
+
+    fn with_model(model: &'static str) -> Snapshot {
+        snapshot(&[RoutePlan {
+            model: Some(model),
+            ..plan()
+        }])
+    }
+
+    #[test]
+    fn a_call_that_needs_no_change_is_not_edited() {
+        for body in [
+            r#"{"model":"m","messages":[]}"#,
+            r#"{"model":"m","stream":false}"#,
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
+        ] {
+            let call = admitted(&plain(), Chat, body);
+            assert!(call.splices.is_empty(), "{body}");
+            assert!(!call.withhold_usage, "{body}");
+            assert_eq!(call.model.as_deref(), Some("m"));
+            call.hold.release(NOW, &plain());
+        }
+    }
+
+    #[test]
+    fn a_models_override_replaces_the_name_or_adds_it() {
+        let s = with_model("gemini-flash");
+        for (body, expected) in [
+            (
+                r#"{"model":"m","n":1}"#,
+                r#"{"model":"gemini-flash","n":1}"#,
+            ),
+            (r#"{"model": null }"#, r#"{"model": "gemini-flash" }"#),
+            (r#"{"n":1}"#, r#"{"model":"gemini-flash","n":1}"#),
+            ("{}", r#"{"model":"gemini-flash"}"#),
+            (r#"{"model":"gemini-flash"}"#, r#"{"model":"gemini-flash"}"#),
+        ] {
+            let call = admitted(&s, Chat, body);
+            assert_eq!(sent(&call, body), expected);
+            assert_eq!(call.model.as_deref(), Some("gemini-flash"));
+        }
+    }
+
+    #[test]
+    fn usage_is_asked_for_and_withheld_only_from_a_client_that_did_not_ask() {
+        let asks = r#""stream_options":{"include_usage":true}"#;
+        for (body, withheld, expected) in [
+            (
+                r#"{"stream":true}"#,
+                true,
+                format!(r#"{{{asks},"stream":true}}"#),
+            ),
+            (
+                r#"{"stream":true,"stream_options":{}}"#,
+                true,
+                format!(r#"{{"stream":true,{asks}}}"#),
+            ),
+            (
+                r#"{"stream":true,"stream_options":null}"#,
+                true,
+                format!(r#"{{"stream":true,{asks}}}"#),
+            ),
+            (
+                r#"{"stream":true,"stream_options":{"include_usage":false}}"#,
+                true,
+                format!(r#"{{"stream":true,{asks}}}"#),
+            ),
+            (
+                r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
+                false,
+                format!(r#"{{"stream":true,{asks}}}"#),
+            ),
+            (
+                r#"{"stream":false}"#,
+                false,
+                r#"{"stream":false}"#.to_owned(),
+            ),
+            ("{}", false, "{}".to_owned()),
+        ] {
+            for operation in [Chat, Completions] {
+                let call = admitted(&plain(), operation, body);
+                assert_eq!(call.withhold_usage, withheld, "{body}");
+                assert_eq!(sent(&call, body), expected, "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn operations_that_report_usage_unasked_are_not_edited_for_it() {
+        let body = r#"{"model":"m","stream":true}"#;
+        for operation in [Responses, Embeddings] {
+            let call = admitted(&plain(), operation, body);
+            assert!(
+                call.splices.is_empty() && !call.withhold_usage,
+                "{operation:?}"
+            );
+            assert!(call.stream);
+        }
+    }
+
+    #[test]
+    fn both_edits_at_once_stay_one_document() {
+        let body = r#"{"stream":true,"model":"m"}"#;
+        let call = admitted(&with_model("x"), Chat, body);
+        let asks = r#""stream_options":{"include_usage":true}"#;
+        assert_eq!(
+            sent(&call, body),
+            format!(r#"{{{asks},"stream":true,"model":"x"}}"#)
+        );
+    }
+
+    #[test]
+    fn a_pass_through_is_never_read_or_edited() {
+        let call = admitted(&with_model("x"), PassThrough, "not json");
+        assert!(call.splices.is_empty());
+        assert_eq!(call.prompt_estimate, 0);
+    }
+}
+
+mod routing {
+    use super::*;
+
+    #[test]
+    fn models_are_answered_here_where_they_are_known() {
+        let s = snapshot(&[RoutePlan {
+            models: &["b", "a"],
+            limits: &[(Requests, rate(1, 60))],
+            ..plan()
+        }]);
+        for _ in 0..3 {
+            match decide(&s, Models, "") {
+                Ok(Decision::Models(names)) => {
+                    assert_eq!(names.iter().map(|n| &**n).collect::<Vec<_>>(), ["a", "b"]);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(left(&s, 0), 1, "and cost nothing");
+    }
+
+    #[test]
+    fn models_that_only_the_backend_knows_are_asked_there() {
+        let call = admitted(&plain(), Models, "");
+        assert_eq!((call.route, call.model), (RouteId(0), None));
+    }
+
+    #[test]
+    fn an_unknown_model_holds_nothing() {
+        let s = snapshot(&[RoutePlan {
+            models: &["m"],
+            limits: &[(Requests, rate(2, 60))],
+            ..plan()
+        }]);
+        let refused = decide(&s, Chat, r#"{"model":"x"}"#).expect_err("no route");
+        assert_eq!(refused.reply().code, "model_not_found");
+        assert_eq!(left(&s, 0), 2);
+    }
+
+    #[test]
+    fn a_name_the_configuration_knows_is_shared_and_not_copied() {
+        let serving = BackendPlan {
+            models: &["m"],
+            ..ONE
+        };
+        let s = snapshot(&[RoutePlan {
+            backends: &[serving],
+            ..plan()
+        }]);
+        let call = admitted(&s, Chat, r#"{"model":"m"}"#);
+        let known = &s.backends[0].models[0];
+        assert!(
+            call.model
+                .is_some_and(|m| std::sync::Arc::ptr_eq(&m, known))
+        );
+    }
+}
+
+mod reserving {
+    use super::*;
+
+    /// 41 bytes, so 11 prompt tokens, with a cap of 90: a reservation of 101.
+    const HUNDRED: &str = r#"{"model":"m","max_tokens":90,"user":"ab"}"#;
+
+    fn both() -> Snapshot {
+        let limits = &[(Requests, rate(5, 60)), (TokenKind, rate(1000, 60))];
+        snapshot(&[RoutePlan { limits, ..plan() }])
+    }
+
+    #[test]
+    fn a_call_reserves_one_request_and_its_prompt_and_cap() {
+        let s = both();
+        let call = admitted(&s, Chat, HUNDRED);
+        assert_eq!(call.prompt_estimate, 11);
+        assert_eq!((left(&s, 0), left(&s, 1)), (4, 899));
+        call.hold.settle(&used(30, 20), NOW, &s);
+        assert_eq!(
+            (left(&s, 0), left(&s, 1)),
+            (4, 950),
+            "a request stays counted"
+        );
+    }
+
+    #[test]
+    fn a_release_gives_all_back() {
+        let s = both();
+        admitted(&s, Chat, HUNDRED).hold.release(NOW, &s);
+        assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
+    }
+
+    #[test]
+    fn what_is_unknown_at_the_end_counts_as_nothing_and_estimates_count() {
+        let s = both();
+        admitted(&s, Chat, HUNDRED)
+            .hold
+            .settle(&Tokens::default(), NOW, &s);
+        assert_eq!(left(&s, 1), 1000);
+        let guessed = Tokens {
+            prompt: Count::Estimated(11),
+            ..Tokens::default()
+        };
+        admitted(&s, Chat, HUNDRED).hold.settle(&guessed, NOW, &s);
+        assert_eq!(left(&s, 1), 989);
+    }
+
+    #[test]
+    fn an_overspend_is_carried_as_debt() {
+        let s = both();
+        admitted(&s, Chat, HUNDRED)
+            .hold
+            .settle(&used(u64::MAX, 5), NOW, &s);
+        assert_eq!(left(&s, 1), 0);
+        let refused = decide(&s, Embeddings, HUNDRED).expect_err("in debt");
+        assert_eq!(refused.limited(), Some(TokenKind));
+    }
+
+    #[test]
+    fn a_refusal_by_the_second_limit_gives_the_first_back() {
+        let s = both();
+        let nearly = admitted(&s, Chat, r#"{"max_tokens":950}"#);
+        for _ in 0..20 {
+            let refused = decide(&s, Chat, HUNDRED).expect_err("no tokens left");
+            assert!(
+                matches!(
+                    refused,
+                    Refusal::Limited {
+                        kind: TokenKind,
+                        amount: 1000,
+                        ..
+                    }
+                ),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(left(&s, 0), 4, "only the admitted call counts");
+        nearly.hold.release(NOW, &s);
+        assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
+    }
+
+    #[test]
+    fn a_refusal_by_the_first_limit_never_touches_the_second() {
+        let s = both();
+        for _ in 0..5 {
+            admitted(&s, Embeddings, "{}")
+                .hold
+                .settle(&used(1, 0), NOW, &s);
+        }
+        let before = left(&s, 1);
+        let refused = decide(&s, Chat, HUNDRED).expect_err("no requests left");
+        let Refusal::Limited {
+            kind: Requests,
+            amount: 5,
+            per,
+            wait,
+        } = refused
+        else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(
+            (per, wait),
+            (Duration::from_secs(60), Duration::from_secs(12))
+        );
+        assert_eq!(left(&s, 1), before);
+    }
+
+    #[test]
+    fn a_call_larger_than_the_bucket_is_told_so_and_holds_nothing() {
+        let s = both();
+        let refused = decide(&s, Chat, r#"{"max_tokens":1000}"#).expect_err("too large");
+        assert!(
+            matches!(
+                refused,
+                Refusal::LargerThanLimit {
+                    asked: 1005,
+                    burst: 1000
+                }
+            ),
+            "{refused:?}"
+        );
+        assert_eq!(refused.reply().should_retry, Some(false));
+        assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
+    }
+
+    #[test]
+    fn absurd_caps_neither_overflow_nor_pass() {
+        let s = both();
+        let body = r#"{"max_tokens":4294967295,"n":4294967295}"#;
+        let refused = decide(&s, Chat, body).expect_err("too large");
+        assert!(matches!(refused, Refusal::LargerThanLimit { .. }));
+    }
+
+    #[test]
+    fn only_what_generates_reserves_completion_tokens() {
+        let s = both();
+        let call = admitted(&s, Embeddings, HUNDRED);
+        assert_eq!(left(&s, 1), 989, "the prompt alone");
+        call.hold.release(NOW, &s);
+        let call = admitted(&s, PassThrough, "");
+        assert_eq!((left(&s, 0), left(&s, 1)), (4, 1000));
+        call.hold.settle(&used(100, 100), NOW, &s);
+        assert_eq!(left(&s, 1), 800, "what a pass-through reports is settled");
+    }
+
+    #[test]
+    fn each_workload_has_buckets_of_its_own() {
+        let limits = &[(Requests, rate(1, 60))];
+        let s = snapshot(&[RoutePlan {
+            workloads: &["ide", "ci"],
+            limits,
+            ..plan()
+        }]);
+        admitted(&s, Chat, "{}")
+            .hold
+            .settle(&Tokens::default(), NOW, &s);
+        assert_eq!((left(&s, 0), left(&s, 1)), (0, 1));
+    }
+
+    #[test]
+    fn every_limit_of_the_most_a_grant_may_have_is_held() {
+        let limits = [(TokenKind, rate(1000, 60)); MAX_LIMITS];
+        let s = snapshot(&[RoutePlan {
+            limits: &limits,
+            ..plan()
+        }]);
+        let call = admitted(&s, Embeddings, HUNDRED);
+        assert!((0..8).all(|limit| left(&s, limit) == 989));
+        call.hold.settle(&used(5, 0), NOW, &s);
+        assert!((0..8).all(|limit| left(&s, limit) == 995));
+    }
+
+    #[test]
+    fn an_empty_hold_may_be_settled_anywhere() {
+        let s = both();
+        Hold::default().settle(&used(500, 500), NOW, &s);
+        Hold::default().release(NOW, &s);
+        assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
+    }
+}

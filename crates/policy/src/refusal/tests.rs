@@ -1,0 +1,192 @@
+use std::fmt::Write;
+use std::time::Duration;
+
+use wire::call::CallHead;
+use wire::http1::{HeadFault, HeadFaultKind};
+
+use super::{LocalReply, Refusal, escape};
+use crate::attempt::Failure;
+use crate::limit::Kind;
+
+/// One of each. The match makes a new variant a compile error until it is added here.
+fn every_refusal() -> Vec<Refusal> {
+    let header = || "x-workload-app".to_owned();
+    let head = |kind| HeadFault { kind };
+    let failures = [
+        Failure::Resolve,
+        Failure::Connect,
+        Failure::ConnectTimeout,
+        Failure::Tls,
+        Failure::FirstByteTimeout,
+        Failure::Reset,
+        Failure::Malformed,
+        Failure::Exhausted,
+        Failure::Status(503),
+    ];
+    let bodies = [
+        r#"{"model":1}"#,
+        "[]",
+        "{",
+        r#"{"n":-1,"model":"m"}"#,
+        r#"{"model":"a","model":"b"}"#,
+    ];
+    let calls = bodies.map(|body| CallHead::read(body.as_bytes()).expect_err("a fault"));
+    let mut all = vec![
+        Refusal::Head(head(HeadFaultKind::HeadTooLarge)),
+        Refusal::Head(head(HeadFaultKind::LengthAndEncoding)),
+        Refusal::BodyFraming(head(HeadFaultKind::ChunkSize)),
+        Refusal::BodyTooLarge { limit: 32 << 20 },
+        Refusal::Slow,
+        Refusal::ContentEncoding,
+        Refusal::ContentType,
+        Refusal::NoSuchPath,
+        Refusal::Method { allow: "GET, HEAD" },
+        Refusal::IdentityRepeated { header: header() },
+        Refusal::ConflictingCredentials,
+        Refusal::WorkloadNotRegistered { header: header() },
+        Refusal::ModelNotFound {
+            model: "gpt-9".to_owned(),
+        },
+        Refusal::Limited {
+            kind: Kind::Requests,
+            amount: 2,
+            per: Duration::from_secs(60),
+            wait: Duration::from_millis(29_500),
+        },
+        Refusal::LargerThanLimit {
+            asked: 5000,
+            burst: 1000,
+        },
+        Refusal::UpstreamCredential,
+        Refusal::UpstreamFormat,
+        Refusal::Overloaded,
+        Refusal::Bug("a grant without route"),
+    ];
+    all.extend(calls.map(Refusal::Call));
+    all.extend(failures.map(Refusal::Upstream));
+    all
+}
+
+fn variant(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Head(_) => "Head",
+        Refusal::Call(_) => "Call",
+        Refusal::BodyFraming(_) => "BodyFraming",
+        Refusal::BodyTooLarge { .. } => "BodyTooLarge",
+        Refusal::Slow => "Slow",
+        Refusal::ContentEncoding => "ContentEncoding",
+        Refusal::ContentType => "ContentType",
+        Refusal::NoSuchPath => "NoSuchPath",
+        Refusal::Method { .. } => "Method",
+        Refusal::IdentityRepeated { .. } => "IdentityRepeated",
+        Refusal::ConflictingCredentials => "ConflictingCredentials",
+        Refusal::WorkloadNotRegistered { .. } => "WorkloadNotRegistered",
+        Refusal::ModelNotFound { .. } => "ModelNotFound",
+        Refusal::Limited { .. } => "Limited",
+        Refusal::LargerThanLimit { .. } => "LargerThanLimit",
+        Refusal::Upstream(_) => "Upstream",
+        Refusal::UpstreamCredential => "UpstreamCredential",
+        Refusal::UpstreamFormat => "UpstreamFormat",
+        Refusal::Overloaded => "Overloaded",
+        Refusal::Bug(_) => "Bug",
+    }
+}
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/refusals.txt");
+
+#[test]
+fn every_refusal_has_the_status_type_and_code_of_the_golden_table() {
+    let mut table = String::from(
+        "# What the gate answers of its own: variant, status, then the body; extras follow with +.\n\
+         # Rewritten by UPDATE=1 cargo test -p policy refusal; the diff is reviewed.\n",
+    );
+    for refusal in every_refusal() {
+        let reply = refusal.reply();
+        let body = String::from_utf8(reply.body()).expect("UTF-8");
+        let blame = if refusal.is_failure() {
+            "failed"
+        } else {
+            "refused"
+        };
+        writeln!(
+            table,
+            "\n{} {} {blame}\n{body}",
+            variant(&refusal),
+            reply.status
+        )
+        .expect("text");
+        let extras = [
+            reply.retry_after.map(|d| format!("retry-after: {d:?}")),
+            reply.allow.map(|a| format!("allow: {a}")),
+            reply
+                .should_retry
+                .map(|yes| format!("x-should-retry: {yes}")),
+            refusal
+                .limited()
+                .map(|kind| format!("limited: {}", kind.as_str())),
+        ];
+        for extra in extras.into_iter().flatten() {
+            writeln!(table, "+ {extra}").expect("text");
+        }
+    }
+    #[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the golden")]
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(GOLDEN, &table).expect("vectors/ is there");
+    }
+    let golden = std::fs::read_to_string(GOLDEN).expect("vectors/refusals.txt");
+    assert_eq!(table, golden, "run with UPDATE=1 and review the diff");
+}
+
+#[test]
+fn every_body_is_the_json_that_openai_sdks_read() {
+    for refusal in every_refusal() {
+        let reply = refusal.reply();
+        let json: serde_json::Value = serde_json::from_slice(&reply.body()).expect("JSON");
+        let error = json.get("error").expect("an error");
+        assert_eq!(error["message"], reply.message);
+        assert_eq!(error["type"], reply.kind);
+        assert_eq!(error["code"], reply.code);
+        assert_eq!(error["param"].as_str(), reply.param);
+        assert!(error.get("param").is_some(), "present even when null");
+        assert!(!reply.message.is_empty());
+        assert!((400..600).contains(&reply.status));
+        let failed = refusal.is_failure();
+        assert!(
+            !failed || reply.status >= 500,
+            "{}: blame and status",
+            reply.code
+        );
+    }
+}
+
+#[test]
+fn only_what_time_heals_says_when_to_try_again() {
+    for refusal in every_refusal() {
+        let reply = refusal.reply();
+        let heals = matches!(refusal, Refusal::Limited { .. } | Refusal::Overloaded);
+        assert_eq!(reply.retry_after.is_some(), heals, "{}", reply.code);
+    }
+}
+
+#[test]
+fn any_text_is_escaped_into_valid_json() {
+    let all: String = (0..=0xffff)
+        .filter_map(char::from_u32)
+        .chain(['🦀', '\u{10ffff}'])
+        .collect();
+    for text in [all.as_str(), "\"\\\n\r\t\0\u{7f}", "", "\u{2028}"] {
+        let mut out = vec![b'"'];
+        escape(text, &mut out);
+        out.push(b'"');
+        let back: String = serde_json::from_slice(&out).expect("a JSON string");
+        assert_eq!(back, text);
+    }
+    let hostile = LocalReply {
+        message: "\"}],\"x\":{\"\\".to_owned(),
+        param: Some("a\"b"),
+        ..Refusal::Slow.reply()
+    };
+    let json: serde_json::Value = serde_json::from_slice(&hostile.body()).expect("JSON");
+    assert_eq!(json["error"]["message"], hostile.message);
+    assert_eq!(json["error"]["param"], "a\"b");
+}

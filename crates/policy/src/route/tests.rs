@@ -1,0 +1,113 @@
+use std::sync::Arc;
+
+use super::{choose, models};
+use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
+use crate::id::{RouteId, WorkloadId};
+use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
+
+fn plan<'a>(models: &'a [&'a str]) -> RoutePlan<'a> {
+    RoutePlan {
+        workloads: &["ide"],
+        models,
+        backends: &[ONE],
+        ..RoutePlan::default()
+    }
+}
+
+fn chosen(s: &Snapshot, model: Option<&str>) -> Option<RouteId> {
+    choose(s, WorkloadId(0), model).ok().map(|g| g.route)
+}
+
+fn offered(s: &Snapshot, workload: u32) -> Option<Vec<String>> {
+    let names = models(s, WorkloadId(workload))?;
+    Some(names.iter().map(|n: &Arc<str>| n.to_string()).collect())
+}
+
+#[test]
+fn the_first_route_in_written_order_wins() {
+    let s = snapshot(&[plan(&["gpt-oss-120b"]), plan(&["gpt-*"]), plan(&[])]);
+    assert_eq!(chosen(&s, Some("gpt-oss-120b")), Some(RouteId(0)));
+    assert_eq!(chosen(&s, Some("gpt-oss-20b")), Some(RouteId(1)));
+    assert_eq!(chosen(&s, Some("qwen")), Some(RouteId(2)));
+    assert_eq!(chosen(&s, None), Some(RouteId(0)));
+}
+
+#[test]
+fn names_are_compared_exactly_and_prefixes_from_the_start() {
+    let s = snapshot(&[plan(&["gpt-4", "qwen/*"])]);
+    for taken in ["gpt-4", "qwen/", "qwen/3-coder"] {
+        assert_eq!(chosen(&s, Some(taken)), Some(RouteId(0)), "{taken}");
+    }
+    for left in ["GPT-4", "gpt-4o", "gpt", "xqwen/3", "qwen", ""] {
+        assert_eq!(chosen(&s, Some(left)), None, "{left}");
+    }
+}
+
+#[test]
+fn a_workload_never_reaches_a_route_that_is_not_granted_to_it() {
+    let other = RoutePlan {
+        workloads: &["ci"],
+        ..plan(&["secret-model"])
+    };
+    let s = snapshot(&[other, plan(&["gpt-4"])]);
+    let ide = s.workload_named(b"ide").expect("registered");
+    let refused = choose(&s, ide, Some("secret-model"));
+    assert!(matches!(refused, Err(Refusal::ModelNotFound { model }) if model == "secret-model"));
+    assert_eq!(offered(&s, ide.0), Some(vec!["gpt-4".to_owned()]));
+}
+
+#[test]
+fn an_id_from_elsewhere_finds_nothing() {
+    let s = snapshot(&[plan(&[])]);
+    assert!(choose(&s, WorkloadId(7), Some("m")).is_err());
+    assert_eq!(offered(&s, 7), Some(Vec::new()));
+}
+
+#[test]
+fn models_are_listed_from_routes_and_backends_sorted_and_once() {
+    let serving = BackendPlan {
+        name: "serving",
+        models: &["b", "a", "gpt-4"],
+        ..ONE
+    };
+    let by_backend = RoutePlan {
+        backends: &[serving],
+        ..plan(&[])
+    };
+    let s = snapshot(&[plan(&["gpt-4", "z"]), by_backend]);
+    let all = ["a", "b", "gpt-4", "z"].map(str::to_owned).to_vec();
+    assert_eq!(offered(&s, 0), Some(all));
+}
+
+#[test]
+fn a_prefix_lists_only_what_the_backend_declares_of_it() {
+    let serving = BackendPlan {
+        name: "serving",
+        models: &["gpt-4", "qwen-3"],
+        ..ONE
+    };
+    let s = snapshot(&[RoutePlan {
+        backends: &[serving],
+        ..plan(&["gpt-*"])
+    }]);
+    assert_eq!(offered(&s, 0), Some(vec!["gpt-4".to_owned()]));
+}
+
+#[test]
+fn a_route_with_an_override_offers_the_model_it_sends() {
+    let s = snapshot(&[RoutePlan {
+        model: Some("gemini-flash"),
+        ..plan(&[])
+    }]);
+    assert_eq!(offered(&s, 0), Some(vec!["gemini-flash".to_owned()]));
+}
+
+#[test]
+fn where_nothing_is_declared_the_backend_must_be_asked() {
+    assert_eq!(offered(&snapshot(&[plan(&[])]), 0), None);
+    assert_eq!(
+        offered(&snapshot(&[plan(&["m"]), plan(&["gpt-*"])]), 0),
+        None
+    );
+}

@@ -1,0 +1,25 @@
+use super::Secret;
+
+const CANARY: &str = "sk-canary-7f3a9c";
+
+#[test]
+fn debug_shows_nothing_however_it_is_asked() {
+    let secret = Secret::new(CANARY.into());
+    let injection = crate::credential::Injection::Header {
+        name: "authorization".to_owned(),
+        value: secret.clone(),
+    };
+    let shown = format!(
+        "{secret:?} {secret:#?} {injection:?} {injection:#?} {:?}",
+        Some(&secret)
+    );
+    assert!(!shown.contains("canary"), "{shown}");
+    assert!(!shown.contains("115, 107"), "bytes as numbers: {shown}");
+    assert!(shown.contains("***"));
+}
+
+#[test]
+fn the_bytes_come_out_as_they_went_in() {
+    assert_eq!(Secret::new(CANARY.into()).expose(), CANARY.as_bytes());
+    assert_ne!(Secret::new(CANARY.into()), Secret::new(b"other".into()));
+}

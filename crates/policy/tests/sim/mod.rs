@@ -1,0 +1,1 @@
+//! A simulated fleet: clients, workers and faulty engines in virtual time, one seed.
