@@ -92,8 +92,9 @@ impl Merged {
                 }
             }
             let [prompt, completion] = &cell.tokens;
-            total.prompt_tokens += prompt.iter().sum::<u64>();
-            total.completion_tokens += completion.iter().sum::<u64>();
+            let sum = |n: u64, by: &[u64; 3]| by.iter().fold(n, |n, more| n.saturating_add(*more));
+            total.prompt_tokens = sum(total.prompt_tokens, prompt);
+            total.completion_tokens = sum(total.completion_tokens, completion);
         }
         let named = |(name, total)| WorkloadTotals {
             name: Arc::from(name),

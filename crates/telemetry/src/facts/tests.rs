@@ -26,6 +26,29 @@ fn totals(facts: &Facts, name: &str) -> WorkloadTotals {
 }
 
 #[test]
+fn facts_can_be_made_before_their_worker_starts() {
+    fn moves<T: Send>() {}
+    moves::<Facts>();
+    moves::<Copied>();
+}
+
+#[test]
+fn an_absurd_usage_saturates_and_does_not_wrap() {
+    let s = snapshot("v1", &["a"]);
+    let mut facts = Facts::new(None);
+    for count in [
+        Count::Reported(u64::MAX),
+        Count::Reported(5),
+        Count::Counted(u64::MAX),
+    ] {
+        let mut record = completed(0);
+        record.tokens.prompt = count;
+        facts.exchange(&s, &record);
+    }
+    assert_eq!(totals(&facts, "a").prompt_tokens, u64::MAX);
+}
+
+#[test]
 fn another_sinks_copy_is_not_mistaken() {
     assert!(Copied::of(Box::new(3_u8)).is_none());
     assert!(Copied::of(Facts::new(None).copy()).is_some());

@@ -1,0 +1,182 @@
+//! Labels as packed keys, and the fixed lists of labels.
+//!
+//! Invariant: a key unpacks to what was packed; every list of labels here is finite, whatever an
+//! upstream answers.
+//! Not here: label texts (`names`).
+
+use policy::attempt::Failure;
+use policy::limit::Kind;
+use policy::operation::Operation;
+use policy::record::Outcome;
+
+use crate::names::NameId;
+
+/// Operations, and one more for "not known".
+pub(crate) const OPERATIONS: usize = Operation::ALL.len() + 1;
+
+/// How an exchange ended, as labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ending {
+    pub(crate) outcome: Outcome,
+    pub(crate) status: Status,
+}
+
+/// A status as a label: one of a fixed set, whatever an upstream may invent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Status(u16);
+
+impl Status {
+    pub(crate) fn of(status: u16) -> Self {
+        match status {
+            0
+            | 200..=206
+            | 301..=304
+            | 307
+            | 308
+            | 400..=417
+            | 421..=426
+            | 429
+            | 431
+            | 451
+            | 499..=504
+            | 507
+            | 529 => Self(status),
+            100..=599 => Self(status / 100),
+            _ => Self(9),
+        }
+    }
+
+    pub(crate) fn label(self) -> String {
+        match self.0 {
+            0 => String::new(),
+            9 => "other".to_owned(),
+            class @ 1..=5 => format!("{class}xx"),
+            known => known.to_string(),
+        }
+    }
+}
+
+/// What a cell is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CellKey {
+    /// Index into [`Operation::ALL`], or one past it for "not known".
+    pub(crate) operation: usize,
+    pub(crate) workload: NameId,
+    pub(crate) route: NameId,
+    pub(crate) backend: NameId,
+    pub(crate) model: NameId,
+}
+
+impl CellKey {
+    pub(super) fn pack(self) -> u64 {
+        let names = [self.workload, self.route, self.backend, self.model];
+        names
+            .iter()
+            .fold(self.operation as u64, |key, name| key << 15 | name.bits())
+    }
+
+    pub(crate) fn unpack(key: u64) -> Self {
+        let name = |shift: u32| NameId::from_bits(key >> shift);
+        Self {
+            operation: usize::try_from(key >> 60).unwrap_or(OPERATIONS - 1),
+            workload: name(45),
+            route: name(30),
+            backend: name(15),
+            model: name(0),
+        }
+    }
+
+    pub(super) fn other(self) -> Self {
+        let other = NameId::OTHER;
+        Self {
+            operation: self.operation,
+            workload: other,
+            route: other,
+            backend: other,
+            model: other,
+        }
+    }
+}
+
+/// Position of an operation in tables.
+pub(crate) fn operation_index(operation: Option<Operation>) -> usize {
+    match operation {
+        Some(Operation::Chat) => 0,
+        Some(Operation::Completions) => 1,
+        Some(Operation::Responses) => 2,
+        Some(Operation::Embeddings) => 3,
+        Some(Operation::Models) => 4,
+        Some(Operation::PassThrough) => 5,
+        None => OPERATIONS - 1,
+    }
+}
+
+/// The label of an operation's position.
+pub(crate) fn operation_label(index: usize) -> &'static str {
+    Operation::ALL.get(index).map_or("", |o| o.as_str())
+}
+
+/// Key of a limit's refusals.
+pub(crate) fn limited_key(workload: NameId, route: NameId, kind: Kind) -> u64 {
+    let kind = match kind {
+        Kind::Requests => 0,
+        Kind::Tokens => 1,
+    };
+    kind << 30 | workload.bits() << 15 | route.bits()
+}
+
+/// Workload, route and kind of a key.
+pub(crate) fn limited_parts(key: u64) -> (NameId, NameId, Kind) {
+    let kind = if key >> 30 == 0 {
+        Kind::Requests
+    } else {
+        Kind::Tokens
+    };
+    (NameId::from_bits(key >> 15), NameId::from_bits(key), kind)
+}
+
+/// Key of an endpoint's attempts.
+pub(crate) fn endpoint_key(backend: NameId, endpoint: NameId) -> u64 {
+    backend.bits() << 15 | endpoint.bits()
+}
+
+/// Backend and endpoint of a key.
+pub(crate) fn endpoint_parts(key: u64) -> (NameId, NameId) {
+    (NameId::from_bits(key >> 15), NameId::from_bits(key))
+}
+
+/// Results of an attempt as labels.
+pub(crate) const RESULTS: [&str; 14] = [
+    "1xx",
+    "2xx",
+    "3xx",
+    "4xx",
+    "5xx",
+    "other",
+    "upstream_unresolved",
+    "upstream_unreachable",
+    "upstream_connect_timeout",
+    "upstream_tls_error",
+    "upstream_timeout",
+    "upstream_reset",
+    "upstream_malformed",
+    "upstream_unavailable",
+];
+
+/// Position of a result in [`RESULTS`].
+pub(crate) fn result_index(result: Result<u16, Failure>) -> usize {
+    match result {
+        Ok(status) | Err(Failure::Status(status)) => match status / 100 {
+            class @ 1..=5 => usize::from(class) - 1,
+            _ => 5,
+        },
+        Err(Failure::Resolve) => 6,
+        Err(Failure::Connect) => 7,
+        Err(Failure::ConnectTimeout) => 8,
+        Err(Failure::Tls) => 9,
+        Err(Failure::FirstByteTimeout) => 10,
+        Err(Failure::Reset) => 11,
+        Err(Failure::Malformed) => 12,
+        Err(Failure::Exhausted) => 13,
+    }
+}
