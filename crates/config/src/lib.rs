@@ -1,1 +1,177 @@
-//! config
+//! What a person writes, lowered to the [`Snapshot`] that cores read.
+//!
+//! Exists for *purity*: files and variables come from the host through [`Sources`]; no clock, no
+//! environment, no file system here, so every document lowers the same way everywhere.
+//! Invariant: a document is taken whole or refused whole, and a refusal names every fault that
+//! can be found, with line and path; no message quotes a secret.
+//! Not here: watching files, swapping snapshots (`tollgate`).
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use policy::clock::Mono;
+use policy::secret::Secret;
+use policy::snapshot::Snapshot;
+
+pub use environment::from_environment;
+pub use fault::{Fault, Faults, Located};
+pub use redact::Redacted;
+pub use schema::json_schema;
+
+mod decode;
+mod environment;
+mod fault;
+mod lower;
+mod node;
+mod redact;
+mod scalar;
+mod schema;
+mod target;
+mod vars;
+
+/// Largest document, bytes.
+const DOCUMENT_BYTES_MAX: usize = 4 << 20;
+
+/// The world that a document may refer to.
+pub trait Sources {
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// An environment variable, if it is set to text.
+    fn var(&self, name: &str) -> Option<String>;
+}
+
+/// A document that was taken.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What cores read.
+    pub snapshot: Snapshot,
+    /// What the process needs besides.
+    pub host: Host,
+    /// Files whose change means a reload: the document, secrets, certificates, roots.
+    pub watched: Vec<PathBuf>,
+    /// The document with every secret masked.
+    pub document: Redacted,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<Fault>,
+}
+
+/// What the process needs besides the snapshot. Only certificates can change without a restart.
+#[derive(Debug)]
+pub struct Host {
+    /// Data plane.
+    pub data: SocketAddr,
+    /// Metrics, health, `/config`.
+    pub admin: SocketAddr,
+    /// TLS of the data plane.
+    pub tls: Option<Tls>,
+    /// Worker threads, where the document says.
+    pub workers: Option<usize>,
+    /// Where access-log lines go.
+    pub access_log: AccessLog,
+    /// How long exchanges in flight may run on when the gate stops.
+    pub drain_grace: Duration,
+}
+
+/// A certificate with its key, read and seen to be PEM.
+#[derive(Debug)]
+pub struct Tls {
+    /// File of the chain.
+    pub certificate: PathBuf,
+    /// File of the key.
+    pub key: PathBuf,
+    /// The chain, PEM.
+    pub certificate_pem: Vec<u8>,
+    /// The key, PEM.
+    pub key_pem: Secret,
+}
+
+/// Where access-log lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// Reads the document at `path` and lowers it.
+///
+/// `carry` is the snapshot in use: a limit that is still the same keeps its bucket, one whose rate
+/// changed keeps what it owes.
+///
+/// # Errors
+/// [`Faults`], all that can be found at once.
+pub fn load(
+    path: &Path,
+    sources: &dyn Sources,
+    carry: Option<&Snapshot>,
+    now: Mono,
+) -> Result<Loaded, Faults> {
+    match sources.read(path) {
+        Ok(bytes) => parse_document(path, &bytes, sources, carry, now),
+        Err(error) => {
+            let says = format!("cannot read the file: {}", lower::reason(&error));
+            Err(refused(
+                path,
+                vec![whole(says, "name another with -c FILE")],
+            ))
+        }
+    }
+}
+
+/// Lowers a document that is already in memory; `path` is what its relative paths start from and
+/// what faults are reported against.
+///
+/// # Errors
+/// [`Faults`], all that can be found at once.
+pub fn parse_document(
+    path: &Path,
+    bytes: &[u8],
+    sources: &dyn Sources,
+    carry: Option<&Snapshot>,
+    now: Mono,
+) -> Result<Loaded, Faults> {
+    if bytes.len() > DOCUMENT_BYTES_MAX {
+        let says = format!("the file is {} bytes; at most 4 MiB are read", bytes.len());
+        return Err(refused(path, vec![whole(says, "")]));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let fault = Fault {
+            line: Some(line),
+            ..whole("is not UTF-8".into(), "save it as UTF-8")
+        };
+        refused(path, vec![fault])
+    })?;
+    let root = node::parse(text).map_err(|faults| refused(path, faults))?;
+    lower::lower(path, root, sources, carry, now)
+}
+
+fn whole(says: String, hint: &str) -> Fault {
+    Fault {
+        path: String::new(),
+        line: None,
+        says,
+        hint: hint.into(),
+    }
+}
+
+fn refused(path: &Path, faults: Vec<Fault>) -> Faults {
+    Faults {
+        file: path.to_owned(),
+        faults,
+        watched: vec![path.to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests;

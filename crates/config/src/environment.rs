@@ -1,0 +1,148 @@
+//! No document: the providers whose keys are in the environment.
+//!
+//! What the environment means is written out as a document and lowered like any other, so that
+//! `/config` shows what to put in a file when one is wanted.
+//! Invariant: the document names variables and never holds what is in them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use policy::clock::Mono;
+
+use crate::{Fault, Faults, Loaded, Sources, parse_document};
+
+/// A provider, and how its variables are named.
+struct Provider {
+    name: &'static str,
+    key: &'static str,
+    url: &'static str,
+    url_default: &'static str,
+    /// The provider's own SDK leaves `/v1` out of the variable.
+    url_lacks_root: bool,
+    models: &'static [&'static str],
+}
+
+const PROVIDERS: &[Provider] = &[
+    Provider {
+        name: "openai",
+        key: "OPENAI_API_KEY",
+        url: "OPENAI_BASE_URL",
+        url_default: "https://api.openai.com/v1",
+        url_lacks_root: false,
+        models: &[
+            "gpt-*",
+            "chatgpt-*",
+            "o1*",
+            "o3*",
+            "o4*",
+            "codex-*",
+            "text-embedding-*",
+            "omni-*",
+            "dall-e-*",
+            "whisper-*",
+            "tts-*",
+        ],
+    },
+    Provider {
+        name: "anthropic",
+        key: "ANTHROPIC_API_KEY",
+        url: "ANTHROPIC_BASE_URL",
+        url_default: "https://api.anthropic.com/v1",
+        url_lacks_root: true,
+        models: &["claude-*"],
+    },
+    Provider {
+        name: "gemini",
+        key: "GEMINI_API_KEY",
+        url: "GEMINI_BASE_URL",
+        url_default: "https://generativelanguage.googleapis.com/v1beta/openai",
+        url_lacks_root: false,
+        models: &["gemini-*", "gemma-*"],
+    },
+];
+
+/// A gate for one workload, `default`, which a caller need not name, in front of each provider
+/// whose key or address is in the environment; models go to the provider that makes them, the
+/// rest to the first.
+///
+/// # Errors
+/// [`Faults`] when no such variable is set, or one of them does not make sense.
+pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
+    let path = Path::new("environment");
+    let present: Vec<&Provider> = PROVIDERS
+        .iter()
+        .filter(|p| set(sources, p.key).is_some() || set(sources, p.url).is_some())
+        .collect();
+    if present.is_empty() {
+        let fault = Fault {
+            path: String::new(),
+            line: None,
+            says: "there is no configuration file and no provider's key in the environment".into(),
+            hint: "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY (or OPENAI_BASE_URL \
+                   for an engine that asks for no key), or name a file with -c FILE"
+                .into(),
+        };
+        return Err(Faults {
+            file: path.into(),
+            faults: vec![fault],
+            watched: vec![],
+        });
+    }
+    let text = document(&present, sources);
+    let mut loaded = parse_document(path, text.as_bytes(), sources, None, Mono::default())?;
+    loaded.watched.clear();
+    Ok(loaded)
+}
+
+fn set(sources: &dyn Sources, name: &str) -> Option<String> {
+    sources.var(name).filter(|value| !value.is_empty())
+}
+
+fn document(present: &[&Provider], sources: &dyn Sources) -> String {
+    let mut text = String::from("identity: { default: default }\nbackends:\n");
+    for p in present {
+        let written = set(sources, p.url);
+        let rootless = |url: &String| {
+            let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+            !rest.trim_end_matches('/').contains('/')
+        };
+        let root = if p.url_lacks_root && written.as_ref().is_some_and(rootless) {
+            "/v1"
+        } else {
+            ""
+        };
+        let separate = if written.is_some_and(|url| url.ends_with('/')) {
+            root.trim_start_matches('/')
+        } else {
+            root
+        };
+        let _ = write!(
+            text,
+            "  {}:\n    url: \"${{{}:-{}}}{separate}\"\n",
+            p.name, p.url, p.url_default
+        );
+        if set(sources, p.key).is_some() {
+            let _ = writeln!(text, "    credential: {{ env: {} }}", p.key);
+        }
+    }
+    text.push_str("routes:\n");
+    if let [first, _, ..] = present {
+        for p in present {
+            let models: Vec<String> = p.models.iter().map(|m| format!("\"{m}\"")).collect();
+            let _ = writeln!(
+                text,
+                "  - {{ workload: default, match: {{ model: [{}] }}, backend: {} }}",
+                models.join(", "),
+                p.name
+            );
+        }
+        let _ = writeln!(
+            text,
+            "  - {{ name: otherwise, workload: default, backend: {} }}",
+            first.name
+        );
+    } else if let [only] = present {
+        let _ = writeln!(text, "  - {{ workload: default, backend: {} }}", only.name);
+    }
+    text
+}

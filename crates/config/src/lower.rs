@@ -1,0 +1,236 @@
+//! Schema types to the snapshot: references resolved, defaults filled in, files read.
+//!
+//! Invariant: everything that can be checked is checked even when something else is wrong; the
+//! snapshot leaves here only when nothing is.
+//! Not here: how fields are written (`schema`, `scalar`).
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use policy::clock::Mono;
+use policy::identity::Identity;
+use policy::snapshot::{Bounds, Snapshot};
+
+use crate::decode::{Decode, Field, Findings, Place};
+use crate::node::Node;
+use crate::redact::{self, Redacted};
+use crate::schema::{self, Document};
+use crate::{Fault, Faults, Loaded, Sources, vars};
+
+mod backend;
+mod credential;
+mod host;
+pub(crate) mod limit;
+mod price;
+mod route;
+
+/// What lowering needs at hand.
+struct Lowering<'a> {
+    file: &'a Path,
+    sources: &'a dyn Sources,
+    findings: Findings,
+    watched: Vec<PathBuf>,
+}
+
+/// Lowers a parsed document.
+pub(crate) fn lower(
+    file: &Path,
+    mut root: Node,
+    sources: &dyn Sources,
+    carry: Option<&Snapshot>,
+    now: Mono,
+) -> Result<Loaded, Faults> {
+    let mut unset = Vec::new();
+    vars::fill(&mut root, "", sources, &mut unset);
+    let watched = vec![file.to_owned()];
+    let mut cx = Lowering {
+        file,
+        sources,
+        findings: Findings::default(),
+        watched,
+    };
+    let document = Document::decode(&root, "", &mut cx.findings);
+    // A value whose variable is missing has its fault already; what it then reads as is noise.
+    cx.findings
+        .faults
+        .retain(|fault| !unset.iter().any(|u| u.path == fault.path));
+    cx.findings.faults.append(&mut unset);
+    let parts = document.map(|document| cx.document(&document));
+    match parts {
+        Some((mut snapshot, host)) if cx.findings.faults.is_empty() => {
+            if let Some(host) = host {
+                limit::carry(&mut snapshot, carry, now);
+                let document = Redacted::of(&root);
+                snapshot.version = redact::version(&document, &snapshot, carry);
+                let warnings = ordered(cx.findings.warnings);
+                return Ok(Loaded {
+                    snapshot,
+                    host,
+                    watched: cx.watched,
+                    document,
+                    warnings,
+                });
+            }
+            Err(Faults {
+                file: file.into(),
+                faults: vec![],
+                watched: cx.watched,
+            })
+        }
+        _ => {
+            let faults = ordered(cx.findings.faults);
+            Err(Faults {
+                file: file.into(),
+                faults,
+                watched: cx.watched,
+            })
+        }
+    }
+}
+
+fn ordered(mut faults: Vec<Fault>) -> Vec<Fault> {
+    faults.sort_by_key(|fault| fault.line);
+    faults.dedup();
+    faults
+}
+
+impl Lowering<'_> {
+    fn document(&mut self, document: &Document) -> (Snapshot, Option<crate::Host>) {
+        let host = self.host(document);
+        let mut snapshot = empty();
+        snapshot.bounds = self.bounds(document.bounds.get());
+        if let Some(backends) = document.backends.get() {
+            self.backends(backends, &mut snapshot);
+        }
+        if let Some(routes) = document.routes.get() {
+            self.routes(routes, document.backends.get(), &mut snapshot);
+        }
+        snapshot.identity = self.identity(document.identity.get(), &document.routes, &snapshot);
+        if let Some(prices) = document.prices.get() {
+            snapshot.prices = self.prices(prices);
+        }
+        (snapshot, host)
+    }
+
+    fn identity(
+        &mut self,
+        identity: Option<&schema::Identity>,
+        routes: &Field<crate::decode::ListOf<schema::Route>>,
+        snapshot: &Snapshot,
+    ) -> Identity {
+        let header = identity.and_then(|i| i.header.get());
+        let name = header.map_or_else(|| "x-workload-app".to_owned(), |h| h.value.0.clone());
+        let assumed = identity.and_then(|i| i.default.get());
+        let default = assumed.and_then(|at| snapshot.workload_named(at.value.0.as_bytes()));
+        if let (Some(at), None, Some(_)) = (assumed, default, routes.get()) {
+            let says = format!("no route is for the workload {}", at.shown);
+            self.findings
+                .fault(&at.place, says, "name it under a route's `workload`");
+        }
+        Identity::Header { name, default }
+    }
+
+    fn bounds(&mut self, written: Option<&schema::Bounds>) -> Bounds {
+        let mut bounds = Bounds::default();
+        let Some(written) = written else {
+            return bounds;
+        };
+        if let Some(at) = written.body.get() {
+            bounds.body_bytes = at.value.0;
+            self.at_most(&at.place, &at.shown, at.value.0, 1 << 30, "1GiB");
+        }
+        if let Some(at) = written.head.get() {
+            bounds.head_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
+            self.at_most(&at.place, &at.shown, at.value.0, 1 << 20, "1MiB");
+            if at.value.0 < 1024 {
+                let says = format!("{} leaves no room for an ordinary head", at.shown);
+                self.findings.fault(&at.place, says, "write 1KiB or more");
+            }
+        }
+        let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        if let Some(at) = written.fields.get() {
+            bounds.head_fields = count(at.value.0);
+        }
+        if let Some(at) = written.connections.get() {
+            bounds.connections = count(at.value.0);
+        }
+        for (field, bound) in [
+            (&written.head_time, &mut bounds.head_time),
+            (&written.body_idle, &mut bounds.body_idle),
+            (&written.write_stall, &mut bounds.write_stall),
+            (&written.keep_alive, &mut bounds.keep_alive),
+        ] {
+            if let Some(at) = field.get() {
+                *bound = at.value.0;
+            }
+        }
+        bounds
+    }
+
+    fn at_most(&mut self, place: &Place, shown: &str, value: u64, most: u64, most_shown: &str) {
+        if value > most {
+            let hint = format!("write {most_shown} or less");
+            self.findings
+                .fault(place, format!("{shown} is too large"), hint);
+        }
+    }
+
+    /// Where a path in the document points.
+    fn path_of(&self, written: &str) -> PathBuf {
+        self.file.parent().unwrap_or(Path::new("")).join(written)
+    }
+
+    /// Reads a file that the document names and watches it from then on.
+    fn read(&mut self, at: &crate::decode::At<crate::scalar::File>) -> Option<(PathBuf, Vec<u8>)> {
+        const FILE_BYTES_MAX: usize = 4 << 20;
+        let path = self.path_of(&at.value.0);
+        if !self.watched.contains(&path) {
+            self.watched.push(path.clone());
+        }
+        match self.sources.read(&path) {
+            Ok(bytes) if bytes.len() > FILE_BYTES_MAX => {
+                let says = format!("the file {} is larger than 4 MiB", at.shown);
+                self.findings.fault(&at.place, says, "");
+                None
+            }
+            Ok(bytes) => Some((path, bytes)),
+            Err(error) => {
+                let says = format!("cannot read the file {}: {}", at.shown, reason(&error));
+                let relative = !Path::new(&at.value.0).is_absolute();
+                let hint = "relative paths start where the configuration file is";
+                self.findings
+                    .fault(&at.place, says, if relative { hint } else { "" });
+                None
+            }
+        }
+    }
+}
+
+/// Why a file cannot be read, in words that do not repeat its path.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it does not exist".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        io::ErrorKind::IsADirectory => "it is a directory".into(),
+        kind => kind.to_string(),
+    }
+}
+
+fn empty() -> Snapshot {
+    Snapshot {
+        version: String::new(),
+        identity: Identity::Header {
+            name: String::new(),
+            default: None,
+        },
+        workloads: Vec::new(),
+        by_name: HashMap::new(),
+        routes: Vec::new(),
+        backends: Vec::new(),
+        endpoints: Vec::new(),
+        limits: Vec::new(),
+        prices: policy::price::Prices::default(),
+        bounds: Bounds::default(),
+    }
+}

@@ -1,0 +1,222 @@
+//! `backends`: names to endpoints with their credentials.
+//!
+//! Invariant: backends stand in the snapshot by name, whatever the order in the document; each
+//! has at least one endpoint.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use policy::id::{BackendId, EndpointId};
+use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
+
+use crate::decode::{At, Field, MapOf, Place};
+use crate::scalar::Name;
+use crate::schema::{Backend, Credential};
+use crate::target::Target;
+
+/// An endpoint before it is numbered.
+struct Address<'a> {
+    target: &'a At<Target>,
+    weight: u32,
+    credential: &'a Field<Credential>,
+    owner: Place,
+}
+
+impl super::Lowering<'_> {
+    pub(super) fn backends(&mut self, written: &MapOf<Name, Backend>, snapshot: &mut Snapshot) {
+        let mut ordered: Vec<_> = written.0.iter().collect();
+        ordered.sort_by(|a, b| a.0.value.cmp(&b.0.value));
+        for (name, backend) in ordered {
+            if let Some(backend) = backend {
+                self.backend(name, backend, snapshot);
+            }
+        }
+    }
+
+    fn backend(&mut self, name: &At<Name>, written: &Backend, snapshot: &mut Snapshot) {
+        let addresses = self.addresses(name, written);
+        let ca_file = self.roots(name, written, &addresses);
+        let id = BackendId(number(snapshot.backends.len()));
+        let protocol = written
+            .protocol
+            .get()
+            .map_or(Protocol::Auto, |at| at.value.0);
+        let several = addresses.len() > 1;
+        let mut endpoints = Vec::new();
+        for (index, address) in addresses.into_iter().enumerate() {
+            let Target {
+                tls,
+                host,
+                port,
+                authority,
+                base_path,
+            } = &address.target.value;
+            let injection = self.injection(address.credential, &address.owner);
+            if matches!(injection, policy::credential::Injection::Header { .. }) && !tls {
+                self.in_clear(address.target);
+            }
+            if base_path.is_empty() {
+                let says = format!(
+                    "{} has no path, so calls go to /chat/completions",
+                    address.target.shown
+                );
+                self.findings.warn(
+                    &address.target.place,
+                    says,
+                    "most engines serve /v1: add it",
+                );
+            }
+            endpoints.push(EndpointId(number(snapshot.endpoints.len())));
+            snapshot.endpoints.push(snapshot::Endpoint {
+                name: if several {
+                    format!("{}#{}", name.value.0, index + 1)
+                } else {
+                    name.value.0.clone()
+                }
+                .into(),
+                backend: id,
+                origin: Origin {
+                    tls: *tls,
+                    host: host.clone(),
+                    port: *port,
+                    protocol,
+                    ca_file: if *tls { ca_file.clone() } else { String::new() },
+                },
+                authority: authority.clone(),
+                base_path: base_path.clone(),
+                weight: address.weight,
+                injection,
+            });
+        }
+        snapshot.backends.push(snapshot::Backend {
+            name: Arc::from(name.value.0.as_str()),
+            endpoints,
+            models: self.models(written),
+            timeouts: timeouts(written),
+        });
+    }
+
+    /// The one `url` or the several `endpoints`, and never both.
+    fn addresses<'a>(&mut self, name: &At<Name>, written: &'a Backend) -> Vec<Address<'a>> {
+        match (written.url.is_absent(), written.endpoints.is_absent()) {
+            (true, true) => {
+                let hint = "write url: http://host:port/v1";
+                self.findings.fault(&name.place, "says no address", hint);
+            }
+            (false, false) => {
+                let hint = "move the `url` into `endpoints`";
+                self.findings
+                    .fault(&name.place, "says both url and endpoints", hint);
+            }
+            _ => {}
+        }
+        if let Some(target) = written.url.get() {
+            let (credential, owner) = (&written.credential, name.place.clone());
+            return vec![Address {
+                target,
+                weight: 1,
+                credential,
+                owner,
+            }];
+        }
+        let mut addresses = Vec::new();
+        for (place, endpoint) in written.endpoints.get().map_or(&[][..], |list| &list.0) {
+            let Some(endpoint) = endpoint else { continue };
+            let Some(target) = endpoint.url.get() else {
+                continue;
+            };
+            let own = !endpoint.credential.is_absent();
+            let credential = if own {
+                &endpoint.credential
+            } else {
+                &written.credential
+            };
+            let owner = if own {
+                place.clone()
+            } else {
+                name.place.clone()
+            };
+            let weight = endpoint.weight.get().map_or(1, |at| at.value.0);
+            addresses.push(Address {
+                target,
+                weight,
+                credential,
+                owner,
+            });
+        }
+        addresses
+    }
+
+    fn roots(&mut self, name: &At<Name>, written: &Backend, addresses: &[Address<'_>]) -> String {
+        let Some(at) = written.ca.get() else {
+            return String::new();
+        };
+        if !addresses.is_empty() && !addresses.iter().any(|a| a.target.value.tls) {
+            let says = format!(
+                "no address of {} is https, so no certificate is checked",
+                name.shown
+            );
+            self.findings
+                .fault(&at.place, says, "write https:// or remove `ca`");
+        }
+        let Some((path, pem)) = self.read(at) else {
+            return String::new();
+        };
+        let mark = b"-----BEGIN CERTIFICATE-----";
+        self.pem(&at.place, &at.shown, &pem, mark, "certificate");
+        match path.into_os_string().into_string() {
+            Ok(path) => path,
+            Err(_) => {
+                self.findings
+                    .fault(&at.place, "the file's full path is not UTF-8", "move it");
+                String::new()
+            }
+        }
+    }
+
+    fn models(&mut self, written: &Backend) -> Vec<Arc<str>> {
+        let mut seen = HashSet::new();
+        let mut models = Vec::new();
+        for at in written.models.get().map_or(&[][..], |models| &models.0) {
+            if seen.insert(&at.value.0) {
+                models.push(Arc::from(at.value.0.as_str()));
+            } else {
+                let says = format!("{} is listed twice", at.shown);
+                self.findings.fault(&at.place, says, "keep one of them");
+            }
+        }
+        models
+    }
+
+    fn in_clear(&mut self, target: &At<Target>) {
+        let host = target.value.host.as_str();
+        let here = host
+            .parse::<std::net::IpAddr>()
+            .map_or(host == "localhost", |ip| ip.is_loopback());
+        if !here {
+            let says = format!("the credential travels in clear to {}", target.shown);
+            self.findings.warn(&target.place, says, "use https://");
+        }
+    }
+}
+
+fn timeouts(written: &Backend) -> Timeouts {
+    let mut timeouts = Timeouts::default();
+    if let Some(written) = written.timeouts.get() {
+        for (field, timeout) in [
+            (&written.connect, &mut timeouts.connect),
+            (&written.first_byte, &mut timeouts.first_byte),
+            (&written.idle, &mut timeouts.idle),
+        ] {
+            if let Some(at) = field.get() {
+                *timeout = at.value.0;
+            }
+        }
+    }
+    timeouts
+}
+
+/// A position as an id; the document's bound on values keeps it far below `u32::MAX`.
+pub(super) fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

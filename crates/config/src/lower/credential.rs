@@ -1,0 +1,134 @@
+//! `credential`: a secret from where it is kept to the header that carries it.
+//!
+//! Invariant: exactly one source; a secret that could break a header block is refused; no message
+//! shows any part of one.
+
+use policy::credential::Injection;
+use policy::secret::Secret;
+
+use crate::decode::{Field, Place};
+use crate::schema::Credential;
+
+const SECRET_BYTES_MAX: usize = 16 << 10;
+
+impl super::Lowering<'_> {
+    /// The header for a credential; [`Injection::None`] where none is written or it is faulty.
+    pub(super) fn injection(&mut self, written: &Field<Credential>, owner: &Place) -> Injection {
+        let Some(written) = written.get() else {
+            return Injection::None;
+        };
+        let place = Place {
+            path: format!("{}.credential", owner.path),
+            line: owner.line,
+        };
+        let Some((secret, at)) = self.secret(written, &place) else {
+            return Injection::None;
+        };
+        let name = written
+            .header
+            .get()
+            .map_or("authorization", |at| at.value.0.as_str());
+        let usual = if name == "authorization" {
+            "Bearer"
+        } else {
+            ""
+        };
+        let scheme = written.scheme.get().map_or(usual, |at| at.value.0.as_str());
+        let begins = |bytes: &[u8]| {
+            bytes
+                .get(..7)
+                .is_some_and(|start| start.eq_ignore_ascii_case(b"bearer "))
+        };
+        if scheme.eq_ignore_ascii_case("bearer") && begins(secret.expose()) {
+            let hint = "keep the secret alone in it, or write scheme: \"\"";
+            self.findings
+                .warn(&at, "the secret itself begins with Bearer", hint);
+        }
+        let mut value = Vec::with_capacity(scheme.len() + 1 + secret.expose().len());
+        if !scheme.is_empty() {
+            value.extend_from_slice(scheme.as_bytes());
+            value.push(b' ');
+        }
+        value.extend_from_slice(secret.expose());
+        Injection::Header {
+            name: name.to_owned(),
+            value: Secret::new(value),
+        }
+    }
+
+    fn secret(&mut self, written: &Credential, place: &Place) -> Option<(Secret, Place)> {
+        let sources = [
+            !written.file.is_absent(),
+            !written.env.is_absent(),
+            !written.inline.is_absent(),
+        ];
+        let count = sources.iter().filter(|present| **present).count();
+        if count != 1 {
+            let says = if count == 0 {
+                "says no secret"
+            } else {
+                "says several secrets"
+            };
+            self.findings
+                .fault(place, says, "write exactly one of file, env and inline");
+        }
+        let mut found = None;
+        if let Some(at) = written.file.get() {
+            let bytes = self.read(at).map(|(_, bytes)| Secret::new(bytes));
+            let secret = bytes.and_then(|b| self.checked(&b, &at.place, "the secret in the file"));
+            found = secret.map(|secret| (secret, at.place.clone()));
+        }
+        if let Some(at) = written.env.get() {
+            match self.sources.var(&at.value.0) {
+                Some(value) => {
+                    let value = Secret::new(value.into_bytes());
+                    let secret = self.checked(&value, &at.place, "the secret in the variable");
+                    found = secret.map(|secret| (secret, at.place.clone()));
+                }
+                None => {
+                    let says = "the variable named here is not set";
+                    self.findings
+                        .fault(&at.place, says, "set it, or use `file`");
+                }
+            }
+        }
+        if let Some(at) = written.inline.get() {
+            let secret = self.checked(&at.value.0, &at.place, "the secret");
+            found = secret.map(|secret| (secret, at.place.clone()));
+        }
+        found.filter(|_| count == 1)
+    }
+
+    /// The secret without the line break that editors leave at the end of a file.
+    fn checked(&mut self, secret: &Secret, place: &Place, what: &str) -> Option<Secret> {
+        let mut bytes = secret.expose();
+        while let Some((b'\n' | b'\r', rest)) = bytes.split_last() {
+            bytes = rest;
+        }
+        let wrong = if bytes.is_empty() {
+            ("is empty", "write the secret alone, on one line")
+        } else if bytes.len() > SECRET_BYTES_MAX {
+            (
+                "is longer than 16 KiB",
+                "write the secret alone, on one line",
+            )
+        } else if bytes.contains(&b'\n') || bytes.contains(&b'\r') {
+            (
+                "has a line break inside",
+                "write the secret alone, on one line",
+            )
+        } else if bytes.first() == Some(&b' ') || bytes.last() == Some(&b' ') {
+            ("has a space at an end", "remove the space")
+        } else if !bytes.iter().all(|b| (b' '..=b'~').contains(b)) {
+            (
+                "has a character that a header cannot carry",
+                "use visible ASCII",
+            )
+        } else {
+            return Some(Secret::new(bytes.to_vec()));
+        };
+        self.findings
+            .fault(place, format!("{what} {}", wrong.0), wrong.1);
+        None
+    }
+}

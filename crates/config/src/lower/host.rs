@@ -1,0 +1,129 @@
+//! `listen`, `workers`, `access_log`, `drain`: what the process needs besides the snapshot.
+//!
+//! Not here: binding, serving, starting threads.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use policy::secret::Secret;
+
+use crate::decode::Place;
+use crate::scalar::LogTarget;
+use crate::schema::{self, Document};
+use crate::{AccessLog, Host, Tls};
+
+const GRACE_DEFAULT: Duration = Duration::from_secs(10 * 60);
+
+impl super::Lowering<'_> {
+    /// `None` when something is wrong, which is then among the findings.
+    pub(super) fn host(&mut self, document: &Document) -> Option<Host> {
+        let listen = document.listen.get();
+        let data = listen.and_then(|l| l.data.get());
+        let admin = listen.and_then(|l| l.admin.get());
+        let address = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let data_address = data.map_or_else(|| address(1975), |at| at.value.0);
+        let admin_address = admin.map_or_else(|| address(1976), |at| at.value.0);
+        if clash(data_address, admin_address) {
+            let place = admin
+                .or(data)
+                .map(|at| at.place.clone())
+                .unwrap_or_default();
+            let says = format!("both listeners would be on port {}", data_address.port());
+            self.findings
+                .fault(&place, says, "give `data` and `admin` ports of their own");
+        }
+        if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback()) {
+            let says = format!(
+                "{} can be reached from other machines, and asks for no credential",
+                at.shown
+            );
+            self.findings.warn(
+                &at.place,
+                says,
+                "keep it on a loopback or a private address",
+            );
+        }
+        let tls = listen.and_then(|l| l.tls.get());
+        let served = tls.map(|tls| self.tls(tls));
+        let workers = document.workers.get();
+        Some(Host {
+            data: data_address,
+            admin: admin_address,
+            tls: match served {
+                Some(tls) => Some(tls?),
+                None => None,
+            },
+            workers: workers.and_then(|at| usize::try_from(at.value.0).ok()),
+            access_log: match document.access_log.get().map(|at| &at.value) {
+                None | Some(LogTarget::Stdout) => AccessLog::Stdout,
+                Some(LogTarget::Off) => AccessLog::Off,
+                Some(LogTarget::File(path)) => AccessLog::File(self.path_of(path)),
+            },
+            drain_grace: document
+                .drain
+                .get()
+                .and_then(|d| d.grace.get())
+                .map_or(GRACE_DEFAULT, |at| at.value.0),
+        })
+    }
+
+    fn tls(&mut self, tls: &schema::Tls) -> Option<Tls> {
+        let certificate = tls.certificate.get().and_then(|at| {
+            let (path, pem) = self.read(at)?;
+            self.pem(
+                &at.place,
+                &at.shown,
+                &pem,
+                b"-----BEGIN CERTIFICATE-----",
+                "certificate",
+            )?;
+            Some((path, pem))
+        });
+        let key = tls.key.get().and_then(|at| {
+            let (path, pem) = self.read(at)?;
+            let pem = Secret::new(pem);
+            self.pem(
+                &at.place,
+                &at.shown,
+                pem.expose(),
+                b"PRIVATE KEY-----",
+                "private key",
+            )?;
+            Some((path, pem))
+        });
+        let ((certificate, certificate_pem), (key, key_pem)) = (certificate?, key?);
+        Some(Tls {
+            certificate,
+            key,
+            certificate_pem,
+            key_pem,
+        })
+    }
+
+    /// Notes a file in which the PEM block that it is for does not begin.
+    pub(super) fn pem(
+        &mut self,
+        place: &Place,
+        shown: &str,
+        pem: &[u8],
+        mark: &[u8],
+        what: &str,
+    ) -> Option<()> {
+        if pem.windows(mark.len()).any(|window| window == mark) {
+            return Some(());
+        }
+        let says = format!("the file {shown} holds no {what} in PEM form");
+        let hint = format!(
+            "it needs a block that begins -----BEGIN {}-----",
+            what.to_uppercase()
+        );
+        self.findings.fault(place, says, hint);
+        None
+    }
+}
+
+/// Whether the second of two listeners could not be bound.
+fn clash(a: SocketAddr, b: SocketAddr) -> bool {
+    let any = a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() == b.port() && a.port() != 0 && (any || a.ip() == b.ip())
+}

@@ -1,0 +1,288 @@
+//! `routes`: workloads registered, backends resolved, routes that nothing can reach refused.
+//!
+//! Not here: choosing a route for a call (`policy::route`).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use policy::id::{BackendId, RouteId, WorkloadId};
+use policy::route::ModelPattern;
+use policy::snapshot::{self, Grant, Snapshot};
+
+use super::backend::number;
+use crate::decode::{At, ListOf, MapOf, Place, nearest};
+use crate::scalar::{Name, Pattern};
+use crate::schema::{Backend, Route};
+
+/// The models that a workload's earlier routes take.
+#[derive(Default)]
+struct Taken {
+    exact: HashSet<String>,
+    prefixes: HashSet<String>,
+}
+
+impl super::Lowering<'_> {
+    pub(super) fn routes(
+        &mut self,
+        written: &ListOf<Route>,
+        backends: Option<&MapOf<Name, Backend>>,
+        snapshot: &mut Snapshot,
+    ) {
+        let known: HashMap<String, BackendId> = snapshot
+            .backends
+            .iter()
+            .enumerate()
+            .map(|(index, backend)| (backend.name.to_string(), BackendId(number(index))))
+            .collect();
+        let declared: Option<Vec<&str>> =
+            backends.map(|b| b.0.iter().map(|(name, _)| name.value.0.as_str()).collect());
+        let mut used: HashSet<&str> = HashSet::new();
+        let names = self.route_names(written);
+        let mut taken: HashMap<&str, Taken> = HashMap::new();
+        for ((place, route), name) in written.0.iter().zip(names) {
+            let Some(route) = route else { continue };
+            let targets = self.route_backends(route, declared.as_deref(), &known, &mut used);
+            let patterns = self.patterns(route);
+            let id = RouteId(number(snapshot.routes.len()));
+            self.grants(
+                id,
+                &name,
+                route,
+                place,
+                patterns.as_deref(),
+                &mut taken,
+                snapshot,
+            );
+            let models = patterns.unwrap_or_default();
+            snapshot.routes.push(snapshot::Route {
+                name,
+                models: lowered(&models),
+                backends: targets,
+                model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
+            });
+        }
+        for (name, _) in backends.map_or(&[][..], |b| &b.0) {
+            if !used.contains(name.value.0.as_str()) {
+                self.findings
+                    .warn(&name.place, "no route goes to this backend", "");
+            }
+        }
+    }
+
+    /// Names as written; for the others the backends joined by `+`, numbered where that repeats.
+    fn route_names(&mut self, written: &ListOf<Route>) -> Vec<Arc<str>> {
+        let mut seen: HashSet<String> = HashSet::new();
+        for (_, route) in &written.0 {
+            let Some(at) = route.as_ref().and_then(|r| r.name.get()) else {
+                continue;
+            };
+            if !seen.insert(at.value.0.clone()) {
+                let says = format!("the name {} is taken by an earlier route", at.shown);
+                self.findings
+                    .fault(&at.place, says, "give it another, or none");
+            }
+        }
+        let mut repeats: HashMap<String, usize> = HashMap::new();
+        let mut name_of = |(_, route): &(Place, Option<Route>)| -> Arc<str> {
+            if let Some(at) = route.as_ref().and_then(|r| r.name.get()) {
+                return Arc::from(at.value.0.as_str());
+            }
+            let backends = route.as_ref().and_then(|r| r.backend.get());
+            let backends: Vec<&str> = backends
+                .map_or(&[][..], |b| &b.0)
+                .iter()
+                .map(|at| at.value.0.as_str())
+                .collect();
+            let base = backends.join("+");
+            let mut name = base.clone();
+            while !seen.insert(name.clone()) {
+                let count = repeats.entry(base.clone()).or_insert(1);
+                *count += 1;
+                name = format!("{base}#{count}");
+            }
+            Arc::from(name)
+        };
+        written.0.iter().map(&mut name_of).collect()
+    }
+
+    fn route_backends<'w>(
+        &mut self,
+        route: &'w Route,
+        declared: Option<&[&str]>,
+        known: &HashMap<String, BackendId>,
+        used: &mut HashSet<&'w str>,
+    ) -> Vec<BackendId> {
+        let mut targets = Vec::new();
+        let mut seen = HashSet::new();
+        for at in route.backend.get().map_or(&[][..], |b| &b.0) {
+            let name = at.value.0.as_str();
+            used.insert(name);
+            if !seen.insert(name) {
+                let says = format!("{} is listed twice", at.shown);
+                self.findings.fault(&at.place, says, "keep one of them");
+            }
+            if let Some(declared) = declared.filter(|d| !d.contains(&name)) {
+                let hint = match nearest(name, declared) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("the backends are {}", some_of(declared)),
+                };
+                let says = format!("there is no backend {}", at.shown);
+                self.findings.fault(&at.place, says, hint);
+            }
+            targets.extend(known.get(name));
+        }
+        targets
+    }
+
+    /// What a route matches; empty for everything, `None` where that is not known for faults.
+    fn patterns(&mut self, route: &Route) -> Option<Vec<Pattern>> {
+        if route.r#match.is_absent() {
+            return Some(Vec::new());
+        }
+        let written = route.r#match.get()?.model.get()?;
+        let mut seen: HashSet<&Pattern> = HashSet::new();
+        for at in &written.0 {
+            if !seen.insert(&at.value) {
+                let says = format!("{} is listed twice", at.shown);
+                self.findings.fault(&at.place, says, "keep one of them");
+            }
+        }
+        let any = seen.contains(&Pattern::Prefix(String::new()));
+        Some(if any {
+            Vec::new()
+        } else {
+            written.0.iter().map(|at| at.value.clone()).collect()
+        })
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one step of `routes`, with its whole state"
+    )]
+    fn grants<'w>(
+        &mut self,
+        id: RouteId,
+        route_name: &str,
+        route: &'w Route,
+        place: &Place,
+        patterns: Option<&[Pattern]>,
+        taken: &mut HashMap<&'w str, Taken>,
+        snapshot: &mut Snapshot,
+    ) {
+        let rates = self.rates(route);
+        let mut seen = HashSet::new();
+        for at in route.workload.get().map_or(&[][..], |w| &w.0) {
+            let name = at.value.0.as_str();
+            if !seen.insert(name) {
+                let says = format!("{} is listed twice", at.shown);
+                self.findings.fault(&at.place, says, "keep one of them");
+                continue;
+            }
+            if let Some(patterns) = patterns {
+                self.reachable(
+                    at,
+                    route_name,
+                    place,
+                    patterns,
+                    taken.entry(name).or_default(),
+                );
+            }
+            let workload = registered(name, snapshot);
+            let key = super::limit::key(name, route, patterns.unwrap_or_default());
+            let limits = super::limit::register(&rates, workload, id, &key, snapshot);
+            if let Some(workload) = snapshot.workloads.get_mut(workload.index()) {
+                workload.grants.push(Grant { route: id, limits });
+            }
+        }
+    }
+
+    /// A route none of whose models can arrive is a fault; one that lost some is a warning.
+    fn reachable(
+        &mut self,
+        workload: &At<Name>,
+        route_name: &str,
+        place: &Place,
+        patterns: &[Pattern],
+        taken: &mut Taken,
+    ) {
+        let everything = [Pattern::Prefix(String::new())];
+        let patterns = if patterns.is_empty() {
+            &everything[..]
+        } else {
+            patterns
+        };
+        let lost: Vec<String> = patterns
+            .iter()
+            .filter(|p| taken.covers(p))
+            .map(written_as)
+            .collect();
+        if lost.len() == patterns.len() {
+            let says = format!(
+                "the route {route_name} is never reached by the workload {}: earlier routes take all its models",
+                workload.shown
+            );
+            self.findings
+                .fault(place, says, "move it up, or give the earlier one a `match`");
+        } else if !lost.is_empty() {
+            let says = format!(
+                "earlier routes of the workload {} already take {}",
+                workload.shown,
+                lost.join(", ")
+            );
+            self.findings.warn(place, says, "");
+        }
+        for pattern in patterns {
+            match pattern {
+                Pattern::Exact(name) => taken.exact.insert(name.clone()),
+                Pattern::Prefix(start) => taken.prefixes.insert(start.clone()),
+            };
+        }
+    }
+}
+
+impl Taken {
+    fn covers(&self, pattern: &Pattern) -> bool {
+        let (Pattern::Exact(text) | Pattern::Prefix(text)) = pattern;
+        let exactly = matches!(pattern, Pattern::Exact(name) if self.exact.contains(name));
+        exactly
+            || (0..=text.len())
+                .any(|end| text.get(..end).is_some_and(|s| self.prefixes.contains(s)))
+    }
+}
+
+fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
+    if let Some(id) = snapshot.workload_named(name.as_bytes()) {
+        return id;
+    }
+    let id = WorkloadId(number(snapshot.workloads.len()));
+    snapshot.by_name.insert(name.as_bytes().into(), id);
+    snapshot.workloads.push(snapshot::Workload {
+        name: Arc::from(name),
+        grants: Vec::new(),
+    });
+    id
+}
+
+fn lowered(patterns: &[Pattern]) -> Vec<ModelPattern> {
+    let lower = |pattern: &Pattern| match pattern {
+        Pattern::Exact(name) => ModelPattern::Exact(Arc::from(name.as_str())),
+        Pattern::Prefix(start) => ModelPattern::Prefix(start.clone()),
+    };
+    patterns.iter().map(lower).collect()
+}
+
+/// A pattern the way a person writes it.
+pub(super) fn written_as(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Exact(name) => name.clone(),
+        Pattern::Prefix(start) => format!("{start}*"),
+    }
+}
+
+/// A list short enough for a line.
+fn some_of(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    let shown: Vec<&str> = names.iter().take(SHOWN).copied().collect();
+    format!("{}{more}", shown.join(", "))
+}

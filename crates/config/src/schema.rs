@@ -1,0 +1,227 @@
+//! What a person writes: every field of the document, in the order of the reference.
+//!
+//! Doc comments here are the descriptions in the published JSON Schema.
+//! Not here: what the fields become (`lower`).
+
+use serde_json::json;
+
+use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, record};
+use crate::scalar::{
+    Address, Amount, Count, CredentialHeader, Currency, Decimal, File, IdentityHeader, Inline,
+    LogTarget, Model, Name, Pattern, PricePer, Protocol, Scheme, Size, Span, Variable,
+};
+use crate::target::Target;
+
+record! {
+    /// The configuration of the gate.
+    Document {
+        /// Where the gate listens.
+        optional listen: Listen,
+        /// How a calling workload is recognised.
+        optional identity: Identity,
+        /// Worker threads; as many as the CPU quota has cores unless said.
+        optional workers: At<Count<1024>>,
+        /// Where access-log lines go: off, stdout or a file. Default stdout.
+        optional access_log: At<LogTarget>,
+        /// How the gate stops.
+        optional drain: Drain,
+        /// What a client may send, and how slowly.
+        optional bounds: Bounds,
+        /// The upstream targets, by name.
+        required backends: MapOf<Name, Backend>,
+        /// From workload and model to backend; the first that fits is taken.
+        required routes: ListOf<Route>,
+        /// What tokens cost, by model.
+        optional prices: MapOf<Model, Price>,
+    }
+}
+
+record! {
+    /// Where the gate listens.
+    Listen {
+        /// Address of the data plane. Default 127.0.0.1:1975.
+        optional data: At<Address>,
+        /// Address of metrics, health and /config, which ask for no credential. Default 127.0.0.1:1976.
+        optional admin: At<Address>,
+        /// Serve the data plane over TLS.
+        optional tls: Tls,
+    }
+}
+
+record! {
+    /// A certificate with its key; reloaded when either file changes.
+    Tls {
+        /// PEM file with the certificate chain, the gate's own first.
+        required certificate: At<File>,
+        /// PEM file with the private key.
+        required key: At<File>,
+    }
+}
+
+record! {
+    /// How a calling workload is recognised.
+    Identity {
+        /// The request header that names it. Default x-workload-app.
+        optional header: At<IdentityHeader>,
+        /// The workload of a call without that header; without this such a call is refused.
+        optional default: At<Name>,
+    }
+}
+
+record! {
+    /// How the gate stops.
+    Drain {
+        /// How long exchanges in flight may run on after SIGTERM. Default 10m.
+        optional grace: At<Span>,
+    }
+}
+
+record! {
+    /// What a client may send, and how slowly.
+    Bounds {
+        /// Request body. Default 32MiB.
+        optional body: At<Size>,
+        /// Request head. Default 64KiB.
+        optional head: At<Size>,
+        /// Request header fields. Default 100.
+        optional fields: At<Count<10000>>,
+        /// From the first byte of a head to its end. Default 10s.
+        optional head_time: At<Span>,
+        /// Silence in the middle of a request body. Default 30s.
+        optional body_idle: At<Span>,
+        /// A client that takes nothing of a response for so long is gone. Default 30s.
+        optional write_stall: At<Span>,
+        /// A kept-alive connection with no request on it. Default 75s.
+        optional keep_alive: At<Span>,
+        /// Connections of one worker. Default 50000.
+        optional connections: At<Count<1000000>>,
+    }
+}
+
+record! {
+    /// A named upstream target: one `url`, or several `endpoints`.
+    Backend {
+        /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path.
+        optional url: At<Target>,
+        /// Several addresses that share the traffic.
+        optional endpoints: ListOf<Endpoint>,
+        /// The credential sent upstream; none unless said.
+        optional credential: Credential,
+        /// Models it serves, for /v1/models.
+        optional models: OneOrMany<Model>,
+        /// How long each phase of a call may take.
+        optional timeouts: Timeouts,
+        /// auto (over TLS what ALPN chooses, in clear HTTP/1.1), http1 or http2. Default auto.
+        optional protocol: At<Protocol>,
+        /// PEM file with the roots to trust instead of the system's.
+        optional ca: At<File>,
+    }
+}
+
+record! {
+    /// One address of a backend.
+    Endpoint {
+        /// The API root, as in a backend's `url`.
+        required url: At<Target>,
+        /// Its share of the traffic. Default 1.
+        optional weight: At<Count<1000000>>,
+        /// Its own credential, in place of the backend's.
+        optional credential: Credential,
+    }
+}
+
+record! {
+    /// A secret, from exactly one of `file`, `env` and `inline`, and the header that carries it.
+    Credential {
+        /// File that holds the secret alone; watched, and used anew within a second of a change.
+        optional file: At<File>,
+        /// Environment variable that holds the secret.
+        optional env: At<Variable>,
+        /// The secret itself, for tests.
+        optional inline: At<Inline>,
+        /// The header that carries it. Default authorization.
+        optional header: At<CredentialHeader>,
+        /// The word before it. Default Bearer for authorization, nothing for another header.
+        optional scheme: At<Scheme>,
+    }
+}
+
+record! {
+    /// How long each phase of a call may take. There is no total: generations may be long.
+    Timeouts {
+        /// To an established connection, TLS included. Default 5s.
+        optional connect: At<Span>,
+        /// From the request sent to the response head. Default 5m.
+        optional first_byte: At<Span>,
+        /// Silence in the middle of a response. Default 5m.
+        optional idle: At<Span>,
+    }
+}
+
+record! {
+    /// A rule from workload and model to backend.
+    Route {
+        /// For logs, metrics and limits; made from the backends unless said.
+        optional name: At<Name>,
+        /// The workloads it is for; being named here registers them.
+        required workload: OneOrMany<Name>,
+        /// Which calls of theirs it takes; all unless said.
+        optional r#match: Match,
+        /// Where they go; of several, the next is tried when one fails.
+        required backend: OneOrMany<Name>,
+        /// The model sent upstream in place of the client's.
+        optional model: At<Model>,
+        /// Rates, each counted for each workload apart.
+        optional limits: ListOf<Limit>,
+    }
+}
+
+record! {
+    /// Which calls a route takes.
+    Match {
+        /// Models by name, or by the start of a name and a `*`.
+        required model: OneOrMany<Pattern>,
+    }
+}
+
+record! {
+    /// A rate of `requests` or of `tokens`.
+    Limit {
+        /// Exchanges admitted in each `per`.
+        optional requests: At<Amount>,
+        /// Tokens, of prompt and completion together, in each `per`.
+        optional tokens: At<Amount>,
+        /// The window, such as 1m.
+        required per: At<Span>,
+        /// How much an idle bucket holds. Default one window's worth.
+        optional burst: At<Amount>,
+    }
+}
+
+record! {
+    /// What the tokens of a model cost; exact decimals.
+    Price {
+        /// Of prompt tokens.
+        required input: At<Decimal>,
+        /// Of completion tokens.
+        required output: At<Decimal>,
+        /// For how many tokens: 1, 1K or 1M. Default 1M.
+        optional per: At<PricePer>,
+        /// ISO 4217 code. Default USD.
+        optional currency: At<Currency>,
+    }
+}
+
+/// The JSON Schema of the document, for editors: draft 2020-12, ending in a line break.
+#[must_use]
+pub fn json_schema() -> String {
+    let mut defs = Defs::new();
+    let root = Document::schema(&mut defs);
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tollgate.yaml",
+        "$ref": root.get("$ref"),
+        "$defs": defs,
+    });
+    format!("{schema:#}\n")
+}

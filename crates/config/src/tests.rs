@@ -1,0 +1,10 @@
+//! Tests of whole documents.
+
+mod carry;
+mod environment;
+mod examples;
+mod golden;
+mod random;
+mod rendering;
+mod schema;
+mod world;

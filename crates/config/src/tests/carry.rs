@@ -1,0 +1,153 @@
+//! What a reload keeps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::clock::Mono;
+use policy::limit::Short;
+
+use super::world::World;
+use crate::Loaded;
+
+const BASE: &str = "backends: { a: { url: http://127.0.0.1:1/v1, credential: { file: key } } }\n";
+
+fn document(routes: &str) -> World {
+    let mut world = World::with(&format!("{BASE}routes:\n{routes}"));
+    world.put("key", "canary-one\n");
+    world
+}
+
+fn next(routes: &str, before: &Loaded, now: Mono) -> Loaded {
+    document(routes)
+        .reload(Some(&before.snapshot), now)
+        .unwrap()
+}
+
+#[test]
+fn an_unchanged_limit_keeps_its_bucket_when_a_route_is_put_before_it() {
+    let before = document("  - { workload: w, backend: a, limits: [{ requests: 2, per: 1m }] }")
+        .load()
+        .unwrap();
+    let after = next(
+        "  - { workload: v, backend: a }\n  - { workload: w, backend: a, limits: [{ requests: 2, per: 1m }] }",
+        &before,
+        Mono(0),
+    );
+    assert!(Arc::ptr_eq(
+        &before.snapshot.limits[0].bucket,
+        &after.snapshot.limits[0].bucket
+    ));
+}
+
+#[test]
+fn each_workload_and_each_route_has_its_own_bucket() {
+    let loaded = document(
+        "  - { workload: [w, v], match: { model: m }, backend: a, limits: [{ requests: 2, per: 1m }] }\n  - { workload: w, backend: a, limits: [{ requests: 2, per: 1m }] }",
+    )
+    .load()
+    .unwrap();
+    let mut keys: Vec<_> = loaded
+        .snapshot
+        .limits
+        .iter()
+        .map(|l| l.key.as_str())
+        .collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        [
+            "v/[m]/requests/1m",
+            "w/[*]/requests/1m",
+            "w/[m]/requests/1m"
+        ]
+    );
+}
+
+#[test]
+fn a_new_rate_keeps_what_is_owed() {
+    let now = Mono(5_000_000_000);
+    let before = document("  - { workload: w, backend: a, limits: [{ tokens: 60, per: 1m }] }")
+        .load()
+        .unwrap();
+    before.snapshot.limits[0].bucket.take(60, now).unwrap();
+    for changed in [
+        "{ tokens: 120, per: 1m }",
+        "{ tokens: 60, per: 1h }",
+        "{ tokens: 60, per: 1m, burst: 70 }",
+    ] {
+        let routes = format!("  - {{ workload: w, backend: a, limits: [{changed}] }}");
+        let after = next(&routes, &before, now);
+        let bucket = &after.snapshot.limits[0].bucket;
+        assert!(!Arc::ptr_eq(&before.snapshot.limits[0].bucket, bucket));
+        let room = bucket.rate().burst - 60;
+        assert!(
+            bucket.level(now).remaining <= room,
+            "{changed}: {:?}",
+            bucket.level(now)
+        );
+        assert!(
+            matches!(bucket.take(room + 1, now), Err(Short::Wait(_))),
+            "{changed}"
+        );
+    }
+}
+
+#[test]
+fn the_exact_window_is_matched_before_a_rewritten_one() {
+    let before = document(
+        "  - { workload: w, backend: a, limits: [{ tokens: 10, per: 1m }, { tokens: 20, per: 1h }] }",
+    )
+    .load()
+    .unwrap();
+    let after = next(
+        "  - { workload: w, backend: a, limits: [{ tokens: 30, per: 1d }, { tokens: 10, per: 1m }] }",
+        &before,
+        Mono(0),
+    );
+    assert!(Arc::ptr_eq(
+        &before.snapshot.limits[0].bucket,
+        &after.snapshot.limits[1].bucket
+    ));
+    let day = &after.snapshot.limits[0].bucket;
+    assert_eq!(day.rate().per, Duration::from_secs(86_400));
+}
+
+#[test]
+fn the_version_moves_with_the_document_and_with_a_secret_and_not_otherwise() {
+    let routes = "  - { workload: w, backend: a }";
+    let first = document(routes).load().unwrap();
+    let (hash, generation) = first.snapshot.version.split_once('-').unwrap();
+    assert_eq!((hash.len(), generation), (12, "1"));
+
+    let same = next(routes, &first, Mono(0));
+    assert_eq!(same.snapshot.version, first.snapshot.version);
+
+    let commented = next(&format!("  # a comment\n{routes}"), &first, Mono(0));
+    assert_eq!(commented.snapshot.version, first.snapshot.version);
+
+    let mut rotated = document(routes);
+    rotated.put("key", "canary-two\n");
+    let rotated = rotated.reload(Some(&first.snapshot), Mono(0)).unwrap();
+    assert_eq!(rotated.snapshot.version, format!("{hash}-2"));
+
+    let changed = next("  - { workload: v, backend: a }", &rotated, Mono(0));
+    assert!(
+        changed.snapshot.version.ends_with("-3"),
+        "{}",
+        changed.snapshot.version
+    );
+    assert!(!changed.snapshot.version.starts_with(hash));
+}
+
+#[test]
+fn a_refused_document_still_says_what_to_watch() {
+    let world = World::with(
+        "backends: { a: { url: http://h/v1, credential: { file: key } } }\nroutes: [{ workload: w, backend: a }]",
+    );
+    let faults = world.load().unwrap_err();
+    assert!(
+        faults.watched.iter().any(|p| p.ends_with("key")),
+        "{:?}",
+        faults.watched
+    );
+}

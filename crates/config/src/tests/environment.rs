@@ -1,0 +1,99 @@
+//! Starting from the environment alone.
+
+use policy::identity::Identity;
+
+use super::rendering::rendered;
+use super::world::World;
+use crate::from_environment;
+
+#[test]
+fn nothing_in_the_environment_says_which_variables_to_set() {
+    let faults = from_environment(&World::default()).unwrap_err();
+    let text = faults.to_string();
+    for name in [
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "-c FILE",
+    ] {
+        assert!(text.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn one_key_opens_one_provider_to_callers_without_the_header() {
+    let loaded = from_environment(World::default().set("OPENAI_API_KEY", "canary-openai")).unwrap();
+    let s = &loaded.snapshot;
+    let Identity::Header { default, .. } = &s.identity;
+    assert_eq!(&*s.workload(default.unwrap()).unwrap().name, "default");
+    assert_eq!(s.endpoints[0].authority, "api.openai.com");
+    assert_eq!(s.endpoints[0].base_path, "/v1");
+    assert_eq!(s.routes.len(), 1);
+    assert_eq!(loaded.warnings, []);
+    assert!(!loaded.document.json().to_string().contains("canary"));
+}
+
+#[test]
+fn models_go_to_the_provider_that_makes_them_and_the_rest_to_the_first() {
+    let mut world = World::default();
+    world
+        .set("OPENAI_API_KEY", "canary-1")
+        .set("ANTHROPIC_API_KEY", "canary-2")
+        .set("GEMINI_API_KEY", "canary-3");
+    let loaded = from_environment(&world).unwrap();
+    let s = &loaded.snapshot;
+    let workload = s.workload_named(b"default").unwrap();
+    for (model, backend) in [
+        ("gpt-5-mini", "openai"),
+        ("o3", "openai"),
+        ("claude-opus-4", "anthropic"),
+        ("gemini-2.5-flash", "gemini"),
+        ("something-else", "openai"),
+    ] {
+        let grant = policy::route::choose(s, workload, Some(model)).unwrap();
+        let chosen = s.route(grant.route).unwrap().backends[0];
+        assert_eq!(&*s.backend(chosen).unwrap().name, backend, "{model}");
+    }
+    assert!(!rendered(&loaded).contains("canary"));
+}
+
+#[test]
+fn an_engine_that_asks_for_no_key_needs_only_its_address() {
+    let loaded =
+        from_environment(World::default().set("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1"))
+            .unwrap();
+    assert_eq!(loaded.snapshot.endpoints[0].origin.port, 8000);
+    assert_eq!(
+        loaded.snapshot.endpoints[0].injection,
+        policy::credential::Injection::None
+    );
+}
+
+#[test]
+fn anthropic_addresses_may_leave_out_the_api_root_as_its_sdk_does() {
+    for url in [
+        "https://proxy.example",
+        "https://proxy.example/",
+        "https://proxy.example/v1",
+    ] {
+        let mut world = World::default();
+        world
+            .set("ANTHROPIC_API_KEY", "canary")
+            .set("ANTHROPIC_BASE_URL", url);
+        let loaded = from_environment(&world).unwrap();
+        assert_eq!(loaded.snapshot.endpoints[0].base_path, "/v1", "{url}");
+    }
+}
+
+#[test]
+fn a_value_cannot_inject_structure_and_is_not_quoted_back() {
+    let mut world = World::default();
+    world
+        .set("OPENAI_BASE_URL", "http://user:canary@h\"\nroutes: []")
+        .set("OPENAI_API_KEY", "k");
+    let text = from_environment(&world).unwrap_err().to_string();
+    assert!(
+        text.contains("backends.openai.url") && !text.contains("canary"),
+        "{text}"
+    );
+}

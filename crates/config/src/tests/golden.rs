@@ -1,0 +1,73 @@
+//! `vectors/config/*.txt`: a document and its world in, the snapshot or every fault out.
+//!
+//! `UPDATE=1` rewrites the last section of each.
+
+use std::path::Path;
+
+use super::rendering::rendered;
+use super::world::World;
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the vectors")]
+fn every_vector_lowers_as_it_says() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/config");
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "txt") {
+            continue;
+        }
+        seen += 1;
+        let text = std::fs::read_to_string(&path).unwrap();
+        let now = check(&text);
+        if now != text {
+            if std::env::var_os("UPDATE").is_some() {
+                std::fs::write(&path, now).unwrap();
+            } else {
+                wrong.push(format!("{}:\n{now}", path.display()));
+            }
+        }
+    }
+    assert!(seen >= 10, "{seen} vectors found in {}", dir.display());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The vector with its outcome as it is today.
+fn check(text: &str) -> String {
+    let mut world = World::default();
+    let mut kept = String::new();
+    let mut secrets = Vec::new();
+    for section in text.split("=== ").skip(1) {
+        let (title, body) = section.split_once('\n').unwrap();
+        match title.split_once(' ') {
+            None if title == "document" => {
+                world.put("tollgate.yaml", body);
+            }
+            None if title == "variables" => {
+                for (name, value) in body.lines().filter_map(|l| l.split_once('=')) {
+                    world.set(name, value);
+                }
+            }
+            Some(("file", name)) => {
+                world.put(name, body);
+                if name.starts_with("secrets/") && body.trim().len() > 8 {
+                    secrets.push(body.trim().to_owned());
+                }
+            }
+            None if title == "snapshot" || title == "faults" => break,
+            _ => panic!("unknown section {title:?}"),
+        }
+        kept.push_str("=== ");
+        kept.push_str(section);
+    }
+    let outcome = match world.load() {
+        Ok(loaded) => format!("=== snapshot\n{}", rendered(&loaded)),
+        Err(faults) => format!("=== faults\n{faults}\n")
+            .replace("/etc/tollgate/tollgate.yaml", "tollgate.yaml"),
+    };
+    for secret in secrets {
+        assert!(!outcome.contains(&secret), "a secret is shown:\n{outcome}");
+    }
+    kept + &outcome
+}

@@ -1,0 +1,134 @@
+//! A loaded document as text that a reviewer can read, without secrets.
+
+use std::fmt::Write as _;
+
+use policy::credential::Injection;
+use policy::identity::Identity;
+use policy::route::ModelPattern;
+use policy::snapshot::Bounds;
+
+use crate::lower::limit::window;
+use crate::{Loaded, Located};
+
+pub(crate) fn rendered(loaded: &Loaded) -> String {
+    let mut out = String::new();
+    host(loaded, &mut out);
+    let s = &loaded.snapshot;
+    let Identity::Header { name, default } = &s.identity;
+    let default = default.map(|id| s.workload(id).unwrap().name.to_string());
+    writeln!(
+        out,
+        "identity {name} default={}",
+        default.as_deref().unwrap_or("-")
+    )
+    .unwrap();
+    if s.bounds != Bounds::default() {
+        writeln!(out, "bounds {:?}", s.bounds).unwrap();
+    }
+    for backend in &s.backends {
+        let t = backend.timeouts;
+        let times = [t.connect, t.first_byte, t.idle].map(window).join("/");
+        writeln!(
+            out,
+            "backend {} timeouts={times} models={:?}",
+            backend.name, backend.models
+        )
+        .unwrap();
+        for id in &backend.endpoints {
+            let e = s.endpoint(*id).unwrap();
+            let injects = match &e.injection {
+                Injection::None => "-".to_owned(),
+                Injection::Header { name, value } => {
+                    let scheme = value.expose().split(|b| *b == b' ').next().unwrap();
+                    let has_scheme = scheme.len() < value.expose().len();
+                    let scheme = if has_scheme {
+                        String::from_utf8_lossy(scheme)
+                    } else {
+                        "".into()
+                    };
+                    format!("{name}:{scheme} ***")
+                }
+            };
+            let o = &e.origin;
+            writeln!(
+                out,
+                "  endpoint {} {}://{}:{} {:?} authority={} base={:?} weight={} injects={injects} ca={:?}",
+                e.name,
+                if o.tls { "https" } else { "http" },
+                o.host, o.port, o.protocol, e.authority, e.base_path, e.weight, o.ca_file,
+            )
+            .unwrap();
+        }
+    }
+    for route in &s.routes {
+        let backends: Vec<_> = route
+            .backends
+            .iter()
+            .map(|b| &*s.backend(*b).unwrap().name)
+            .collect();
+        let models: Vec<_> = route.models.iter().map(model).collect();
+        writeln!(
+            out,
+            "route {} models={models:?} backends={backends:?} override={}",
+            route.name,
+            route.model.as_deref().unwrap_or("-")
+        )
+        .unwrap();
+    }
+    for workload in &s.workloads {
+        writeln!(out, "workload {}", workload.name).unwrap();
+        for grant in &workload.grants {
+            writeln!(out, "  grant {}", s.route(grant.route).unwrap().name).unwrap();
+            for id in &grant.limits {
+                let limit = s.limit(*id).unwrap();
+                let rate = limit.bucket.rate();
+                let (amount, per, burst) = (rate.amount, window(rate.per), rate.burst);
+                writeln!(
+                    out,
+                    "    limit {} = {amount} per {per} burst {burst}",
+                    limit.key
+                )
+                .unwrap();
+            }
+        }
+    }
+    for (model, price) in &s.prices.0 {
+        let (input, output) = (price.input.0, price.output.0);
+        writeln!(
+            out,
+            "price {model} input={input}p output={output}p {}",
+            price.currency
+        )
+        .unwrap();
+    }
+    writeln!(out, "watched {:?}", loaded.watched).unwrap();
+    for fault in &loaded.warnings {
+        let file = std::path::Path::new("tollgate.yaml");
+        writeln!(out, "warning {}", Located { file, fault }).unwrap();
+    }
+    out
+}
+
+fn host(loaded: &Loaded, out: &mut String) {
+    let h = &loaded.host;
+    writeln!(
+        out,
+        "host data={} admin={} tls={} workers={:?} access_log={:?} drain={}",
+        h.data,
+        h.admin,
+        h.tls
+            .as_ref()
+            .map_or("-".into(), |t| t.certificate.display().to_string()),
+        h.workers,
+        h.access_log,
+        window(h.drain_grace)
+    )
+    .unwrap();
+}
+
+fn model(pattern: &ModelPattern) -> String {
+    match pattern {
+        ModelPattern::Exact(name) => name.to_string(),
+        ModelPattern::Prefix(start) => format!("{start}*"),
+    }
+}
