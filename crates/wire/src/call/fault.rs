@@ -2,7 +2,7 @@
 //!
 //! Not here: the HTTP status (`policy`); every one of these is a 400.
 
-use crate::json::{JsonFault, JsonFaultKind};
+use crate::json::{JsonFault, JsonFaultKind, NUMBER_LIMIT_BYTES};
 
 /// A body that cannot be acted on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,10 +75,18 @@ impl From<JsonFault> for CallFault {
             JsonFaultKind::Text {
                 path: Some("model"),
             } => (Some("model"), CallFaultKind::BadModelName),
-            kind @ (JsonFaultKind::TooLong { path, .. }
-            | JsonFaultKind::Text { path: Some(path) }) => {
-                (Some(path), CallFaultKind::InvalidJson(kind))
-            }
+            // All other members whose text is kept are counts: too long a number, or not even one.
+            JsonFaultKind::TooLong {
+                path,
+                limit: NUMBER_LIMIT_BYTES,
+            } => (Some(path), CallFaultKind::OutOfRange(path)),
+            JsonFaultKind::TooLong { path, .. } | JsonFaultKind::Text { path: Some(path) } => (
+                Some(path),
+                CallFaultKind::WrongType {
+                    member: path,
+                    wanted: "an integer",
+                },
+            ),
             kind => (None, CallFaultKind::InvalidJson(kind)),
         };
         Self {

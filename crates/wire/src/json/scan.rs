@@ -7,7 +7,7 @@
 use super::capture::{Found, Kind};
 use super::fault::{JsonFault, JsonFaultKind};
 use super::interest::{Interests, Repeat, Want};
-use super::text::{plain_run, unescape};
+use super::text::{is_clean, plain_run, unescape};
 use super::{DEPTH_LIMIT, NUMBER_LIMIT_BYTES, STRING_LIMIT_BYTES};
 
 /// Longer keys are never compared: no name of interest can be written in so many bytes.
@@ -60,6 +60,10 @@ pub struct Scanner {
     depth: u32,
     /// Bit n: the container at depth n + 1 is an object.
     objects: u128,
+    /// The innermost container is an object.
+    in_object: bool,
+    /// This chunk holds no control character.
+    clean: bool,
     /// The string being read is a key.
     in_key: bool,
     /// That key may be one of interest.
@@ -96,6 +100,8 @@ impl Scanner {
             base: 0,
             depth: 0,
             objects: 0,
+            in_object: false,
+            clean: false,
             in_key: false,
             watch_key: false,
             key_escaped: false,
@@ -155,60 +161,16 @@ impl Scanner {
     }
 
     fn run(&mut self, chunk: &[u8]) -> Result<(), (usize, JsonFaultKind)> {
+        self.clean = is_clean(chunk);
         let mut at = 0;
         while let Some(&byte) = chunk.get(at) {
-            if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') && self.between_tokens() {
-                at += 1;
-                continue;
-            }
             match self.state {
                 State::String => {
-                    at += plain_run(chunk.get(at..).unwrap_or_default());
-                    match chunk.get(at) {
-                        Some(b'"') if self.in_key => self.end_key(chunk, at)?,
-                        Some(b'"') => self.end_value(chunk, at + 1)?,
-                        Some(b'\\') => {
-                            self.key_escaped = true;
-                            self.state = State::Escape;
-                        }
-                        Some(&control) => {
-                            return Err((self.base + at, JsonFaultKind::Control(control)));
-                        }
-                        None => break,
-                    }
+                    at = self.string(chunk, at)?;
+                    continue;
                 }
-                State::After => self.after_value(chunk, at, byte)?,
-                State::Key | State::FirstKey => match byte {
-                    b'"' => self.start_key(at),
-                    b'}' if self.state == State::FirstKey => self.close(chunk, at)?,
-                    _ => return Err(self.unexpected(at, byte)),
-                },
-                State::Colon => match byte {
-                    b':' => self.state = State::Value,
-                    _ => return Err(self.unexpected(at, byte)),
-                },
-                State::FirstElement if byte == b']' => self.close(chunk, at)?,
-                State::Start if byte == 0xef => {
-                    return Err((self.base + at, JsonFaultKind::ByteOrderMark));
-                }
-                State::Start | State::Value | State::FirstElement => self.start_value(at, byte)?,
-                State::Escape => {
-                    self.state = match byte {
-                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => State::String,
-                        b'u' => State::Hex(4),
-                        _ => return Err((self.base + at, JsonFaultKind::Escape)),
-                    }
-                }
-                State::Hex(left) => {
-                    if !byte.is_ascii_hexdigit() {
-                        return Err((self.base + at, JsonFaultKind::Escape));
-                    }
-                    self.state = if left == 1 {
-                        State::String
-                    } else {
-                        State::Hex(left - 1)
-                    };
-                }
+                State::Escape => self.escape(at, byte)?,
+                State::Hex(left) => self.hex(at, byte, left)?,
                 State::Literal(rest) => {
                     if u32::from(byte) != rest & 0xff {
                         return Err(self.unexpected(at, byte));
@@ -217,6 +179,17 @@ impl Scanner {
                         self.end_value(chunk, at + 1)?;
                     } else {
                         self.state = State::Literal(rest >> 8);
+                    }
+                }
+                State::After
+                | State::Value
+                | State::Key
+                | State::FirstKey
+                | State::FirstElement
+                | State::Colon
+                | State::Start => {
+                    if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                        self.token(chunk, at, byte)?;
                     }
                 }
                 number => match next_in_number(number, byte) {
@@ -233,18 +206,86 @@ impl Scanner {
         Ok(())
     }
 
+    /// A byte between values: punctuation, or the first byte of a key or a value.
     #[inline]
-    fn between_tokens(&self) -> bool {
-        matches!(
-            self.state,
-            State::After
-                | State::Value
-                | State::Key
-                | State::FirstKey
-                | State::FirstElement
-                | State::Colon
-                | State::Start
-        )
+    fn token(&mut self, chunk: &[u8], at: usize, byte: u8) -> Result<(), (usize, JsonFaultKind)> {
+        match (self.state, byte) {
+            (State::After, _) => self.after_value(chunk, at, byte),
+            (State::Key | State::FirstKey, b'"') => {
+                self.start_key(at);
+                Ok(())
+            }
+            (State::Colon, b':') => {
+                self.state = State::Value;
+                Ok(())
+            }
+            (State::FirstKey, b'}') | (State::FirstElement, b']') => self.close(chunk, at),
+            (State::Start, 0xef) => Err((self.base + at, JsonFaultKind::ByteOrderMark)),
+            (State::Start | State::Value | State::FirstElement, _) => self.start_value(at, byte),
+            _ => Err(self.unexpected(at, byte)),
+        }
+    }
+
+    /// Reads on in a string, and past what commonly follows one. Gives where to go on.
+    #[inline]
+    fn string(&mut self, chunk: &[u8], from: usize) -> Result<usize, (usize, JsonFaultKind)> {
+        let mut at = from;
+        loop {
+            at += plain_run(chunk.get(at..).unwrap_or_default(), self.clean);
+            match chunk.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    self.key_escaped = true;
+                    if let Some(b'n' | b'"' | b'\\' | b't' | b'/' | b'r' | b'b' | b'f') =
+                        chunk.get(at + 1)
+                    {
+                        at += 2;
+                        continue;
+                    }
+                    self.state = State::Escape;
+                    return Ok(at + 1);
+                }
+                Some(&control) => return Err((self.base + at, JsonFaultKind::Control(control))),
+                None => return Ok(at),
+            }
+        }
+        if !self.in_key {
+            self.end_value(chunk, at + 1)?;
+            if let Some([b',', b'"', ..]) = chunk.get(at + 1..)
+                && self.in_object
+            {
+                self.start_key(at + 2);
+                return Ok(at + 3);
+            }
+            return Ok(at + 1);
+        }
+        self.end_key(chunk, at)?;
+        if let Some([b':', b'"', ..]) = chunk.get(at + 1..) {
+            self.start_string(at + 2);
+            return Ok(at + 3);
+        }
+        Ok(at + 1)
+    }
+
+    fn escape(&mut self, at: usize, byte: u8) -> Result<(), (usize, JsonFaultKind)> {
+        self.state = match byte {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => State::String,
+            b'u' => State::Hex(4),
+            _ => return Err((self.base + at, JsonFaultKind::Escape)),
+        };
+        Ok(())
+    }
+
+    fn hex(&mut self, at: usize, byte: u8, left: u8) -> Result<(), (usize, JsonFaultKind)> {
+        if !byte.is_ascii_hexdigit() {
+            return Err((self.base + at, JsonFaultKind::Escape));
+        }
+        self.state = if left == 1 {
+            State::String
+        } else {
+            State::Hex(left - 1)
+        };
+        Ok(())
     }
 
     #[inline]
@@ -257,7 +298,7 @@ impl Scanner {
         if self.depth == 0 {
             return Err((self.base + at, JsonFaultKind::Trailing));
         }
-        match (byte, self.in_object()) {
+        match (byte, self.in_object) {
             (b',', true) => self.state = State::Key,
             (b',', false) => self.state = State::Value,
             (b'}', true) | (b']', false) => self.close(chunk, at)?,
@@ -266,9 +307,22 @@ impl Scanner {
         Ok(())
     }
 
+    #[inline]
+    fn start_string(&mut self, at: usize) {
+        if self.depth <= 2 {
+            self.note_start(at, Kind::String);
+        }
+        self.state = State::String;
+        self.in_key = false;
+    }
+
+    #[inline]
     fn start_value(&mut self, at: usize, byte: u8) -> Result<(), (usize, JsonFaultKind)> {
+        if byte == b'"' {
+            self.start_string(at);
+            return Ok(());
+        }
         let (kind, state) = match byte {
-            b'"' => (Kind::String, State::String),
             b'{' => (Kind::Object, State::FirstKey),
             b'[' => (Kind::Array, State::FirstElement),
             b'-' => (Kind::Number, State::Minus),
@@ -283,7 +337,6 @@ impl Scanner {
             self.note_start(at, kind);
         }
         self.state = state;
-        self.in_key = false;
         if matches!(kind, Kind::Object | Kind::Array) {
             if self.depth == DEPTH_LIMIT {
                 return Err((self.base + at, JsonFaultKind::TooDeep));
@@ -294,18 +347,20 @@ impl Scanner {
             } else {
                 self.objects & !bit
             };
+            self.in_object = kind == Kind::Object;
             self.depth += 1;
         }
         Ok(())
     }
 
     /// A value starts directly in the document, or in a member of it.
+    #[inline(never)]
     fn note_start(&mut self, at: usize, kind: Kind) {
         if self.depth == 0 {
             self.found.open = (kind == Kind::Object).then_some(self.base + at + 1);
             return;
         }
-        if !self.in_object() {
+        if !self.in_object {
             if let Some(outer) = self.open_at(1).filter(|_| self.depth == 2)
                 && let Some(member) = self.found.slot(outer)
             {
@@ -354,10 +409,11 @@ impl Scanner {
         }
     }
 
+    #[inline(never)]
     fn note_end(&mut self, chunk: &[u8], end: usize) -> Result<(), (usize, JsonFaultKind)> {
         let slot = match self.depth {
             1 => self.open.first_mut(),
-            _ if self.in_object() => self.open.last_mut(),
+            _ if self.in_object => self.open.last_mut(),
             _ => None,
         };
         let Some(interest) = slot.and_then(Option::take) else {
@@ -442,6 +498,7 @@ impl Scanner {
         }
     }
 
+    #[inline(never)]
     fn match_key(&mut self, chunk: &[u8], end: usize) -> Result<(), (usize, JsonFaultKind)> {
         if self.base + end - self.key_at - 1 > KEY_LIMIT_BYTES {
             return Ok(());
@@ -489,6 +546,7 @@ impl Scanner {
             self.parent = None;
         }
         self.depth -= 1;
+        self.in_object = self.depth > 0 && (self.objects >> (self.depth - 1)) & 1 == 1;
         self.end_value(chunk, at + 1)
     }
 
@@ -511,11 +569,6 @@ impl Scanner {
             self.key_start
                 .extend_from_slice(here.get(..room).unwrap_or(here));
         }
-    }
-
-    #[inline]
-    fn in_object(&self) -> bool {
-        self.depth > 0 && (self.objects >> (self.depth - 1)) & 1 == 1
     }
 
     fn open_at(&self, depth: u32) -> Option<u8> {
@@ -546,14 +599,14 @@ impl Scanner {
             State::FirstKey => "a member name or `}`",
             State::Key => "a member name",
             State::Colon => "`:`",
-            State::After if self.in_object() => "`,` or `}`",
+            State::After if self.in_object => "`,` or `}`",
             State::After => "`,` or `]`",
             State::String => "the end of a string",
             State::Escape | State::Hex(_) => "the rest of an escape",
             State::Literal(_) => "the rest of `true`, `false` or `null`",
             State::Minus | State::Point | State::Exponent | State::ExponentSign => "a digit",
             State::Zero | State::Digits | State::Fraction | State::ExponentDigits
-                if self.in_object() =>
+                if self.in_object =>
             {
                 "`,` or `}`"
             }

@@ -1,1 +1,101 @@
-//! Tests.
+//! Single rules of the scanner. Grammar and cuts: `tests/bodies.rs`.
+
+use super::*;
+
+static LAST: Interests = Interests::new(&[
+    Interest::new("a", Want::Raw(8), Repeat::LastWins),
+    Interest::new("o", Want::Place, Repeat::LastWins),
+    Interest::new("o.b", Want::Raw(8), Repeat::LastWins),
+    Interest::new("s", Want::Scalar, Repeat::Refuse),
+]);
+
+fn find(body: &str) -> Result<Found, JsonFault> {
+    let mut scanner = Scanner::new(&LAST);
+    scanner.push(body.as_bytes())?;
+    scanner.finish()
+}
+
+fn raw(found: &Found, interest: usize) -> Option<&str> {
+    found
+        .member(interest)
+        .map(|member| std::str::from_utf8(found.raw(member)).unwrap())
+}
+
+#[test]
+fn the_last_of_several_wins_and_the_others_are_forgotten() {
+    let found = find(r#"{"a":1,"o":{"b":"x"},"a":[2],"o":{"b":3}}"#).unwrap();
+    assert_eq!((raw(&found, 0), raw(&found, 2)), (Some("[2]"), Some("3")));
+    let found = find(r#"{"o":{"b":"x"},"a":"y","o":{}}"#).unwrap();
+    assert_eq!((raw(&found, 0), raw(&found, 2)), (Some("\"y\""), None));
+}
+
+#[test]
+fn a_value_beyond_its_bound_is_cut_and_one_within_is_not() {
+    let found = find(r#"{"a":"123456"}"#).unwrap();
+    assert_eq!(
+        (raw(&found, 0), found.member(0).unwrap().cut),
+        (Some("\"123456\""), false)
+    );
+    let found = find(r#"{"a":"1234567"}"#).unwrap();
+    assert_eq!(
+        (raw(&found, 0), found.member(0).unwrap().cut),
+        (Some(""), true)
+    );
+}
+
+#[test]
+fn a_scalar_may_have_its_limit_and_not_a_byte_more() {
+    let body = |length| format!("{{\"s\":\"{}\"}}", "x".repeat(length));
+    assert!(find(&body(STRING_LIMIT_BYTES)).is_ok());
+    let fault = find(&body(STRING_LIMIT_BYTES + 1)).unwrap_err();
+    assert_eq!(
+        fault.kind,
+        JsonFaultKind::TooLong {
+            path: "s",
+            limit: STRING_LIMIT_BYTES
+        }
+    );
+    assert_eq!(fault.offset, 5);
+}
+
+#[test]
+fn places_are_offsets_in_the_whole_body() {
+    let body = r#" {"x":[], "o" : { "b": 7 } }"#;
+    let mut scanner = Scanner::new(&LAST);
+    for byte in body.bytes() {
+        scanner.push(&[byte]).unwrap();
+    }
+    let found = scanner.finish().unwrap();
+    let (outer, inner) = (found.member(1).unwrap(), found.member(2).unwrap());
+    assert_eq!((found.open, found.length), (Some(2), body.len()));
+    assert_eq!(
+        (&body[outer.value.clone()], &body[inner.value.clone()]),
+        ("{ \"b\": 7 }", "7")
+    );
+    assert!(body[outer.key..].starts_with("\"o\"") && !outer.empty);
+}
+
+#[test]
+fn a_fault_stays() {
+    let mut scanner = Scanner::new(&LAST);
+    let fault = scanner.push(b"{]").unwrap_err();
+    assert_eq!(scanner.push(b"}").unwrap_err(), fault);
+    assert_eq!(scanner.finish().unwrap_err(), fault);
+}
+
+#[test]
+fn the_skip_finds_the_first_special_byte_at_every_place() {
+    for length in 0..80 {
+        for special in [b'"', b'\\', 0x00, 0x1f] {
+            let mut text = vec![0xc3; length];
+            assert_eq!(text::plain_run(&text, true), length);
+            text.push(special);
+            text.extend([b'"'; 9]);
+            assert_eq!(
+                text::plain_run(&text, false),
+                length,
+                "{special:#x} at {length}"
+            );
+        }
+    }
+}

@@ -5,48 +5,40 @@
 
 use std::borrow::Cow;
 
-const BLOCK: usize = 32;
+use memchr::memchr2;
+
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+/// Strings this short are not worth the call of a wide search.
+const SHORT_WORDS: usize = 2;
+
+/// Whether no byte is a control character, so that no string in here can hold one.
+pub(super) fn is_clean(bytes: &[u8]) -> bool {
+    bytes.iter().fold(u8::MAX, |least, &byte| least.min(byte)) >= 0x20
+}
 
 /// How many bytes from the start of `bytes` are neither quote, backslash nor control character.
+/// `clean`: there is no control character to look for.
 #[inline]
-pub(super) fn plain_run(bytes: &[u8]) -> usize {
+pub(super) fn plain_run(bytes: &[u8], clean: bool) -> usize {
     let mut rest = bytes;
-    // Most strings are short: look at two words before the wide loop pays.
-    for _ in 0..2 {
+    for _ in 0..SHORT_WORDS {
         let Some((word, after)) = rest.split_first_chunk::<8>() else {
             break;
         };
         let hits = special_bits(u64::from_le_bytes(*word));
         if hits != 0 {
-            return bytes.len() - rest.len() + first_hit(hits);
+            return bytes.len() - rest.len() + (hits.trailing_zeros() / 8) as usize;
         }
         rest = after;
     }
-    while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
-        if block.iter().fold(false, |hit, &b| hit | is_special(b)) {
-            break;
-        }
-        rest = after;
+    let before = bytes.len() - rest.len();
+    let length = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+    let run = rest.get(..length).unwrap_or(rest);
+    if clean || is_clean(run) {
+        return before + length;
     }
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
-        let hits = special_bits(u64::from_le_bytes(*word));
-        if hits != 0 {
-            return bytes.len() - rest.len() + first_hit(hits);
-        }
-        rest = after;
-    }
-    bytes.len() - rest.len()
-        + rest
-            .iter()
-            .position(|&b| is_special(b))
-            .unwrap_or(rest.len())
-}
-
-#[inline]
-const fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+    before + run.iter().position(|&byte| byte < 0x20).unwrap_or(length)
 }
 
 /// The high bit of each special byte; only the lowest one set is exact, which is all we use.
@@ -58,11 +50,6 @@ const fn special_bits(word: u64) -> u64 {
     let slash = slash.wrapping_sub(ONES) & !slash;
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     (quote | slash | control) & HIGHS
-}
-
-#[inline]
-const fn first_hit(hits: u64) -> usize {
-    (hits.trailing_zeros() / 8) as usize
 }
 
 /// The text of a string's raw bytes (without quotes), whose escapes are already known to be well formed.

@@ -83,7 +83,7 @@ impl Event {
     fn take(&mut self, found: &Found) {
         let present = |&at: &usize| found.member(at).filter(|m| m.kind != Kind::Null);
         self.is_error = ERRORS.iter().any(|at| present(at).is_some())
-            || present(&TYPE).is_some_and(|kind| found.raw(kind) == b"\"error\"");
+            || present(&TYPE).is_some_and(|kind| found.text(kind).as_deref() == Some("error"));
         let Some(usage) = USAGES.iter().find_map(present) else {
             return;
         };

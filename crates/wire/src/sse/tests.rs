@@ -1,1 +1,98 @@
-//! Tests.
+//! Bounds and copies. What is read and withheld: `vectors/sse` and `tests/bodies.rs`.
+
+use bytes::Bytes;
+
+use super::*;
+use crate::usage::Reading;
+
+const USAGE: &str = r#""usage":{"prompt_tokens":3,"completion_tokens":2}"#;
+
+fn event(padding: usize) -> Vec<u8> {
+    format!(
+        "data: {{\"choices\":[],\"x\":\"{}\",{USAGE}}}\n\n",
+        "x".repeat(padding)
+    )
+    .into_bytes()
+}
+
+fn scan(mode: Mode, stream: &[u8], step: usize) -> (Vec<u8>, Tally) {
+    let mut scanner = Scanner::new(mode);
+    let mut out = Vec::new();
+    for chunk in stream.chunks(step) {
+        scanner.push(Bytes::copy_from_slice(chunk), &mut out);
+    }
+    scanner.finish(&mut out);
+    (out.concat(), *scanner.tally())
+}
+
+#[test]
+fn an_event_is_withheld_up_to_the_hold_limit_and_not_beyond_however_it_is_cut() {
+    let frame = event(0).len();
+    let (fits, too_long) = (
+        event(HOLD_LIMIT_BYTES - frame),
+        event(HOLD_LIMIT_BYTES - frame + 1),
+    );
+    for step in [
+        1000,
+        4096,
+        HOLD_LIMIT_BYTES - 1,
+        HOLD_LIMIT_BYTES,
+        usize::MAX,
+    ] {
+        let (out, tally) = scan(Mode::Withhold, &fits, step);
+        assert_eq!(
+            (out.len(), tally.withheld_events),
+            (0, 1),
+            "in chunks of {step}"
+        );
+        let (out, tally) = scan(Mode::Withhold, &too_long, step);
+        assert!(
+            out == too_long && tally.withheld_events == 0,
+            "in chunks of {step}"
+        );
+        assert!(matches!(tally.usage, Reading::Valid(_)));
+    }
+}
+
+#[test]
+fn an_event_beyond_the_inspection_limit_passes_uninspected_however_it_is_cut() {
+    let frame = event(0).len();
+    let (fits, too_long) = (
+        event(INSPECT_LIMIT_BYTES - frame),
+        event(INSPECT_LIMIT_BYTES - frame + 1),
+    );
+    for mode in [Mode::Observe, Mode::Withhold] {
+        for step in [10_000, INSPECT_LIMIT_BYTES, usize::MAX] {
+            let (out, tally) = scan(mode, &fits, step);
+            assert!(out == fits && tally.uninspected_events == 0 && tally.usage != Reading::Absent);
+            let (out, tally) = scan(mode, &too_long, step);
+            assert!(
+                out == too_long && tally.uninspected_events == 1 && tally.usage == Reading::Absent
+            );
+        }
+    }
+}
+
+#[test]
+fn whole_events_are_forwarded_as_one_slice_of_their_chunk() {
+    let chunk = Bytes::from_static(b"data: {}\n\ndata: {\"choices\":[]}\n\n");
+    let mut scanner = Scanner::new(Mode::Withhold);
+    let mut out = Vec::new();
+    scanner.push(chunk.clone(), &mut out);
+    assert_eq!(out.len(), 1);
+    assert_eq!(
+        (out[0].as_ptr(), out[0].len()),
+        (chunk.as_ptr(), chunk.len())
+    );
+}
+
+#[test]
+fn an_unfinished_event_waits_when_withholding_and_passes_when_observing() {
+    let chunk = Bytes::from_static(b"data: {}\n\ndata: {\"cho");
+    let mut out = Vec::new();
+    Scanner::new(Mode::Withhold).push(chunk.clone(), &mut out);
+    assert_eq!(out.concat(), b"data: {}\n\n");
+    out.clear();
+    Scanner::new(Mode::Observe).push(chunk.clone(), &mut out);
+    assert_eq!(out, [chunk]);
+}

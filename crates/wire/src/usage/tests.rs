@@ -1,1 +1,58 @@
-//! Tests.
+//! Usage of whole responses. Single usage objects: `vectors/sse/usage.txt`.
+
+use super::*;
+
+fn unary(body: &str, step: usize) -> Reading {
+    let mut usage = UnaryUsage::new();
+    body.as_bytes()
+        .chunks(step)
+        .for_each(|chunk| usage.push(chunk));
+    usage.finish()
+}
+
+#[test]
+fn a_response_is_read_wherever_it_is_cut() {
+    let body = r#"{"choices":[{"usage":1}],"usage":{"prompt_tokens":7,"completion_tokens":0,"total_tokens":7}}"#;
+    let usage = Usage {
+        prompt: Some(7),
+        completion: Some(0),
+        total: Some(7),
+        ..Usage::default()
+    };
+    for step in 1..body.len() {
+        assert_eq!(unary(body, step), Reading::Valid(usage));
+    }
+}
+
+#[test]
+fn what_is_no_json_or_has_no_usage_is_absent() {
+    for body in [
+        "",
+        "<html>usage</html>",
+        "{\"usage\":{\"prompt_tokens\":7}",
+        "{}",
+        "[]",
+        "{\"usage\":null}",
+        "7",
+    ] {
+        assert_eq!(unary(body, 3), Reading::Absent, "{body}");
+    }
+}
+
+#[test]
+fn a_usage_object_beyond_the_bound_is_invalid_and_takes_no_memory() {
+    let body = format!(
+        "{{\"usage\":{{\"x\":\"{}\"}}}}",
+        "x".repeat(USAGE_LIMIT_BYTES)
+    );
+    assert_eq!(unary(&body, 1000), Reading::Invalid);
+}
+
+#[test]
+fn the_largest_count_is_valid_and_the_next_is_not() {
+    let body = |tokens: u64| format!("{{\"usage\":{{\"input_tokens\":{tokens}}}}}");
+    assert!(
+        matches!(unary(&body(TOKEN_LIMIT), 9), Reading::Valid(usage) if usage.prompt == Some(TOKEN_LIMIT))
+    );
+    assert_eq!(unary(&body(TOKEN_LIMIT + 1), 9), Reading::Invalid);
+}

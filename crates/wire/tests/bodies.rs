@@ -1,0 +1,15 @@
+//! Bodies and streams against naive readers: whatever the bytes, and wherever they are cut.
+//!
+//! Three sources of input share the checks: committed vectors, committed fuzzing corpora, and random
+//! documents. Not here: tables of single rules, which stand beside the code.
+
+#[path = "bodies/corpus.rs"]
+mod corpus;
+#[path = "../../../fuzz/checks/json_head.rs"]
+mod json_head;
+#[path = "bodies/random.rs"]
+mod random;
+#[path = "../../../fuzz/checks/sse_scan.rs"]
+mod sse_scan;
+#[path = "bodies/vectors.rs"]
+mod vectors;
