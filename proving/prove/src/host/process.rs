@@ -89,7 +89,10 @@ impl Group {
             signal(process.pid, Signal::TERM);
         }
         let patience = Instant::now() + GRACE;
-        while known.iter().any(Process::is_alive) && Instant::now() < patience {
+        // The guard ends when it has reaped the program: killed before that, it would leave a zombie.
+        while (known.iter().any(Process::is_alive) || self.ended().is_none())
+            && Instant::now() < patience
+        {
             thread::sleep(POLL);
         }
         if let Some(group) = Pid::from_raw(self.id()) {

@@ -15,56 +15,66 @@ mod tests;
 /// The subject that CPU figures are compared with.
 const YARDSTICK: &str = "nginx";
 
+/// In which blocks a column stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Where {
+    Unary,
+    Streams,
+    Everywhere,
+}
+
 struct Column {
     head: &'static str,
     figure: &'static str,
     decimals: usize,
     spread: bool,
+    place: Where,
 }
 
-const fn column(head: &'static str, figure: &'static str, decimals: usize, spread: bool) -> Column {
+const fn column(
+    head: &'static str,
+    figure: &'static str,
+    decimals: usize,
+    spread: bool,
+    place: Where,
+) -> Column {
     Column {
         head,
         figure,
         decimals,
         spread,
+        place,
     }
 }
 
-/// All columns; one without a figure in a block is left out of it.
-const COLUMNS: [Column; 21] = [
-    column("CPU µs/req", "cpu_us_per_request", 1, true),
-    column("CPU µs/event", "cpu_us_per_event", 2, true),
-    column("req/s", "rps", 0, false),
-    column("events/s", "events_per_second", 0, false),
-    column("p50 µs", "latency_us.p50", 0, false),
-    column("p90", "latency_us.p90", 0, false),
-    column("p99", "latency_us.p99", 0, false),
-    column("p99.9", "latency_us.p999", 0, false),
-    column("added p50", "added_us.p50", 0, true),
-    column("added p99", "added_us.p99", 0, false),
-    column("first byte p50", "first_byte_us.p50", 0, false),
-    column("p99", "first_byte_us.p99", 0, false),
-    column("RSS MiB", "rss_mib.before", 0, false),
-    column("peak", "rss_mib.peak", 0, false),
-    column("after", "rss_mib.after", 0, false),
-    column("open", "streams_open", 0, false),
-    column("KiB/stream", "rss_kib_per_stream", 1, true),
+/// The columns; one without a figure in a block is left out of it. The file holds many more figures.
+const COLUMNS: [Column; 15] = [
+    column("CPU µs/req", "cpu_us_per_request", 1, true, Where::Unary),
+    column("CPU µs/event", "cpu_us_per_event", 2, true, Where::Streams),
+    column("req/s", "rps", 0, false, Where::Unary),
+    column("events/s", "events_per_second", 0, false, Where::Streams),
+    column("p50 µs", "latency_us.p50", 0, false, Where::Unary),
+    column("p90", "latency_us.p90", 0, false, Where::Unary),
+    column("p99", "latency_us.p99", 0, false, Where::Unary),
+    column("p99.9", "latency_us.p999", 0, false, Where::Unary),
+    column("added p50", "added_us.p50", 0, true, Where::Unary),
     column(
-        "switches/req vol",
-        "context_switches_per_request.voluntary",
-        2,
+        "first byte p50 µs",
+        "first_byte_us.p50",
+        0,
         false,
+        Where::Streams,
     ),
-    column(
-        "invol",
-        "context_switches_per_request.involuntary",
-        2,
-        false,
-    ),
-    column("others cores", "others.cores", 2, false),
-    column("steal %", "steal_percent", 1, false),
+    column("p99", "first_byte_us.p99", 0, false, Where::Streams),
+    column("RSS MiB", "rss_mib.before", 0, false, Where::Everywhere),
+    column("peak", "rss_mib.peak", 0, false, Where::Everywhere),
+    column("open", "streams_open", 0, false, Where::Streams),
+    column("KiB/stream", "rss_kib_per_stream", 1, true, Where::Streams),
 ];
+
+/// More than this used by processes that have no part in the race is worth a line.
+const DISTURBED_CORES: f64 = 0.2;
+const DISTURBED_PERCENT: f64 = 2.0;
 
 /// The rig's own cost, under each block.
 const RIG: [(&str, &str); 3] = [
@@ -111,16 +121,10 @@ fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
     } else {
         ("", "")
     };
-    let columns: Vec<&Column> = COLUMNS
-        .iter()
-        .filter(|column| {
-            rows.iter()
-                .any(|row| row.figures.contains_key(column.figure))
-        })
-        .collect();
-    let mut lines = vec![vec!["subject".to_owned()]];
+    let columns = columns_of(rows);
+    let mut lines = vec![vec!["subject".to_owned(), format!("× {YARDSTICK}")]];
     lines[0].extend(columns.iter().map(|column| column.head.to_owned()));
-    lines[0].extend(["× nginx", "errors", "limit"].map(ToOwned::to_owned));
+    lines[0].extend(["errors", "limit"].map(ToOwned::to_owned));
     lines.extend(rows.iter().map(|row| line(row, &columns, rows)));
     let widths: Vec<usize> = (0..lines[0].len())
         .map(|at| {
@@ -154,17 +158,32 @@ fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
     rig(out, rows);
 }
 
+fn columns_of(rows: &[&Row]) -> Vec<&'static Column> {
+    let measured = |name| rows.iter().any(|row| row.figures.contains_key(name));
+    let streams = measured("cpu_us_per_event");
+    let stands = |column: &&Column| match column.place {
+        Where::Unary => !streams,
+        Where::Streams => streams,
+        Where::Everywhere => true,
+    };
+    COLUMNS
+        .iter()
+        .filter(stands)
+        .filter(|column| measured(column.figure))
+        .collect()
+}
+
 fn line(row: &Row, columns: &[&Column], rows: &[&Row]) -> Vec<String> {
     let mut line = vec![row.subject.clone()];
     if row.rounds == 0 {
         return line;
     }
+    line.push(ratio(row, rows).map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")));
     line.extend(
         columns
             .iter()
             .map(|column| figure(row.figures.get(column.figure), column)),
     );
-    line.push(ratio(row, rows).map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")));
     let failures: Vec<_> = row
         .failures
         .iter()
@@ -210,6 +229,19 @@ fn rig(out: &mut String, rows: &[&Row]) {
             out,
             "  {}: the generator or the upstream was the limit",
             row.subject
+        );
+    }
+    let most = |name| {
+        rows.iter()
+            .filter_map(|row| row.figures.get(name))
+            .map(|spread| spread.max)
+            .fold(0.0, f64::max)
+    };
+    let (others, stolen) = (most("others.cores"), most("steal_percent"));
+    if others > DISTURBED_CORES || stolen > DISTURBED_PERCENT {
+        let _ = writeln!(
+            out,
+            "  disturbed: up to {others:.2} cores used by others, {stolen:.1} % of CPU time stolen"
         );
     }
     for party in ["client", "upstream"] {

@@ -1,0 +1,247 @@
+//! The binary as a person runs it, against subjects that behave and subjects that do not.
+//!
+//! The well-behaved gateway is the upstream itself on another port: its answers are the same bytes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const PROVE: &str = env!("CARGO_BIN_EXE_prove");
+const SCENARIOS: &str = "[[scenario]]\nname = 'small'\nusers = 4\n\
+    [[scenario]]\nname = 'streams'\nusers = 4\nevents = 5\ninterval_ms = 10\n\
+    [[scenario]]\nname = 'many'\nusers = 4000000000\n";
+
+/// A directory of subjects, each with the program and arguments given.
+fn subjects(named: &[(&str, &str, &[&str])]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("race.toml"), SCENARIOS).expect("a file");
+    let write = |name: &str, toml: String| {
+        fs::create_dir(dir.path().join(name)).expect("a directory");
+        fs::write(dir.path().join(name).join("subject.toml"), toml).expect("a file");
+    };
+    write(
+        "direct",
+        "summary = 'the upstream'\nfind = 'upstream'\n".into(),
+    );
+    for (name, program, args) in named {
+        let toml = format!(
+            "summary = 'x'\nready_seconds = 2\nfind = {{ path = ['{program}'] }}\nstart = {args:?}\n"
+        );
+        write(name, toml);
+    }
+    dir
+}
+
+fn race(dir: &Path, seconds: &str, further: &[&str]) -> Command {
+    let mut command = Command::new(PROVE);
+    command
+        .arg("race")
+        .arg(dir)
+        .args(["--repeat", "2", "--seconds", seconds, "--json", "--out"]);
+    command
+        .arg(dir.join("out/result.json"))
+        .args(further)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped());
+    command
+}
+
+fn result(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+    })
+}
+
+fn row<'a>(result: &'a Value, subject: &str, scenario: &str) -> &'a Value {
+    let rows = result["rows"].as_array().expect("rows");
+    rows.iter()
+        .find(|row| row["subject"] == subject && row["scenario"] == scenario)
+        .expect("a row")
+}
+
+const SAME: (&str, &str, &[&str]) = ("same", PROVE, &["upstream", "--port", "{port}"]);
+
+#[test]
+fn a_race_measures_every_subject_in_every_scenario_and_writes_what_it_prints() {
+    let dir = subjects(&[SAME]);
+    let output = race(dir.path(), "0.3", &["--scenarios", "small,streams"])
+        .output()
+        .expect("prove");
+    let result = result(&output);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(result["schema"], "tollgate.race/1");
+    for subject in ["direct", "same"] {
+        let small = row(&result, subject, "small");
+        assert_eq!(
+            (&small["status"], &small["rounds"]),
+            (&"measured".into(), &2.into())
+        );
+        for figure in ["cpu_us_per_request", "rps"] {
+            assert!(
+                small[figure]["median"].as_f64().expect(figure) > 0.0,
+                "{figure}"
+            );
+        }
+        assert!(
+            small["latency_us"]["p99"]["max"].as_f64()
+                >= small["latency_us"]["p50"]["min"].as_f64()
+        );
+        let streams = row(&result, subject, "streams");
+        assert!(streams["cpu_us_per_event"]["median"].as_f64() > Some(0.0));
+        assert!(
+            streams["first_byte_us"]["p50"]["median"].as_f64()
+                < streams["latency_us"]["p50"]["median"].as_f64()
+        );
+    }
+    let written: Value =
+        serde_json::from_slice(&fs::read(dir.path().join("out/result.json")).expect("a file"))
+            .expect("JSON");
+    assert_eq!(written, result);
+}
+
+#[test]
+fn bad_subjects_are_rows_that_say_why_and_make_the_race_fail() {
+    let leaky = format!(
+        r#"setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & exec {PROVE} upstream --port {{port}}"#
+    );
+    let dying = format!("timeout -s KILL 2 {PROVE} upstream --port {{port}}; exit 3");
+    let dir = subjects(&[
+        ("ends", "sh", &["-c", "echo no such option; exit 3"]),
+        ("silent", "sleep", &["60"]),
+        ("gone", "no-such-program-here", &["x"]),
+        ("dying", "sh", &["-c", &dying]),
+        ("leaky", "sh", &["-c", &leaky]),
+    ]);
+    let all = "direct,ends,silent,gone,dying,leaky";
+    let output = race(
+        dir.path(),
+        "1",
+        &["--scenarios", "small", "--subjects", all],
+    )
+    .output();
+    let output = output.expect("prove");
+    let result = result(&output);
+    assert_eq!(
+        (output.status.code(), &result["trusted"]),
+        (Some(1), &false.into())
+    );
+    let expected = [
+        ("ends", "ended before it was ready"),
+        ("ends", "no such option"),
+        ("silent", "not ready within 2 s"),
+        ("gone", "not installed"),
+        ("dying", "died"),
+    ];
+    for (subject, says) in expected {
+        let problem = row(&result, subject, "small")["problem"]
+            .as_str()
+            .expect("a problem")
+            .to_owned();
+        assert!(problem.contains(says), "{subject}: {problem}");
+    }
+    let told = result["subjects"].as_array().expect("subjects");
+    let leaky = told
+        .iter()
+        .find(|told| told["name"] == "leaky")
+        .expect("leaky");
+    assert!(
+        leaky["problem"]
+            .as_str()
+            .expect("a problem")
+            .contains("left processes behind"),
+        "{leaky}"
+    );
+    assert_eq!(row(&result, "direct", "small")["status"], "measured");
+}
+
+#[test]
+fn too_few_descriptors_is_a_row_and_not_a_storm_of_failures() {
+    let dir = subjects(&[]);
+    let output = race(dir.path(), "0.3", &["--scenarios", "many"])
+        .output()
+        .expect("prove");
+    let problem = row(&result(&output), "direct", "many")["problem"]
+        .as_str()
+        .expect("a problem")
+        .to_owned();
+    assert!(problem.contains("too few file descriptors"), "{problem}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_binary_of_ours_that_is_not_built_refuses_the_whole_race() {
+    let dir = subjects(&[]);
+    fs::create_dir(dir.path().join("ours")).expect("a directory");
+    let toml = "summary = 'x'\nfind = { cargo = 'no-such-package' }\nstart = ['run']\n";
+    fs::write(dir.path().join("ours/subject.toml"), toml).expect("a file");
+    let output = race(dir.path(), "0.3", &["--scenarios", "small"])
+        .output()
+        .expect("prove");
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        says.contains("cargo build --release -p no-such-package") && output.stdout.is_empty(),
+        "{says}"
+    );
+}
+
+#[test]
+fn however_prove_ends_its_subjects_end_too() {
+    for signal in ["INT", "TERM", "KILL"] {
+        let dir = subjects(&[SAME]);
+        let mut child = race(dir.path(), "30", &["--scenarios", "small"])
+            .spawn()
+            .expect("prove");
+        let port = wait_for(|| upstream_ports(child.id()).into_iter().next()).expect("an upstream");
+        let kill = Command::new("kill")
+            .args(["-s", signal, &child.id().to_string()])
+            .status();
+        assert!(kill.expect("kill").success());
+        child.wait().expect("an end");
+        let free = || std::net::TcpListener::bind(("127.0.0.1", port)).ok();
+        assert!(
+            wait_for(free).is_some(),
+            "SIG{signal}: something still listens on {port}"
+        );
+    }
+}
+
+/// Ports of the upstreams that descend from `ancestor`, from their command lines.
+fn upstream_ports(ancestor: u32) -> Vec<u16> {
+    let children = |pid: u32| -> Vec<u32> {
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        fs::read_to_string(path)
+            .unwrap_or_default()
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect()
+    };
+    let guards = children(ancestor);
+    let started: Vec<u32> = guards.into_iter().flat_map(children).collect();
+    let port = |pid: &u32| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        let mut words = line.split('\0').skip_while(|word| *word != "--port");
+        words.nth(1)?.parse().ok()
+    };
+    started.iter().filter_map(port).collect()
+}
+
+fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(10) {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
