@@ -12,9 +12,10 @@ use policy::clock::Mono;
 use policy::identity::Identity;
 use policy::snapshot::{Bounds, Snapshot};
 
-use crate::decode::{Decode, Field, Findings, Place};
+use crate::decode::{At, Decode, Field, Findings, Place};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
+use crate::scalar::File;
 use crate::schema::{self, Document};
 use crate::{Fault, Faults, Loaded, Sources, vars};
 
@@ -57,40 +58,30 @@ pub(crate) fn lower(
         .retain(|fault| !unset.iter().any(|u| u.path == fault.path));
     cx.findings.faults.append(&mut unset);
     let parts = document.map(|document| cx.document(&document));
-    match parts {
-        Some((mut snapshot, host)) if cx.findings.faults.is_empty() => {
-            if let Some(host) = host {
-                limit::carry(&mut snapshot, carry, now);
-                let document = Redacted::of(&root);
-                snapshot.version = redact::version(&document, &snapshot, carry);
-                let warnings = ordered(cx.findings.warnings);
-                return Ok(Loaded {
-                    snapshot,
-                    host,
-                    watched: cx.watched,
-                    document,
-                    warnings,
-                });
-            }
-            Err(Faults {
-                file: file.into(),
-                faults: vec![],
-                watched: cx.watched,
-            })
-        }
-        _ => {
-            let faults = ordered(cx.findings.faults);
-            Err(Faults {
-                file: file.into(),
-                faults,
-                watched: cx.watched,
-            })
-        }
-    }
+    let Some((mut snapshot, Some(host))) = parts.filter(|_| cx.findings.faults.is_empty()) else {
+        let faults = ordered(cx.findings.faults);
+        debug_assert!(!faults.is_empty(), "a document was refused without a fault");
+        return Err(Faults {
+            file: file.into(),
+            faults,
+            watched: cx.watched,
+        });
+    };
+    limit::carry(&mut snapshot, carry, now);
+    let document = Redacted::of(&root);
+    snapshot.version = redact::version(&document, &snapshot, carry);
+    let warnings = ordered(cx.findings.warnings);
+    Ok(Loaded {
+        snapshot,
+        host,
+        watched: cx.watched,
+        document,
+        warnings,
+    })
 }
 
 fn ordered(mut faults: Vec<Fault>) -> Vec<Fault> {
-    faults.sort_by_key(|fault| fault.line);
+    faults.sort_by(|a, b| (a.line, &a.path).cmp(&(b.line, &b.path)));
     faults.dedup();
     faults
 }
@@ -182,7 +173,12 @@ impl Lowering<'_> {
     }
 
     /// Reads a file that the document names and watches it from then on.
-    fn read(&mut self, at: &crate::decode::At<crate::scalar::File>) -> Option<(PathBuf, Vec<u8>)> {
+    fn read(&mut self, at: &At<File>) -> Option<(PathBuf, Vec<u8>)> {
+        self.read_as(at, &at.shown)
+    }
+
+    /// The same, with other words for the file in a fault.
+    fn read_as(&mut self, at: &At<File>, shown: &str) -> Option<(PathBuf, Vec<u8>)> {
         const FILE_BYTES_MAX: usize = 4 << 20;
         let path = self.path_of(&at.value.0);
         if !self.watched.contains(&path) {
@@ -190,13 +186,13 @@ impl Lowering<'_> {
         }
         match self.sources.read(&path) {
             Ok(bytes) if bytes.len() > FILE_BYTES_MAX => {
-                let says = format!("the file {} is larger than 4 MiB", at.shown);
+                let says = format!("the file {shown} is larger than 4 MiB");
                 self.findings.fault(&at.place, says, "");
                 None
             }
             Ok(bytes) => Some((path, bytes)),
             Err(error) => {
-                let says = format!("cannot read the file {}: {}", at.shown, reason(&error));
+                let says = format!("cannot read the file {shown}: {}", reason(&error));
                 let relative = !Path::new(&at.value.0).is_absolute();
                 let hint = "relative paths start where the configuration file is";
                 self.findings

@@ -377,7 +377,11 @@ impl Written for CredentialHeader {
     const TAKES: Takes = Takes::Text;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        header_name(text).map(Self)
+        // Whole header lines are pasted here, secret and all.
+        header_name(text).map(Self).map_err(|problem| Problem {
+            quotable: text.bytes().all(is_token) && text.len() <= 32,
+            ..problem
+        })
     }
 
     fn schema() -> Value {
@@ -436,15 +440,14 @@ pub(crate) struct Scheme(pub(crate) String);
 
 impl Written for Scheme {
     const TAKES: Takes = Takes::Text;
+    const SECRET: bool = true;
 
     fn read(text: &str) -> Result<Self, Problem> {
         if text.len() <= 64 && text.bytes().all(is_token) {
             return Ok(Self(text.to_owned()));
         }
-        Err(Problem::new(
-            "is not an authentication scheme",
-            "write Bearer, or \"\" for none",
-        ))
+        let hint = "write one word such as Bearer, or \"\" for none";
+        Err(Problem::new("is not an authentication scheme", hint))
     }
 
     fn schema() -> Value {

@@ -5,6 +5,7 @@ mod environment;
 mod examples;
 mod golden;
 mod random;
+mod reference;
 mod rendering;
 mod schema;
 mod world;

@@ -74,7 +74,9 @@ impl super::Lowering<'_> {
         }
         let mut found = None;
         if let Some(at) = written.file.get() {
-            let bytes = self.read(at).map(|(_, bytes)| Secret::new(bytes));
+            // What stands here may be a secret in the wrong place: its name is not repeated.
+            let bytes = self.read_as(at, "named here");
+            let bytes = bytes.map(|(_, bytes)| Secret::new(bytes));
             let secret = bytes.and_then(|b| self.checked(&b, &at.place, "the secret in the file"));
             found = secret.map(|secret| (secret, at.place.clone()));
         }

@@ -140,6 +140,9 @@ impl super::Lowering<'_> {
             return Some(Vec::new());
         }
         let written = route.r#match.get()?.model.get()?;
+        if written.0.is_empty() {
+            return None;
+        }
         let mut seen: HashSet<&Pattern> = HashSet::new();
         for at in &written.0 {
             if !seen.insert(&at.value) {
