@@ -57,9 +57,10 @@ pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
         | Known::OpenaiBeta => true,
         Known::Other => {
             field.name != identity
-                && !field.name.starts_with(b"x-forwarded-")
-                && !field.has_underscore()
-                && !smells_of_credential(field.name)
+                && (is_sdk_word(field.name)
+                    || (!field.name.starts_with(b"x-forwarded-")
+                        && !field.has_underscore()
+                        && !smells_of_credential(field.name)))
                 && !fields.connection_names(field.name)
         }
         _ => false,
@@ -165,6 +166,27 @@ fn hex(b: u8) -> Option<u8> {
     char::from(b)
         .to_digit(16)
         .and_then(|d| u8::try_from(d).ok())
+}
+
+/// What the OpenAI SDKs say of themselves, ten fields in each request: known to be harmless, so
+/// that they cost little.
+fn is_sdk_word(name: &[u8]) -> bool {
+    let word = name.strip_prefix(b"x-stainless-").unwrap_or_default();
+    matches!(
+        word,
+        b"lang"
+            | b"package-version"
+            | b"os"
+            | b"arch"
+            | b"runtime"
+            | b"runtime-version"
+            | b"async"
+            | b"retry-count"
+            | b"read-timeout"
+            | b"timeout"
+            | b"raw-response"
+            | b"helper-method"
+    )
 }
 
 /// Names that say they carry a credential, in conventions we do not know by name.

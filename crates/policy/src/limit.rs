@@ -52,6 +52,8 @@ pub struct Rate {
 #[derive(Debug)]
 pub struct Bucket {
     rate: Rate,
+    /// How far the arrival time may lie ahead, nanoseconds.
+    room: i64,
     /// Theoretical arrival time, [`Mono`] nanoseconds.
     tat: AtomicI64,
 }
@@ -80,6 +82,7 @@ impl Bucket {
     pub fn new(rate: Rate) -> Self {
         Self {
             rate,
+            room: room(rate),
             tat: AtomicI64::new(i64::MIN / 2),
         }
     }
@@ -113,7 +116,7 @@ impl Bucket {
         if units > self.rate.burst {
             return Err(Short::Never);
         }
-        let (cost, room) = (self.cost(units), self.room());
+        let (cost, room) = (cost(self.rate, units), self.room);
         let mut seen = self.tat.load(Ordering::Relaxed);
         loop {
             let next = seen.max(now.0).saturating_add(cost);
@@ -135,7 +138,7 @@ impl Bucket {
     /// bucket and never overfills it; an overspend is owed from now on, however long the bucket
     /// was idle.
     pub fn settle(&self, reserved: u64, actual: u64, now: Mono) {
-        let delta = self.cost(actual).saturating_sub(self.cost(reserved));
+        let delta = cost(self.rate, actual).saturating_sub(cost(self.rate, reserved));
         if delta == 0 {
             return;
         }
@@ -160,7 +163,7 @@ impl Bucket {
             .load(Ordering::Relaxed)
             .saturating_sub(now.0)
             .max(0);
-        let free = self.room().saturating_sub(owed).max(0);
+        let free = self.room.saturating_sub(owed).max(0);
         let per = self.rate.per.as_nanos().max(1);
         let units = u128::from(free.unsigned_abs()) * u128::from(self.rate.amount) / per;
         Level {
@@ -170,23 +173,23 @@ impl Bucket {
             reset: Duration::from_nanos(owed.unsigned_abs()),
         }
     }
+}
 
-    /// How far the arrival time may lie ahead. Each take is rounded up, so that a whole burst in
-    /// single units would not fit into `cost(burst)`; the excess is granted up to half a unit.
-    fn room(&self) -> i64 {
-        let one = self.cost(1);
-        let singly = one.saturating_mul(i64::try_from(self.rate.burst).unwrap_or(i64::MAX));
-        singly
-            .min(self.cost(self.rate.burst).saturating_add(one / 2))
-            .min(COST_MOST)
-    }
+/// How far the arrival time may lie ahead. Each take is rounded up, so that a whole burst in
+/// single units would not fit into its cost; the excess is granted up to half a unit.
+fn room(rate: Rate) -> i64 {
+    let one = cost(rate, 1);
+    let singly = one.saturating_mul(i64::try_from(rate.burst).unwrap_or(i64::MAX));
+    singly
+        .min(cost(rate, rate.burst).saturating_add(one / 2))
+        .min(COST_MOST)
+}
 
-    /// Nanoseconds of refill that `units` stand for, rounded up: rounding never admits more.
-    fn cost(&self, units: u64) -> i64 {
-        let per = u128::from(nanos(self.rate.per).unsigned_abs());
-        let ns = (u128::from(units) * per).div_ceil(u128::from(self.rate.amount.max(1)));
-        i64::try_from(ns).unwrap_or(i64::MAX).min(COST_MOST)
-    }
+/// Nanoseconds of refill that `units` stand for, rounded up: rounding never admits more.
+fn cost(rate: Rate, units: u64) -> i64 {
+    let per = u128::from(nanos(rate.per).unsigned_abs());
+    let ns = (u128::from(units) * per).div_ceil(u128::from(rate.amount.max(1)));
+    i64::try_from(ns).unwrap_or(i64::MAX).min(COST_MOST)
 }
 
 /// A cap far below `i64::MAX` keeps sums from saturating into one another.
