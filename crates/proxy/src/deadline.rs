@@ -32,7 +32,9 @@ impl Deadline {
 
     /// Ready when due. Call it last, when everything else is pending.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(due) = self.due else { return Poll::Pending };
+        let Some(due) = self.due else {
+            return Poll::Pending;
+        };
         loop {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
             if timer.deadline() > due {

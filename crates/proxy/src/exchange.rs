@@ -94,7 +94,11 @@ async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, client: &mut D
     // Boxed: rare, and its state would make every exchange larger.
     let sent = Box::pin(reply::refuse(client, &reply, &open.record.id, &standing)).await;
     open.record.bytes_out = sent.unwrap_or(0);
-    open.end(if refusal.is_failure() { Outcome::Failed } else { Outcome::Refused });
+    open.end(if refusal.is_failure() {
+        Outcome::Failed
+    } else {
+        Outcome::Refused
+    });
 }
 
 async fn forward<D: Downstream>(
@@ -126,10 +130,13 @@ async fn forward<D: Downstream>(
             return Ok(());
         }
         Err(refusal) => {
-            open.record.route =
-                policy::route::choose(snapshot, opened.workload, call.and_then(|c| c.model.as_deref()))
-                    .ok()
-                    .map(|grant| grant.route);
+            open.record.route = policy::route::choose(
+                snapshot,
+                opened.workload,
+                call.and_then(|c| c.model.as_deref()),
+            )
+            .ok()
+            .map(|grant| grant.route);
             return Err(refusal.into());
         }
     };
@@ -166,7 +173,10 @@ async fn read_body<D: Downstream>(
         let Some(piece) = piece else { break };
         open.record.bytes_in += piece.len() as u64;
         if open.record.bytes_in > bounds.body_bytes {
-            return Err(Refusal::BodyTooLarge { limit: bounds.body_bytes }.into());
+            return Err(Refusal::BodyTooLarge {
+                limit: bounds.body_bytes,
+            }
+            .into());
         }
         if let Some(scanner) = &mut scanner {
             scanner.push(&piece).map_err(Refusal::Call)?;
@@ -178,7 +188,10 @@ async fn read_body<D: Downstream>(
         }
         deadline.set(bounds.body_idle);
     }
-    let call = scanner.map(CallScanner::finish).transpose().map_err(Refusal::Call)?;
+    let call = scanner
+        .map(CallScanner::finish)
+        .transpose()
+        .map_err(Refusal::Call)?;
     Ok((rope, call))
 }
 
@@ -192,7 +205,11 @@ fn outgoing(open: &Open, head: &RequestHead, admitted: &Admitted, rope: Vec<Byte
         }
     }
     write_field(&mut lines, b"x-request-id", open.record.id.as_bytes());
-    let mut rest = head.path().strip_prefix("/v1").unwrap_or_default().to_owned();
+    let mut rest = head
+        .path()
+        .strip_prefix("/v1")
+        .unwrap_or_default()
+        .to_owned();
     if let Some(query) = head.query().and_then(credential::clean_query) {
         rest.push('?');
         rest.push_str(&query);
@@ -200,7 +217,11 @@ fn outgoing(open: &Open, head: &RequestHead, admitted: &Admitted, rope: Vec<Byte
     let has_body = !rope.is_empty() || head.method == wire::head::Method::Post;
     let bytes = usize::try_from(open.record.bytes_in).unwrap_or(usize::MAX);
     let length = has_body.then(|| spliced_len(bytes, &admitted.splices) as u64);
-    let body = if admitted.splices.is_empty() { rope } else { apply(&rope, &admitted.splices) };
+    let body = if admitted.splices.is_empty() {
+        rope
+    } else {
+        apply(&rope, &admitted.splices)
+    };
     Outgoing {
         method: head.method,
         method_text: head.method_text().into(),

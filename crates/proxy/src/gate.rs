@@ -90,9 +90,18 @@ impl Gate {
                 worker::run(start);
             };
             commands.push(sender);
-            threads.push(std::thread::Builder::new().name(format!("worker-{index}")).spawn(run)?);
+            threads.push(
+                std::thread::Builder::new()
+                    .name(format!("worker-{index}"))
+                    .spawn(run)?,
+            );
         }
-        Ok(Self { address, commands, threads, alive })
+        Ok(Self {
+            address,
+            commands,
+            threads,
+            alive,
+        })
     }
 
     /// Where it listens.

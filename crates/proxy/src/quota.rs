@@ -24,14 +24,22 @@ pub struct Quota {
 pub fn find() -> Quota {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let quota = tightest(Path::new("/sys/fs/cgroup"), &own_cgroup());
-    Quota { cpus, quota, workers: workers(cpus, quota) }
+    Quota {
+        cpus,
+        quota,
+        workers: workers(cpus, quota),
+    }
 }
 
 /// Workers for so many CPUs under such a quota: a core's worth of quota each, at least one; a
 /// fraction below the half is not worth a thread that would be throttled.
 #[must_use]
 pub fn workers(cpus: usize, quota: Option<f64>) -> usize {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small, positive")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small, positive"
+    )]
     let by_quota = quota.map_or(usize::MAX, |q| q.round() as usize);
     cpus.min(by_quota).max(1)
 }
@@ -39,10 +47,17 @@ pub fn workers(cpus: usize, quota: Option<f64>) -> usize {
 /// Periods in which the cgroup was throttled, and microseconds spent so, since it began.
 #[must_use]
 pub fn throttled() -> Option<(u64, u64)> {
-    let stat = fs::read_to_string(Path::new("/sys/fs/cgroup").join(own_cgroup()).join("cpu.stat"));
-    let stat = stat.or_else(|_| fs::read_to_string("/sys/fs/cgroup/cpu.stat")).ok()?;
+    let stat = fs::read_to_string(
+        Path::new("/sys/fs/cgroup")
+            .join(own_cgroup())
+            .join("cpu.stat"),
+    );
+    let stat = stat
+        .or_else(|_| fs::read_to_string("/sys/fs/cgroup/cpu.stat"))
+        .ok()?;
     let field = |name: &str| {
-        stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok())
+        stat.lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok())
     };
     Some((field("nr_throttled")?, field("throttled_usec")?))
 }

@@ -60,19 +60,27 @@ impl Standing {
     pub(crate) fn write(&self, to: &mut impl Downstream) {
         let mut text = Vec::with_capacity(24);
         let rows = [
-            (self.requests, [
-                &b"x-ratelimit-limit-requests"[..],
-                b"x-ratelimit-remaining-requests",
-                b"x-ratelimit-reset-requests",
-            ]),
-            (self.tokens, [
-                b"x-ratelimit-limit-tokens",
-                b"x-ratelimit-remaining-tokens",
-                b"x-ratelimit-reset-tokens",
-            ]),
+            (
+                self.requests,
+                [
+                    &b"x-ratelimit-limit-requests"[..],
+                    b"x-ratelimit-remaining-requests",
+                    b"x-ratelimit-reset-requests",
+                ],
+            ),
+            (
+                self.tokens,
+                [
+                    b"x-ratelimit-limit-tokens",
+                    b"x-ratelimit-remaining-tokens",
+                    b"x-ratelimit-reset-tokens",
+                ],
+            ),
         ];
         for (state, [limit, remaining, reset]) in rows {
-            let Some((amount, level)) = state else { continue };
+            let Some((amount, level)) = state else {
+                continue;
+            };
             text.clear();
             decimal(amount, &mut text);
             to.field(limit, &text);

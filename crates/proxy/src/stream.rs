@@ -29,7 +29,8 @@ impl Stream {
             Self::Served(tls) => tls.get_ref().0,
             Self::Dialled(tls) => tls.get_ref().0,
         };
-        tcp.poll_read_ready(&mut Context::from_waker(Waker::noop())).is_pending()
+        tcp.poll_read_ready(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
     }
 
     /// Reads what is there into `buffer` and gives how much that was; 0 is the end.
@@ -63,7 +64,11 @@ impl Stream {
             IoSlice::advance_slices(slices, written);
         }
         // TLS may hold records back; in clear this does nothing.
-        if matches!(self, Self::Plain(_)) { Poll::Ready(Ok(())) } else { Pin::new(self).poll_flush(cx) }
+        if matches!(self, Self::Plain(_)) {
+            Poll::Ready(Ok(()))
+        } else {
+            Pin::new(self).poll_flush(cx)
+        }
     }
 }
 

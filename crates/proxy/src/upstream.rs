@@ -74,14 +74,16 @@ impl Outgoing {
     pub(crate) fn credential(injection: &Injection) -> [&[u8]; 4] {
         match injection {
             Injection::None => [b"", b"", b"", b""],
-            Injection::Header { name, value } => {
-                [name.as_bytes(), b": ", value.expose(), b"\r\n"]
-            }
+            Injection::Header { name, value } => [name.as_bytes(), b": ", value.expose(), b"\r\n"],
         }
     }
 
     /// Head and body as slices to write.
-    pub(crate) fn slices<'a>(&'a self, head: &'a [u8], injection: &'a Injection) -> Vec<IoSlice<'a>> {
+    pub(crate) fn slices<'a>(
+        &'a self,
+        head: &'a [u8],
+        injection: &'a Injection,
+    ) -> Vec<IoSlice<'a>> {
         let mut slices = Vec::with_capacity(7 + self.body.len());
         slices.push(IoSlice::new(head));
         slices.extend(Self::credential(injection).into_iter().map(IoSlice::new));

@@ -42,7 +42,12 @@ impl View {
         };
         let upstreams = RefCell::new(upstreams);
         let estimators = snapshot.routes.iter().map(|route| {
-            let same = |old: &&View| old.snapshot.routes.iter().position(|r| r.name == route.name);
+            let same = |old: &&View| {
+                old.snapshot
+                    .routes
+                    .iter()
+                    .position(|r| r.name == route.name)
+            };
             let known = old.as_ref().and_then(|old| Some((*old, same(old)?)));
             known.map_or_else(Estimator::default, |(old, i)| old.estimators.borrow()[i])
         });
@@ -50,14 +55,23 @@ impl View {
         pools.retain(|origin, _| snapshot.endpoints.iter().any(|e| e.origin == *origin));
         let of = snapshot.endpoints.iter().map(|endpoint| {
             let connector = publication.connectors.get(&endpoint.origin.ca_file);
-            let pool = pools.entry(endpoint.origin.clone()).or_insert_with(|| {
-                Rc::new(Pool::new(endpoint.origin.clone()))
-            });
+            let pool = pools
+                .entry(endpoint.origin.clone())
+                .or_insert_with(|| Rc::new(Pool::new(endpoint.origin.clone())));
             pool.trust(connector.cloned());
             Rc::clone(pool)
         });
-        let acceptor = publication.acceptor.clone().map(tokio_rustls::TlsAcceptor::from);
-        Self { pools: of.collect(), snapshot, acceptor, upstreams, estimators }
+        let acceptor = publication
+            .acceptor
+            .clone()
+            .map(tokio_rustls::TlsAcceptor::from);
+        Self {
+            pools: of.collect(),
+            snapshot,
+            acceptor,
+            upstreams,
+            estimators,
+        }
     }
 
     /// The pool that serves an endpoint.
@@ -67,7 +81,11 @@ impl View {
 
     /// What this worker has learnt of a route's sizes.
     pub(crate) fn estimator(&self, route: RouteId) -> Estimator {
-        self.estimators.borrow().get(route.index()).copied().unwrap_or_default()
+        self.estimators
+            .borrow()
+            .get(route.index())
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Learns from a finished exchange.

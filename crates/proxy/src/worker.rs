@@ -104,7 +104,9 @@ impl Worker {
 
 /// Milliseconds since the Unix epoch.
 pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -117,7 +119,11 @@ fn mix(n: u64) -> u64 {
 
 /// A listener of its own for each worker on one address: the kernel spreads connections.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_tcp_nodelay(true)?;
@@ -129,7 +135,9 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Runs a worker to its end: until drained, or its commands' other end is gone.
 pub(crate) fn run(start: Start) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -271,7 +279,9 @@ struct Open(Rc<Worker>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.connections.set(self.0.connections.get().saturating_sub(1));
+        self.0
+            .connections
+            .set(self.0.connections.get().saturating_sub(1));
         self.0.sink(|s| s.gauge(Gauge::Connections, -1));
         self.0.ended.notify_one();
     }

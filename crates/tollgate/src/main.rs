@@ -1,2 +1,44 @@
-//! stub
-fn main() {}
+//! The binary: reads the command line, wires the crates together, and ends with an exit code.
+//!
+//! Exit codes: 0 done; 1 a configuration or the machine says no; 2 wrong usage.
+//! Not here: anything that one of the crates below decides or does.
+
+mod admin;
+mod check;
+mod cli;
+mod demo;
+mod logging;
+mod running;
+mod serve;
+mod watch;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let command = cli::Cli::parse();
+    logging::start(command.log.as_deref());
+    match command.verb {
+        cli::Verb::Run(run) => serve::run(&run),
+        cli::Verb::Check(check) => check::check(&check),
+        cli::Verb::Demo(demo) => demo::run(&demo),
+        cli::Verb::Version => {
+            say(&format!("tollgate {}", env!("CARGO_PKG_VERSION")));
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Prints a line for people to standard output. A closed pipe is not an error of ours.
+fn say(line: &str) {
+    use std::io::Write;
+    drop(writeln!(std::io::stdout(), "{line}"));
+}
+
+/// Prints a line for people to standard error.
+fn complain(line: &str) {
+    use std::io::Write;
+    drop(writeln!(std::io::stderr(), "{line}"));
+}

@@ -87,7 +87,9 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let mut drained = pin!(waiting.drained.notified());
     loop {
         let bounds = worker.view().snapshot.bounds;
-        let next = connection.next(&worker, &bounds, &mut head, &mut deadline, &mut drained).await;
+        let next = connection
+            .next(&worker, &bounds, &mut head, &mut deadline, &mut drained)
+            .await;
         match next {
             Next::Request(framing) => {
                 connection.begin_request(&head, framing, worker.is_draining());
@@ -145,7 +147,10 @@ impl Connection {
         deadline: &mut Deadline,
         drained: &mut (impl Future<Output = ()> + Unpin),
     ) -> Next {
-        let limits = Limits { head_bytes: bounds.head_bytes, fields: bounds.head_fields };
+        let limits = Limits {
+            head_bytes: bounds.head_bytes,
+            fields: bounds.head_fields,
+        };
         deadline.set(bounds.keep_alive);
         let mut begun = false;
         let mut fresh = !self.input.is_empty();
@@ -186,7 +191,9 @@ impl Connection {
                 return Poll::Ready(if begun { Next::TooSlow } else { Next::Closed });
             }
             let idle = self.input.is_empty();
-            if idle && (worker.is_draining() || std::pin::Pin::new(&mut *drained).poll(cx).is_ready()) {
+            if idle
+                && (worker.is_draining() || std::pin::Pin::new(&mut *drained).poll(cx).is_ready())
+            {
                 return Poll::Ready(Next::Closed);
             }
             Poll::Pending
@@ -203,10 +210,12 @@ impl Connection {
         match parse_request(input, limits, head) {
             Ok(Step::Done { consumed }) => {
                 self.input = input.get(consumed..).unwrap_or_default().to_vec();
-                Some(match head.check_host().and_then(|()| request_framing(head)) {
-                    Ok(framing) => Next::Request(framing),
-                    Err(fault) => Next::Fault(fault),
-                })
+                Some(
+                    match head.check_host().and_then(|()| request_framing(head)) {
+                        Ok(framing) => Next::Request(framing),
+                        Err(fault) => Next::Fault(fault),
+                    },
+                )
             }
             Ok(Step::Partial) => {
                 self.input = input.to_vec();
@@ -339,16 +348,19 @@ impl Connection {
         worker: &Worker,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, BodyFault>> {
-        let Incoming::Chunks(chunked) = &mut self.body else { return Poll::Ready(Ok(None)) };
+        let Incoming::Chunks(chunked) = &mut self.body else {
+            return Poll::Ready(Ok(None));
+        };
         loop {
             if self.input.is_empty() {
-                let read = worker.scratch(|scratch| match ready!(self.stream.poll_into(cx, scratch)) {
-                    Ok(read @ 1..) => {
-                        self.input.extend_from_slice(&scratch[..read]);
-                        Poll::Ready(true)
-                    }
-                    Ok(_) | Err(_) => Poll::Ready(false),
-                });
+                let read =
+                    worker.scratch(|scratch| match ready!(self.stream.poll_into(cx, scratch)) {
+                        Ok(read @ 1..) => {
+                            self.input.extend_from_slice(&scratch[..read]);
+                            Poll::Ready(true)
+                        }
+                        Ok(_) | Err(_) => Poll::Ready(false),
+                    });
                 if !ready!(read) {
                     return Poll::Ready(Err(BodyFault::Gone));
                 }
@@ -389,7 +401,8 @@ impl Downstream for Connection {
     ) -> Poll<Result<Option<Bytes>, BodyFault>> {
         if self.must_continue && self.input.is_empty() && !matches!(self.body, Incoming::Over) {
             self.must_continue = false;
-            self.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.output
+                .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         if !self.output.is_empty() && self.poll_flushed(cx).is_pending() {
             return Poll::Pending;
@@ -402,7 +415,11 @@ impl Downstream for Connection {
                 match ready!(self.poll_bytes(worker, wanted, cx)) {
                     Ok(piece) => {
                         let left = left - piece.len() as u64;
-                        self.body = if left == 0 { Incoming::Over } else { Incoming::Bytes(left) };
+                        self.body = if left == 0 {
+                            Incoming::Over
+                        } else {
+                            Incoming::Bytes(left)
+                        };
                         Ok(Some(piece))
                     }
                     Err(_) => Err(BodyFault::Gone),
@@ -432,7 +449,11 @@ impl Downstream for Connection {
                 Some(read) => self.input.extend_from_slice(&read),
             }
         }
-        if self.gone { Poll::Ready(()) } else { Poll::Pending }
+        if self.gone {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     fn begin(&mut self, status: u16, extent: Extent) {
@@ -449,7 +470,8 @@ impl Downstream for Connection {
                 self.output.extend_from_slice(b"\r\n");
             }
             Extent::Open if !has_none && !until_close => {
-                self.output.extend_from_slice(b"transfer-encoding: chunked\r\n");
+                self.output
+                    .extend_from_slice(b"transfer-encoding: chunked\r\n");
             }
             Extent::Length(_) | Extent::Open | Extent::Nothing => {}
         }
@@ -480,7 +502,11 @@ impl Downstream for Connection {
         } else if is_chunked && end {
             after = b"0\r\n\r\n";
         }
-        let pieces = if self.extent == Extent::Nothing { &[][..] } else { pieces };
+        let pieces = if self.extent == Extent::Nothing {
+            &[][..]
+        } else {
+            pieces
+        };
         let output = std::mem::take(&mut self.output);
         let mut few = [IoSlice::new(b""); 8];
         let mut many = Vec::new();
@@ -491,7 +517,10 @@ impl Downstream for Connection {
                 &mut many[..]
             }
         };
-        let parts = [&output[..], before].into_iter().chain(pieces.iter().copied()).chain([after]);
+        let parts = [&output[..], before]
+            .into_iter()
+            .chain(pieces.iter().copied())
+            .chain([after]);
         for (slice, part) in slices.iter_mut().zip(parts) {
             *slice = IoSlice::new(part);
         }

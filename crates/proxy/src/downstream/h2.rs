@@ -52,10 +52,13 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
         tokio::task::spawn_local(begin(Rc::clone(&serving), request, answer));
         async move {
             // A task that ended without an answer was cut off: the stream is reset.
-            answered.await.map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))
+            answered
+                .await
+                .map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))
         }
     });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(Rewound { input, stream }), service));
+    let mut connection =
+        pin!(builder.serve_connection(TokioIo::new(Rewound { input, stream }), service));
     let mut drained = pin!(worker.drained.notified());
     let mut draining = worker.is_draining();
     if draining {
@@ -124,11 +127,15 @@ fn convert(
             }
             continue;
         }
-        head.fields.push(name.as_str().as_bytes(), value.as_bytes())?;
+        head.fields
+            .push(name.as_str().as_bytes(), value.as_bytes())?;
     }
     head.set_target(parts.uri.path_and_query().map_or("/", |t| t.as_str()))?;
     head.check_host()?;
-    let length = head.fields.only(Known::ContentLength).map_err(|_| HeadFaultKind::LengthRepeated)?;
+    let length = head
+        .fields
+        .only(Known::ContentLength)
+        .map_err(|_| HeadFaultKind::LengthRepeated)?;
     Ok(length.and_then(|v| std::str::from_utf8(v).ok()?.parse().ok()))
 }
 
@@ -205,14 +212,20 @@ impl Downstream for Exchange {
             self.gone |= queue.dropped;
             queue.giver = Some(cx.waker().clone());
         }
-        if self.gone { Poll::Ready(()) } else { Poll::Pending }
+        if self.gone {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     fn begin(&mut self, status: u16, extent: Extent) {
         *self.response.status_mut() =
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         if let (Extent::Length(length), false) = (extent, matches!(status, 204 | 304)) {
-            self.response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
+            self.response
+                .headers_mut()
+                .insert(http::header::CONTENT_LENGTH, length.into());
         }
     }
 
@@ -225,7 +238,9 @@ impl Downstream for Exchange {
     }
 
     fn begun(&mut self) {
-        let Some(answer) = self.answer.take() else { return };
+        let Some(answer) = self.answer.take() else {
+            return;
+        };
         let body = Body(Rc::clone(&self.queue));
         let response = std::mem::take(&mut self.response).map(|()| body);
         self.gone |= answer.send(response).is_err();
@@ -238,7 +253,9 @@ impl Downstream for Exchange {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         let pieces = pieces.iter().filter(|piece| !piece.is_empty());
-        queue.pieces.extend(pieces.map(|piece| Bytes::copy_from_slice(piece)));
+        queue
+            .pieces
+            .extend(pieces.map(|piece| Bytes::copy_from_slice(piece)));
         if end {
             queue.end = End::Whole;
         }

@@ -25,8 +25,14 @@ use crate::upstream::{Outgoing, Response, h1, h2};
 
 /// A usable connection.
 enum Line {
-    H1 { connection: Connection, reused: bool },
-    H2 { handle: h2::Handle, reused: bool },
+    H1 {
+        connection: Connection,
+        reused: bool,
+    },
+    H2 {
+        handle: h2::Handle,
+        reused: bool,
+    },
 }
 
 /// The first response that policy accepts.
@@ -45,7 +51,10 @@ pub(super) async fn attempts<D: Downstream>(
     let mut last = Failure::Exhausted;
     loop {
         let now = open.worker.now();
-        let next = view.upstreams.borrow_mut().next(&mut attempts, snapshot, now);
+        let next = view
+            .upstreams
+            .borrow_mut()
+            .next(&mut attempts, snapshot, now);
         let Some(endpoint) = next else {
             return Err(Refusal::Upstream(last).into());
         };
@@ -63,7 +72,11 @@ pub(super) async fn attempts<D: Downstream>(
         let wants = observed.map_or(true, is_retryable);
         let retried = wants && upstreams.may_retry(&attempts, snapshot, now);
         drop(upstreams);
-        let told = AttemptRecord { endpoint, result: observed, retried };
+        let told = AttemptRecord {
+            endpoint,
+            result: observed,
+            retried,
+        };
         open.worker.sink(|sink| sink.attempt(snapshot, &told));
         match result {
             Ok(response) if !retried => return Ok(response),
@@ -118,8 +131,10 @@ async fn attempt<D: Downstream>(
         let mut gone = watch(client, &worker);
         let answered = match line {
             Line::H1 { connection, .. } => {
-                h1::exchange(&worker, pool, connection, request, target, deadline, &mut gone, sent)
-                    .await
+                h1::exchange(
+                    &worker, pool, connection, request, target, deadline, &mut gone, sent,
+                )
+                .await
             }
             Line::H2 { handle, .. } => {
                 let exchange = h2::exchange(handle, request, target, deadline, &mut gone, sent);
@@ -154,9 +169,15 @@ impl Line {
 
 fn reuse(pool: &Pool) -> Option<Line> {
     if let Some(connection) = pool.take() {
-        return Some(Line::H1 { connection, reused: true });
+        return Some(Line::H1 {
+            connection,
+            reused: true,
+        });
     }
-    h2::take(pool).map(|handle| Line::H2 { handle, reused: true })
+    h2::take(pool).map(|handle| Line::H2 {
+        handle,
+        reused: true,
+    })
 }
 
 async fn dial(pool: &Rc<Pool>, limit: std::time::Duration) -> Result<Line, Failure> {
@@ -167,7 +188,13 @@ async fn dial(pool: &Rc<Pool>, limit: std::time::Duration) -> Result<Line, Failu
     let Connected { stream, is_h2 } = connect(&pool.origin, pool.connector(), limit).await?;
     if is_h2 {
         let handle = h2::begin(pool, stream, room).await?;
-        return Ok(Line::H2 { handle, reused: false });
+        return Ok(Line::H2 {
+            handle,
+            reused: false,
+        });
     }
-    Ok(Line::H1 { connection: Connection::new(stream, room), reused: false })
+    Ok(Line::H1 {
+        connection: Connection::new(stream, room),
+        reused: false,
+    })
 }

@@ -56,7 +56,9 @@ pub(crate) enum Meter {
 impl Open {
     pub(crate) fn begin(worker: &Rc<Worker>, view: Rc<View>, head: &RequestHead) -> Self {
         let id = head.fields.only(Known::XRequestId).ok().flatten();
-        let id = id.filter(|v| is_plain(v)).and_then(|v| std::str::from_utf8(v).ok());
+        let id = id
+            .filter(|v| is_plain(v))
+            .and_then(|v| std::str::from_utf8(v).ok());
         let began = worker.now();
         worker.exchange_began();
         Self {
@@ -109,16 +111,25 @@ impl Open {
             withhold_usage: admitted.withhold_usage,
             hold: Some(admitted.hold),
             prompt_estimate: admitted.prompt_estimate,
-            generates: self.record.operation.is_some_and(policy::operation::Operation::generates),
+            generates: self
+                .record
+                .operation
+                .is_some_and(policy::operation::Operation::generates),
         });
     }
 
     /// What is left of the caller's limits.
     pub(crate) fn standing(&self) -> Standing {
         let snapshot = &self.view.snapshot;
-        let grant = self.record.workload.and_then(|w| snapshot.workload(w)).and_then(|w| {
-            w.grants.iter().find(|grant| Some(grant.route) == self.record.route)
-        });
+        let grant = self
+            .record
+            .workload
+            .and_then(|w| snapshot.workload(w))
+            .and_then(|w| {
+                w.grants
+                    .iter()
+                    .find(|grant| Some(grant.route) == self.record.route)
+            });
         grant.map_or_else(Standing::default, |grant| {
             Standing::of(&grant.limits, snapshot, self.worker.now())
         })
@@ -147,7 +158,8 @@ impl Open {
             }
         }
         let record = &self.record;
-        self.worker.sink(|sink| sink.exchange(&view.snapshot, record));
+        self.worker
+            .sink(|sink| sink.exchange(&view.snapshot, record));
         self.worker.exchange_ended();
     }
 
@@ -157,12 +169,12 @@ impl Open {
         let (reading, events) = match std::mem::replace(&mut self.meter, Meter::Nothing) {
             Meter::Nothing => return Tokens::default(),
             Meter::Unary(usage) => (usage.finish(), None),
-            Meter::Stream(scanner) => {
-                (scanner.tally().usage, Some(scanner.tally().data_events))
-            }
+            Meter::Stream(scanner) => (scanner.tally().usage, Some(scanner.tally().data_events)),
             Meter::Blind => (Reading::Absent, None),
         };
-        let Some(calling) = &self.admitted else { return Tokens::default() };
+        let Some(calling) = &self.admitted else {
+            return Tokens::default();
+        };
         let prompt = Count::Estimated(calling.prompt_estimate);
         // An event of a stream holds about one token; an answer has about four bytes to one.
         let guess = events.unwrap_or(self.record.bytes_out / 4);
@@ -179,10 +191,17 @@ impl Open {
                 reasoning: usage.reasoning,
                 invalid: false,
             },
-            Reading::Invalid => {
-                Tokens { prompt, completion, invalid: true, ..Tokens::default() }
-            }
-            Reading::Absent => Tokens { prompt, completion, ..Tokens::default() },
+            Reading::Invalid => Tokens {
+                prompt,
+                completion,
+                invalid: true,
+                ..Tokens::default()
+            },
+            Reading::Absent => Tokens {
+                prompt,
+                completion,
+                ..Tokens::default()
+            },
         }
     }
 }
@@ -198,5 +217,7 @@ impl Drop for Open {
 /// An id that can stand in a header, a log and a label as it is.
 fn is_plain(id: &[u8]) -> bool {
     (1..=ID_BYTES).contains(&id.len())
-        && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
+        && id
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
 }

@@ -45,7 +45,10 @@ pub(super) async fn relay<D: Downstream>(
     check(open, &head, content)?;
     let withhold = content == Content::Events
         && head.status == 200
-        && open.admitted.as_ref().is_some_and(|calling| calling.withhold_usage);
+        && open
+            .admitted
+            .as_ref()
+            .is_some_and(|calling| calling.withhold_usage);
     open.meter = meter(open, &head, content, withhold);
     open.record.status = head.status;
     open.record.streamed = content == Content::Events;
@@ -65,7 +68,11 @@ async fn pump<D: Downstream>(
 ) -> Result<(), Stop> {
     let worker = Rc::clone(&open.worker);
     let view = Rc::clone(&open.view);
-    let idle = open.record.backend.and_then(|b| view.snapshot.backend(b)).map(|b| b.timeouts.idle);
+    let idle = open
+        .record
+        .backend
+        .and_then(|b| view.snapshot.backend(b))
+        .map(|b| b.timeouts.idle);
     let idle = idle.unwrap_or_default();
     let mut kept: Vec<Bytes> = Vec::new();
     let mut first = true;
@@ -83,7 +90,11 @@ async fn pump<D: Downstream>(
                     sift(&mut open.meter, data, over, &mut kept);
                     let pieces: Vec<&[u8]> = kept.iter().map(|b| &b[..]).collect();
                     open.record.bytes_out += pieces.iter().map(|p| p.len() as u64).sum::<u64>();
-                    if pieces.is_empty() && !over { Ok(()) } else { client.send(cx, &pieces, over) }
+                    if pieces.is_empty() && !over {
+                        Ok(())
+                    } else {
+                        client.send(cx, &pieces, over)
+                    }
                 } else {
                     open.meter.observe(data);
                     open.record.bytes_out += length as u64;
@@ -122,8 +133,9 @@ async fn pump<D: Downstream>(
             let now = worker.now();
             open.own_ns += now.0 - open.mark.0;
             open.record.first_byte = Some(now.since(open.began));
-            open.record.own =
-                Some(std::time::Duration::from_nanos(u64::try_from(open.own_ns).unwrap_or(0)));
+            open.record.own = Some(std::time::Duration::from_nanos(
+                u64::try_from(open.own_ns).unwrap_or(0),
+            ));
         }
         if over {
             return Ok(());
@@ -147,7 +159,9 @@ fn sift(meter: &mut Meter, data: &[u8], over: bool, out: &mut Vec<Bytes>) {
 
 /// A stream that broke off: what was held back of it still goes out, as far as it goes at once.
 async fn release<D: Downstream>(meter: &mut Meter, withhold: bool, client: &mut D) {
-    let (true, Meter::Stream(scanner)) = (withhold, meter) else { return };
+    let (true, Meter::Stream(scanner)) = (withhold, meter) else {
+        return;
+    };
     let mut kept = Vec::new();
     scanner.finish(&mut kept);
     if kept.is_empty() {
@@ -173,7 +187,11 @@ impl Meter {
 
 fn content(head: &ResponseHead) -> Content {
     let value = head.fields.get(Known::ContentType).unwrap_or_default();
-    let kind = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+    let kind = value
+        .split(|b| *b == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
     if kind.eq_ignore_ascii_case(b"application/json") {
         Content::Json
     } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
@@ -185,20 +203,24 @@ fn content(head: &ResponseHead) -> Content {
 
 /// Refuses what must not be passed on.
 fn check(open: &Open, head: &ResponseHead, content: Content) -> Result<(), Refusal> {
-    let reads = open.record.operation.is_some_and(policy::operation::Operation::reads_body);
+    let reads = open
+        .record
+        .operation
+        .is_some_and(policy::operation::Operation::reads_body);
     match head.status {
         401 | 403 => Err(Refusal::UpstreamCredential),
         300..=399 => Err(Refusal::UpstreamFormat),
         200..=299 if reads && content == Content::Other => Err(Refusal::UpstreamFormat),
-        400.. if content == Content::Other => {
-            Err(Refusal::Upstream(Failure::Status(head.status)))
-        }
+        400.. if content == Content::Other => Err(Refusal::Upstream(Failure::Status(head.status))),
         _ => Ok(()),
     }
 }
 
 fn meter(open: &Open, head: &ResponseHead, content: Content, withhold: bool) -> Meter {
-    let reads = open.record.operation.is_some_and(policy::operation::Operation::reads_body);
+    let reads = open
+        .record
+        .operation
+        .is_some_and(policy::operation::Operation::reads_body);
     if !reads || head.status != 200 {
         return Meter::Nothing;
     }
@@ -208,7 +230,11 @@ fn meter(open: &Open, head: &ResponseHead, content: Content, withhold: bool) -> 
     match content {
         Content::Json => Meter::Unary(Box::default()),
         Content::Events => {
-            let mode = if withhold { Mode::Withhold } else { Mode::Observe };
+            let mode = if withhold {
+                Mode::Withhold
+            } else {
+                Mode::Observe
+            };
             Meter::Stream(Box::new(Scanner::new(mode)))
         }
         Content::Other => Meter::Blind,

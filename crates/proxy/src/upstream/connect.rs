@@ -34,20 +34,22 @@ pub(crate) async fn connect(
     trust: Option<Arc<ClientConfig>>,
     limit: Duration,
 ) -> Result<Connected, Failure> {
-    timeout(limit, attempt(origin, trust)).await.unwrap_or(Err(Failure::ConnectTimeout))
+    timeout(limit, attempt(origin, trust))
+        .await
+        .unwrap_or(Err(Failure::ConnectTimeout))
 }
 
-async fn attempt(
-    origin: &Origin,
-    trust: Option<Arc<ClientConfig>>,
-) -> Result<Connected, Failure> {
+async fn attempt(origin: &Origin, trust: Option<Arc<ClientConfig>>) -> Result<Connected, Failure> {
     let tcp = dial(origin).await?;
     if let Err(error) = tcp.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     if !origin.tls {
         let is_h2 = origin.protocol == Protocol::Http2;
-        return Ok(Connected { stream: Stream::Plain(tcp), is_h2 });
+        return Ok(Connected {
+            stream: Stream::Plain(tcp),
+            is_h2,
+        });
     }
     let mut config = ClientConfig::clone(&*trust.ok_or(Failure::Tls)?);
     config.alpn_protocols = match origin.protocol {
@@ -64,7 +66,10 @@ async fn attempt(
     if origin.protocol == Protocol::Http2 && !is_h2 {
         return Err(Failure::Tls);
     }
-    Ok(Connected { stream: Stream::Dialled(Box::new(tls)), is_h2 })
+    Ok(Connected {
+        stream: Stream::Dialled(Box::new(tls)),
+        is_h2,
+    })
 }
 
 /// Tries the addresses in turn; the last one's error counts.

@@ -24,7 +24,10 @@ use crate::deadline::Deadline;
 use crate::worker::Worker;
 
 /// The head of a response is bounded as a request's is.
-const LIMITS: Limits = Limits { head_bytes: 64 << 10, fields: 100 };
+const LIMITS: Limits = Limits {
+    head_bytes: 64 << 10,
+    fields: 100,
+};
 
 /// A response body on an HTTP/1.1 connection.
 pub(crate) struct Body {
@@ -101,7 +104,9 @@ pub(crate) async fn exchange(
                 Poll::Pending => {}
             }
         }
-        if unsent.is_empty() && let Some(sent) = sent.take() {
+        if unsent.is_empty()
+            && let Some(sent) = sent.take()
+        {
             sent();
         }
         // Read also while sending: an upstream may refuse a long body before it has all of it.
@@ -115,7 +120,9 @@ pub(crate) async fn exchange(
         if gone(cx).is_ready() {
             return Poll::Ready(None);
         }
-        deadline.poll(cx).map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
+        deadline
+            .poll(cx)
+            .map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
     })
     .await?;
     let whole = unsent.is_empty();
@@ -133,7 +140,10 @@ pub(crate) async fn exchange(
             early: reader.rest,
             keep: keep && whole,
         };
-        Response { head, body: super::Body::H1(body) }
+        Response {
+            head,
+            body: super::Body::H1(body),
+        }
     }))
 }
 
@@ -150,7 +160,11 @@ type Head = (ResponseHead, Framing, bool);
 
 impl HeadReader {
     fn broken(&self) -> Broken {
-        if self.touched { Broken::Failed(Failure::Reset) } else { Broken::Untouched }
+        if self.touched {
+            Broken::Failed(Failure::Reset)
+        } else {
+            Broken::Untouched
+        }
     }
 
     fn poll(

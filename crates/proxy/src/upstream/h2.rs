@@ -65,7 +65,10 @@ impl Handle {
 /// A connection of the pool with room for one more exchange.
 pub(crate) fn take(pool: &Pool) -> Option<Handle> {
     let handles = pool.h2.borrow();
-    handles.iter().find(|h| h.is_open() && h.busy.get() < STREAMS).cloned()
+    handles
+        .iter()
+        .find(|h| h.is_open() && h.busy.get() < STREAMS)
+        .cloned()
 }
 
 /// Begins HTTP/2 on a new connection and shares it through the pool.
@@ -86,7 +89,10 @@ pub(crate) async fn begin(pool: &Pool, stream: Stream, open: Open) -> Result<Han
             tracing::debug!(%error, "HTTP/2 connection to upstream ended");
         }
     });
-    let handle = Handle { sender, busy: Rc::default() };
+    let handle = Handle {
+        sender,
+        busy: Rc::default(),
+    };
     pool.h2.borrow_mut().push(handle.clone());
     Ok(handle)
 }
@@ -111,13 +117,19 @@ pub(crate) async fn exchange(
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer.map_err(|error| {
                 tracing::debug!(%error, "HTTP/2 exchange with upstream failed");
-                if error.is_canceled() { Broken::Untouched } else { Broken::Failed(Failure::Reset) }
+                if error.is_canceled() {
+                    Broken::Untouched
+                } else {
+                    Broken::Failed(Failure::Reset)
+                }
             })));
         }
         if gone(cx).is_ready() {
             return Poll::Ready(None);
         }
-        deadline.poll(cx).map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
+        deadline
+            .poll(cx)
+            .map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
     })
     .await?;
     Some(answer.and_then(|answer| {
@@ -130,8 +142,15 @@ pub(crate) async fn exchange(
                 .push(name.as_str().as_bytes(), value.as_bytes())
                 .map_err(|_| Broken::Failed(Failure::Malformed))?;
         }
-        let body = Body { incoming, rest: Bytes::new(), _busy: busy };
-        Ok(Response { head, body: super::Body::H2(body) })
+        let body = Body {
+            incoming,
+            rest: Bytes::new(),
+            _busy: busy,
+        };
+        Ok(Response {
+            head,
+            body: super::Body::H2(body),
+        })
     }))
 }
 
@@ -141,7 +160,10 @@ fn message(request: &Outgoing, endpoint: &Endpoint) -> Option<http::Request<Rope
     let mut builder = http::Request::builder()
         .method(&*request.method_text)
         .uri(format!("{scheme}://{}{base}{rest}", endpoint.authority));
-    let lines = request.lines.split(|b| *b == b'\n').filter_map(|l| l.strip_suffix(b"\r"));
+    let lines = request
+        .lines
+        .split(|b| *b == b'\n')
+        .filter_map(|l| l.strip_suffix(b"\r"));
     for line in lines {
         let colon = line.iter().position(|b| *b == b':')?;
         builder = builder.header(&line[..colon], line[colon + 1..].trim_ascii());
@@ -152,7 +174,12 @@ fn message(request: &Outgoing, endpoint: &Endpoint) -> Option<http::Request<Rope
         builder = builder.header(name.as_str(), value);
     }
     let pieces = request.body.clone().into();
-    builder.body(Rope { pieces, left: request.length.unwrap_or(0) }).ok()
+    builder
+        .body(Rope {
+            pieces,
+            left: request.length.unwrap_or(0),
+        })
+        .ok()
 }
 
 impl Body {

@@ -99,7 +99,10 @@ impl Pool {
     /// the last call.
     pub(crate) fn prune(&self) -> i64 {
         let mut idle = self.idle.borrow_mut();
-        if idle.first().is_some_and(|(_, since)| since.elapsed() > IDLE_FOR) {
+        if idle
+            .first()
+            .is_some_and(|(_, since)| since.elapsed() > IDLE_FOR)
+        {
             idle.retain(|(_, since)| since.elapsed() <= IDLE_FOR);
         }
         drop(idle);
@@ -111,6 +114,9 @@ impl Pool {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, open: Open) -> Self {
-        Self { stream, _open: open }
+        Self {
+            stream,
+            _open: open,
+        }
     }
 }

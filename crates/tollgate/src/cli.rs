@@ -1,0 +1,101 @@
+//! The command line, as its help reads.
+//!
+//! Not here: what the verbs do.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// An AI gateway: every token passes the gate; every token is counted.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tollgate",
+    version,
+    about,
+    long_about = "An AI gateway: every token passes the gate; every token is counted.\n\n\
+        Clients talk to it as if it were OpenAI. It learns which workload is calling, chooses the \
+        backend, holds limits, replaces the client's credential by its own, streams the answer, \
+        and leaves one record for each exchange.",
+    after_help = "Examples:\n  \
+        tollgate demo                      two simulated engines and the gate, ready for curl\n  \
+        tollgate check -c tollgate.yaml    every fault of a configuration at once\n  \
+        tollgate run -c tollgate.yaml      the gate\n  \
+        OPENAI_API_KEY=… tollgate run      the gate in front of OpenAI, no file needed\n\n\
+        Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.\n\
+        Signals: SIGINT and SIGTERM drain and end (twice: at once), SIGHUP reloads."
+)]
+pub(crate) struct Cli {
+    /// What to log to standard error: error, warn, info, debug, or a filter such as
+    /// `info,proxy=debug`.
+    #[arg(long, global = true, env = "TOLLGATE_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run the gate.
+    ///
+    /// With a configuration file, the file and everything it refers to are watched: a change is
+    /// taken whole or refused whole, and no exchange in flight is cut. With no file the gate is
+    /// made from the environment: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
+    /// ANTHROPIC_BASE_URL, GEMINI_API_KEY, GEMINI_BASE_URL.
+    Run(Run),
+    /// Say everything that is wrong with a configuration, and change nothing.
+    Check(Check),
+    /// Run two simulated engines and the gate in front of them.
+    ///
+    /// Nothing is needed: no account, no GPU, no file. The set-up is that of the documentation:
+    /// two tiers, three identities, three policies.
+    Demo(Demo),
+    /// Print the version.
+    Version,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Configuration file; without it the environment is used.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Configuration file; without it the environment is checked.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Where clients connect.
+    #[arg(long, default_value = "127.0.0.1:1975", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+    /// Metrics, health and configuration.
+    #[arg(long, default_value = "127.0.0.1:1976", value_name = "ADDRESS")]
+    pub(crate) admin: SocketAddr,
+    /// The simulated engine of tier 2, which serves gpt-oss-120b.
+    #[arg(long, default_value = "127.0.0.1:1977", value_name = "ADDRESS")]
+    pub(crate) on_prem: SocketAddr,
+    /// The simulated engine of tier 1, which serves gemini-flash.
+    #[arg(long, default_value = "127.0.0.1:1978", value_name = "ADDRESS")]
+    pub(crate) frontier: SocketAddr,
+    /// Append one JSON line for each exchange to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access_log: Option<PathBuf>,
+    /// Time to the first token of the simulated engines, milliseconds.
+    #[arg(long, default_value_t = 80, value_name = "MS")]
+    pub(crate) ttft_ms: u64,
+    /// Time between tokens of the simulated engines, milliseconds.
+    #[arg(long, default_value_t = 15, value_name = "MS")]
+    pub(crate) inter_token_ms: u64,
+    /// Print the demo's configuration file and end: a start for one of your own.
+    #[arg(long)]
+    pub(crate) print_config: bool,
+}

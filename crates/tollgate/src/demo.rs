@@ -1,0 +1,167 @@
+//! `tollgate demo`: two simulated engines and the gate, with nothing to install.
+//!
+//! Not here: the engines themselves (`engine`), the live line and the summary (`screen`).
+
+mod screen;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use config::Sources;
+use engine::{EngineConfig, EngineHandle};
+
+use crate::world::World;
+use crate::{cli, complain, say, serve};
+
+/// The simulated engines' keys, and the world behind them. The keys exist for one run.
+struct DemoWorld {
+    on_prem: String,
+    frontier: String,
+}
+
+impl Sources for DemoWorld {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        World.read(path)
+    }
+
+    fn var(&self, name: &str) -> Option<String> {
+        match name {
+            "ON_PREM_KEY" => Some(self.on_prem.clone()),
+            "FRONTIER_KEY" => Some(self.frontier.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Runs the demo until told to stop.
+pub(crate) fn run(options: &cli::Demo) -> ExitCode {
+    if options.print_config {
+        say(document(options, options.on_prem, options.frontier).trim_end());
+        return ExitCode::SUCCESS;
+    }
+    match start(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            complain(&format!("tollgate: {fault}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(options: &cli::Demo) -> Result<(), String> {
+    let base = Instant::now();
+    let world = DemoWorld {
+        on_prem: key("on-prem"),
+        frontier: key("frontier"),
+    };
+    let on_prem = engine(
+        options,
+        "on-prem",
+        options.on_prem,
+        "gpt-oss-120b",
+        &world.on_prem,
+    )?;
+    let frontier = engine(
+        options,
+        "frontier",
+        options.frontier,
+        "gemini-flash",
+        &world.frontier,
+    )?;
+    let text = document(options, on_prem.addr(), frontier.addr());
+    let now = policy::clock::Mono::default();
+    let file = Path::new("demo.yaml");
+    let loaded = config::parse_document(file, text.as_bytes(), &world, None, now)
+        .map_err(|faults| faults.to_string())?;
+    let ready = serve::start(loaded, &world, None, base)?;
+    let admin = ready.admin.local_addr().unwrap_or(options.admin);
+    screen::introduce(
+        ready.running.gate.address(),
+        admin,
+        on_prem.addr(),
+        frontier.addr(),
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(async {
+        let live = screen::live(Arc::clone(&ready.running));
+        serve::until_stopped(&ready, live).await;
+    });
+    let summary = screen::last(&ready.running);
+    serve::end(ready);
+    screen::summary(&summary, base.elapsed());
+    on_prem.stop();
+    frontier.stop();
+    Ok(())
+}
+
+fn engine(
+    options: &cli::Demo,
+    name: &str,
+    listen: SocketAddr,
+    model: &str,
+    key: &str,
+) -> Result<EngineHandle, String> {
+    engine::spawn_thread(EngineConfig {
+        listen,
+        models: vec![model.to_owned()],
+        api_key: Some(key.to_owned()),
+        ttft: Duration::from_millis(options.ttft_ms),
+        inter_token: Duration::from_millis(options.inter_token_ms),
+        inspect: true,
+        ..EngineConfig::default()
+    })
+    .map_err(|error| {
+        format!("cannot start the simulated engine {name} on {listen}: {error}; choose another address with --{name}")
+    })
+}
+
+/// The white paper's set-up as a configuration file.
+fn document(options: &cli::Demo, on_prem: SocketAddr, frontier: SocketAddr) -> String {
+    let log = options.access_log.as_ref().map_or_else(
+        || "off".into(),
+        |p| {
+            // A JSON string is a YAML string.
+            serde_json::Value::from(p.display().to_string()).to_string()
+        },
+    );
+    format!(
+        "listen: {{ data: \"{data}\", admin: \"{admin}\" }}
+access_log: {log}
+identity: {{ header: x-workload-app }}
+backends:
+  on-prem:
+    url: http://{on_prem}/v1
+    credential: {{ inline: \"${{ON_PREM_KEY}}\" }}
+    models: [gpt-oss-120b]
+  frontier:
+    url: http://{frontier}/v1
+    credential: {{ inline: \"${{FRONTIER_KEY}}\" }}
+    models: [gemini-flash]
+routes:
+  - {{ workload: toolbench-agent, backend: frontier, model: gemini-flash }}
+  - workload: [swe-rebench-ide, terminal-bench-ci]
+    backend: on-prem
+    limits: [ {{ requests: 2, per: 1m }}, {{ tokens: 100000, per: 1m }} ]
+prices:
+  gpt-oss-120b: {{ input: 0.10, output: 0.40, per: 1M }}
+  gemini-flash: {{ input: 0.30, output: 2.50, per: 1M }}
+",
+        data = options.listen,
+        admin = options.admin,
+    )
+}
+
+/// A key for one run, from the randomness that seeds hash maps.
+fn key(name: &str) -> String {
+    let word = || RandomState::new().build_hasher().finish();
+    format!("sk-demo-{name}-{:016x}{:016x}", word(), word())
+}

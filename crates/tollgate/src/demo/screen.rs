@@ -1,0 +1,184 @@
+//! What the demo shows a person: how to call it, what is happening, what happened.
+//!
+//! Invariant: a live line is drawn only on a terminal; `NO_COLOR` is respected.
+//! Not here: what is counted (`telemetry`).
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use telemetry::{Gauges, WorkloadTotals};
+
+use crate::admin::merged;
+use crate::running::Running;
+use crate::say;
+
+const REFRESH: Duration = Duration::from_millis(500);
+
+/// The last totals seen, so that they outlive the workers that counted them.
+static LAST: Mutex<Option<Totals>> = Mutex::new(None);
+
+/// Totals by workload and what is open.
+#[derive(Clone, Default)]
+pub(super) struct Totals {
+    workloads: Vec<WorkloadTotals>,
+    gauges: Gauges,
+}
+
+/// Addresses, and a call for each identity.
+pub(super) fn introduce(
+    data: SocketAddr,
+    admin: SocketAddr,
+    on_prem: SocketAddr,
+    frontier: SocketAddr,
+) {
+    let bold = |text: &str| {
+        if colour() {
+            format!("\x1b[1m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    };
+    say(&format!(
+        "{}
+
+  data      http://{data}/v1        what clients talk to
+  admin     http://{admin}          /metrics  /readyz  /config
+  on-prem   http://{on_prem}/v1        simulated engine, tier 2: gpt-oss-120b
+  frontier  http://{frontier}/v1        simulated engine, tier 1: gemini-flash
+
+{}",
+        bold("Tollgate demo: two tiers behind one gate"),
+        bold("Three identities")
+    ));
+    let rows = [
+        (
+            "swe-rebench-ide",
+            "tier 2, at most 2 requests a minute: the third is 429",
+        ),
+        (
+            "toolbench-agent",
+            "tier 1, whatever credential the client sends",
+        ),
+        (
+            "unknown-guest",
+            "not registered: 404, and no engine hears of it",
+        ),
+    ];
+    for (workload, what) in rows {
+        say(&format!("  {workload}: {what}"));
+        say(&format!(
+            "    curl -i http://{data}/v1/chat/completions -H 'content-type: application/json' \\
+      -H 'x-workload-app: {workload}' -H 'authorization: Bearer malicious-token' \\
+      -d '{{\"model\":\"gpt-oss-120b\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'"
+        ));
+        say(&format!(
+            "    OpenAI(base_url=\"http://{data}/v1\", api_key=\"any\", default_headers={{\"x-workload-app\": \"{workload}\"}})"
+        ));
+    }
+    say(&format!(
+        "
+{}
+  from openai import OpenAI
+  client = OpenAI(base_url=\"http://{data}/v1\", api_key=\"any\",
+                  default_headers={{\"x-workload-app\": \"toolbench-agent\"}})
+  for chunk in client.chat.completions.create(model=\"gpt-oss-120b\", stream=True,
+          messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}]):
+      print(chunk.choices[0].delta.content or \"\", end=\"\")
+
+Ctrl-C drains and prints a summary.
+",
+        bold("With the OpenAI SDK")
+    ));
+}
+
+/// Keeps the live line until dropped. Never ends.
+pub(super) async fn live(running: Arc<Running>) {
+    let is_terminal = std::io::stdout().is_terminal();
+    let mut every = tokio::time::interval(REFRESH);
+    loop {
+        every.tick().await;
+        let merged = merged(&running).await;
+        let totals = Totals {
+            workloads: merged.by_workload(),
+            gauges: merged.gauges(),
+        };
+        if is_terminal {
+            let mut out = std::io::stdout();
+            drop(write!(out, "\r\x1b[2K{}", line(&totals)));
+            drop(out.flush());
+        }
+        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals);
+    }
+}
+
+/// Requests, streams, tokens and refusals in one line.
+fn line(totals: &Totals) -> String {
+    let sum = |of: fn(&WorkloadTotals) -> u64| totals.workloads.iter().map(of).sum::<u64>();
+    let mut line = format!(
+        "requests {}  streams {}  tokens {} in {} out  refused {}",
+        sum(|w| w.exchanges),
+        totals.gauges.streams,
+        sum(|w| w.prompt_tokens),
+        sum(|w| w.completion_tokens),
+        sum(|w| w.refused),
+    );
+    for workload in totals.workloads.iter().filter(|w| w.exchanges > 0) {
+        let name = if workload.name.is_empty() {
+            "unregistered"
+        } else {
+            &workload.name
+        };
+        line += &format!("  | {name} {}", workload.exchanges);
+        if workload.refused > 0 {
+            line += &format!(" ({} refused)", workload.refused);
+        }
+    }
+    line
+}
+
+/// The totals at the end.
+pub(super) fn last(_: &Running) -> Totals {
+    LAST.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
+        .unwrap_or_default()
+}
+
+/// A table by workload.
+pub(super) fn summary(totals: &Totals, elapsed: Duration) {
+    say(&format!("\n\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
+    say(&format!(
+        "{:<20} {:>9} {:>9} {:>8} {:>7} {:>8} {:>12} {:>12}",
+        "workload",
+        "requests",
+        "completed",
+        "refused",
+        "failed",
+        "aborted",
+        "tokens in",
+        "tokens out"
+    ));
+    for w in &totals.workloads {
+        let name = if w.name.is_empty() {
+            "(unregistered)"
+        } else {
+            &w.name
+        };
+        say(&format!(
+            "{name:<20} {:>9} {:>9} {:>8} {:>7} {:>8} {:>12} {:>12}",
+            w.exchanges,
+            w.completed,
+            w.refused,
+            w.failed,
+            w.aborted,
+            w.prompt_tokens,
+            w.completion_tokens
+        ));
+    }
+}
+
+fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}

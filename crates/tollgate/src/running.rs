@@ -1,0 +1,194 @@
+//! A gate that runs: what was loaded, what was published, and how to publish anew.
+//!
+//! Invariant: a configuration is published whole or not at all; a refused one leaves the old one
+//! serving.
+//! Not here: when to reload (`watch`), where it is shown (`admin`).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use config::{Faults, Loaded, Sources};
+use policy::clock::{Mono, nanos};
+use policy::snapshot::Snapshot;
+use proxy::gate::{Gate, Publication};
+use proxy::quota::Quota;
+use proxy::tls;
+use telemetry::AccessLog;
+
+/// The process's state, shared by admin, watcher and signals.
+pub(crate) struct Running {
+    pub(crate) gate: Gate,
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) quota: Quota,
+    pub(crate) workers: usize,
+    pub(crate) started: Instant,
+    pub(crate) draining: AtomicBool,
+    pub(crate) reloads: [AtomicU64; 2],
+    pub(crate) last_reload_good: AtomicBool,
+    file: Option<PathBuf>,
+    base: Instant,
+    current: Mutex<Current>,
+}
+
+/// What is published now.
+#[derive(Clone)]
+pub(crate) struct Current {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) document: Arc<serde_json::Value>,
+    pub(crate) watched: Arc<[PathBuf]>,
+}
+
+/// Loads from a file, or from the environment when there is none.
+pub(crate) fn load(
+    file: Option<&Path>,
+    sources: &dyn Sources,
+    carry: Option<&Snapshot>,
+    now: Mono,
+) -> Result<Loaded, Faults> {
+    match file {
+        Some(file) => config::load(file, sources, carry, now),
+        None => config::from_environment(sources),
+    }
+}
+
+/// Makes what workers need of a loaded configuration.
+pub(crate) fn publication(
+    loaded: Loaded,
+    sources: &dyn Sources,
+) -> Result<(Publication, Current), String> {
+    let tls = loaded.host.tls.as_ref();
+    let acceptor = tls
+        .map(|tls| tls::server(&tls.certificate_pem, tls.key_pem.expose()))
+        .transpose()
+        .map_err(|fault| format!("listen.tls: {fault}"))?;
+    let mut connectors = HashMap::new();
+    for origin in loaded
+        .snapshot
+        .endpoints
+        .iter()
+        .map(|e| &e.origin)
+        .filter(|o| o.tls)
+    {
+        if connectors.contains_key(&origin.ca_file) {
+            continue;
+        }
+        let bundle = (!origin.ca_file.is_empty())
+            .then(|| sources.read(Path::new(&origin.ca_file)))
+            .transpose()
+            .map_err(|error| format!("{}: {error}", origin.ca_file))?;
+        let connector = tls::client(bundle.as_deref()).map_err(|fault| {
+            let whose = if origin.ca_file.is_empty() {
+                "system roots"
+            } else {
+                &origin.ca_file
+            };
+            format!("{whose}: {fault}")
+        })?;
+        connectors.insert(origin.ca_file.clone(), connector);
+    }
+    let snapshot = Arc::new(loaded.snapshot);
+    let current = Current {
+        snapshot: Arc::clone(&snapshot),
+        document: Arc::new(loaded.document.json().clone()),
+        watched: loaded.watched.into(),
+    };
+    Ok((
+        Publication {
+            snapshot,
+            acceptor,
+            connectors,
+        },
+        current,
+    ))
+}
+
+impl Running {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one part of the process, made once"
+    )]
+    pub(crate) fn new(
+        gate: Gate,
+        log: Option<AccessLog>,
+        quota: Quota,
+        workers: usize,
+        file: Option<PathBuf>,
+        base: Instant,
+        current: Current,
+    ) -> Self {
+        Self {
+            gate,
+            log,
+            quota,
+            workers,
+            started: Instant::now(),
+            draining: AtomicBool::new(false),
+            reloads: [AtomicU64::new(0), AtomicU64::new(0)],
+            last_reload_good: AtomicBool::new(true),
+            file,
+            base,
+            current: Mutex::new(current),
+        }
+    }
+
+    /// What is published now.
+    pub(crate) fn current(&self) -> Current {
+        self.current
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether new exchanges are welcome.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.gate.is_alive() && !self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Loads anew and publishes, or says why not and changes nothing. Gives the files to watch.
+    pub(crate) fn reload(&self) -> Arc<[PathBuf]> {
+        let before = self.current();
+        if self.file.is_none() {
+            return before.watched;
+        }
+        let now = Mono(nanos(self.base.elapsed()));
+        let world = crate::world::World;
+        let loaded = load(self.file.as_deref(), &world, Some(&before.snapshot), now);
+        let result = loaded
+            .map_err(|faults| (faults.to_string(), faults.watched))
+            .and_then(|loaded| {
+                let watched = loaded.watched.clone();
+                publication(loaded, &world).map_err(|fault| (fault, watched))
+            });
+        match result {
+            Ok((publication, current)) => {
+                self.gate.publish(&publication);
+                let watched = Arc::clone(&current.watched);
+                tracing::info!(version = current.snapshot.version, "configuration taken");
+                *self
+                    .current
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
+                self.last_reload_good.store(true, Ordering::SeqCst);
+                self.reloads[0].fetch_add(1, Ordering::SeqCst);
+                watched
+            }
+            Err((faults, consulted)) => {
+                tracing::error!(
+                    kept = before.snapshot.version,
+                    "configuration refused, the old one serves on:\n{faults}"
+                );
+                self.last_reload_good.store(false, Ordering::SeqCst);
+                self.reloads[1].fetch_add(1, Ordering::SeqCst);
+                let mut watched = before.watched.to_vec();
+                watched.extend(consulted);
+                watched.sort();
+                watched.dedup();
+                watched.into()
+            }
+        }
+    }
+}

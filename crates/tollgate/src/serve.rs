@@ -1,0 +1,232 @@
+//! `tollgate run`: from a configuration to a gate, and from a signal to its end.
+//!
+//! Not here: the admin endpoint (`admin`), reloads (`watch`, `running`).
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use config::Loaded;
+use proxy::gate::{Gate, Options};
+use proxy::quota;
+use telemetry::{AccessLog, Facts, Target};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::running::{Running, load, publication};
+use crate::world::World;
+use crate::{admin, cli, complain, watch};
+
+/// A gate and its admin listener, bound and not yet awaited.
+pub(crate) struct Ready {
+    pub(crate) running: Arc<Running>,
+    pub(crate) admin: std::net::TcpListener,
+    pub(crate) grace: Duration,
+}
+
+/// Runs until told to stop.
+pub(crate) fn run(options: &cli::Run) -> ExitCode {
+    let base = Instant::now();
+    let loaded = match load(
+        options.config.as_deref(),
+        &World,
+        None,
+        policy::clock::Mono::default(),
+    ) {
+        Ok(loaded) => loaded,
+        Err(faults) => {
+            complain(&faults.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let ready = match start(loaded, &World, options.config.clone(), base) {
+        Ok(ready) => ready,
+        Err(fault) => {
+            complain(&format!("tollgate: {fault}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("tollgate: cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    runtime.block_on(until_stopped(&ready, std::future::pending()));
+    end(ready);
+    ExitCode::SUCCESS
+}
+
+/// Binds both listeners and starts the workers.
+pub(crate) fn start(
+    loaded: Loaded,
+    sources: &dyn config::Sources,
+    file: Option<PathBuf>,
+    base: Instant,
+) -> Result<Ready, String> {
+    raise_descriptors();
+    let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
+    let log = match &loaded.host.access_log {
+        config::AccessLog::Off => None,
+        config::AccessLog::Stdout => Some((Target::Stdout, "standard output".to_owned())),
+        config::AccessLog::File(path) => {
+            Some((Target::File(path.clone()), path.display().to_string()))
+        }
+    };
+    let log = log
+        .map(|(target, name)| {
+            AccessLog::start(target)
+                .map_err(|e| format!("cannot write the access log to {name}: {e}"))
+        })
+        .transpose()?;
+    let quota = quota::find();
+    let workers = loaded.host.workers.unwrap_or(quota.workers);
+    let (publication, current) = publication(loaded, sources)?;
+    let admin_listener = bind(admin, "admin")?;
+    let options = Options {
+        listen: data,
+        workers,
+        base,
+    };
+    let gate = Gate::start(&options, &publication, |_| {
+        Box::new(Facts::new(log.as_ref().map(AccessLog::lines)))
+    })
+    .map_err(|error| cannot_bind("data", data, &error))?;
+    tracing::info!(
+        data = %gate.address(),
+        admin = %admin_listener.local_addr().unwrap_or(admin),
+        version = current.snapshot.version,
+        workers,
+        cpus = quota.cpus,
+        quota = quota.quota.map_or_else(|| "none".to_owned(), |q| format!("{q:.2} cpus")),
+        "ready"
+    );
+    if !admin.ip().is_loopback() {
+        tracing::warn!(%admin, "the admin listener has no authentication and is not on loopback");
+    }
+    if workers > quota.workers {
+        tracing::warn!(
+            workers,
+            fits = quota.workers,
+            "more workers than the CPU quota carries"
+        );
+    }
+    let running = Running::new(gate, log, quota, workers, file, base, current);
+    Ok(Ready {
+        running: Arc::new(running),
+        admin: admin_listener,
+        grace,
+    })
+}
+
+/// Serves admin, watches files and signals, until a signal or `also`; then drains.
+pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>) {
+    let running = &ready.running;
+    let serving = match ready.admin.try_clone() {
+        Ok(listener) => tokio::spawn(admin::serve(listener, Arc::clone(running))),
+        Err(error) => {
+            tracing::error!(%error, "cannot serve the admin endpoint");
+            return;
+        }
+    };
+    let watching = tokio::spawn(watch::watch(Arc::clone(running)));
+    let stopped = tokio::select! {
+        word = told() => word,
+        () = reloads(running) => Ok("reloads ended"),
+        () = also => Ok("done"),
+    };
+    match stopped {
+        Ok(why) => tracing::info!(why, grace = ?ready.grace, "draining"),
+        Err(error) => tracing::error!(%error, "cannot listen for signals; stopping"),
+    }
+    watching.abort();
+    // Readiness goes first, so that whoever balances load looks elsewhere before we close.
+    running.draining.store(true, Ordering::SeqCst);
+    running.gate.drain(ready.grace);
+    let drained = async {
+        while !running.gate.is_drained() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = drained => {}
+        _ = told() => {
+            tracing::warn!("told again: ending at once");
+            running.gate.drain(Duration::ZERO);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    serving.abort();
+}
+
+/// Closes what is left, in order: workers, then the log they write to.
+pub(crate) fn end(ready: Ready) {
+    if let Some(running) = Arc::into_inner(ready.running) {
+        let Running { gate, log, .. } = running;
+        gate.join();
+        if let Some(log) = log {
+            log.close();
+        }
+    }
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn told() -> io::Result<&'static str> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        word = tokio::signal::ctrl_c() => word.map(|()| "SIGINT"),
+        _ = terminate.recv() => Ok("SIGTERM"),
+    }
+}
+
+/// Reloads and reopens the access log at each SIGHUP.
+async fn reloads(running: &Running) {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+        tracing::warn!("cannot listen for SIGHUP");
+        return std::future::pending().await;
+    };
+    while hangup.recv().await.is_some() {
+        running.reload();
+        if let Some(Err(error)) = running.log.as_ref().map(AccessLog::reopen) {
+            tracing::error!(%error, "cannot reopen the access log");
+        }
+    }
+}
+
+/// Many streams need many descriptors; the soft limit is often a habit of 1024.
+fn raise_descriptors() {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
+fn bind(address: SocketAddr, which: &str) -> Result<std::net::TcpListener, String> {
+    let listener = std::net::TcpListener::bind(address)
+        .map_err(|error| cannot_bind(which, address, &error))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| cannot_bind(which, address, &error))?;
+    Ok(listener)
+}
+
+fn cannot_bind(which: &str, address: SocketAddr, error: &io::Error) -> String {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another process listens there, stop it or choose another port"
+        }
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege",
+        io::ErrorKind::AddrNotAvailable => "; no interface of this machine has that address",
+        _ => "",
+    };
+    format!("cannot listen on {address} ({which}): {error}{hint}")
+}
