@@ -75,6 +75,7 @@ impl Found {
         Self {
             members: vec![None; interests.list.len()],
             empty: true,
+            arena: Vec::with_capacity(64),
             ..Self::default()
         }
     }

@@ -58,10 +58,8 @@ pub struct Scanner {
     /// Bytes of the chunks before this one.
     base: usize,
     depth: u32,
-    /// Bit n: the container at depth n + 1 is an object.
+    /// A bit for each open container, the innermost lowest: it is an object.
     objects: u128,
-    /// The innermost container is an object.
-    in_object: bool,
     /// This chunk holds no control character.
     clean: bool,
     /// The string being read is a key.
@@ -100,7 +98,6 @@ impl Scanner {
             base: 0,
             depth: 0,
             objects: 0,
-            in_object: false,
             clean: false,
             in_key: false,
             watch_key: false,
@@ -252,7 +249,7 @@ impl Scanner {
         if !self.in_key {
             self.end_value(chunk, at + 1)?;
             if let Some([b',', b'"', ..]) = chunk.get(at + 1..)
-                && self.in_object
+                && self.in_object()
             {
                 self.start_key(at + 2);
                 return Ok(at + 3);
@@ -298,7 +295,7 @@ impl Scanner {
         if self.depth == 0 {
             return Err((self.base + at, JsonFaultKind::Trailing));
         }
-        match (byte, self.in_object) {
+        match (byte, self.in_object()) {
             (b',', true) => self.state = State::Key,
             (b',', false) => self.state = State::Value,
             (b'}', true) | (b']', false) => self.close(chunk, at)?,
@@ -341,13 +338,7 @@ impl Scanner {
             if self.depth == DEPTH_LIMIT {
                 return Err((self.base + at, JsonFaultKind::TooDeep));
             }
-            let bit = 1 << self.depth;
-            self.objects = if kind == Kind::Object {
-                self.objects | bit
-            } else {
-                self.objects & !bit
-            };
-            self.in_object = kind == Kind::Object;
+            self.objects = (self.objects << 1) | u128::from(kind == Kind::Object);
             self.depth += 1;
         }
         Ok(())
@@ -360,7 +351,7 @@ impl Scanner {
             self.found.open = (kind == Kind::Object).then_some(self.base + at + 1);
             return;
         }
-        if !self.in_object {
+        if !self.in_object() {
             if let Some(outer) = self.open_at(1).filter(|_| self.depth == 2)
                 && let Some(member) = self.found.slot(outer)
             {
@@ -413,7 +404,7 @@ impl Scanner {
     fn note_end(&mut self, chunk: &[u8], end: usize) -> Result<(), (usize, JsonFaultKind)> {
         let slot = match self.depth {
             1 => self.open.first_mut(),
-            _ if self.in_object => self.open.last_mut(),
+            _ if self.in_object() => self.open.last_mut(),
             _ => None,
         };
         let Some(interest) = slot.and_then(Option::take) else {
@@ -546,7 +537,7 @@ impl Scanner {
             self.parent = None;
         }
         self.depth -= 1;
-        self.in_object = self.depth > 0 && (self.objects >> (self.depth - 1)) & 1 == 1;
+        self.objects >>= 1;
         self.end_value(chunk, at + 1)
     }
 
@@ -569,6 +560,11 @@ impl Scanner {
             self.key_start
                 .extend_from_slice(here.get(..room).unwrap_or(here));
         }
+    }
+
+    #[inline]
+    fn in_object(&self) -> bool {
+        self.objects & 1 == 1
     }
 
     fn open_at(&self, depth: u32) -> Option<u8> {
@@ -599,14 +595,14 @@ impl Scanner {
             State::FirstKey => "a member name or `}`",
             State::Key => "a member name",
             State::Colon => "`:`",
-            State::After if self.in_object => "`,` or `}`",
+            State::After if self.in_object() => "`,` or `}`",
             State::After => "`,` or `]`",
             State::String => "the end of a string",
             State::Escape | State::Hex(_) => "the rest of an escape",
             State::Literal(_) => "the rest of `true`, `false` or `null`",
             State::Minus | State::Point | State::Exponent | State::ExponentSign => "a digit",
             State::Zero | State::Digits | State::Fraction | State::ExponentDigits
-                if self.in_object =>
+                if self.in_object() =>
             {
                 "`,` or `}`"
             }
