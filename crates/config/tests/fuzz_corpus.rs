@@ -1,4 +1,4 @@
-//! Replays the committed fuzz corpus of configurations.
+//! Replays the committed fuzz corpus of configurations, and adds random inputs of the same kind.
 //!
 //! Not here: the invariants (`fuzz/checks/config_parse.rs`).
 
@@ -7,13 +7,61 @@ use std::path::Path;
 #[path = "../../../fuzz/checks/config_parse.rs"]
 mod check;
 
+fn corpus() -> Vec<Vec<u8>> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config_parse");
+    let entries = std::fs::read_dir(&corpus).expect("the corpus");
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read(entry.expect("an entry").path()).expect("a readable file")
+    };
+    entries.map(read).collect()
+}
+
 #[test]
 fn the_corpus_replays() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config_parse");
-    let mut seen = 0;
-    for entry in std::fs::read_dir(&corpus).expect("the corpus") {
-        check::fuzz_one(&std::fs::read(entry.expect("an entry").path()).expect("a readable file"));
-        seen += 1;
+    let corpus = corpus();
+    assert!(corpus.len() >= 10, "{} inputs", corpus.len());
+    for input in corpus {
+        check::fuzz_one(&input);
     }
-    assert!(seen >= 10, "{seen} inputs in {}", corpus.display());
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a seed to repeat, or a new one of the time"
+)]
+fn damaged_inputs_keep_the_promises() {
+    let given = std::env::var("SEED").ok().and_then(|s| s.parse().ok());
+    let fresh = || {
+        u64::from(
+            std::time::UNIX_EPOCH
+                .elapsed()
+                .expect("a clock")
+                .subsec_nanos(),
+        )
+    };
+    let seed: u64 = given.unwrap_or_else(fresh);
+    println!("seed {seed}");
+    let mut state = seed | 1;
+    let mut roll = move |below: usize| {
+        // xorshift64*, its high bits.
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        let high = state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
+        usize::try_from(high).expect("32 bits") % below.max(1)
+    };
+    let corpus = corpus();
+    for _ in 0..1500 {
+        let mut input = corpus[roll(corpus.len())].clone();
+        for _ in 0..=roll(3) {
+            let (start, long) = (roll(input.len() + 1), roll(20));
+            let end = (start + long).min(input.len());
+            let other = &corpus[roll(corpus.len())];
+            let from = roll(other.len() + 1);
+            let to = (from + roll(20)).min(other.len());
+            input.splice(start..end, other[from..to].iter().copied());
+        }
+        check::fuzz_one(&input);
+    }
 }

@@ -86,7 +86,7 @@ fn damaged_documents_never_panic() {
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();
     let (mut taken, mut refused) = (0, 0);
-    for round in 0..4000 {
+    for round in 0..2000 {
         let mut text: Vec<char> = examples[round % examples.len()].chars().collect();
         for _ in 0..=dice.roll(4) {
             let start = dice.roll(text.len());
@@ -124,7 +124,7 @@ fn damaged_documents_never_panic() {
         }
     }
     assert!(
-        taken > 50 && refused > 1000,
+        taken > 25 && refused > 500,
         "seed {seed}: {taken} taken, {refused} refused"
     );
 }

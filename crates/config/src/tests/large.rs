@@ -1,0 +1,62 @@
+//! Documents as large as they may be, and texts made to be slow to read.
+
+use std::fmt::Write as _;
+
+use policy::clock::Mono;
+
+use super::world::World;
+
+#[test]
+fn ten_thousand_routes_are_taken_and_taken_again() {
+    let mut text = String::from("backends: { a: { url: http://127.0.0.1:1/v1 } }\nroutes:\n");
+    for n in 0..10_000 {
+        let _ = writeln!(
+            text,
+            "  - {{ workload: w{}, match: {{ model: m{n} }}, backend: a, limits: [{{ requests: 1, per: 1m }}] }}",
+            n % 100
+        );
+    }
+    let world = World::with(&text);
+    let first = world.load().unwrap();
+    assert_eq!(
+        (first.snapshot.routes.len(), first.snapshot.workloads.len()),
+        (10_000, 100)
+    );
+    let again = world.reload(Some(&first.snapshot), Mono(1)).unwrap();
+    let pairs = first.snapshot.limits.iter().zip(&again.snapshot.limits);
+    assert!(
+        pairs.clone().count() == 10_000
+            && pairs
+                .clone()
+                .all(|(a, b)| std::sync::Arc::ptr_eq(&a.bucket, &b.bucket))
+    );
+}
+
+#[test]
+fn more_than_the_bounds_is_refused() {
+    let too_long = World::with(&format!("#{}\n", "x".repeat(4 << 20)))
+        .load()
+        .unwrap_err();
+    assert!(too_long.to_string().contains("at most 4 MiB"), "{too_long}");
+    let many = World::with(&format!("a: [{}]\n", "x,".repeat(300_000)))
+        .load()
+        .unwrap_err();
+    assert!(
+        many.to_string().contains("more than 200000 values"),
+        "{many}"
+    );
+}
+
+#[test]
+fn texts_made_to_be_slow_are_refused_all_the_same() {
+    let filled = |piece: &str| piece.repeat((256 << 10) / piece.len());
+    for piece in [
+        "[", "{", "- ", "? ", "a: ", "a:\n ", "\"", "'", "&a ", "*a ", "!", "%", "|\n", "#\n",
+        "\n", " ", "\t", "${", "\\", "-\n", "[a,", "{a: ", "---\n", "\r", "é",
+    ] {
+        let started = std::time::Instant::now();
+        let faults = World::with(&filled(piece)).load().unwrap_err();
+        println!("{piece:?}: {:?}", started.elapsed());
+        assert!(!faults.faults.is_empty(), "{piece:?}");
+    }
+}
