@@ -1,6 +1,7 @@
 //! Tables of what is taken and what is refused.
 
 use super::*;
+use crate::decode::Written;
 
 fn ok<T: Written, U>(text: &str, get: impl Fn(T) -> U) -> Option<U> {
     T::read(text).ok().map(get)

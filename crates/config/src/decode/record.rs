@@ -1,0 +1,167 @@
+//! Mappings whose fields are known.
+//!
+//! Invariant: one [`record!`] is the only place that says a record's fields; its decoder and its
+//! JSON Schema follow from it.
+//! Not here: the records (`schema`).
+
+use serde_json::{Map, json};
+
+use super::{Decode, Defs, Field, Findings, Place, child, nearest};
+use crate::node::{Node, Value, quoted};
+
+/// The members of a record while it is being read.
+pub(crate) struct Fields<'n> {
+    node: &'n Node,
+    path: String,
+    /// Fields that an unknown one was probably meant to be.
+    slips: Vec<&'static str>,
+}
+
+impl<'n> Fields<'n> {
+    /// Opens a mapping and reports the members that the record does not have.
+    pub(crate) fn open(
+        node: &'n Node,
+        path: &str,
+        known: &[&'static str],
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let Value::Map(entries) = &node.value else {
+            let place = Place {
+                path: path.into(),
+                line: node.line,
+            };
+            let hint = format!("its fields are {}", known.join(", "));
+            findings.fault(&place, format!("is {}, not a mapping", node.what()), hint);
+            return None;
+        };
+        let mut slips = Vec::new();
+        for entry in entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
+            let place = Place {
+                path: path.into(),
+                line: entry.line,
+            };
+            // A key that is no word may be a misplaced secret: say where it is, not what it is.
+            let word = entry
+                .key
+                .bytes()
+                .all(|b| b.is_ascii_alphabetic() || b == b'_');
+            let says = if entry.key == "<<" {
+                "merge keys (`<<`) are not part of YAML 1.2".to_owned()
+            } else if word && entry.key.len() <= 24 {
+                format!("unknown field {}", quoted(&entry.key))
+            } else {
+                "unknown field".to_owned()
+            };
+            let near = nearest(&entry.key, known);
+            slips.extend(near);
+            let hint = match near {
+                Some(name) => format!("did you mean {name}?"),
+                None => format!("the fields here are {}", known.join(", ")),
+            };
+            findings.fault(&place, says, hint);
+        }
+        Some(Self {
+            node,
+            path: path.into(),
+            slips,
+        })
+    }
+
+    pub(crate) fn optional<T: Decode>(&mut self, name: &str, findings: &mut Findings) -> Field<T> {
+        let Value::Map(entries) = &self.node.value else {
+            return Field::Absent;
+        };
+        let Some(entry) = entries.iter().find(|e| e.key == name) else {
+            // A slip in this very name was reported where it stands.
+            let slipped = self.slips.contains(&name);
+            return if slipped { Field::Bad } else { Field::Absent };
+        };
+        match T::decode(&entry.node, &child(&self.path, name), findings) {
+            Some(value) => Field::Is(value),
+            None => Field::Bad,
+        }
+    }
+
+    pub(crate) fn required<T: Decode>(&mut self, name: &str, findings: &mut Findings) -> Field<T> {
+        let field = self.optional(name, findings);
+        if field.is_absent() {
+            let place = Place {
+                path: self.path.clone(),
+                line: self.node.line,
+            };
+            findings.fault(&place, format!("{name} is missing"), "");
+            return Field::Bad;
+        }
+        field
+    }
+}
+
+/// Puts a record's schema among the definitions and refers to it.
+pub(crate) fn define(
+    name: &'static str,
+    about: &str,
+    defs: &mut Defs,
+    fields: impl FnOnce(&mut Defs) -> Vec<(&'static str, bool, &'static str, serde_json::Value)>,
+) -> serde_json::Value {
+    let fields = fields(defs);
+    let required: Vec<&str> = fields.iter().filter(|f| f.1).map(|f| f.0).collect();
+    let properties: Map<String, serde_json::Value> = fields
+        .iter()
+        .map(|(name, _, about, schema)| {
+            let mut schema = schema.clone();
+            if let Some(members) = schema.as_object_mut() {
+                members.insert("description".into(), about.trim().into());
+            }
+            ((*name).to_owned(), schema)
+        })
+        .collect();
+    let mut record = json!({
+        "type": "object",
+        "description": about.trim(),
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if let (false, Some(members)) = (required.is_empty(), record.as_object_mut()) {
+        members.insert("required".into(), required.into());
+    }
+    defs.insert(name.into(), record);
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+/// A record: its fields (`required` or `optional`), its decoder and its JSON Schema.
+macro_rules! record {
+    ($(#[doc = $about:literal])* $name:ident {
+        $($(#[doc = $field_about:literal])* $need:ident $field:ident: $type:ty,)*
+    }) => {
+        $(#[doc = $about])*
+        pub(crate) struct $name {
+            $($(#[doc = $field_about])* pub(crate) $field: $crate::decode::Field<$type>,)*
+        }
+
+        impl $crate::decode::Decode for $name {
+            fn decode(
+                node: &$crate::node::Node,
+                path: &str,
+                findings: &mut $crate::decode::Findings,
+            ) -> Option<Self> {
+                let known = [$(stringify!($field).trim_start_matches("r#")),*];
+                let mut fields = $crate::decode::Fields::open(node, path, &known, findings)?;
+                Some(Self {
+                    $($field: fields.$need(stringify!($field).trim_start_matches("r#"), findings),)*
+                })
+            }
+
+            fn schema(defs: &mut $crate::decode::Defs) -> serde_json::Value {
+                $crate::decode::define(stringify!($name), concat!($($about),*), defs, |defs| vec![
+                    $((
+                        stringify!($field).trim_start_matches("r#"),
+                        stringify!($need) == "required",
+                        concat!($($field_about),*),
+                        <$type as $crate::decode::Decode>::schema(defs),
+                    ),)*
+                ])
+            }
+        }
+    };
+}
+pub(crate) use record;

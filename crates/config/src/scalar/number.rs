@@ -1,0 +1,245 @@
+//! Durations, sizes, amounts and prices.
+//!
+//! Invariant: exact; no value passes through a float.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::decode::{Problem, Takes, Written};
+
+/// A span of time.
+#[derive(Clone, Copy)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl Written for Span {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        const EXAMPLES: &str = "write 30s, 1m, 2h or 1d";
+        let (digits, unit) = split_unit(text);
+        if !digits.is_empty() && unit.is_empty() {
+            return Err(Problem::new("has no unit", EXAMPLES));
+        }
+        let unit_ms = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60 * 1000,
+            "h" => 60 * 60 * 1000,
+            "d" => DAY_MS,
+            _ => return Err(Problem::new("is not a duration", EXAMPLES)),
+        };
+        let count = digits.parse::<u64>();
+        let Some(ms) = count.ok().and_then(|c| c.checked_mul(unit_ms)) else {
+            return Err(Problem::new("is not a duration", EXAMPLES));
+        };
+        match ms {
+            0 => Err(Problem::new("is no time at all", "write 1ms or more")),
+            ms if ms > 366 * DAY_MS => Err(Problem::new("is too long", "write 366d or less")),
+            ms => Ok(Self(Duration::from_millis(ms))),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" })
+    }
+}
+
+/// Digits first, then whatever follows.
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.bytes().take_while(u8::is_ascii_digit).count();
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Size(pub(crate) u64);
+
+impl Written for Size {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let (digits, unit) = split_unit(text);
+        let unit = match unit.trim_start_matches(' ') {
+            "" | "B" => 1,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            "KB" | "kB" => 1000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            _ => 0_u64,
+        };
+        match digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|count| count.checked_mul(unit))
+        {
+            Some(bytes) if unit > 0 && bytes > 0 => Ok(Self(bytes)),
+            Some(_) if unit > 0 => Err(Problem::new("is nothing at all", "write 1 or more")),
+            _ => Err(Problem::new(
+                "is not a size",
+                "write 65536, 64KiB, 32MiB or 1GB",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "type": "integer", "minimum": 1 },
+            { "type": "string", "pattern": "^[0-9]+ *(B|KiB|MiB|GiB|kB|KB|MB|GB)?$" },
+        ] })
+    }
+}
+
+/// How many of something countable, at least one.
+#[derive(Clone, Copy)]
+pub(crate) struct Amount(pub(crate) u64);
+
+impl Written for Amount {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        const MOST: u64 = 1_000_000_000_000;
+        let (digits, unit) = split_unit(text);
+        let unit = match unit {
+            "" => 1,
+            "K" => 1000,
+            "M" => 1_000_000,
+            _ => return Err(not_whole()),
+        };
+        match digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|count| count.checked_mul(unit))
+        {
+            Some(0) => Err(Problem::new(
+                "would let nothing through",
+                "write 1 or more; to close a route, remove it",
+            )),
+            Some(count) if count <= MOST => Ok(Self(count)),
+            Some(_) => Err(Problem::new("is too many", "write 1000000M or less")),
+            None => Err(not_whole()),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "type": "integer", "minimum": 1 },
+            { "type": "string", "pattern": "^[0-9]+[KM]?$" },
+        ] })
+    }
+}
+
+fn not_whole() -> Problem {
+    Problem::new(
+        "is not a whole number",
+        "write digits, such as 100000, 100K or 1M",
+    )
+}
+
+/// A whole number from 1 to `MOST`.
+#[derive(Clone, Copy)]
+pub(crate) struct Count<const MOST: u32>(pub(crate) u32);
+
+impl<const MOST: u32> Written for Count<MOST> {
+    const TAKES: Takes = Takes::Number;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse::<u32>() {
+            Ok(count) if digits && (1..=MOST).contains(&count) => Ok(Self(count)),
+            _ => Err(Problem::new(
+                format!("is not a whole number from 1 to {MOST}"),
+                "write digits alone",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 1, "maximum": MOST })
+    }
+}
+
+/// A decimal number, exact: `digits / 10^places`.
+#[derive(Clone, Copy)]
+pub(crate) struct Decimal {
+    pub(crate) digits: i128,
+    pub(crate) places: u32,
+}
+
+impl Written for Decimal {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+        let shaped = !whole.is_empty() && (text.len() > whole.len()) != part.is_empty();
+        if !shaped || !digits(whole) || !digits(part) || whole.len() > 12 || part.len() > 18 {
+            let hint = "write a plain decimal of at most 12 digits and 18 places, such as 0.10";
+            return Err(Problem::new("is not a price", hint));
+        }
+        let places = u32::try_from(part.len()).unwrap_or(0);
+        match format!("{whole}{part}").parse() {
+            Ok(digits) => Ok(Self { digits, places }),
+            Err(_) => Err(Problem::new(
+                "is not a price",
+                "write a plain decimal, such as 0.10",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "type": "number", "minimum": 0 },
+            { "type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,18})?$" },
+        ] })
+    }
+}
+
+/// How many tokens a price is for: a power of ten.
+#[derive(Clone, Copy)]
+pub(crate) struct PricePer(pub(crate) u32);
+
+impl Written for PricePer {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "1" => Ok(Self(0)),
+            "1K" | "1000" => Ok(Self(3)),
+            "1M" | "1000000" => Ok(Self(6)),
+            _ => Err(Problem::new(
+                "is not a number of tokens to price by",
+                "write 1, 1K or 1M",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": [1, 1000, 1_000_000, "1", "1K", "1M", "1000", "1000000"] })
+    }
+}
+
+/// An ISO 4217 code.
+#[derive(Clone)]
+pub(crate) struct Currency(pub(crate) String);
+
+impl Written for Currency {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        if text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase()) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(Problem::new(
+            "is not a currency",
+            "write three capitals, such as USD or EUR",
+        ))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[A-Z]{3}$" })
+    }
+}

@@ -1,0 +1,84 @@
+//! Listen addresses, protocols and log targets.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::decode::{Problem, Takes, Written, nearest};
+
+/// Where to listen.
+#[derive(Clone, Copy)]
+pub(crate) struct Address(pub(crate) SocketAddr);
+
+impl Written for Address {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        text.parse().map(Self).map_err(|_| {
+            let hint = "write 127.0.0.1:1975, 0.0.0.0:1975 or \"[::]:1975\"";
+            Problem::new("is not an IP address and port", hint)
+        })
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+/// HTTP version towards a backend.
+#[derive(Clone, Copy)]
+pub(crate) struct Protocol(pub(crate) policy::snapshot::Protocol);
+
+impl Written for Protocol {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        use policy::snapshot::Protocol as P;
+        match text {
+            "auto" => Ok(Self(P::Auto)),
+            "http1" => Ok(Self(P::Http1)),
+            "http2" => Ok(Self(P::Http2)),
+            _ => Err(Problem::new(
+                "is not a protocol",
+                "write auto, http1 or http2",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["auto", "http1", "http2"] })
+    }
+}
+
+/// Where access-log lines go: `off`, `stdout` or a file.
+#[derive(Clone)]
+pub(crate) enum LogTarget {
+    Off,
+    Stdout,
+    File(String),
+}
+
+impl Written for LogTarget {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "off" => Ok(Self::Off),
+            "stdout" => Ok(Self::Stdout),
+            path if path.contains(['/', '.']) && !path.contains('\0') => {
+                Ok(Self::File(path.to_owned()))
+            }
+            other => {
+                let hint = match nearest(other, &["off", "stdout"]) {
+                    Some(word) => format!("did you mean {word}? A file is written as ./{other}"),
+                    None => "write off, stdout, or a path such as ./access.log".into(),
+                };
+                Err(Problem::new("is not a place for the access log", hint))
+            }
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^(off|stdout|.*[/.].*)$" })
+    }
+}
