@@ -2,6 +2,7 @@
 //!
 //! Not here: whole exchanges at a socket (the proving ground).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use policy::clock::Mono;
@@ -22,21 +23,49 @@ fn bucket() -> Bucket {
     })
 }
 
-/// One thread, then two that hammer the same bucket with nothing between.
-#[divan::bench(threads = [1, 2], sample_size = 10_000, sample_count = 200)]
-fn take_and_settle(bencher: divan::Bencher<'_, '_>) {
+/// Nobody else at the bucket.
+#[divan::bench(sample_size = 10_000, sample_count = 300)]
+fn take_alone(bencher: divan::Bencher<'_, '_>) {
     let bucket = bucket();
-    bencher.bench(|| {
-        let taken = bucket.take(divan::black_box(900), Mono(1)).is_ok();
-        bucket.settle(900, divan::black_box(700), Mono(1));
-        taken
+    bencher.bench(|| bucket.take(divan::black_box(1), Mono(1)).is_ok());
+}
+
+/// The worst there is: another core does nothing but take from the same bucket.
+#[divan::bench(sample_size = 10_000, sample_count = 300)]
+fn take_contended(bencher: divan::Bencher<'_, '_>) {
+    beside_a_hammer(|bucket| {
+        bencher.bench(|| bucket.take(divan::black_box(1), Mono(1)).is_ok());
     });
 }
 
-#[divan::bench(threads = [1, 2], sample_size = 10_000, sample_count = 200)]
-fn take(bencher: divan::Bencher<'_, '_>) {
+#[divan::bench(sample_size = 10_000, sample_count = 300)]
+fn take_and_settle_alone(bencher: divan::Bencher<'_, '_>) {
     let bucket = bucket();
-    bencher.bench(|| bucket.take(divan::black_box(1), Mono(1)).is_ok());
+    bencher.bench(|| take_and_settle(&bucket));
+}
+
+#[divan::bench(sample_size = 10_000, sample_count = 300)]
+fn take_and_settle_contended(bencher: divan::Bencher<'_, '_>) {
+    beside_a_hammer(|bucket| bencher.bench(|| take_and_settle(bucket)));
+}
+
+fn take_and_settle(bucket: &Bucket) -> bool {
+    let taken = bucket.take(divan::black_box(900), Mono(1)).is_ok();
+    bucket.settle(900, divan::black_box(700), Mono(1));
+    taken
+}
+
+fn beside_a_hammer(measured: impl FnOnce(&Bucket)) {
+    let (bucket, done) = (bucket(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                divan::black_box(bucket.take(1, Mono(1)).is_ok());
+            }
+        });
+        measured(&bucket);
+        done.store(true, Ordering::Relaxed);
+    });
 }
 
 /// The head that the OpenAI SDK sends.

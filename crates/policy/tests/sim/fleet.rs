@@ -294,7 +294,11 @@ impl Fleet<'_> {
     }
 
     fn settle(&mut self, call: usize, tokens: &Tokens) {
-        if self.scene.forget_every.is_some_and(|n| call.is_multiple_of(n)) {
+        if self
+            .scene
+            .forget_every
+            .is_some_and(|n| call.is_multiple_of(n))
+        {
             return;
         }
         let flight = self.flights[call].take().expect("settled once");
