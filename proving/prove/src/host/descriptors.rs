@@ -19,9 +19,10 @@ pub(crate) fn raise() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// What stands in the way of `connections` through one process, each with a second one upstream.
-pub(crate) fn shortage(connections: usize, limit: u64) -> Option<String> {
-    let needed = 2 * connections as u64 + BESIDES;
+/// What stands in the way of `connections` through one process, where each takes `each` descriptors:
+/// one in client and upstream, two in a gateway.
+pub(crate) fn shortage(connections: usize, each: u64, limit: u64) -> Option<String> {
+    let needed = each * connections as u64 + BESIDES;
     (needed > limit).then(|| {
         format!("too few file descriptors: {connections} connections need {needed} in one process, the hard limit is {limit} (ulimit -Hn)")
     })
@@ -35,8 +36,9 @@ mod tests {
 
     #[test]
     fn a_gateway_needs_two_descriptors_a_connection_and_some_for_itself() {
-        assert_eq!(shortage(5_000, 20_000), None);
-        let says = shortage(10_000, 20_000).expect("20,100 are needed");
+        assert_eq!(shortage(5_000, 2, 20_000), None);
+        assert_eq!(shortage(10_000, 1, 20_000), None);
+        let says = shortage(10_000, 2, 20_000).expect("20,100 are needed");
         assert!(says.contains("20100") && says.contains("20000"), "{says}");
     }
 }

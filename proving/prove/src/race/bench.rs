@@ -187,7 +187,10 @@ impl Bench {
     /// Why this subject cannot be measured in `scenario`.
     pub(crate) fn problem(&self, scenario: &Scenario, limit: u64) -> Option<String> {
         let fault = self.fault.as_ref().map(|fault| fault.says.clone());
-        fault.or_else(|| descriptors::shortage(scenario.users, limit))
+        fault.or_else(|| {
+            let each = if self.is_direct() { 1 } else { 2 };
+            descriptors::shortage(scenario.users, each, limit)
+        })
     }
 
     /// One measurement; a subject that dies in it has a fault from then on.
