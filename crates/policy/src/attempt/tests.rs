@@ -1,3 +1,7 @@
+//! Order, weights, ejection and its end, the retry budget, and what a reload keeps.
+//!
+//! Not here: whole exchanges with faults over time (`tests/sim`).
+
 use std::time::Duration;
 
 use super::{Attempts, EJECT_FOR, EJECT_MOST, Failure, MAX_ATTEMPTS, Upstreams, is_retryable};

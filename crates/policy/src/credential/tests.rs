@@ -1,3 +1,7 @@
+//! Every form in which a client may carry a credential, and every field that stays on its side.
+//!
+//! Not here: what an upstream really saw (the end-to-end tests).
+
 use wire::head::{Head, ResponseHead};
 
 use super::{check, clean_query, forwards, returns};

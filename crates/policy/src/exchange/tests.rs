@@ -1,3 +1,7 @@
+//! From head and body to a decision: what is refused, edited, reserved and given back.
+//!
+//! Not here: random courses of reservations (`tests/model/holds.rs`).
+
 use bytes::Bytes;
 use std::time::Duration;
 use wire::call::{CallHead, apply};

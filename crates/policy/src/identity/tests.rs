@@ -1,3 +1,7 @@
+//! Who is recognised, and that two values are never a choice.
+//!
+//! Not here: where in an exchange this is asked (`exchange`).
+
 use super::identify;
 use crate::fixture::{IDENTITY, ONE, RoutePlan, request, snapshot};
 use crate::id::WorkloadId;

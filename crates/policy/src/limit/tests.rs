@@ -1,3 +1,7 @@
+//! The bucket in cases that can be checked in the head, and under threads.
+//!
+//! Not here: random courses against an exact bucket (`tests/model`).
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! What is estimated, and that nothing absurd spoils it.
+
 use super::Estimator;
 
 #[test]

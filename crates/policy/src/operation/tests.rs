@@ -1,3 +1,5 @@
+//! The table from path and method to operation, row by row.
+
 use wire::head::Method;
 
 use super::Operation::{Chat, Completions, Embeddings, Models, PassThrough, Responses};

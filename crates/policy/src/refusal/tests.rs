@@ -1,3 +1,7 @@
+//! Each refusal as the client sees it, kept in `vectors/refusals.txt`.
+//!
+//! Not here: the faults that `wire` words itself.
+
 use std::fmt::Write;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Which route takes a model, and which models are listed.
+
 use std::sync::Arc;
 
 use super::{choose, models};

@@ -1,3 +1,5 @@
+//! That a secret cannot be printed.
+
 use super::Secret;
 
 const CANARY: &str = "sk-canary-7f3a9c";
