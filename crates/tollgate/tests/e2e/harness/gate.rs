@@ -1,0 +1,199 @@
+//! A gate of the real binary, in a directory of its own, ended when dropped.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Connection, Response, eventually, free_address};
+
+/// A running gate.
+pub(crate) struct Gate {
+    pub(crate) dir: TempDir,
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    child: Child,
+}
+
+impl Gate {
+    /// The binary under test: `TOLLGATE_BIN`, or the one built with this test.
+    pub(crate) fn binary() -> PathBuf {
+        std::env::var_os("TOLLGATE_BIN")
+            .map_or_else(|| env!("CARGO_BIN_EXE_tollgate").into(), PathBuf::from)
+    }
+
+    /// Starts with this configuration. `listen` and `access_log` are put in front of it; the files
+    /// are written into the directory first, so that it can refer to them by name.
+    pub(crate) fn start(config: &str, files: &[(&str, &[u8])]) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        Self::start_at(data, admin, "", config, files)
+    }
+
+    /// Starts with `listen.tls` of `cert.pem` and `key.pem`, which must be among the files.
+    pub(crate) fn start_tls(config: &str, files: &[(&str, &[u8])]) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        let tls = ", tls: { certificate: cert.pem, key: key.pem }";
+        Self::start_at(data, admin, tls, config, files)
+    }
+
+    fn start_at(
+        data: SocketAddr,
+        admin: SocketAddr,
+        tls: &str,
+        config: &str,
+        files: &[(&str, &[u8])],
+    ) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        for (name, content) in files {
+            let path = dir.path().join(name);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).expect("a directory for the file");
+            }
+            std::fs::write(path, content).expect("a file");
+        }
+        let head = format!(
+            "listen: {{ data: \"{data}\", admin: \"{admin}\"{tls} }}\naccess_log: access.jsonl\n"
+        );
+        std::fs::write(dir.path().join("head.yaml"), &head).expect("a file");
+        std::fs::write(dir.path().join("tollgate.yaml"), head + config).expect("a file");
+        let log = std::fs::File::create(dir.path().join("gate.log")).expect("a file");
+        let child = Command::new(Self::binary())
+            .args(["run", "-c"])
+            .arg(dir.path().join("tollgate.yaml"))
+            .env("TOLLGATE_LOG", "debug")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a second handle"))
+            .stderr(log)
+            .spawn()
+            .expect("the binary starts");
+        let mut gate = Self { dir, data, admin, child };
+        gate.until_ready();
+        gate
+    }
+
+    fn until_ready(&mut self) {
+        let admin = self.admin;
+        let child = &mut self.child;
+        let log = self.dir.path().join("gate.log");
+        eventually("the gate is ready", Duration::from_secs(20), || {
+            if let Some(status) = child.try_wait().expect("the child can be asked") {
+                let log = std::fs::read_to_string(&log).unwrap_or_default();
+                panic!("the gate ended with {status}:\n{log}");
+            }
+            TcpStream::connect(admin).is_ok()
+        });
+        eventually("/readyz is 200", Duration::from_secs(10), || self.admin("/readyz").status == 200);
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) fn call(&self, request: &[u8]) -> Response {
+        Connection::open(self.data).call(request)
+    }
+
+    /// GET on the admin listener.
+    pub(crate) fn admin(&self, path: &str) -> Response {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+        Connection::open(self.admin).call(request.as_bytes())
+    }
+
+    /// The metrics page.
+    pub(crate) fn metrics(&self) -> String {
+        String::from_utf8(self.admin("/stats/prometheus").body).expect("metrics are text")
+    }
+
+    /// The sum of a metric's samples whose line holds every one of `labels` (`name="value"`).
+    pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let page = self.metrics();
+        let lines = page.lines().filter(|line| {
+            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label))
+        });
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    /// The access log so far; waits until it has at least `n` lines.
+    pub(crate) fn records(&self, n: usize) -> Vec<Value> {
+        let path = self.path("access.jsonl");
+        let lines = || std::fs::read_to_string(&path).unwrap_or_default();
+        eventually("the access log has its lines", Duration::from_secs(10), || {
+            lines().lines().count() >= n
+        });
+        let text = lines();
+        text.lines().map(|l| serde_json::from_str(l).expect("a line is JSON")).collect()
+    }
+
+    /// A file of its directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What it wrote to standard output and error.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.path("gate.log")).unwrap_or_default()
+    }
+
+    /// Replaces a file as a rename does: whole at once.
+    pub(crate) fn replace(&self, name: &str, content: &[u8]) {
+        replace(&self.path(name), content);
+    }
+
+    /// Replaces the configuration below `listen` and `access_log`.
+    pub(crate) fn reconfigure(&self, config: &str) {
+        let head = std::fs::read_to_string(self.path("head.yaml")).expect("it was written");
+        self.replace("tollgate.yaml", (head + config).as_bytes());
+    }
+
+    /// Sends a signal, such as `libc::SIGTERM`.
+    pub(crate) fn signal(&self, signal: libc::c_int) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args([format!("-{signal}"), id]).status();
+        assert!(status.expect("kill runs").success());
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self, limit: Duration) -> ExitStatus {
+        let mut ended = None;
+        eventually("the gate ends", limit, || {
+            ended = self.child.try_wait().expect("the child can be asked");
+            ended.is_some()
+        });
+        ended.expect("it ended")
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(40).collect();
+            for line in tail.into_iter().rev() {
+                drop(writeln!(std::io::stderr(), "gate: {line}"));
+            }
+        }
+    }
+}
+
+/// Writes beside and renames over.
+pub(crate) fn replace(path: &Path, content: &[u8]) {
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, content).expect("a file beside");
+    std::fs::rename(beside, path).expect("a rename");
+}
+
+/// Reads a stream to its end, within a bound.
+pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    drop(stream.read_to_end(&mut all));
+    all
+}

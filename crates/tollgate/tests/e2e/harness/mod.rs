@@ -1,0 +1,47 @@
+//! What the tests need to run a gate and to talk to it.
+//!
+//! Not here: expectations.
+
+mod gate;
+mod raw;
+mod upstream;
+
+pub(crate) use gate::Gate;
+pub(crate) use raw::{Connection, Response};
+pub(crate) use upstream::{Step, Upstream};
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+/// An address on loopback that was free a moment ago.
+pub(crate) fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    listener.local_addr().expect("it is bound")
+}
+
+/// Waits until `done`, or fails saying what did not happen.
+pub(crate) fn eventually(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + limit;
+    while !done() {
+        assert!(Instant::now() < until, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A chat call's body.
+pub(crate) fn chat(model: &str, stream: bool) -> String {
+    format!(
+        r#"{{"model":"{model}","stream":{stream},"messages":[{{"role":"user","content":"Hello"}}]}}"#
+    )
+}
+
+/// A POST with a JSON body and these header lines (`name: value`), as raw bytes.
+pub(crate) fn post(path: &str, headers: &[&str], body: &str) -> Vec<u8> {
+    let mut text = format!("POST {path} HTTP/1.1\r\nhost: gate.test\r\ncontent-type: application/json\r\n");
+    for header in headers {
+        text.push_str(header);
+        text.push_str("\r\n");
+    }
+    text.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+    text.into_bytes()
+}

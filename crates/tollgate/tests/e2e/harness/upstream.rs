@@ -1,0 +1,140 @@
+//! An upstream that does exactly what a test says: sends these bytes, waits, closes, resets.
+//!
+//! It injects faults that no honest engine produces; where an engine will do, tests use one.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// One thing to do with a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Send(Vec<u8>),
+    Sleep(Duration),
+    /// Close with FIN.
+    Close,
+    /// Close with RST.
+    Reset,
+}
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+    /// Which connection it came on, from 0.
+    pub(crate) connection: usize,
+}
+
+/// The upstream; its threads end with the test's process.
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    connections: Arc<Mutex<usize>>,
+}
+
+impl Upstream {
+    /// Answers the nth request with `script(n, &request)`; without a `Close` or `Reset` the
+    /// connection is kept alive.
+    pub(crate) fn start(script: impl Fn(usize, &Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        let address = listener.local_addr().expect("it is bound");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let connections = Arc::new(Mutex::new(0));
+        let script = Arc::new(script);
+        let (to, count) = (Arc::clone(&seen), Arc::clone(&connections));
+        thread::spawn(move || {
+            for tcp in listener.incoming().flatten() {
+                let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = *count;
+                *count += 1;
+                let (script, seen) = (Arc::clone(&script), Arc::clone(&to));
+                thread::spawn(move || serve(tcp, connection, &*script, &seen));
+            }
+        });
+        Self { address, seen, connections }
+    }
+
+    /// Every request so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Connections accepted so far.
+    pub(crate) fn connections(&self) -> usize {
+        *self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    /// All values of a header, by its lower-case name.
+    pub(crate) fn header(&self, name: &str) -> Vec<String> {
+        let lines = self.head.split("\r\n").skip(1).filter_map(|l| l.split_once(':'));
+        lines.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.trim().into()).collect()
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).expect("the body is JSON")
+    }
+}
+
+fn serve(
+    mut tcp: TcpStream,
+    connection: usize,
+    script: &(impl Fn(usize, &Seen) -> Vec<Step> + ?Sized),
+    all: &Mutex<Vec<Seen>>,
+) {
+    drop(tcp.set_nodelay(true));
+    while let Some(seen) = read(&mut tcp, connection) {
+        let n = {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(seen.clone());
+            all.len() - 1
+        };
+        for step in script(n, &seen) {
+            match step {
+                Step::Send(bytes) => {
+                    if tcp.write_all(&bytes).is_err() {
+                        return;
+                    }
+                }
+                Step::Sleep(time) => thread::sleep(time),
+                Step::Close => return,
+                Step::Reset => {
+                    let tcp = tokio::net::TcpSocket::from_std_stream(tcp);
+                    drop(tcp.set_linger(Some(Duration::ZERO)));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// One request with a declared length, or `None` when the peer is done.
+fn read(tcp: &mut TcpStream, connection: usize) -> Option<Seen> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 16384];
+    loop {
+        if let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let mut body = bytes.split_off(end + 4);
+            let mut seen = Seen { head, body: Vec::new(), connection };
+            let length = seen.header("content-length").first().map_or(Ok(0), |l| l.parse::<usize>()).ok()?;
+            while body.len() < length {
+                match tcp.read(&mut buffer) {
+                    Ok(0) | Err(_) => return None,
+                    Ok(n) => body.extend_from_slice(&buffer[..n]),
+                }
+            }
+            seen.body = body;
+            return Some(seen);
+        }
+        match tcp.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The gate as its users meet it: the real binary, real sockets, real clients, real engines.
+//!
+//! Invariant: nothing here passes because something was unreachable; every wait has a bound and
+//! every bound that is hit is a failure that says so.
+//! Not here: what can be shown without a process (unit tests and vectors).
+
+mod harness;
+mod smoke;
