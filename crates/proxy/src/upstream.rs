@@ -57,11 +57,11 @@ impl Body {
         }
     }
 
-    /// The body's length, when its head declares it.
+    /// The body's length, when its head declares it; after HEAD, of the body that GET would give.
     pub(crate) fn length(&self, head: &ResponseHead) -> Option<u64> {
         match self {
-            Self::H1(body) => body.length(),
-            Self::H2(_) => {
+            Self::H1(body) if !body.is_over() => body.length(),
+            Self::H1(_) | Self::H2(_) => {
                 let declared = head.fields.only(Known::ContentLength).ok().flatten()?;
                 std::str::from_utf8(declared).ok()?.parse().ok()
             }

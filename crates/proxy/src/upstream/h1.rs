@@ -243,6 +243,11 @@ impl Body {
         }
     }
 
+    /// Whether no body bytes are to come.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.framing, Remaining::Nothing)
+    }
+
     /// Reads into `buffer` and leaves body data, stripped of framing, at its start.
     /// An error means that the body broke off.
     pub(crate) fn poll_piece(
