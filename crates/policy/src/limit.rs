@@ -164,8 +164,14 @@ impl Bucket {
             .saturating_sub(now.0)
             .max(0);
         let free = self.room.saturating_sub(owed).max(0);
-        let per = self.rate.per.as_nanos().max(1);
-        let units = u128::from(free.unsigned_abs()) * u128::from(self.rate.amount) / per;
+        let (free, per) = (
+            free.unsigned_abs(),
+            nanos(self.rate.per).unsigned_abs().max(1),
+        );
+        let units = match free.checked_mul(self.rate.amount) {
+            Some(product) => u128::from(product / per),
+            None => u128::from(free) * u128::from(self.rate.amount) / u128::from(per),
+        };
         Level {
             remaining: u64::try_from(units)
                 .unwrap_or(u64::MAX)
@@ -187,8 +193,12 @@ fn room(rate: Rate) -> i64 {
 
 /// Nanoseconds of refill that `units` stand for, rounded up: rounding never admits more.
 fn cost(rate: Rate, units: u64) -> i64 {
-    let per = u128::from(nanos(rate.per).unsigned_abs());
-    let ns = (u128::from(units) * per).div_ceil(u128::from(rate.amount.max(1)));
+    let (per, amount) = (nanos(rate.per).unsigned_abs(), rate.amount.max(1));
+    // Most products fit a machine word, in which division is several times cheaper.
+    let ns = match units.checked_mul(per) {
+        Some(product) => u128::from(product.div_ceil(amount)),
+        None => (u128::from(units) * u128::from(per)).div_ceil(u128::from(amount)),
+    };
     i64::try_from(ns).unwrap_or(i64::MAX).min(COST_MOST)
 }
 

@@ -1,8 +1,8 @@
 //! A timeout that costs nothing to set.
 //!
-//! One timer per connection is armed rarely and looked at lazily: setting a later deadline only
-//! stores it; the timer, when it fires early, is armed again for what is stored. A busy connection
-//! thus sets thousands of deadlines for each timer operation.
+//! Setting stores a duration; the clock is read when something first has to wait for it. One timer
+//! per connection is then armed rarely: a later deadline leaves it as it is, and when it fires early
+//! it is armed again. A busy connection thus sets thousands of deadlines for each timer operation.
 //! Invariant: it is never due before its time, and at most one timer tick (1 ms) after it.
 //! Not here: how long each phase may take (`policy::snapshot`).
 
@@ -15,26 +15,33 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// A deadline that is moved often and reached rarely.
 #[derive(Debug, Default)]
 pub(crate) struct Deadline {
+    after: Option<Duration>,
     due: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Deadline {
-    /// Due `after` from now.
+    /// Due so long after the wait that begins next.
     pub(crate) fn set(&mut self, after: Duration) {
-        self.due = Instant::now().checked_add(after);
+        self.after = Some(after);
+        self.due = None;
     }
 
     /// Never due.
     pub(crate) fn clear(&mut self) {
+        self.after = None;
         self.due = None;
     }
 
     /// Ready when due. Call it last, when everything else is pending.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(due) = self.due else {
+        let Some(after) = self.after else {
             return Poll::Pending;
         };
+        let Some(due) = self.due.or_else(|| Instant::now().checked_add(after)) else {
+            return Poll::Pending;
+        };
+        self.due = Some(due);
         loop {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
             if timer.deadline() > due {
@@ -44,7 +51,7 @@ impl Deadline {
                 return Poll::Pending;
             }
             if Instant::now() >= due {
-                self.due = None;
+                self.clear();
                 self.timer = None;
                 return Poll::Ready(());
             }

@@ -115,17 +115,17 @@ async fn forward<D: Downstream>(
     open.record.operation = Some(opened.operation);
     let (rope, call) = read_body(open, opened, client, deadline, &snapshot.bounds).await?;
     open.request_read();
-    let call = call.as_ref();
-    open.record.model_asked = call.and_then(|c| c.model.clone());
     let bytes = open.record.bytes_in;
     let estimator = |route| view.estimator(route);
     let decided =
-        policy::exchange::admit(opened, call, bytes, estimator, open.worker.now(), snapshot);
+        policy::exchange::admit(opened, call.as_ref(), bytes, estimator, open.mark, snapshot);
+    open.record.model_asked = call.and_then(|c| c.model);
     let admitted = match decided {
         Ok(Decision::Forward(admitted)) => admitted,
         Ok(Decision::Models(names)) => {
+            let one = policy::route::model_named(&names, head.path())?;
             open.record.status = 200;
-            let sent = Box::pin(reply::models(client, &names, &open.record.id)).await;
+            let sent = Box::pin(reply::models(client, &names, one, &open.record.id)).await;
             open.record.bytes_out = sent.map_err(|_| Stop::Gone)?;
             return Ok(());
         }
@@ -133,7 +133,7 @@ async fn forward<D: Downstream>(
             open.record.route = policy::route::choose(
                 snapshot,
                 opened.workload,
-                call.and_then(|c| c.model.as_deref()),
+                open.record.model_asked.as_deref(),
             )
             .ok()
             .map(|grant| grant.route);
@@ -158,7 +158,6 @@ async fn read_body<D: Downstream>(
     let mut scanner = opened.operation.reads_body().then(CallScanner::new);
     let mut rope = Vec::new();
     let worker = Rc::clone(&open.worker);
-    let began = worker.now();
     deadline.set(bounds.body_idle);
     loop {
         let piece = poll_fn(|cx| match client.poll_body(&worker, cx) {
@@ -183,7 +182,7 @@ async fn read_body<D: Downstream>(
         }
         rope.push(piece);
         let earned = Duration::from_secs(open.record.bytes_in / SLOWEST_BYTES_A_SECOND);
-        if worker.now().since(began) > bounds.body_idle + earned {
+        if rope.len() > 1 && worker.now().since(open.began) > bounds.body_idle + earned {
             return Err(Refusal::Slow.into());
         }
         deadline.set(bounds.body_idle);
@@ -196,7 +195,12 @@ async fn read_body<D: Downstream>(
 }
 
 /// The request as it goes upstream, but for host and credential.
-fn outgoing(open: &Open, head: &RequestHead, admitted: &Admitted, rope: Vec<Bytes>) -> Outgoing {
+fn outgoing<'h>(
+    open: &Open,
+    head: &'h RequestHead,
+    admitted: &Admitted,
+    rope: Vec<Bytes>,
+) -> Outgoing<'h> {
     let policy::identity::Identity::Header { name: identity, .. } = &open.view.snapshot.identity;
     let mut lines = Vec::with_capacity(384);
     for field in head.fields.iter() {
@@ -205,15 +209,7 @@ fn outgoing(open: &Open, head: &RequestHead, admitted: &Admitted, rope: Vec<Byte
         }
     }
     write_field(&mut lines, b"x-request-id", open.record.id.as_bytes());
-    let mut rest = head
-        .path()
-        .strip_prefix("/v1")
-        .unwrap_or_default()
-        .to_owned();
-    if let Some(query) = head.query().and_then(credential::clean_query) {
-        rest.push('?');
-        rest.push_str(&query);
-    }
+    let query = head.query().and_then(credential::clean_query);
     let has_body = !rope.is_empty() || head.method == wire::head::Method::Post;
     let bytes = usize::try_from(open.record.bytes_in).unwrap_or(usize::MAX);
     let length = has_body.then(|| spliced_len(bytes, &admitted.splices) as u64);
@@ -224,8 +220,9 @@ fn outgoing(open: &Open, head: &RequestHead, admitted: &Admitted, rope: Vec<Byte
     };
     Outgoing {
         method: head.method,
-        method_text: head.method_text().into(),
-        rest,
+        method_text: head.method_text(),
+        path: head.path().strip_prefix("/v1").unwrap_or_default(),
+        query: query.map_or_else(String::new, |query| format!("?{query}")),
         lines,
         body,
         length,

@@ -44,15 +44,18 @@ pub struct Options {
 /// A word to a worker.
 pub(crate) enum Command {
     Publish(Publication),
-    Scrape(oneshot::Sender<Box<dyn Any + Send>>),
+    Scrape(oneshot::Sender<Facts>),
     Drain(Duration),
 }
+
+/// A copy of what a worker's [`Sink`] holds.
+pub type Facts = Box<dyn Any + Send>;
 
 /// A running gate.
 pub struct Gate {
     address: SocketAddr,
     commands: Vec<mpsc::UnboundedSender<Command>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<Option<Facts>>>,
     alive: Arc<AtomicUsize>,
 }
 
@@ -87,7 +90,7 @@ impl Gate {
             alive.fetch_add(1, Ordering::SeqCst);
             let run = move || {
                 let _leaving = Leaving(alive);
-                worker::run(start);
+                worker::run(start)
             };
             commands.push(sender);
             threads.push(
@@ -124,7 +127,7 @@ impl Gate {
     }
 
     /// A copy of each worker's facts. A worker that does not answer within a second is left out.
-    pub async fn scrape(&self) -> Vec<Box<dyn Any + Send>> {
+    pub async fn scrape(&self) -> Vec<Facts> {
         let asked = self.commands.iter().filter_map(|worker| {
             let (sender, receiver) = oneshot::channel();
             worker.send(Command::Scrape(sender)).ok().map(|()| receiver)
@@ -151,11 +154,11 @@ impl Gate {
         self.alive.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits for the workers to end; call [`Gate::drain`] first.
-    pub fn join(self) {
-        for thread in self.threads {
-            drop(thread.join());
-        }
+    /// Waits for the workers to end and gives the last copy of each one's facts; call
+    /// [`Gate::drain`] first.
+    pub fn join(self) -> Vec<Facts> {
+        let last = self.threads.into_iter().map(JoinHandle::join);
+        last.filter_map(|ended| ended.ok().flatten()).collect()
     }
 }
 

@@ -18,18 +18,7 @@ use crate::downstream::{Downstream, Extent};
 
 /// Appends `n` in decimal.
 pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = n;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
 /// The state of a caller's limits, for `x-ratelimit-*`: of each kind the one with least left.
@@ -150,27 +139,41 @@ pub(crate) async fn refuse<D: Downstream>(
     whole(to, &body).await
 }
 
-/// Answers `/v1/models` with names from the configuration.
+/// Answers `/v1/models` with names from the configuration, or `/v1/models/{id}` with `one` of them.
 pub(crate) async fn models<D: Downstream>(
     to: &mut D,
     names: &[Arc<str>],
+    one: Option<&Arc<str>>,
     id: &str,
 ) -> io::Result<u64> {
-    let mut body = b"{\"object\":\"list\",\"data\":[".to_vec();
-    for (i, name) in names.iter().enumerate() {
-        if i > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(b"{\"id\":\"");
-        escape(name, &mut body);
-        body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
+    let mut body = Vec::new();
+    if let Some(one) = one {
+        card(one, &mut body);
+    } else {
+        list(names, &mut body);
     }
-    body.extend_from_slice(b"]}");
     to.begin(200, Extent::Length(body.len() as u64));
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
     to.begun();
     whole(to, &body).await
+}
+
+fn list(names: &[Arc<str>], body: &mut Vec<u8>) {
+    body.extend_from_slice(b"{\"object\":\"list\",\"data\":[");
+    for (i, name) in names.iter().enumerate() {
+        if i > 0 {
+            body.push(b',');
+        }
+        card(name, body);
+    }
+    body.extend_from_slice(b"]}");
+}
+
+fn card(name: &str, body: &mut Vec<u8>) {
+    body.extend_from_slice(b"{\"id\":\"");
+    escape(name, body);
+    body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
 }
 
 async fn whole<D: Downstream>(to: &mut D, body: &[u8]) -> io::Result<u64> {

@@ -9,21 +9,22 @@ pub(crate) mod h1;
 pub(crate) mod h2;
 pub(crate) mod pool;
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use policy::credential::Injection;
 use wire::head::{Known, Method, ResponseHead};
 
-/// A request as it goes upstream: the same bytes for every attempt but for host and credential.
-pub(crate) struct Outgoing {
+/// A request as it goes upstream: the same for every attempt but for host and credential.
+pub(crate) struct Outgoing<'h> {
     /// Method, for framing of the answer.
     pub(crate) method: Method,
     /// Method as text.
-    pub(crate) method_text: Box<str>,
-    /// What follows the endpoint's base path: `/chat/completions?…`.
-    pub(crate) rest: String,
+    pub(crate) method_text: &'h str,
+    /// What follows the endpoint's base path: `/chat/completions`.
+    pub(crate) path: &'h str,
+    /// The query, with its `?`; empty where there is none.
+    pub(crate) query: String,
     /// Header lines that go to any endpoint, each ended by CRLF; names in lower case.
     pub(crate) lines: Vec<u8>,
     /// The body, edited.
@@ -66,30 +67,5 @@ impl Body {
                 std::str::from_utf8(declared).ok()?.parse().ok()
             }
         }
-    }
-}
-
-impl Outgoing {
-    /// The credential's header line, in parts, so that the secret is copied nowhere.
-    pub(crate) fn credential(injection: &Injection) -> [&[u8]; 4] {
-        match injection {
-            Injection::None => [b"", b"", b"", b""],
-            Injection::Header { name, value } => [name.as_bytes(), b": ", value.expose(), b"\r\n"],
-        }
-    }
-
-    /// Head and body as slices to write.
-    pub(crate) fn slices<'a>(
-        &'a self,
-        head: &'a [u8],
-        injection: &'a Injection,
-    ) -> Vec<IoSlice<'a>> {
-        let mut slices = Vec::with_capacity(7 + self.body.len());
-        slices.push(IoSlice::new(head));
-        slices.extend(Self::credential(injection).into_iter().map(IoSlice::new));
-        slices.push(IoSlice::new(b"\r\n"));
-        slices.extend(self.body.iter().map(|piece| IoSlice::new(piece)));
-        slices.retain(|slice| !slice.is_empty());
-        slices
     }
 }

@@ -10,8 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use policy::attempt::Upstreams;
+use policy::credential::Injection;
 use policy::id::{EndpointId, RouteId};
 use policy::meter::Estimator;
+use policy::secret::Secret;
 use policy::snapshot::{Origin, Snapshot};
 
 use crate::gate::Publication;
@@ -24,6 +26,8 @@ pub(crate) struct View {
     pub(crate) upstreams: RefCell<Upstreams>,
     estimators: RefCell<Vec<Estimator>>,
     pools: Vec<Rc<Pool>>,
+    /// For each endpoint the credential's header line and the empty line that ends a head.
+    credentials: Vec<Secret>,
 }
 
 impl View {
@@ -61,12 +65,18 @@ impl View {
             pool.trust(connector.cloned());
             Rc::clone(pool)
         });
+        let credentials = snapshot
+            .endpoints
+            .iter()
+            .map(|e| credential(&e.injection))
+            .collect();
         let acceptor = publication
             .acceptor
             .clone()
             .map(tokio_rustls::TlsAcceptor::from);
         Self {
             pools: of.collect(),
+            credentials,
             snapshot,
             acceptor,
             upstreams,
@@ -77,6 +87,11 @@ impl View {
     /// The pool that serves an endpoint.
     pub(crate) fn pool(&self, endpoint: EndpointId) -> Option<&Rc<Pool>> {
         self.pools.get(endpoint.index())
+    }
+
+    /// What ends a request head to this endpoint: the credential's line and an empty one.
+    pub(crate) fn credential(&self, endpoint: EndpointId) -> Option<&Secret> {
+        self.credentials.get(endpoint.index())
     }
 
     /// What this worker has learnt of a route's sizes.
@@ -94,4 +109,13 @@ impl View {
             estimator.learn(bytes, prompt, out);
         }
     }
+}
+
+fn credential(injection: &Injection) -> Secret {
+    Secret::new(match injection {
+        Injection::None => b"\r\n".to_vec(),
+        Injection::Header { name, value } => {
+            [name.as_bytes(), b": ", value.expose(), b"\r\n\r\n"].concat()
+        }
+    })
 }

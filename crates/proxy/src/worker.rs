@@ -20,7 +20,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
 use crate::downstream;
-use crate::gate::{Command, Publication};
+use crate::gate::{Command, Facts, Publication};
 use crate::upstream::pool::Pool;
 use crate::view::View;
 
@@ -48,6 +48,8 @@ pub(crate) struct Worker {
     scratch: RefCell<Box<[u8]>>,
     base: Instant,
     ids: Cell<u64>,
+    /// A moment on the monotonic clock, and the wall clock's milliseconds then.
+    wall: Cell<(Mono, u64)>,
     connections: Cell<usize>,
     exchanges: Cell<usize>,
     draining: Cell<bool>,
@@ -86,7 +88,19 @@ impl Worker {
     pub(crate) fn mint_id(&self) -> Box<str> {
         let n = self.ids.get();
         self.ids.set(n.wrapping_add(0x9E37_79B9_7F4A_7C15));
-        format!("{:016x}{:016x}", mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)).into_boxed_str()
+        let words = [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)];
+        let nibbles = words
+            .into_iter()
+            .flat_map(|w| (0..16).rev().map(move |i| (w >> (4 * i)) & 15));
+        nibbles
+            .map(|nibble| char::from_digit(nibble as u32, 16).unwrap_or('0'))
+            .collect()
+    }
+
+    /// Milliseconds since the Unix epoch at `now`. The wall clock is read at each tick.
+    pub(crate) fn wall_ms(&self, now: Mono) -> u64 {
+        let (at, ms) = self.wall.get();
+        ms.saturating_add(u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Counts an exchange in.
@@ -103,7 +117,7 @@ impl Worker {
 }
 
 /// Milliseconds since the Unix epoch.
-pub(crate) fn unix_ms() -> u64 {
+fn unix_ms() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -133,8 +147,9 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Runs a worker to its end: until drained, or its commands' other end is gone.
-pub(crate) fn run(start: Start) {
+/// Runs a worker to its end: until drained, or its commands' other end is gone. Gives its last
+/// facts, unless it could not start.
+pub(crate) fn run(start: Start) -> Option<Facts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -142,13 +157,19 @@ pub(crate) fn run(start: Start) {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!(%error, worker = start.index, "cannot start a worker's runtime");
-            return;
+            return None;
         }
     };
-    LocalSet::new().block_on(&runtime, serve(start));
+    let tasks = LocalSet::new();
+    let worker = tasks.block_on(&runtime, serve(start))?;
+    // Exchanges that are cut here leave their records too.
+    drop(tasks);
+    worker.tick();
+    let facts = worker.sink.borrow().copy();
+    Some(facts)
 }
 
-async fn serve(start: Start) {
+async fn serve(start: Start) -> Option<Rc<Worker>> {
     let seed = mix(unix_ms() ^ (start.index as u64) << 48 ^ u64::from(std::process::id()) << 32);
     let mut pools = HashMap::new();
     let view = View::adopt(&start.publication, None, &mut pools, seed);
@@ -159,6 +180,7 @@ async fn serve(start: Start) {
         scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
         base: start.base,
         ids: Cell::new(seed),
+        wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),
         exchanges: Cell::new(0),
         draining: Cell::new(false),
@@ -170,7 +192,7 @@ async fn serve(start: Start) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(%error, worker = start.index, "cannot use the listener");
-            return;
+            return None;
         }
     };
     let mut tick = tokio::time::interval(TICK);
@@ -191,7 +213,7 @@ async fn serve(start: Start) {
         }
     };
     worker.drain(listener, commands, grace).await;
-    worker.tick();
+    Some(worker)
 }
 
 /// Running out of descriptors must not become a busy loop; live streams go on meanwhile.
@@ -224,11 +246,12 @@ impl Worker {
         *self.view.borrow_mut() = Rc::new(view);
     }
 
-    fn scraped(&self, to: tokio::sync::oneshot::Sender<Box<dyn std::any::Any + Send>>) {
+    fn scraped(&self, to: tokio::sync::oneshot::Sender<Facts>) {
         drop(to.send(self.sink.borrow().copy()));
     }
 
     fn tick(&self) {
+        self.wall.set((self.now(), unix_ms()));
         self.sink(|s| s.tick());
         let opened: i64 = self.pools.borrow().values().map(|pool| pool.prune()).sum();
         if opened != 0 {

@@ -17,6 +17,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Chosen by measurement: see docs/decisions/0003-allocator.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let command = cli::Cli::parse();
     logging::start(command.log.as_deref());

@@ -510,20 +510,22 @@ impl Downstream for Connection {
         let output = std::mem::take(&mut self.output);
         let mut few = [IoSlice::new(b""); 8];
         let mut many = Vec::new();
-        let slices = match few.get_mut(..pieces.len() + 3) {
-            Some(few) => few,
-            None => {
-                many.resize(pieces.len() + 3, IoSlice::new(b""));
-                &mut many[..]
-            }
-        };
         let parts = [&output[..], before]
             .into_iter()
             .chain(pieces.iter().copied())
-            .chain([after]);
-        for (slice, part) in slices.iter_mut().zip(parts) {
-            *slice = IoSlice::new(part);
-        }
+            .chain([after])
+            .filter(|part| !part.is_empty());
+        let slices = if pieces.len() + 3 <= few.len() {
+            let used = few
+                .iter_mut()
+                .zip(parts)
+                .map(|(slot, part)| *slot = IoSlice::new(part))
+                .count();
+            &mut few[..used]
+        } else {
+            many.extend(parts.map(IoSlice::new));
+            &mut many[..]
+        };
         let mut unsent = slices;
         match self.stream.poll_all(cx, &mut unsent) {
             Poll::Ready(Ok(())) => {

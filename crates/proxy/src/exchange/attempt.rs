@@ -38,7 +38,7 @@ enum Line {
 /// The first response that policy accepts.
 pub(super) async fn attempts<D: Downstream>(
     open: &mut Open,
-    request: &Outgoing,
+    request: &Outgoing<'_>,
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Result<Response, Stop> {
@@ -50,7 +50,7 @@ pub(super) async fn attempts<D: Downstream>(
     let mut attempts = view.upstreams.borrow_mut().begin(route);
     let mut last = Failure::Exhausted;
     loop {
-        let now = open.worker.now();
+        let now = open.mark;
         let next = view
             .upstreams
             .borrow_mut()
@@ -62,7 +62,7 @@ pub(super) async fn attempts<D: Downstream>(
         open.record.endpoint = Some(endpoint);
         open.record.backend = snapshot.endpoint(endpoint).map(|e| e.backend);
         let result = attempt(open, endpoint, request, client, deadline).await?;
-        let now = open.worker.now();
+        let now = open.mark;
         let observed = match &result {
             Ok(response) => Ok(response.head.status),
             Err(failure) => Err(*failure),
@@ -90,14 +90,17 @@ pub(super) async fn attempts<D: Downstream>(
 async fn attempt<D: Downstream>(
     open: &mut Open,
     endpoint: EndpointId,
-    request: &Outgoing,
+    request: &Outgoing<'_>,
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Result<Result<Response, Failure>, Stop> {
     let view = Rc::clone(&open.view);
     let worker = Rc::clone(&open.worker);
-    let (Some(pool), Some(target)) = (view.pool(endpoint), view.snapshot.endpoint(endpoint)) else {
+    let (Some(pool), Some(credential)) = (view.pool(endpoint), view.credential(endpoint)) else {
         return Err(Refusal::Bug("an endpoint without a pool").into());
+    };
+    let Some(target) = view.snapshot.endpoint(endpoint) else {
+        return Err(Refusal::Bug("an unknown endpoint").into());
     };
     let Some(backend) = view.snapshot.backend(target.backend) else {
         return Err(Refusal::Bug("an endpoint without a backend").into());
@@ -132,7 +135,8 @@ async fn attempt<D: Downstream>(
         let answered = match line {
             Line::H1 { connection, .. } => {
                 h1::exchange(
-                    &worker, pool, connection, request, target, deadline, &mut gone, sent,
+                    &worker, pool, connection, request, target, credential, deadline, &mut gone,
+                    sent,
                 )
                 .await
             }

@@ -14,7 +14,7 @@ use wire::usage::{Reading, UnaryUsage};
 
 use crate::reply::Standing;
 use crate::view::View;
-use crate::worker::{Worker, unix_ms};
+use crate::worker::Worker;
 
 /// Longest request id of a client's that is kept.
 const ID_BYTES: usize = 128;
@@ -64,7 +64,7 @@ impl Open {
         Self {
             record: Record {
                 id: id.map_or_else(|| worker.mint_id(), Box::from),
-                started_unix_ms: unix_ms(),
+                started_unix_ms: worker.wall_ms(began),
                 operation: None,
                 workload: None,
                 route: None,
@@ -131,7 +131,7 @@ impl Open {
                     .find(|grant| Some(grant.route) == self.record.route)
             });
         grant.map_or_else(Standing::default, |grant| {
-            Standing::of(&grant.limits, snapshot, self.worker.now())
+            Standing::of(&grant.limits, snapshot, self.mark)
         })
     }
 

@@ -76,6 +76,7 @@ async fn pump<D: Downstream>(
     let idle = idle.unwrap_or_default();
     let mut kept: Vec<Bytes> = Vec::new();
     let mut first = true;
+    let mut waited = false;
     loop {
         deadline.set(idle);
         let over = poll_fn(|cx| {
@@ -85,6 +86,9 @@ async fn pump<D: Downstream>(
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(Stop::Cut)),
                     Poll::Ready(Ok(piece)) => piece,
                 };
+                if first && waited {
+                    open.mark = worker.now();
+                }
                 let data = &scratch[..length];
                 let sent = if withhold {
                     sift(&mut open.meter, data, over, &mut kept);
@@ -109,6 +113,10 @@ async fn pump<D: Downstream>(
             // What is begun leaves even when the upstream pauses right after its head.
             if let Poll::Ready(Err(_)) = client.poll_flushed(cx) {
                 return Poll::Ready(Err(Stop::Gone));
+            }
+            // Until the first piece comes, the time is the upstream's.
+            if first && !std::mem::replace(&mut waited, true) {
+                open.own_ns += worker.now().0 - open.mark.0;
             }
             if client.poll_gone(&worker, cx).is_ready() {
                 return Poll::Ready(Err(Stop::Gone));

@@ -6,16 +6,18 @@
 //! Not here: which connection (`pool`), what is done with the bytes (`exchange`).
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use policy::attempt::Failure;
+use policy::secret::Secret;
 use policy::snapshot::Endpoint;
 use wire::head::{Method, ResponseHead};
 use wire::http1::{
     ChunkStep, Chunked, Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, response_framing,
-    write_request_line,
+    write_field, write_request_line,
 };
 
 use super::pool::{Connection, Pool};
@@ -61,15 +63,11 @@ pub(crate) enum Broken {
 }
 
 /// Builds the head up to the credential.
-pub(crate) fn head(request: &Outgoing, endpoint: &Endpoint) -> Vec<u8> {
+fn head(request: &Outgoing<'_>, endpoint: &Endpoint) -> Vec<u8> {
     let mut out = Vec::with_capacity(256 + request.lines.len());
-    let mut target = String::with_capacity(endpoint.base_path.len() + request.rest.len());
-    target.push_str(&endpoint.base_path);
-    target.push_str(&request.rest);
-    write_request_line(&mut out, &request.method_text, &target);
-    out.extend_from_slice(b"host: ");
-    out.extend_from_slice(endpoint.authority.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    let target = [&endpoint.base_path, request.path, &request.query];
+    write_request_line(&mut out, request.method_text, &target);
+    write_field(&mut out, b"host", endpoint.authority.as_bytes());
     out.extend_from_slice(&request.lines);
     if let Some(length) = request.length {
         out.extend_from_slice(b"content-length: ");
@@ -79,20 +77,51 @@ pub(crate) fn head(request: &Outgoing, endpoint: &Endpoint) -> Vec<u8> {
     out
 }
 
+/// A request of more parts than this is rare: its body was long, or edited in several places.
+const FEW: usize = 6;
+
+/// Head, credential with the head's end, and body, as slices to write.
+fn slices<'a, 'b>(
+    head: &'a [u8],
+    credential: &'a Secret,
+    body: &'a [Bytes],
+    few: &'b mut [IoSlice<'a>; FEW],
+    many: &'b mut Vec<IoSlice<'a>>,
+) -> &'b mut [IoSlice<'a>] {
+    let parts = [head, credential.expose()]
+        .into_iter()
+        .chain(body.iter().map(|piece| &piece[..]));
+    let parts = parts.map(IoSlice::new);
+    match few.get_mut(..body.len() + 2) {
+        Some(few) => {
+            few.iter_mut()
+                .zip(parts)
+                .for_each(|(slot, part)| *slot = part);
+            few
+        }
+        None => {
+            many.extend(parts);
+            many
+        }
+    }
+}
+
 /// Sends the request and reads the response head. `sent` is called when the request is out.
 pub(crate) async fn exchange(
     worker: &Worker,
     pool: &Rc<Pool>,
     mut connection: Connection,
-    request: &Outgoing,
+    request: &Outgoing<'_>,
     endpoint: &Endpoint,
+    credential: &Secret,
     deadline: &mut Deadline,
     gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
     sent: impl FnOnce(),
 ) -> Option<Result<Response, Broken>> {
     let head = head(request, endpoint);
-    let mut slices = request.slices(&head, &endpoint.injection);
-    let mut unsent = slices.as_mut_slice();
+    let mut few = [IoSlice::new(b""); FEW];
+    let mut many = Vec::new();
+    let mut unsent = slices(&head, credential, &request.body, &mut few, &mut many);
     let mut reader = HeadReader::default();
     let mut sent = Some(sent);
     let ready = poll_fn(|cx| {

@@ -100,7 +100,7 @@ pub(crate) async fn begin(pool: &Pool, stream: Stream, open: Open) -> Result<Han
 /// Sends the request and waits for the response head.
 pub(crate) async fn exchange(
     mut handle: Handle,
-    request: &Outgoing,
+    request: &Outgoing<'_>,
     endpoint: &Endpoint,
     deadline: &mut Deadline,
     gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
@@ -154,12 +154,15 @@ pub(crate) async fn exchange(
     }))
 }
 
-fn message(request: &Outgoing, endpoint: &Endpoint) -> Option<http::Request<Rope>> {
+fn message(request: &Outgoing<'_>, endpoint: &Endpoint) -> Option<http::Request<Rope>> {
     let scheme = if endpoint.origin.tls { "https" } else { "http" };
-    let (base, rest) = (&endpoint.base_path, &request.rest);
+    let (base, path, query) = (&endpoint.base_path, request.path, &request.query);
     let mut builder = http::Request::builder()
-        .method(&*request.method_text)
-        .uri(format!("{scheme}://{}{base}{rest}", endpoint.authority));
+        .method(request.method_text)
+        .uri(format!(
+            "{scheme}://{}{base}{path}{query}",
+            endpoint.authority
+        ));
     let lines = request
         .lines
         .split(|b| *b == b'\n')

@@ -286,7 +286,7 @@ fn a_chunk_prefix_reads_back_as_its_length() {
 #[test]
 fn written_heads_read_back() {
     let mut out = Vec::new();
-    write_request_line(&mut out, "POST", "/v1?x");
+    write_request_line(&mut out, "POST", &["/v1", "?x"]);
     write_field(&mut out, b"host", b"a");
     out.extend_from_slice(b"\r\n");
     let mut head = RequestHead::new();

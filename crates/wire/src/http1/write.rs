@@ -5,11 +5,13 @@
 
 use std::io::Write;
 
-/// Appends `METHOD target HTTP/1.1` and CRLF.
-pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) {
+/// Appends `METHOD target HTTP/1.1` and CRLF; the target in parts that follow one another.
+pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &[&str]) {
     out.extend_from_slice(method.as_bytes());
     out.push(b' ');
-    out.extend_from_slice(target.as_bytes());
+    for part in target {
+        out.extend_from_slice(part.as_bytes());
+    }
     out.extend_from_slice(b" HTTP/1.1\r\n");
 }
 
