@@ -20,7 +20,7 @@ use crate::snapshot::{Grant, Snapshot};
 use crate::{credential, identity, route};
 
 /// Most limits that one grant may have; more is refused by `config`.
-pub const MAX_LIMITS: usize = 8;
+pub const MAX_LIMITS: usize = 16;
 
 /// A request whose caller and purpose are known and whose body is welcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::clock::Mono;
+use policy::exchange::MAX_LIMITS;
 use policy::id::{LimitId, RouteId, WorkloadId};
 use policy::limit::{Bucket, Kind, Rate};
 use policy::snapshot::{self, Snapshot};
@@ -21,7 +22,6 @@ use crate::decode::Place;
 use crate::scalar::Pattern;
 use crate::schema::{Limit, Route};
 
-const LIMITS_MAX: usize = 16;
 const REFILL_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
 impl super::Lowering<'_> {
@@ -30,16 +30,16 @@ impl super::Lowering<'_> {
         let Some(list) = route.limits.get() else {
             return Vec::new();
         };
-        if let Some((place, _)) = list.0.get(LIMITS_MAX) {
+        if let Some((place, _)) = list.0.get(MAX_LIMITS) {
             self.findings.fault(
                 place,
-                format!("a route has at most {LIMITS_MAX} limits"),
+                format!("a route has at most {MAX_LIMITS} limits"),
                 "",
             );
         }
         let mut seen = HashSet::new();
         let mut rates = Vec::new();
-        for (place, limit) in list.0.iter().take(LIMITS_MAX) {
+        for (place, limit) in list.0.iter().take(MAX_LIMITS) {
             let Some((kind, rate)) = limit.as_ref().and_then(|l| self.rate(l, place)) else {
                 continue;
             };
