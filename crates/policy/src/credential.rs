@@ -59,6 +59,7 @@ pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
             field.name != identity
                 && (is_sdk_word(field.name)
                     || (!field.name.starts_with(b"x-forwarded-")
+                        && !field.name.starts_with(b"anthropic-")
                         && !field.has_underscore()
                         && !smells_of_credential(field.name)))
                 && !fields.connection_names(field.name)
@@ -142,7 +143,8 @@ fn is_key_member(pair: &str) -> bool {
     })
 }
 
-fn percent_decoded(name: &str) -> Vec<u8> {
+/// `%41` read as `A`; what is no such triple stays.
+pub(crate) fn percent_decoded(name: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut bytes = name.bytes();
     while let Some(b) = bytes.next() {

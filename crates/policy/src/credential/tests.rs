@@ -55,6 +55,7 @@ const CARRIERS: &[&str] = &[
     "OpenAI-Project",
     "Anthropic-Version",
     "Anthropic-Beta",
+    "Anthropic-Dangerous-Direct-Browser-Access",
     "X-Amz-Security-Token",
     "X-Amz-Date",
     "X-Amz-Content-Sha256",
