@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::credential::percent_decoded;
 use crate::id::WorkloadId;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
@@ -94,6 +95,24 @@ pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>
     names.sort();
     names.dedup();
     Some(names)
+}
+
+/// Which of `names` `/v1/models/{id}` asks for; `None` when the path asks for all of them.
+///
+/// # Errors
+/// [`Refusal::ModelNotFound`] when it is none of them.
+pub fn model_named<'a>(names: &'a [Arc<str>], path: &str) -> Result<Option<&'a Arc<str>>, Refusal> {
+    let Some(id) = path.strip_prefix("/v1/models/") else {
+        return Ok(None);
+    };
+    let decoded = percent_decoded(id);
+    names
+        .iter()
+        .find(|name| name.as_bytes() == decoded)
+        .map(Some)
+        .ok_or_else(|| Refusal::ModelNotFound {
+            model: id.to_owned(),
+        })
 }
 
 #[cfg(test)]

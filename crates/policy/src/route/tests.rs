@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{choose, models};
+use super::{choose, model_named, models};
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{RouteId, WorkloadId};
 use crate::refusal::Refusal;
@@ -112,4 +112,24 @@ fn where_nothing_is_declared_the_backend_must_be_asked() {
         offered(&snapshot(&[plan(&["m"]), plan(&["gpt-*"])]), 0),
         None
     );
+}
+
+#[test]
+fn one_model_is_shown_by_its_name_as_clients_encode_it() {
+    let names: Vec<Arc<str>> = ["gpt-4", "qwen/3 coder"].map(Arc::from).to_vec();
+    let shown = |path| model_named(&names, path).map(|one| one.map(|name| &**name));
+    assert_eq!(shown("/v1/models").ok(), Some(None));
+    for (path, name) in [
+        ("/v1/models/gpt-4", "gpt-4"),
+        ("/v1/models/qwen/3%20coder", "qwen/3 coder"),
+        ("/v1/models/qwen%2F3%20coder", "qwen/3 coder"),
+    ] {
+        assert_eq!(shown(path).ok(), Some(Some(name)), "{path}");
+    }
+    for path in ["/v1/models/gpt", "/v1/models/", "/v1/models/gpt-4/"] {
+        assert!(
+            matches!(shown(path), Err(Refusal::ModelNotFound { .. })),
+            "{path}"
+        );
+    }
 }
