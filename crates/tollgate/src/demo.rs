@@ -95,9 +95,10 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         let live = screen::live(Arc::clone(&ready.running));
         serve::until_stopped(&ready, live).await;
     });
-    let summary = screen::last(&ready.running);
-    serve::end(ready);
-    screen::summary(&summary, base.elapsed());
+    // With it go the tasks that hold on to the gate.
+    drop(runtime);
+    let counted = serve::end(ready).ok_or("the gate did not end, so there is no summary")?;
+    screen::summary(&counted.by_workload(), base.elapsed());
     on_prem.stop();
     frontier.stop();
     Ok(())

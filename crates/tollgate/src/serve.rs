@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use config::Loaded;
 use proxy::gate::{Gate, Options};
 use proxy::quota;
-use telemetry::{AccessLog, Facts, Target};
+use telemetry::{AccessLog, Copied, Facts, Merged, Target};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::running::{Running, load, publication};
@@ -63,7 +63,9 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
         }
     };
     runtime.block_on(until_stopped(&ready, std::future::pending()));
-    end(ready);
+    // With it go the tasks that hold on to the gate.
+    drop(runtime);
+    drop(end(ready));
     ExitCode::SUCCESS
 }
 
@@ -169,15 +171,19 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     serving.abort();
 }
 
-/// Closes what is left, in order: workers, then the log they write to.
-pub(crate) fn end(ready: Ready) {
-    if let Some(running) = Arc::into_inner(ready.running) {
-        let Running { gate, log, .. } = running;
-        gate.join();
-        if let Some(log) = log {
-            log.close();
-        }
+/// Closes what is left, in order: workers, then the log they write to. Gives what was counted, to
+/// the last exchange; `None` when something still holds on to the gate.
+pub(crate) fn end(ready: Ready) -> Option<Merged> {
+    let running = Arc::into_inner(ready.running)?;
+    let snapshot = running.current().snapshot;
+    let Running { gate, log, .. } = running;
+    let copies = gate.join().into_iter().filter_map(Copied::of).collect();
+    if let Some(log) = log {
+        log.close();
     }
+    let mut merged = telemetry::merge(copies);
+    merged.register(&snapshot);
+    Some(merged)
 }
 
 /// Waits for SIGINT or SIGTERM.

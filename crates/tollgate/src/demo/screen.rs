@@ -5,7 +5,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use telemetry::{Gauges, WorkloadTotals};
@@ -16,12 +16,8 @@ use crate::say;
 
 const REFRESH: Duration = Duration::from_millis(500);
 
-/// The last totals seen, so that they outlive the workers that counted them.
-static LAST: Mutex<Option<Totals>> = Mutex::new(None);
-
 /// Totals by workload and what is open.
-#[derive(Clone, Default)]
-pub(super) struct Totals {
+struct Totals {
     workloads: Vec<WorkloadTotals>,
     gauges: Gauges,
 }
@@ -95,7 +91,9 @@ Ctrl-C drains and prints a summary.
 
 /// Keeps the live line until dropped. Never ends.
 pub(super) async fn live(running: Arc<Running>) {
-    let is_terminal = std::io::stdout().is_terminal();
+    if !std::io::stdout().is_terminal() {
+        return std::future::pending().await;
+    }
     let mut every = tokio::time::interval(REFRESH);
     loop {
         every.tick().await;
@@ -104,12 +102,9 @@ pub(super) async fn live(running: Arc<Running>) {
             workloads: merged.by_workload(),
             gauges: merged.gauges(),
         };
-        if is_terminal {
-            let mut out = std::io::stdout();
-            drop(write!(out, "\r\x1b[2K{}", line(&totals)));
-            drop(out.flush());
-        }
-        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals);
+        let mut out = std::io::stdout();
+        drop(write!(out, "\r\x1b[2K{}", line(&totals)));
+        drop(out.flush());
     }
 }
 
@@ -138,16 +133,8 @@ fn line(totals: &Totals) -> String {
     line
 }
 
-/// The totals at the end.
-pub(super) fn last(_: &Running) -> Totals {
-    LAST.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone()
-        .unwrap_or_default()
-}
-
 /// A table by workload.
-pub(super) fn summary(totals: &Totals, elapsed: Duration) {
+pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
     say(&format!("\n\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
     say(&format!(
         "{:<20} {:>9} {:>9} {:>8} {:>7} {:>8} {:>12} {:>12}",
@@ -160,7 +147,7 @@ pub(super) fn summary(totals: &Totals, elapsed: Duration) {
         "tokens in",
         "tokens out"
     ));
-    for w in &totals.workloads {
+    for w in workloads {
         let name = if w.name.is_empty() {
             "(unregistered)"
         } else {
