@@ -61,6 +61,15 @@ const PROVIDERS: &[Provider] = &[
     },
 ];
 
+/// Where it listens may be said too, because there is no other place to say it.
+const HEAD: &str = "\
+listen:
+  data: \"${TOLLGATE_DATA:-127.0.0.1:1975}\"
+  admin: \"${TOLLGATE_ADMIN:-127.0.0.1:1976}\"
+identity: { default: default }
+backends:
+";
+
 /// A gate for one workload, `default`, which a caller need not name, in front of each provider
 /// whose key or address is in the environment; models go to the provider that makes them, the
 /// rest to the first.
@@ -99,7 +108,7 @@ fn set(sources: &dyn Sources, name: &str) -> Option<String> {
 }
 
 fn document(present: &[&Provider], sources: &dyn Sources) -> String {
-    let mut text = String::from("identity: { default: default }\nbackends:\n");
+    let mut text = String::from(HEAD);
     for p in present {
         let written = set(sources, p.url);
         let rootless = |url: &String| {

@@ -42,7 +42,8 @@ pub(crate) enum Verb {
     /// With a configuration file, the file and everything it refers to are watched: a change is
     /// taken whole or refused whole, and no exchange in flight is cut. With no file the gate is
     /// made from the environment: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
-    /// ANTHROPIC_BASE_URL, GEMINI_API_KEY, GEMINI_BASE_URL.
+    /// ANTHROPIC_BASE_URL, GEMINI_API_KEY, GEMINI_BASE_URL; TOLLGATE_DATA and TOLLGATE_ADMIN say
+    /// where it listens.
     Run(Run),
     /// Say everything that is wrong with a configuration, and change nothing.
     Check(Check),

@@ -97,3 +97,18 @@ fn a_value_cannot_inject_structure_and_is_not_quoted_back() {
         "{text}"
     );
 }
+
+#[test]
+fn where_to_listen_may_be_said_too() {
+    let mut world = World::default();
+    world.set("OPENAI_API_KEY", "canary");
+    let usual = from_environment(&world).unwrap().host;
+    assert_eq!(usual.data.to_string(), "127.0.0.1:1975");
+    assert_eq!(usual.admin.to_string(), "127.0.0.1:1976");
+    world
+        .set("TOLLGATE_DATA", "0.0.0.0:80")
+        .set("TOLLGATE_ADMIN", "[::1]:81");
+    let said = from_environment(&world).unwrap().host;
+    assert_eq!(said.data.to_string(), "0.0.0.0:80");
+    assert_eq!(said.admin.to_string(), "[::1]:81");
+}
