@@ -4,5 +4,10 @@
 //! every bound that is hit is a failure that says so.
 //! Not here: what can be shown without a process (unit tests and vectors).
 
+mod cli;
 mod harness;
+mod own_time;
+mod paper;
+mod sdk;
 mod smoke;
+mod toolbench;

@@ -2,12 +2,18 @@
 //!
 //! Not here: expectations.
 
+mod command;
+mod demo;
 mod gate;
 mod raw;
+mod sdk;
 mod upstream;
 
+pub(crate) use command::tollgate;
+pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
 pub(crate) use raw::{Connection, Response};
+pub(crate) use sdk::Sdk;
 pub(crate) use upstream::{Step, Upstream};
 
 use std::net::{SocketAddr, TcpListener};

@@ -1,0 +1,69 @@
+//! The command line: what it prints, where, and with which exit code it ends.
+//!
+//! Not here: what the gate does once it runs.
+
+mod check;
+mod demo;
+mod run;
+
+use std::path::Path;
+
+use crate::harness::tollgate;
+
+#[test]
+fn version_is_the_packages() {
+    let ended = tollgate(Path::new("."), &["version"], &[]);
+    let said = concat!("tollgate ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(
+        (ended.code, ended.out.as_str(), ended.err.as_str()),
+        (Some(0), said, "")
+    );
+    let flag = tollgate(Path::new("."), &["--version"], &[]);
+    assert_eq!((flag.code, flag.out.as_str()), (Some(0), said));
+}
+
+#[test]
+fn help_reads_like_a_page_of_the_manual() {
+    let ended = tollgate(Path::new("."), &["--help"], &[]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    for line in [
+        "Usage: tollgate [OPTIONS] <COMMAND>",
+        "  run      Run the gate",
+        "  check    Say everything that is wrong with a configuration",
+        "  demo     Run two simulated engines and the gate in front of them",
+        "  version  Print the version",
+        "tollgate check -c tollgate.yaml",
+        "Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.",
+        "Signals: SIGINT and SIGTERM drain and end (twice: at once), SIGHUP reloads.",
+    ] {
+        assert!(ended.out.contains(line), "no {line:?} in\n{}", ended.out);
+    }
+    let run = tollgate(Path::new("."), &["run", "--help"], &[]).out;
+    for name in [
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+    ] {
+        assert!(run.contains(name), "no {name} in\n{run}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2_and_says_how_it_is_right() {
+    for args in [
+        &["rnu"][..],
+        &["run", "--nope"],
+        &[],
+        &["check", "-c"],
+        &["demo", "--listen", "x"],
+    ] {
+        let ended = tollgate(Path::new("."), args, &[]);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{args:?}");
+        assert!(
+            ended.err.contains("Usage: tollgate") || ended.err.contains("--help"),
+            "{}",
+            ended.err
+        );
+    }
+}

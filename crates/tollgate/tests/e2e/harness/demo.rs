@@ -1,0 +1,172 @@
+//! The demo as a person starts it, on ports that the system chooses, ended when dropped.
+//!
+//! Not here: what the demo is expected to do.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Connection, Gate, Response, eventually};
+
+/// A running demo.
+pub(crate) struct Demo {
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) on_prem: SocketAddr,
+    pub(crate) frontier: SocketAddr,
+    dir: TempDir,
+    child: Child,
+}
+
+impl Demo {
+    /// Starts it with quick engines and an access log, and waits until it is ready.
+    pub(crate) fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = |name| std::fs::File::create(dir.path().join(name)).expect("a file");
+        let mut child = Command::new(Gate::binary())
+            .arg("demo")
+            .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+            .args(["--on-prem", "127.0.0.1:0", "--frontier", "127.0.0.1:0"])
+            .args(["--ttft-ms", "2", "--inter-token-ms", "1", "--access-log"])
+            .arg(dir.path().join("access.jsonl"))
+            .stdin(Stdio::null())
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .expect("the binary starts");
+        let read = |name| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+        eventually(
+            "the demo introduces itself",
+            Duration::from_secs(20),
+            || {
+                if let Some(status) = child.try_wait().expect("the child can be asked") {
+                    panic!("the demo ended with {status}:\n{}", read("stderr"));
+                }
+                read("stdout").contains("Ctrl-C")
+            },
+        );
+        let said = read("stdout");
+        let demo = Self {
+            data: address(&said, "data"),
+            admin: address(&said, "admin"),
+            on_prem: address(&said, "on-prem"),
+            frontier: address(&said, "frontier"),
+            dir,
+            child,
+        };
+        eventually("the demo is ready", Duration::from_secs(10), || {
+            get(demo.admin, "/readyz").status == 200
+        });
+        demo
+    }
+
+    /// What an SDK takes as its base URL.
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}/v1", self.data)
+    }
+
+    /// The sum of a metric's samples whose line holds every one of `labels` (`name="value"`).
+    pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let page = get(self.admin, "/stats/prometheus").text();
+        let lines: Vec<&str> = page
+            .lines()
+            .filter(|l| {
+                l.strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with(['{', ' ']))
+            })
+            .filter(|l| labels.iter().all(|label| l.contains(label)))
+            .collect();
+        assert!(
+            !lines.is_empty(),
+            "no sample of {name} {labels:?} in\n{page}"
+        );
+        let values = lines
+            .iter()
+            .map(|l| l.rsplit(' ').next().unwrap_or_default());
+        values
+            .map(|v| v.parse::<f64>().expect("a sample is a number"))
+            .sum()
+    }
+
+    /// The access log, once it has at least `n` lines.
+    pub(crate) fn records(&self, n: usize) -> Vec<Value> {
+        let mut text = String::new();
+        eventually(
+            "the access log has its lines",
+            Duration::from_secs(10),
+            || {
+                text = self.read("access.jsonl");
+                text.ends_with('\n') && text.lines().count() >= n
+            },
+        );
+        text.lines()
+            .map(|l| serde_json::from_str(l).expect("a line is JSON"))
+            .collect()
+    }
+
+    /// A file of its directory: `stdout`, `stderr` or `access.jsonl`.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// What Ctrl-C does, and what comes of it.
+    pub(crate) fn interrupt(&mut self, limit: Duration) -> ExitStatus {
+        let id = self.child.id().to_string();
+        let told = Command::new("kill").args(["-INT", &id]).status();
+        assert!(told.expect("kill runs").success());
+        let mut ended = None;
+        eventually("the demo ends", limit, || {
+            ended = self.child.try_wait().expect("the child can be asked");
+            ended.is_some()
+        });
+        ended.expect("it ended")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            drop(writeln!(std::io::stderr(), "demo: {}", self.read("stderr")));
+        }
+    }
+}
+
+/// GET on a connection of its own.
+pub(crate) fn get(from: SocketAddr, path: &str) -> Response {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+    Connection::open(from).call(request.as_bytes())
+}
+
+/// Everything that reached an engine, as it keeps it.
+pub(crate) fn seen_by(engine: SocketAddr) -> Vec<Value> {
+    let answer = get(engine, "/_engine/requests");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()["requests"]
+        .as_array()
+        .expect("a list")
+        .clone()
+}
+
+/// Reads an address from the introduction: `  data      http://127.0.0.1:1975/v1 …`.
+fn address(said: &str, which: &str) -> SocketAddr {
+    let rest = said.lines().find_map(|l| {
+        l.trim_start()
+            .strip_prefix(which)?
+            .trim()
+            .strip_prefix("http://")
+    });
+    let rest = rest.unwrap_or_else(|| panic!("no address of {which} in\n{said}"));
+    let end = rest.find(['/', ' ']).unwrap_or(rest.len());
+    rest[..end].parse().expect("an address")
+}

@@ -1,0 +1,88 @@
+//! What programs do with the OpenAI SDKs, through the gate: the scripts `sdk/surface` expect it.
+//!
+//! Not here: the white paper's policies (`paper`).
+
+use std::time::Duration;
+
+use engine::{EngineConfig, EngineHandle, spawn_thread};
+use serde_json::{Value, json};
+
+use crate::harness::{Gate, Sdk, eventually};
+
+/// What both scripts must have shown, so that neither can leave one out.
+const SHOWN: [&str; 11] = [
+    "chat_whole",
+    "chat_streamed_without_usage_asked",
+    "chat_streamed_with_usage_asked",
+    "chat_cut_by_length",
+    "tool_calls",
+    "responses",
+    "completions",
+    "embeddings",
+    "models",
+    "errors",
+    "fifty_at_once",
+];
+
+#[test]
+fn the_sdk_for_python_finds_every_dialect_behind_the_gate() {
+    surface(Sdk::Python);
+}
+
+#[test]
+fn the_sdk_for_node_finds_every_dialect_behind_the_gate() {
+    surface(Sdk::Node);
+}
+
+fn surface(sdk: Sdk) {
+    let engine = spawn_thread(EngineConfig {
+        models: vec!["gpt-oss-120b".into(), "other".into()],
+        api_key: Some("engine-key".into()),
+        ttft: Duration::from_millis(2),
+        inter_token: Duration::from_millis(1),
+        ..EngineConfig::default()
+    })
+    .expect("an engine");
+    let config = format!(
+        "backends:\n  up: {{ url: http://{}/v1, credential: {{ file: key }}, models: [gpt-oss-120b, other] }}\n\
+         routes:\n  - {{ workload: open, backend: up }}\n\
+         \x20 - {{ workload: tight, backend: up, limits: [ {{ requests: 1, per: 1m }} ] }}\n",
+        engine.addr()
+    );
+    let gate = Gate::start(&config, &[("key", b"engine-key")]);
+    let input = json!({ "base_url": format!("http://{}/v1", gate.data), "models": ["gpt-oss-120b", "other"] });
+    assert_eq!(sdk.run("surface", &input), json!(SHOWN));
+    the_records_say_what_the_engine_says(&gate, &engine);
+}
+
+/// As many records of generated answers, with as many tokens, as the engine counts.
+fn the_records_say_what_the_engine_says(gate: &Gate, engine: &EngineHandle) {
+    let stats = engine.stats();
+    assert_eq!(stats.finished_abort, 0);
+    let ended = stats.finished_stop + stats.finished_length;
+    assert!(ended > 100, "{stats:?}");
+    let generated = || -> Vec<Value> {
+        let reported = |r: &Value| r["prompt_source"] == "reported";
+        gate.records(1).into_iter().filter(reported).collect()
+    };
+    eventually(
+        "every answer has its record",
+        Duration::from_secs(10),
+        || generated().len() as u64 >= ended,
+    );
+    let records = generated();
+    assert!(
+        records
+            .iter()
+            .all(|r| r["status"] == 200 && r["outcome"] == "completed")
+    );
+    let sum = |name: &str| records.iter().filter_map(|r| r[name].as_u64()).sum::<u64>();
+    assert_eq!(
+        (
+            records.len() as u64,
+            sum("prompt_tokens"),
+            sum("completion_tokens")
+        ),
+        (ended, stats.prompt_tokens, stats.generation_tokens)
+    );
+}
