@@ -52,7 +52,7 @@ pub(crate) struct Worker {
     wall: Cell<(Mono, u64)>,
     connections: Cell<usize>,
     exchanges: Cell<usize>,
-    draining: Cell<bool>,
+    draining: Rc<Cell<bool>>,
     /// Wakes idle connections when a drain begins, and the drain when the last one ends.
     pub(crate) drained: Notify,
     ended: Notify,
@@ -82,6 +82,11 @@ impl Worker {
     /// Whether connections should end when they can.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.get()
+    }
+
+    /// The same, to be looked at later.
+    pub(crate) fn draining(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.draining)
     }
 
     /// A request id: 32 hex digits, unique in practice, of no meaning.
@@ -183,7 +188,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),
         exchanges: Cell::new(0),
-        draining: Cell::new(false),
+        draining: Rc::default(),
         drained: Notify::new(),
         ended: Notify::new(),
     });
@@ -278,7 +283,8 @@ impl Worker {
         let over = tokio::time::sleep(grace);
         tokio::pin!(over);
         let mut tick = tokio::time::interval(TICK);
-        while self.connections.get() > 0 {
+        // The last exchange of an HTTP/2 connection ends just after it.
+        while self.connections.get() > 0 || self.exchanges.get() > 0 {
             tokio::select! {
                 () = &mut over => {
                     tracing::warn!(connections = self.connections.get(), "grace is over");

@@ -5,6 +5,7 @@
 //! [`AHEAD_BYTES`].
 //! Not here: HTTP/2 (`h2`), the exchange (`exchange`).
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -55,7 +56,8 @@ pub(crate) struct Connection {
     bodiless: bool,
     /// The connection can serve another request.
     keep: bool,
-    draining: bool,
+    /// The worker's: a response that begins in a drain is the last on its connection.
+    draining: Rc<Cell<bool>>,
     must_continue: bool,
     gone: bool,
     /// A long body being read in place, and how much of it is there.
@@ -80,7 +82,7 @@ enum Next {
 
 /// Serves requests until one side closes.
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
-    let mut connection = Connection::new(stream);
+    let mut connection = Connection::new(stream, worker.draining());
     let mut head = RequestHead::new();
     let mut deadline = Deadline::default();
     let waiting = Rc::clone(&worker);
@@ -92,7 +94,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
             .await;
         match next {
             Next::Request(framing) => {
-                connection.begin_request(&head, framing, worker.is_draining());
+                connection.begin_request(&head, framing);
                 let length = match framing.framing {
                     Framing::Length(length) => Some(length),
                     Framing::None | Framing::Chunked | Framing::UntilClose => None,
@@ -121,7 +123,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
 }
 
 impl Connection {
-    fn new(stream: Stream) -> Self {
+    fn new(stream: Stream, draining: Rc<Cell<bool>>) -> Self {
         Self {
             stream,
             input: Vec::new(),
@@ -131,7 +133,7 @@ impl Connection {
             version: Version::H11,
             bodiless: false,
             keep: true,
-            draining: false,
+            draining,
             must_continue: false,
             gone: false,
             filling: None,
@@ -225,11 +227,10 @@ impl Connection {
         }
     }
 
-    fn begin_request(&mut self, head: &RequestHead, framing: RequestFraming, draining: bool) {
+    fn begin_request(&mut self, head: &RequestHead, framing: RequestFraming) {
         self.version = head.version;
         self.bodiless = head.method == wire::head::Method::Head;
         self.keep = framing.keep_alive;
-        self.draining = draining;
         self.must_continue = framing.expect_continue;
         self.body = match framing.framing {
             Framing::None | Framing::UntilClose => Incoming::Over,
@@ -459,7 +460,7 @@ impl Downstream for Connection {
     fn begin(&mut self, status: u16, extent: Extent) {
         let has_none = self.bodiless || matches!(status, 204 | 304);
         let until_close = extent == Extent::Open && self.version == Version::H10;
-        self.keep &= !self.draining && self.can_skip() && !until_close;
+        self.keep &= !self.draining.get() && self.can_skip() && !until_close;
         self.extent = if has_none { Extent::Nothing } else { extent };
         self.output.reserve(512);
         write_status_line(&mut self.output, status);

@@ -4,10 +4,14 @@
 //! every bound that is hit is a failure that says so.
 //! Not here: what can be shown without a process (unit tests and vectors).
 
+mod change;
 mod cli;
+mod drain;
 mod harness;
 mod own_time;
 mod paper;
 mod sdk;
+mod secrecy;
+mod seeing;
 mod smoke;
 mod toolbench;

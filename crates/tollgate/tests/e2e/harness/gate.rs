@@ -30,14 +30,24 @@ impl Gate {
     /// are written into the directory first, so that it can refer to them by name.
     pub(crate) fn start(config: &str, files: &[(&str, &[u8])]) -> Self {
         let (data, admin) = (free_address(), free_address());
-        Self::start_at(data, admin, "", config, files)
+        Self::start_at(data, admin, "", config, files, &[])
     }
 
     /// Starts with `listen.tls` of `cert.pem` and `key.pem`, which must be among the files.
     pub(crate) fn start_tls(config: &str, files: &[(&str, &[u8])]) -> Self {
         let (data, admin) = (free_address(), free_address());
         let tls = ", tls: { certificate: cert.pem, key: key.pem }";
-        Self::start_at(data, admin, tls, config, files)
+        Self::start_at(data, admin, tls, config, files, &[])
+    }
+
+    /// Starts with these environment variables besides its own.
+    pub(crate) fn start_env(
+        config: &str,
+        files: &[(&str, &[u8])],
+        env: &[(&str, &str)],
+    ) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        Self::start_at(data, admin, "", config, files, env)
     }
 
     fn start_at(
@@ -46,6 +56,7 @@ impl Gate {
         tls: &str,
         config: &str,
         files: &[(&str, &[u8])],
+        env: &[(&str, &str)],
     ) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         for (name, content) in files {
@@ -65,6 +76,7 @@ impl Gate {
             .args(["run", "-c"])
             .arg(dir.path().join("tollgate.yaml"))
             .env("TOLLGATE_LOG", "debug")
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a second handle"))
             .stderr(log)

@@ -7,6 +7,7 @@ mod demo;
 mod gate;
 mod raw;
 mod sdk;
+pub(crate) mod streams;
 mod upstream;
 
 pub(crate) use command::tollgate;
@@ -14,7 +15,7 @@ pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
 pub(crate) use raw::{Connection, Response};
 pub(crate) use sdk::Sdk;
-pub(crate) use upstream::{Step, Upstream};
+pub(crate) use upstream::{Seen, Step, Upstream};
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};

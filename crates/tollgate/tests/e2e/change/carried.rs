@@ -1,0 +1,102 @@
+//! What a change leaves alone: exchanges in flight, and what a limit is owed.
+
+use std::time::Duration;
+
+use super::{call, change, one_route, version};
+use crate::harness::streams::{self, Streams};
+use crate::harness::{Connection, Gate, chat, eventually, post};
+
+#[test]
+fn an_exchange_keeps_the_version_it_began_with() {
+    let (old, new) = (
+        Streams::start(Duration::from_millis(20)),
+        Streams::start(Duration::from_millis(20)),
+    );
+    let gate = Gate::start(&one_route(old.address), &[]);
+    // A connection that stays open serves its next exchange by the new version.
+    let mut kept = Connection::open(gate.data);
+    let request = post(
+        "/v1/chat/completions",
+        &["x-workload-app: w"],
+        &chat("m", false),
+    );
+    assert_eq!(kept.call(&request).status, 200);
+    let clients = streams::open(gate.data, None, 0..20);
+    eventually("all streams are open", Duration::from_secs(20), || {
+        gate.metric("tollgate_open_streams", &[]) == 20.0
+    });
+    let first = version(&gate);
+    change(
+        &gate,
+        &one_route(new.address).replace("workload: w", "workload: [w, v]"),
+    );
+    let second = version(&gate);
+
+    assert_eq!((old.credentials().len(), new.credentials().len()), (21, 0));
+    assert_eq!(kept.call(&request).status, 200);
+    assert_eq!((old.credentials().len(), new.credentials().len()), (21, 1));
+    change(
+        &gate,
+        &one_route(new.address).replace("workload: w", "workload: v"),
+    );
+    assert_eq!(kept.call(&request).code(), "workload_not_registered");
+    assert_eq!(call(&gate, "v").status, 200);
+
+    old.finish();
+    for stream in clients.join().expect("the clients run to their end") {
+        stream.assert_identical(&old.sent(stream.n));
+    }
+    let records = gate.records(24);
+    assert_eq!(records.len(), 24, "one record for each exchange");
+    let of = |version: &str| records.iter().filter(|r| r["config"] == version).count();
+    assert_eq!((of(&first), of(&second)), (21, 1));
+    let removed = records
+        .iter()
+        .filter(|r| r["code"] == "workload_not_registered");
+    assert_eq!(removed.count(), 1);
+}
+
+#[test]
+fn a_limit_keeps_what_it_is_owed() {
+    let upstream = Streams::start(Duration::from_millis(20));
+    let config = |requests: u32, others: &str| {
+        format!(
+            "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
+             routes: [ {others} {{ name: r, workload: w, backend: up, \
+             limits: [ {{ requests: {requests}, per: 1h }} ] }} ]\n",
+            upstream.address
+        )
+    };
+    let gate = Gate::start(&config(3, ""), &[]);
+    let statuses = |n: usize| (0..n).map(|_| call(&gate, "w").status).collect::<Vec<_>>();
+    assert_eq!(statuses(2), [200, 200]);
+    change(
+        &gate,
+        &config(3, "{ name: before, workload: other, backend: up },"),
+    );
+    assert_eq!(statuses(3), [200, 429, 429]);
+    change(&gate, &config(3, ""));
+    assert_eq!(statuses(2), [429, 429], "neither reload made it forget");
+    let counted = gate.metric("http_local_rate_limit_rate_limited", &["workload=\"w\""]);
+    assert_eq!(counted, 4.0, "counters go on over reloads");
+    assert_eq!(gate.records(7).len(), 7);
+}
+
+#[test]
+fn the_listener_stays_where_it_was() {
+    let upstream = Streams::start(Duration::from_millis(20));
+    let gate = Gate::start(&one_route(upstream.address), &[]);
+    let head = std::fs::read_to_string(gate.path("head.yaml")).expect("it was written");
+    let moved = head.replace(&gate.data.to_string(), "127.0.0.1:9");
+    assert_ne!(moved, head);
+    let before = version(&gate);
+    gate.replace(
+        "tollgate.yaml",
+        (moved + &one_route(upstream.address)).as_bytes(),
+    );
+    eventually("it is taken", Duration::from_secs(10), || {
+        version(&gate) != before
+    });
+    assert_eq!(call(&gate, "w").status, 200);
+    assert_eq!(gate.admin("/readyz").status, 200);
+}
