@@ -66,6 +66,10 @@ pub(crate) trait Downstream {
     fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     /// Ends the response so that the client sees it is not whole.
     fn cut(&mut self);
+    /// Ends it for a client that left or takes nothing: what it has not taken is dropped.
+    fn abandon(&mut self) {
+        self.cut();
+    }
 }
 
 /// Serves a connection to its end.

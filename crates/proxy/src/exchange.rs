@@ -66,7 +66,7 @@ pub(crate) async fn serve<D: Downstream>(
     match stopped {
         Ok(()) => open.end(Outcome::Completed),
         Err(Stop::Gone) => {
-            client.cut();
+            client.abandon();
             open.end(Outcome::Aborted);
         }
         Err(Stop::Cut) => {

@@ -4,7 +4,7 @@
 //! read; a reset stream is seen at once; a response that breaks off is reset, never ended.
 //! Not here: HTTP/1.1 (`h1`), the exchange (`exchange`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::pin::{Pin, pin};
@@ -21,8 +21,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use policy::refusal::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
-use wire::head::{HeadFault, HeadFaultKind, Known, RequestHead, Version};
+use tokio::sync::{Notify, oneshot};
+use wire::head::{HeadFault, HeadFaultKind, RequestHead, Version};
+use wire::http1::{Framing, request_framing};
 
 use super::{BodyFault, Downstream, Extent, Local};
 use crate::deadline::Deadline;
@@ -32,6 +33,8 @@ use crate::worker::Worker;
 
 const CONCURRENT_STREAMS: u32 = 1000;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// How long a connection that was idle may take to end after GOAWAY.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Serves a connection; `input` was read from it already.
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
@@ -47,9 +50,16 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
         .keep_alive_interval(KEEP_ALIVE)
         .max_send_buf_size(64 << 10);
     let serving = Rc::clone(&worker);
+    let exchanges = Rc::new(Exchanges::default());
+    let counted = Rc::clone(&exchanges);
     let service = service_fn(move |request| {
         let (answer, answered) = oneshot::channel();
-        tokio::task::spawn_local(begin(Rc::clone(&serving), request, answer));
+        let counted = Counted::begin(&counted);
+        let exchange = begin(Rc::clone(&serving), request, answer);
+        tokio::task::spawn_local(async move {
+            let _counted = counted;
+            exchange.await;
+        });
         async move {
             // A task that ended without an answer was cut off: the stream is reset.
             answered
@@ -64,6 +74,8 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
     if draining {
         connection.as_mut().graceful_shutdown();
     }
+    let mut idle = pin!(exchanges.idle(bounds.keep_alive));
+    let mut leaving = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -76,7 +88,60 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
                 draining = true;
                 connection.as_mut().graceful_shutdown();
             }
+            () = idle.as_mut() => {
+                if leaving {
+                    tracing::debug!("idle HTTP/2 connection did not end");
+                    return;
+                }
+                leaving = true;
+                connection.as_mut().graceful_shutdown();
+                idle.set(exchanges.idle(FAREWELL));
+            }
         }
+    }
+}
+
+/// The exchanges of one connection.
+#[derive(Default)]
+struct Exchanges {
+    now: Cell<usize>,
+    /// How many began so far.
+    count: Cell<u64>,
+    ended: Notify,
+}
+
+impl Exchanges {
+    /// Ready when there was no exchange for so long.
+    async fn idle(&self, limit: Duration) {
+        loop {
+            if self.now.get() > 0 {
+                self.ended.notified().await;
+                continue;
+            }
+            let since = self.count.get();
+            tokio::time::sleep(limit).await;
+            if self.now.get() == 0 && self.count.get() == since {
+                return;
+            }
+        }
+    }
+}
+
+/// One exchange in the count.
+struct Counted(Rc<Exchanges>);
+
+impl Counted {
+    fn begin(exchanges: &Rc<Exchanges>) -> Self {
+        exchanges.now.set(exchanges.now.get() + 1);
+        exchanges.count.set(exchanges.count.get().wrapping_add(1));
+        Self(Rc::clone(exchanges))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.now.set(self.0.now.get() - 1);
+        self.0.ended.notify_one();
     }
 }
 
@@ -132,11 +197,10 @@ fn convert(
     }
     head.set_target(parts.uri.path_and_query().map_or("/", |t| t.as_str()))?;
     head.check_host()?;
-    let length = head
-        .fields
-        .only(Known::ContentLength)
-        .map_err(|_| HeadFaultKind::LengthRepeated)?;
-    Ok(length.and_then(|v| std::str::from_utf8(v).ok()?.parse().ok()))
+    Ok(match request_framing(head)?.framing {
+        Framing::Length(length) => Some(length),
+        Framing::None | Framing::Chunked | Framing::UntilClose => None,
+    })
 }
 
 /// One stream's exchange.
@@ -286,6 +350,12 @@ impl Downstream for Exchange {
             taker.wake();
         }
     }
+
+    fn abandon(&mut self) {
+        // Without a window hyper asks for nothing, and so does not reset either.
+        self.queue.borrow_mut().pieces = VecDeque::new();
+        self.cut();
+    }
 }
 
 impl http_body::Body for Body {
@@ -298,7 +368,9 @@ impl http_body::Body for Body {
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let mut queue = self.0.borrow_mut();
         let piece = queue.pieces.pop_front();
-        if let (true, Some(giver)) = (queue.pieces.is_empty(), queue.giver.take()) {
+        if queue.pieces.is_empty()
+            && let Some(giver) = queue.giver.take()
+        {
             giver.wake();
         }
         match (piece, &queue.end) {
