@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use serde_json::{Value, json};
 
-use crate::harness::{Gate, Sdk, eventually};
+use crate::harness::{Gate, Sdk, eventually, free_address};
 
 /// What both scripts must have shown, so that neither can leave one out.
 const SHOWN: [&str; 11] = [
@@ -32,6 +32,18 @@ fn the_sdk_for_python_finds_every_dialect_behind_the_gate() {
 #[test]
 fn the_sdk_for_node_finds_every_dialect_behind_the_gate() {
     surface(Sdk::Node);
+}
+
+#[test]
+fn a_script_fails_where_nothing_answers() {
+    let closed = free_address();
+    for sdk in Sdk::BOTH {
+        let call = json!({ "headers": {}, "body": { "model": "m", "messages": [] } });
+        let input = json!({ "base_url": format!("http://{closed}/v1"), "calls": [call] });
+        let ended = sdk.end("calls", &input);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{sdk:?}");
+        assert!(ended.err.contains("Connection error."), "{}", ended.err);
+    }
 }
 
 fn surface(sdk: Sdk) {

@@ -1,8 +1,10 @@
 //! `tollgate demo`: what it shows a person, first and last.
 
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
-use crate::harness::{Connection, Demo, chat, post};
+use crate::harness::{Connection, Demo, chat, post, tollgate};
 
 #[test]
 fn it_introduces_a_call_for_each_identity() {
@@ -21,6 +23,26 @@ fn it_introduces_a_call_for_each_identity() {
         "{said}"
     );
     assert!(!said.contains('\x1b'), "no colours but on a terminal");
+}
+
+#[test]
+fn a_port_in_use_is_named_with_the_option_that_chooses_another() {
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let held = held.local_addr().expect("it is bound").to_string();
+    let any = "127.0.0.1:0";
+    for option in ["--on-prem", "--frontier", "--listen", "--admin"] {
+        let mut args = vec!["demo"];
+        for one in ["--on-prem", "--frontier", "--listen", "--admin"] {
+            args.extend([one, if one == option { &held } else { any }]);
+        }
+        let ended = tollgate(Path::new("."), &args, &[]);
+        assert_eq!(ended.code, Some(1), "{option} {}", ended.err);
+        assert!(
+            ended.err.contains(&held) && ended.err.contains("choose another"),
+            "{}",
+            ended.err
+        );
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The binary run to its end.
+//! A command run to its end.
 //!
-//! Invariant: it sees no environment but what the test gives, and ends within a bound.
+//! Invariant: it sees no environment but what the test gives, and ends within a bound or fails.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Gate;
 
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// How a run of the binary ended, and what it said.
+/// How a command ended, and what it said.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Exit code; `None` when a signal ended it.
@@ -21,20 +19,27 @@ pub(crate) struct Ended {
 
 /// Runs the binary in `dir` with these arguments and this environment.
 pub(crate) fn tollgate(dir: &Path, args: &[&str], environment: &[(&str, &str)]) -> Ended {
-    let said = tempfile::tempdir().expect("a temporary directory");
-    let (out, err) = (said.path().join("out"), said.path().join("err"));
-    let create = |path| std::fs::File::create(path).expect("a file");
-    let mut child = Command::new(Gate::binary())
-        .args(args)
-        .current_dir(dir)
-        .env_clear()
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(create(&out))
-        .stderr(create(&err))
+    let mut command = Command::new(Gate::binary());
+    command.args(args).current_dir(dir).env_clear();
+    command.envs(environment.iter().copied());
+    run(&mut command, "", Duration::from_secs(20))
+}
+
+/// Runs a command with `input` on its standard input.
+pub(super) fn run(command: &mut Command, input: &str, patience: Duration) -> Ended {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = |name| dir.path().join(name);
+    std::fs::write(at("in"), input).expect("a file");
+    let create = |name| std::fs::File::create(at(name)).expect("a file");
+    let read = |name| std::fs::read(at(name)).expect("a file");
+    let text = |name| String::from_utf8_lossy(&read(name)).into_owned();
+    let mut child = command
+        .stdin(Stdio::from(std::fs::File::open(at("in")).expect("a file")))
+        .stdout(create("out"))
+        .stderr(create("err"))
         .spawn()
-        .expect("the binary starts");
-    let until = Instant::now() + PATIENCE;
+        .unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
+    let until = Instant::now() + patience;
     let status = loop {
         if let Some(status) = child.try_wait().expect("the child can be asked") {
             break status;
@@ -42,14 +47,14 @@ pub(crate) fn tollgate(dir: &Path, args: &[&str], environment: &[(&str, &str)]) 
         if Instant::now() > until {
             drop(child.kill());
             drop(child.wait());
-            panic!("{args:?} did not end within {PATIENCE:?}");
+            let (out, err) = (text("out"), text("err"));
+            panic!("{command:?} did not end within {patience:?}:\n{out}\n{err}");
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    let read = |path| std::fs::read_to_string(path).expect("what it said is text");
     Ended {
         code: status.code(),
-        out: read(&out),
-        err: read(&err),
+        out: text("out"),
+        err: text("err"),
     }
 }
