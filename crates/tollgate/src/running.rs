@@ -107,10 +107,6 @@ pub(crate) fn publication(
 }
 
 impl Running {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is one part of the process, made once"
-    )]
     pub(crate) fn new(
         gate: Gate,
         log: Option<AccessLog>,

@@ -86,7 +86,7 @@ fn agree(answer: &Value, record: &Value, seen: &Value) {
     }
 }
 
-fn by_id<'a>(all: &'a [Value], id: fn(&Value) -> Option<&str>) -> HashMap<&'a str, &'a Value> {
+fn by_id(all: &[Value], id: fn(&Value) -> Option<&str>) -> HashMap<&str, &Value> {
     let map: HashMap<&str, &Value> = all
         .iter()
         .map(|one| (id(one).expect("it has an id"), one))
