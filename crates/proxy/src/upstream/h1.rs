@@ -124,14 +124,14 @@ pub(crate) async fn exchange(
     let mut unsent = slices(&head, credential, &request.body, &mut few, &mut many);
     let mut reader = HeadReader::default();
     let mut sent = Some(sent);
+    let mut refused = false;
     let ready = poll_fn(|cx| {
-        let mut failed_write = false;
-        if !unsent.is_empty() {
-            match connection.stream.poll_all(cx, &mut unsent) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => failed_write = true,
-                Poll::Pending => {}
-            }
+        if !unsent.is_empty()
+            && let Poll::Ready(Err(_)) = connection.stream.poll_all(cx, &mut unsent)
+        {
+            // It takes no more and may have said why: reading tells, or ends.
+            refused = true;
+            unsent = &mut [];
         }
         if unsent.is_empty()
             && let Some(sent) = sent.take()
@@ -141,9 +141,6 @@ pub(crate) async fn exchange(
         // Read also while sending: an upstream may refuse a long body before it has all of it.
         match reader.poll(worker, &mut connection, request.method, cx) {
             Poll::Ready(result) => return Poll::Ready(Some(result)),
-            Poll::Pending if failed_write => {
-                return Poll::Ready(Some(Err(reader.broken())));
-            }
             Poll::Pending => {}
         }
         if gone(cx).is_ready() {
@@ -154,7 +151,7 @@ pub(crate) async fn exchange(
             .map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
     })
     .await?;
-    let whole = unsent.is_empty();
+    let whole = unsent.is_empty() && !refused;
     Some(ready.map(|(head, framing, keep)| {
         let framing = match framing {
             Framing::None => Remaining::Nothing,
