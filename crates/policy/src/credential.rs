@@ -60,6 +60,7 @@ pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
                 && (is_sdk_word(field.name)
                     || (!field.name.starts_with(b"x-forwarded-")
                         && !field.name.starts_with(b"anthropic-")
+                        && field.name != b"referer"
                         && !field.has_underscore()
                         && !smells_of_credential(field.name)))
                 && !fields.connection_names(field.name)

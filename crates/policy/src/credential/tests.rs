@@ -59,6 +59,8 @@ const CARRIERS: &[&str] = &[
     "X-Amz-Security-Token",
     "X-Amz-Date",
     "X-Amz-Content-Sha256",
+    // An address, with whatever its query holds.
+    "Referer",
     // Conventions that the gate does not know by name.
     "X-Auth",
     "X-Auth-Key",
