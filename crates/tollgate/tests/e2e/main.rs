@@ -6,8 +6,11 @@
 
 mod change;
 mod cli;
+mod credentials;
 mod drain;
+mod failover;
 mod harness;
+mod limits;
 mod own_time;
 mod paper;
 mod sdk;
@@ -15,3 +18,5 @@ mod secrecy;
 mod seeing;
 mod smoke;
 mod toolbench;
+mod upstream_faults;
+mod usage;

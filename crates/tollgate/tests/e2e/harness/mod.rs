@@ -2,6 +2,7 @@
 //!
 //! Not here: expectations.
 
+pub(crate) mod answer;
 mod command;
 mod demo;
 mod gate;
@@ -9,6 +10,7 @@ mod raw;
 mod sdk;
 pub(crate) mod streams;
 mod upstream;
+mod witness;
 
 pub(crate) use command::tollgate;
 pub(crate) use demo::{Demo, get, seen_by};
@@ -16,6 +18,7 @@ pub(crate) use gate::Gate;
 pub(crate) use raw::{Connection, Response};
 pub(crate) use sdk::Sdk;
 pub(crate) use upstream::{Seen, Step, Upstream};
+pub(crate) use witness::Witness;
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};

@@ -1,0 +1,198 @@
+//! U11: one bad of several, and all of them bad.
+//!
+//! Invariant: another try is made only before the first byte, only for failures that another
+//! endpoint may not have, and only within the retry budget; each is counted.
+//! Not here: what a single endpoint's faults look like (`upstream_faults`).
+
+mod budget;
+mod spread;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::harness::answer::{COMPLETION, json};
+use crate::harness::{Connection, Gate, Step, Upstream, free_address};
+use crate::upstream_faults::{assert_error, call, case};
+
+const ERROR: &str = r#"{"error":{"message":"not now","type":"x","param":null,"code":"theirs"}}"#;
+
+/// Two backends, tried in order.
+fn pair(first: SocketAddr, second: SocketAddr) -> String {
+    format!(
+        "backends:\n  first: {{ url: http://{first}/v1, timeouts: {{ first_byte: 300ms }} }}\n  \
+         second: {{ url: http://{second}/v1 }}\n\
+         routes: [ {{ workload: w, backend: [first, second] }} ]\n"
+    )
+}
+
+/// Two endpoints of one backend.
+fn siblings(first: SocketAddr, second: SocketAddr, weight: u32) -> String {
+    format!(
+        "backends:\n  up:\n    endpoints:\n      - {{ url: http://{first}/v1, weight: {weight} }}\n      \
+         - {{ url: http://{second}/v1 }}\n\
+         routes: [ {{ workload: w, backend: up }} ]\n"
+    )
+}
+
+fn good() -> Upstream {
+    Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))])
+}
+
+/// Answers with the status that the call names, or as the name says.
+fn bad() -> Upstream {
+    Upstream::start(|_, seen| match case(seen).as_str() {
+        "reset" => vec![Step::Reset],
+        "close" => vec![Step::Close],
+        "malformed" => vec![
+            Step::Send(b"HTTP/1.1 nonsense\r\n\r\n".to_vec()),
+            Step::Close,
+        ],
+        "hang" => vec![Step::Sleep(Duration::from_secs(3)), Step::Close],
+        status => vec![Step::Send(json(status.parse().expect("a status"), ERROR))],
+    })
+}
+
+#[test]
+fn what_another_backend_may_do_better_goes_there() {
+    for (n, case) in [
+        "408",
+        "425",
+        "429",
+        "500",
+        "502",
+        "503",
+        "504",
+        "529",
+        "reset",
+        "close",
+        "malformed",
+        "hang",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // A gate for each few, so that no endpoint is ejected and no budget is used up.
+        let (first, second) = (bad(), good());
+        let gate = Gate::start(&pair(first.address, second.address), &[]);
+        let response = gate.call(&call(case, n % 2 == 0));
+        assert_eq!(
+            (response.status, response.text().as_str()),
+            (200, COMPLETION),
+            "{case}"
+        );
+        assert_eq!((first.seen().len(), second.seen().len()), (1, 1), "{case}");
+        assert_eq!(
+            first.seen()[0].body,
+            second.seen()[0].body,
+            "{case}: the same call"
+        );
+        let record = &gate.records(1)[0];
+        assert_eq!(
+            (&record["attempts"], &record["backend"]),
+            (&2.into(), &"second".into())
+        );
+        assert_eq!(
+            (&record["status"], &record["prompt_tokens"]),
+            (&200.into(), &7.into())
+        );
+        let backend = ["backend=\"first\""];
+        assert!(
+            (gate.metric("tollgate_retries_total", &backend) - 1.0).abs() < 0.1,
+            "{case}"
+        );
+        assert!(
+            (gate.metric("tollgate_attempts_total", &[]) - 2.0).abs() < 0.1,
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn a_refused_connection_goes_to_the_next() {
+    let second = good();
+    let gate = Gate::start(&pair(free_address(), second.address), &[]);
+    assert_eq!(gate.call(&call("m", false)).text(), COMPLETION);
+    assert_eq!(gate.records(1)[0]["attempts"], 2);
+}
+
+#[test]
+fn what_no_backend_would_do_better_stays() {
+    let (first, second) = (bad(), good());
+    let gate = Gate::start(&pair(first.address, second.address), &[]);
+    for status in [400_u16, 404, 409, 413, 422] {
+        let response = gate.call(&call(&status.to_string(), false));
+        assert_eq!((response.status, response.text().as_str()), (status, ERROR));
+    }
+    for status in ["401", "403"] {
+        let response = gate.call(&call(status, false));
+        assert_error(&response, 502, "upstream_credential_refused", status);
+    }
+    assert_eq!(second.seen().len(), 0);
+    assert!(gate.records(7).iter().all(|r| r["attempts"] == 1));
+}
+
+#[test]
+fn the_last_answer_is_the_clients_when_all_are_bad() {
+    let (first, second) = (bad(), bad());
+    let gate = Gate::start(&pair(first.address, second.address), &[]);
+    for status in [429_u16, 503, 529] {
+        let response = gate.call(&call(&status.to_string(), false));
+        assert_eq!((response.status, response.text().as_str()), (status, ERROR));
+        assert_eq!(response.header("retry-after"), None, "none was sent");
+    }
+    assert_eq!((first.seen().len(), second.seen().len()), (3, 3));
+}
+
+#[test]
+fn an_upstreams_retry_after_reaches_the_client() {
+    let upstream = Upstream::start(|_, _| {
+        let head = "HTTP/1.1 429 Slow\r\ncontent-type: application/json\r\nretry-after: 17\r\n";
+        let length = ERROR.len();
+        vec![Step::Send(
+            format!("{head}content-length: {length}\r\n\r\n{ERROR}").into(),
+        )]
+    });
+    let gate = Gate::start(&crate::upstream_faults::one(upstream.address), &[]);
+    let response = gate.call(&call("m", false));
+    assert_eq!(
+        (response.status, response.header("retry-after")),
+        (429, Some("17"))
+    );
+}
+
+#[test]
+fn a_kept_connection_that_went_stale_is_replaced_silently() {
+    // Answers once on each connection, then closes it only when the next request comes.
+    let upstream = Upstream::start(|n, _| {
+        if n % 2 == 0 {
+            vec![Step::Send(json(200, COMPLETION))]
+        } else {
+            vec![Step::Reset]
+        }
+    });
+    let gate = Gate::start(&crate::upstream_faults::one(upstream.address), &[]);
+    let mut connection = Connection::open(gate.data);
+    for _ in 0..5 {
+        let response = connection.call(&call("m", false));
+        assert_eq!(
+            (response.status, response.text().as_str()),
+            (200, COMPLETION)
+        );
+    }
+    assert_eq!((upstream.seen().len(), upstream.connections()), (9, 5));
+    assert!(
+        gate.records(5).iter().all(|r| r["attempts"] == 1),
+        "nobody's fault, no try"
+    );
+}
+
+#[test]
+fn a_connection_that_the_upstream_closed_while_idle_is_not_used() {
+    let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION)), Step::Close]);
+    let gate = Gate::start(&crate::upstream_faults::one(upstream.address), &[]);
+    let mut connection = Connection::open(gate.data);
+    for _ in 0..10 {
+        assert_eq!(connection.call(&call("m", false)).text(), COMPLETION);
+    }
+    assert_eq!((upstream.seen().len(), upstream.connections()), (10, 10));
+}

@@ -1,0 +1,188 @@
+//! Token limits: reserve before, settle after, carry debt.
+
+use std::time::Duration;
+
+use super::{assert_refused, call, config, engine, free, number, refused};
+use crate::harness::answer::{DONE, counts, delta, events, usage_event};
+use crate::harness::{Connection, Gate, Step, Upstream, Witness, chat, eventually, post};
+
+const LIMIT: &str = "{ tokens: 100000, per: 366d }";
+
+/// Tokens left; asked on the connection of the calls before, so that they are settled.
+fn remaining(connection: &mut Connection) -> u64 {
+    number(&connection.call(&free("a")), "x-ratelimit-remaining-tokens")
+}
+
+#[test]
+fn what_was_reserved_and_not_used_is_free_again() {
+    let upstream = engine();
+    let gate = Gate::start(&config(&upstream, LIMIT), &[]);
+    let mut connection = Connection::open(gate.data);
+    let mut left = 100_000;
+    for (cap, prompt, completion) in [(5000, 7, 3), (90_000, 1000, 500), (1, 0, 0), (20, 300, 20)] {
+        let response = connection.call(&call("a", cap, &format!("{prompt},{completion}")));
+        assert_eq!(response.status, 200, "{}", response.text());
+        let during = number(&response, "x-ratelimit-remaining-tokens");
+        assert!(during <= left - cap, "the cap is reserved: {during}");
+        left -= prompt + completion;
+        assert_eq!(remaining(&mut connection), left);
+    }
+}
+
+#[test]
+fn a_streams_usage_settles_too() {
+    let upstream = Upstream::start(|_, seen| {
+        if seen.body.is_empty() {
+            return vec![Step::Send(crate::harness::answer::json(200, "{}"))];
+        }
+        let stream = [delta("a"), usage_event(&counts(900, 100)), DONE.to_owned()].concat();
+        vec![Step::Send(events(stream.as_bytes()))]
+    });
+    let gate = Gate::start(&config(&upstream, LIMIT), &[]);
+    let mut connection = Connection::open(gate.data);
+    let body = chat("m", true);
+    for n in 1..=3 {
+        let response =
+            connection.call(&post("/v1/chat/completions", &["x-workload-app: a"], &body));
+        assert!(response.whole);
+        assert_eq!(remaining(&mut connection), 100_000 - n * 1000);
+    }
+}
+
+#[test]
+fn what_was_used_beyond_is_owed_and_paid_back() {
+    let upstream = engine();
+    let limit = "{ tokens: 1000, per: 1s }";
+    let gate = Gate::start(&config(&upstream, limit), &[]);
+    let mut connection = Connection::open(gate.data);
+    // Reserves about 30 and uses 2500: two and a half seconds' worth, of which one was in hand.
+    assert_eq!(connection.call(&call("a", 10, "2000,500")).status, 200);
+    let response = connection.call(&call("a", 10, "1,1"));
+    assert_refused(&response, "in debt");
+    assert_eq!(number(&response, "x-ratelimit-remaining-tokens"), 0);
+    let wait = number(&response, "retry-after-ms");
+    assert!((1000..=1600).contains(&wait), "{wait}");
+    std::thread::sleep(Duration::from_millis(wait / 2));
+    assert_refused(&connection.call(&call("a", 10, "1,1")), "half paid");
+    std::thread::sleep(Duration::from_millis(wait / 2 + 20));
+    assert_eq!(connection.call(&call("a", 10, "1,1")).status, 200, "paid");
+    assert!((refused(&gate, "a", "tokens") - 2.0).abs() < 0.1);
+    assert_eq!(upstream.seen().len(), 2);
+}
+
+#[test]
+fn a_call_larger_than_the_limit_is_told_not_to_come_back() {
+    let upstream = engine();
+    let gate = Gate::start(&config(&upstream, "{ tokens: 1000, per: 1m }"), &[]);
+    let mut connection = Connection::open(gate.data);
+    let prompt = "x".repeat(8000);
+    let long = format!(r#"{{"model":"m","max_tokens":1,"messages":["{prompt}"]}}"#);
+    let several = r#"{"model":"m","max_tokens":300,"n":4,"messages":[]}"#;
+    for request in [
+        call("a", 1001, "1,1"),
+        post("/v1/chat/completions", &["x-workload-app: a"], &long),
+        post("/v1/chat/completions", &["x-workload-app: a"], several),
+    ] {
+        let response = connection.call(&request);
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (429, "request_exceeds_limit")
+        );
+        assert_eq!(response.header("x-should-retry"), Some("false"));
+        assert_eq!(response.header("retry-after"), None, "no wait would help");
+        assert_eq!(
+            number(&response, "x-ratelimit-remaining-tokens"),
+            1000,
+            "nothing was taken"
+        );
+    }
+    assert_eq!(upstream.seen().len(), 0);
+    assert!((refused(&gate, "a", "tokens") - 3.0).abs() < 0.1);
+    assert_eq!(connection.call(&call("a", 900, "1,1")).status, 200);
+}
+
+#[test]
+fn a_failed_call_costs_no_tokens() {
+    let upstream = Upstream::start(|n, seen| match n % 3 {
+        _ if seen.body.is_empty() => vec![Step::Send(crate::harness::answer::json(200, "{}"))],
+        0 => vec![Step::Send(crate::harness::answer::json(
+            400,
+            r#"{"error":{}}"#,
+        ))],
+        1 => vec![Step::Reset],
+        _ => vec![Step::Send(crate::harness::answer::whole(
+            200,
+            "text/html",
+            b"x",
+        ))],
+    });
+    let gate = Gate::start(&config(&upstream, LIMIT), &[]);
+    let mut connection = Connection::open(gate.data);
+    for _ in 0..6 {
+        assert_ne!(connection.call(&call("a", 5000, "1,1")).status, 200);
+    }
+    assert_eq!(remaining(&mut connection), 100_000);
+}
+
+#[test]
+fn what_is_in_flight_is_held() {
+    let upstream = Witness::start(Vec::new());
+    let config = format!(
+        "workers: 2\nbackends: {{ up: {{ url: http://{}/v1 }} }}\n\
+         routes: [ {{ workload: a, backend: up, limits: [ {{ tokens: 1000, per: 366d }} ] }} ]\n",
+        upstream.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let mut first = Connection::open(gate.data);
+    first.send(&call("a", 600, "1,1"));
+    upstream.reached();
+    for _ in 0..8 {
+        assert_refused(&gate.call(&call("a", 600, "1,1")), "600 of 1000 are held");
+    }
+    drop(first);
+    upstream.closed();
+    let mut second = Connection::open(gate.data);
+    eventually("what was held is free", Duration::from_secs(5), || {
+        second.send(&call("a", 600, "1,1"));
+        second
+            .tcp
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .expect("a socket option");
+        !second.more() || {
+            second.response();
+            false
+        }
+    });
+    upstream.reached();
+}
+
+#[test]
+fn under_concurrency_admitted_tokens_stay_within_the_limit() {
+    let upstream = engine();
+    let gate = Gate::start(&config(&upstream, "{ tokens: 10000, per: 366d }"), &[]);
+    let address = gate.data;
+    let threads: Vec<_> = (0..40)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let mut connection = Connection::open(address);
+                let call = call("a", 100, "50,100");
+                (0..10)
+                    .filter(|_| connection.call(&call).status == 200)
+                    .count()
+            })
+        })
+        .collect();
+    let admitted: usize = threads
+        .into_iter()
+        .map(|t| t.join().expect("it ends"))
+        .sum();
+    // Each uses 150 and reserves a little less, so that only what is in flight may be over.
+    assert!(admitted * 150 <= 10_000 + 40 * 50, "{admitted} admitted");
+    assert!(admitted >= 60, "{admitted} admitted");
+    assert_eq!(upstream.seen().len(), admitted);
+    assert!(
+        (refused(&gate, "a", "tokens") - f64::from(u32::try_from(400 - admitted).expect("few")))
+            .abs()
+            < 0.1
+    );
+}

@@ -1,0 +1,92 @@
+//! U9: a client that reads slowly holds its upstream back; the gate does not hold the stream.
+//!
+//! Invariant: the gate keeps at most one read of a stream, whatever the difference in speed.
+
+use std::time::Duration;
+
+use super::{call, one};
+use crate::harness::answer::{LAST_CHUNK, chunk, events_head};
+use crate::harness::{Connection, Gate, Step, Upstream};
+
+const CHUNK_BYTES: usize = 64 << 10;
+const CHUNKS: usize = 320;
+const FEW: usize = 20;
+const MORE: usize = 80;
+/// What the first may add, the allocator's own start included; 400 MiB wait for them.
+const FEW_MOST_KIB: u64 = 64 << 10;
+/// What each further stream may add: a read of output, an event being looked at, and slack.
+const EACH_MOST_KIB: u64 = 256;
+
+fn resident_kib(gate: &Gate) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id()));
+    let status = status.expect("the gate runs");
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+    let kib = line
+        .and_then(|l| l.trim().strip_suffix(" kB"))
+        .expect("a resident size");
+    kib.trim().parse().expect("a number")
+}
+
+/// An event of exactly a chunk.
+fn event() -> Vec<u8> {
+    let mut event = b"data: ".to_vec();
+    event.resize(CHUNK_BYTES - 2, b'x');
+    event.extend_from_slice(b"\n\n");
+    event
+}
+
+#[test]
+fn clients_that_do_not_read_cost_the_gate_no_memory() {
+    let upstream = Upstream::start(|_, _| {
+        let mut steps = vec![Step::Send(events_head())];
+        steps.extend(std::iter::repeat_n(Step::Send(chunk(&event())), CHUNKS));
+        steps.push(Step::Send(LAST_CHUNK.to_vec()));
+        steps
+    });
+    let gate = Gate::start(&one(upstream.address), &[]);
+    let stalled = |n: usize| -> Vec<_> {
+        let open = |_| {
+            let mut connection = Connection::open(gate.data);
+            connection.send(&call("m", true));
+            connection
+        };
+        (0..n).map(open).collect()
+    };
+    let grown = || {
+        let mut most = 0;
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_millis(100));
+            most = most.max(resident_kib(&gate));
+        }
+        most
+    };
+    let before = resident_kib(&gate);
+    let clients = stalled(FEW);
+    let few = grown();
+    let others = stalled(MORE);
+    let many = grown();
+    let open = gate.metric("tollgate_open_streams", &[]);
+    assert!(
+        (open - 100.0).abs() < 0.5,
+        "{open} streams are open, none of them could end"
+    );
+    let (few, more) = (few.saturating_sub(before), many.saturating_sub(few));
+    println!("{FEW} stalled streams added {few} KiB, {MORE} more added {more} KiB");
+    assert!(few <= FEW_MOST_KIB, "{FEW} added {few} KiB");
+    let most = EACH_MOST_KIB * u64::try_from(MORE).expect("few");
+    assert!(more <= most, "{MORE} more added {more} KiB");
+    drop(others);
+    let readers: Vec<_> = clients
+        .into_iter()
+        .map(|mut connection| {
+            std::thread::spawn(move || {
+                let response = connection.response();
+                (response.whole, response.body.len())
+            })
+        })
+        .collect();
+    for reader in readers {
+        let got = reader.join().expect("the reader ends");
+        assert_eq!(got, (true, CHUNKS * CHUNK_BYTES));
+    }
+}
