@@ -5,8 +5,12 @@
 //! gate, and never joins two lines into one.
 //! Not here: what a line says (`line`), how a worker gathers lines (`lines`).
 
+mod decimal;
+mod escape;
 mod line;
 mod lines;
+mod spelled;
+mod stamp;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -20,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use lines::Batch;
 pub use lines::Lines;
+pub(crate) use spelled::Spelled;
 
 /// Batches that may wait for the writer.
 const QUEUE: usize = 16;
@@ -113,8 +118,8 @@ impl AccessLog {
         Ok(())
     }
 
-    /// Writes what is queued and ends the writer. Workers flush before ([`Lines::flush`]). A
-    /// writer whose target takes nothing is left behind after two seconds.
+    /// Writes what is queued and ends the writer. Lines dropped before have handed over what they
+    /// held. A writer whose target takes nothing is left behind after two seconds.
     pub fn close(&self) {
         let mut slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = slot.take() else { return };

@@ -1,6 +1,7 @@
 //! One worker's facts: where `policy` puts its records.
 //!
-//! Invariant: owned by one worker; no lock, no atomic, no wait. A scrape takes a copy.
+//! Invariant: owned by one worker; no lock, no atomic, no wait. A scrape takes a copy. Dropping it
+//! hands over the lines that it still holds.
 //! Not here: merging the workers' copies (`merge`), the text page (`render`).
 
 use std::any::Any;
@@ -46,7 +47,7 @@ impl Sink for Facts {
             refused(&mut self.series, key.workload, key.route, kind);
         }
         if let Some(lines) = &mut self.lines {
-            lines.push(snapshot, record);
+            lines.push(view.spelled(snapshot), record);
         }
     }
 

@@ -20,6 +20,37 @@ pub(crate) enum Unit {
 pub(crate) struct Scale<const B: usize> {
     pub(crate) unit: Unit,
     pub(crate) bounds: [u64; B],
+    /// For each power of two, how many bounds lie below it: where the search for a value of
+    /// that many bits begins.
+    below: [u8; 64],
+}
+
+impl<const B: usize> Scale<B> {
+    const fn new(unit: Unit, bounds: [u64; B]) -> Self {
+        let mut below = [0; 64];
+        let mut power = 0;
+        while power < 64 {
+            while (below[power] as usize) < B && bounds[below[power] as usize] < 1 << power {
+                below[power] += 1;
+            }
+            power += 1;
+        }
+        Self {
+            unit,
+            bounds,
+            below,
+        }
+    }
+
+    /// How many bounds lie below `value`.
+    fn place(&self, value: u64) -> usize {
+        let power = value.max(1).ilog2();
+        let mut at = usize::from(self.below[power as usize]);
+        while self.bounds.get(at).is_some_and(|bound| *bound < value) {
+            at += 1;
+        }
+        at
+    }
 }
 
 const fn micros<const B: usize>(bounds: [u64; B]) -> Scale<B> {
@@ -29,20 +60,17 @@ const fn micros<const B: usize>(bounds: [u64; B]) -> Scale<B> {
         scaled[i] = bounds[i] * 1000;
         i += 1;
     }
-    Scale {
-        unit: Unit::Seconds,
-        bounds: scaled,
-    }
+    Scale::new(Unit::Seconds, scaled)
 }
 
 /// OpenTelemetry's bounds for `gen_ai.client.token.usage`: powers of four.
-pub(crate) static TOKENS: Scale<14> = Scale {
-    unit: Unit::Tokens,
-    bounds: [
+pub(crate) static TOKENS: Scale<14> = Scale::new(
+    Unit::Tokens,
+    [
         1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216,
         67_108_864,
     ],
-};
+);
 
 /// OpenTelemetry's bounds for `gen_ai.server.request.duration`.
 pub(crate) static REQUEST: Scale<14> = micros([
@@ -110,8 +138,7 @@ impl<const B: usize> Default for Histogram<B> {
 impl<const B: usize> Histogram<B> {
     /// Counts one value.
     pub(crate) fn observe(&mut self, scale: &Scale<B>, value: u64) {
-        let at = scale.bounds.partition_point(|bound| *bound < value);
-        match self.within.get_mut(at) {
+        match self.within.get_mut(scale.place(value)) {
             Some(bucket) => *bucket += 1,
             None => self.above += 1,
         }

@@ -20,13 +20,19 @@ pub(crate) struct Mixer(u64);
 
 impl Hasher for Mixer {
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            for (to, from) in word.iter_mut().zip(chunk) {
-                *to = *from;
-            }
-            self.write_u64(u64::from_le_bytes(word));
+        let (words, rest) = bytes.as_chunks();
+        words
+            .iter()
+            .for_each(|w| self.write_u64(u64::from_le_bytes(*w)));
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            self.write_u64(u64::from_le_bytes(last));
         }
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
     }
 
     fn write_u64(&mut self, word: u64) {
@@ -50,6 +56,8 @@ impl Hasher for Mixer {
 pub(crate) struct Table<V> {
     index: HashMap<u64, usize, Mix>,
     rows: Vec<(u64, V)>,
+    /// Where the last key was found: traffic comes in runs.
+    last: usize,
 }
 
 impl<V> Default for Table<V> {
@@ -57,14 +65,22 @@ impl<V> Default for Table<V> {
         Self {
             index: HashMap::default(),
             rows: Vec::new(),
+            last: 0,
         }
     }
 }
 
 impl<V: Default> Table<V> {
     /// Where `key` is.
-    pub(crate) fn find(&self, key: u64) -> Option<usize> {
-        self.index.get(&key).copied()
+    pub(crate) fn find(&mut self, key: u64) -> Option<usize> {
+        if self
+            .rows
+            .get(self.last)
+            .is_none_or(|(last, _)| *last != key)
+        {
+            self.last = self.index.get(&key).copied()?;
+        }
+        Some(self.last)
     }
 
     /// Where `key` is, after adding it if need be.

@@ -4,6 +4,7 @@
 //! only texts of the configuration become names, and a model that it does not know is `other`.
 //! Not here: counting (`series`).
 
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use policy::limit::Kind;
 use policy::route::ModelPattern;
 use policy::snapshot::Snapshot;
 
+use crate::access_log::Spelled;
 use crate::names::{NameId, Names};
 use crate::series::{Series, result_index};
 use crate::table::Mix;
@@ -64,6 +66,13 @@ pub(crate) struct View {
     /// Places in `Series::attempts`.
     endpoints: Vec<usize>,
     models: HashMap<Arc<str>, NameId, Mix>,
+    /// The same by where the snapshot's own texts lie, which is what exchanges hold. Kept alive
+    /// here, so that nothing else can come to lie there.
+    models_at: HashMap<usize, (Arc<str>, NameId), Mix>,
+    /// The last of those that was asked for: traffic comes in runs. No text lies at 0.
+    last_model: Cell<(usize, NameId)>,
+    /// Made for the first line.
+    spelled: OnceCell<Spelled>,
 }
 
 impl View {
@@ -72,8 +81,13 @@ impl View {
         let workloads: Vec<NameId> = intern(names, snapshot.workloads.iter().map(|w| &w.name));
         let routes: Vec<NameId> = intern(names, snapshot.routes.iter().map(|r| &r.name));
         let backends: Vec<NameId> = intern(names, snapshot.backends.iter().map(|b| &b.name));
-        let known = models(snapshot).map(|m| (Arc::clone(m), names.intern(m)));
-        let models = known.collect();
+        let mut by_text = HashMap::default();
+        let mut models_at = HashMap::default();
+        for model in models(snapshot) {
+            let name = names.intern(model);
+            by_text.insert(Arc::clone(model), name);
+            models_at.insert(address(model), (Arc::clone(model), name));
+        }
         let named = |e: &policy::snapshot::Endpoint| {
             let backend = backends.get(e.backend.index()).copied();
             let backend = backend.unwrap_or(NameId::NONE);
@@ -89,7 +103,10 @@ impl View {
             routes,
             backends,
             endpoints,
-            models,
+            models: by_text,
+            models_at,
+            last_model: Cell::new((0, NameId::NONE)),
+            spelled: OnceCell::new(),
         }
     }
 
@@ -110,10 +127,26 @@ impl View {
     }
 
     pub(crate) fn model(&self, model: Option<&Arc<str>>) -> NameId {
-        match model {
-            None => NameId::NONE,
-            Some(model) => self.models.get(model).copied().unwrap_or(NameId::OTHER),
+        let Some(model) = model else {
+            return NameId::NONE;
+        };
+        let at = address(model);
+        let (last_at, last) = self.last_model.get();
+        if last_at == at {
+            return last;
         }
+        match self.models_at.get(&at) {
+            Some((_, name)) => {
+                self.last_model.set((at, *name));
+                *name
+            }
+            None => self.models.get(model).copied().unwrap_or(NameId::OTHER),
+        }
+    }
+
+    /// The names of `snapshot`, of which this view is, for lines.
+    pub(crate) fn spelled(&self, snapshot: &Snapshot) -> &Spelled {
+        self.spelled.get_or_init(|| Spelled::of(snapshot))
     }
 
     /// Counts an attempt.
@@ -166,6 +199,10 @@ fn models(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<str>> {
         exact.chain(&route.model)
     });
     served.chain(routed)
+}
+
+fn address(text: &Arc<str>) -> usize {
+    Arc::as_ptr(text).addr()
 }
 
 fn intern<'a>(names: &mut Names, texts: impl Iterator<Item = &'a Arc<str>>) -> Vec<NameId> {

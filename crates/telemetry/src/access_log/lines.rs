@@ -1,7 +1,7 @@
 //! One worker's lines on their way to the writer.
 //!
 //! Invariant: at most [`FULL_BYTES`] and one line are held; handing over never waits; buffers go
-//! round, so that steady traffic allocates none.
+//! round, so that steady traffic allocates none; what is held when the worker ends is handed over.
 //! Not here: what a line says (`line`), the writer (`access_log`).
 
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use policy::record::Record;
-use policy::snapshot::Snapshot;
 
+use super::spelled::Spelled;
+use super::stamp::Stamp;
 use super::{Message, Shared, line};
 
 /// A buffer that holds so many bytes is handed over without waiting for a tick.
@@ -25,6 +26,7 @@ const SPARES: usize = 4;
 pub struct Lines {
     bytes: Vec<u8>,
     lines: u64,
+    stamp: Stamp,
     queue: SyncSender<Message>,
     shared: Arc<Shared>,
     returned: Receiver<Vec<u8>>,
@@ -52,6 +54,7 @@ impl Lines {
         Self {
             bytes: Vec::with_capacity(FULL_BYTES + SPARE_BYTES),
             lines: 0,
+            stamp: Stamp::default(),
             queue,
             shared,
             returned,
@@ -60,8 +63,8 @@ impl Lines {
     }
 
     /// Adds the line of one exchange.
-    pub fn push(&mut self, snapshot: &Snapshot, record: &Record) {
-        line::write(&mut self.bytes, snapshot, record);
+    pub(crate) fn push(&mut self, spelled: &Spelled, record: &Record) {
+        line::write(&mut self.bytes, &mut self.stamp, spelled, record);
         self.lines += 1;
         if self.bytes.len() >= FULL_BYTES {
             self.flush();
@@ -69,7 +72,7 @@ impl Lines {
     }
 
     /// Hands over what there is; when the queue is full, drops and counts it.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if self.lines == 0 {
             return;
         }
@@ -88,6 +91,7 @@ impl Lines {
     }
 }
 
+/// Exchanges that are cut when their worker ends leave lines after its last tick.
 impl Drop for Lines {
     fn drop(&mut self) {
         self.flush();

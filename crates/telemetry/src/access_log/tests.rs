@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use policy::record::Sink;
 use policy::snapshot::Snapshot;
 
-use super::{AccessLog, QUEUE, Target};
+use super::{AccessLog, QUEUE, Spelled, Target};
 use crate::facts::Facts;
 use crate::sample::{completed, snapshot};
 
@@ -64,7 +64,7 @@ fn an_existing_file_is_appended_to() {
     for i in 0..2 {
         let log = AccessLog::start(Target::File(path.clone())).unwrap();
         let mut lines = log.lines();
-        lines.push(&sample(), &numbered(i));
+        lines.push(&Spelled::of(&sample()), &numbered(i));
         drop(lines);
     }
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["0", "1"]);
@@ -85,12 +85,12 @@ fn after_rotation_lines_go_to_the_new_file() {
     );
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
     let mut lines = log.lines();
-    lines.push(&sample(), &numbered(1));
+    lines.push(&Spelled::of(&sample()), &numbered(1));
     lines.flush();
     wait_for(|| fs::metadata(&path).unwrap().len() > 0);
     fs::rename(&path, &old).unwrap();
     log.reopen().unwrap();
-    lines.push(&sample(), &numbered(2));
+    lines.push(&Spelled::of(&sample()), &numbered(2));
     lines.flush();
     log.close();
     assert_eq!(ids(&fs::read_to_string(&old).unwrap()), ["1"]);
@@ -106,7 +106,7 @@ fn a_reopen_that_fails_keeps_the_old_file() {
     fs::rename(&path, &moved).unwrap();
     assert!(log.reopen().is_err());
     let mut lines = log.lines();
-    lines.push(&sample(), &numbered(1));
+    lines.push(&Spelled::of(&sample()), &numbered(1));
     lines.flush();
     log.close();
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_stuck_target_costs_lines_and_no_time() {
     };
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
-    let s = sample();
+    let s = Spelled::of(&sample());
     lines.push(&s, &numbered(0));
     lines.flush();
     has_entered.recv().unwrap();
@@ -178,7 +178,7 @@ fn closing_does_not_wait_for_ever() {
     };
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
-    lines.push(&sample(), &numbered(0));
+    lines.push(&Spelled::of(&sample()), &numbered(0));
     lines.flush();
     has_entered.recv().unwrap();
     let began = Instant::now();
@@ -221,7 +221,7 @@ fn a_broken_write_is_counted_and_does_not_spoil_later_lines() {
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
     for i in 1..=3 {
-        lines.push(&sample(), &numbered(i));
+        lines.push(&Spelled::of(&sample()), &numbered(i));
         lines.flush();
     }
     log.close();
@@ -243,9 +243,25 @@ fn lines_after_the_close_are_counted_as_dropped() {
     let log = AccessLog::start(Target::File(dir.path().join("log"))).unwrap();
     let mut lines = log.lines();
     log.close();
-    lines.push(&sample(), &numbered(1));
+    lines.push(&Spelled::of(&sample()), &numbered(1));
     lines.flush();
     assert_eq!(log.dropped(), 1);
+}
+
+#[test]
+fn exchanges_cut_after_the_last_tick_are_written_when_the_worker_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access.log");
+    let log = AccessLog::start(Target::File(path.clone())).unwrap();
+    let mut sink: Box<dyn Sink> = Box::new(Facts::new(Some(log.lines())));
+    sink.exchange(&sample(), &numbered(0));
+    sink.tick();
+    sink.exchange(&sample(), &numbered(1));
+    sink.exchange(&sample(), &numbered(2));
+    drop(sink);
+    log.close();
+    assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["0", "1", "2"]);
+    assert_eq!(log.dropped(), 0);
 }
 
 fn wait_for(done: impl Fn() -> bool) {

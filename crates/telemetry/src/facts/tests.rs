@@ -154,6 +154,33 @@ fn a_model_that_the_configuration_does_not_name_is_other() {
 }
 
 #[test]
+fn models_taken_in_turns_are_told_apart_wherever_their_text_lies() {
+    let s = snapshot("v1", &["a"]);
+    let own = [
+        s.backends[0].models[0].clone(),
+        s.routes[0].model.clone().unwrap(),
+    ];
+    let copy = Arc::from(&*own[0]);
+    let foreign = Arc::from("foreign");
+    let mut facts = Facts::new(None);
+    let [gpt, overriding] = &own;
+    for model in [gpt, overriding, &copy, &foreign, gpt, gpt, &foreign] {
+        let record = Record {
+            model_sent: Some(Arc::clone(model)),
+            ..completed(0)
+        };
+        facts.exchange(&s, &record);
+    }
+    let page = merged(&facts).render(&[]);
+    let name = "gen_ai_client_token_usage_token_sum";
+    for (model, n) in [("gpt-oss-120b", 400), ("override", 100), ("other", 200)] {
+        let labels = format!("gen_ai_request_model=\"{model}\",gen_ai_token_type=\"input\"");
+        let line = format!("{name}{{{labels},workload=\"a\"}} {n}\n");
+        assert!(page.contains(&line), "{line}{page}");
+    }
+}
+
+#[test]
 fn the_estimate_of_a_refused_call_is_no_usage() {
     let s = snapshot("v1", &["a"]);
     let mut facts = Facts::new(None);

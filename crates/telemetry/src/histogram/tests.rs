@@ -18,6 +18,24 @@ fn a_value_at_a_bound_is_under_it() {
 }
 
 #[test]
+fn the_search_finds_what_a_search_of_all_bounds_finds() {
+    fn check<const B: usize>(scale: &Scale<B>) {
+        let powers = (0..64).map(|power| 1_u64 << power);
+        let near = powers.chain(scale.bounds).chain([0, u64::MAX]);
+        for value in near.flat_map(|v| [v.saturating_sub(1), v, v.saturating_add(1)]) {
+            let all = scale.bounds.partition_point(|bound| *bound < value);
+            assert_eq!(scale.place(value), all, "{value}");
+        }
+    }
+    check(&TOKENS);
+    check(&REQUEST);
+    check(&FIRST_TOKEN);
+    check(&PER_TOKEN);
+    check(&OWN);
+    check(&WAIT);
+}
+
+#[test]
 fn beyond_the_last_bound_only_inf_counts() {
     let mut h = Histogram::default();
     h.observe(&TOKENS, 67_108_865);

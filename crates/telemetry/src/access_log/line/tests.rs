@@ -5,16 +5,15 @@ use policy::operation::Operation;
 use policy::record::{Count, Outcome, Record, Tokens};
 use serde_json::{Value, json};
 
-use super::{date, decimal, timestamp, write};
+use super::super::spelled::Spelled;
+use super::super::stamp::Stamp;
+use super::{whole_micros, write};
 use crate::sample::{completed, limited, snapshot, unknown};
 
 fn line(record: &Record) -> Value {
     let mut out = Vec::new();
-    write(
-        &mut out,
-        &snapshot("v1", &["a", "we\"ird\\\nname é"]),
-        record,
-    );
+    let spelled = Spelled::of(&snapshot("v1", &["a", "we\"ird\\\nname é"]));
+    write(&mut out, &mut Stamp::default(), &spelled, record);
     let text = String::from_utf8(out).unwrap();
     assert_eq!(text.matches('\n').count(), 1);
     assert!(text.ends_with('\n'));
@@ -106,51 +105,25 @@ fn every_operation_and_extreme_number_fits() {
 }
 
 #[test]
-fn dates_follow_the_calendar() {
-    // Walk the calendar day by day beside the arithmetic.
-    let (mut year, mut month, mut day) = (1970, 1, 1);
-    for days in 0..200_000 {
-        assert_eq!(date(days), (year, month, day), "day {days}");
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let last = match month {
-            2 => 28 + u64::from(leap),
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        };
-        day += 1;
-        if day > last {
-            (month, day) = (month + 1, 1);
-        }
-        if month > 12 {
-            (year, month) = (year + 1, 1);
-        }
-    }
+fn durations_are_cut_to_whole_microseconds_and_stop_at_the_largest() {
+    use std::time::Duration;
+    assert_eq!(whole_micros(Duration::from_nanos(1_000_001_999)), 1_000_001);
+    let last = Duration::from_micros(u64::MAX);
+    assert_eq!(whole_micros(last), u64::MAX);
+    assert_eq!(whole_micros(last + Duration::from_micros(1)), u64::MAX);
+    assert_eq!(whole_micros(last - Duration::from_micros(1)), u64::MAX - 1);
 }
 
+/// The exact bytes: whoever cuts lines by column or by text must not see them change.
 #[test]
-fn timestamps_have_milliseconds() {
-    let text = |ms| {
-        let mut out = Vec::new();
-        timestamp(&mut out, ms);
-        String::from_utf8(out).unwrap()
-    };
-    assert_eq!(text(0), "1970-01-01T00:00:00.000Z");
-    assert_eq!(text(951_782_399_999), "2000-02-28T23:59:59.999Z");
-    assert_eq!(text(951_782_400_007), "2000-02-29T00:00:00.007Z");
-}
-
-#[test]
-fn decimals_are_padded_to_their_width_only() {
-    let text = |value, width| {
-        let mut out = Vec::new();
-        decimal(&mut out, value, width);
-        String::from_utf8(out).unwrap()
-    };
-    assert_eq!(
-        (text(0, 1), text(7, 3), text(1234, 2)),
-        ("0".into(), "007".into(), "1234".into())
-    );
-    assert_eq!(text(u64::MAX, 1), u64::MAX.to_string());
+fn a_line_to_the_byte() {
+    let mut out = Vec::new();
+    let spelled = Spelled::of(&snapshot("v1", &["a"]));
+    let mut stamp = Stamp::default();
+    write(&mut out, &mut stamp, &spelled, &completed(0));
+    write(&mut out, &mut stamp, &spelled, &limited(0, Kind::Requests));
+    let golden = include_str!("golden.jsonl");
+    assert_eq!(String::from_utf8(out).unwrap(), golden);
 }
 
 /// docs/metrics.md lists exactly the fields that lines have.

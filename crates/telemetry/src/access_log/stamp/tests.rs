@@ -1,0 +1,68 @@
+//! Dates follow the calendar, in whatever order moments come.
+
+use super::{DAY_MS, Stamp, date};
+
+#[test]
+fn dates_follow_the_calendar() {
+    // Walk the calendar day by day beside the arithmetic.
+    let (mut year, mut month, mut day) = (1970, 1, 1);
+    for days in 0..200_000 {
+        assert_eq!(date(days), (year, month, day), "day {days}");
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let last = match month {
+            2 => 28 + u32::from(leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        day += 1;
+        if day > last {
+            (month, day) = (month + 1, 1);
+        }
+        if month > 12 {
+            (year, month) = (year + 1, 1);
+        }
+    }
+}
+
+fn text(stamp: &mut Stamp, ms: u64) -> String {
+    let mut out = Vec::new();
+    stamp.write(&mut out, ms);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn timestamps_have_milliseconds() {
+    let mut stamp = Stamp::default();
+    assert_eq!(text(&mut stamp, 0), "1970-01-01T00:00:00.000Z");
+    assert_eq!(
+        text(&mut stamp, 951_782_399_999),
+        "2000-02-28T23:59:59.999Z"
+    );
+    assert_eq!(
+        text(&mut stamp, 951_782_400_007),
+        "2000-02-29T00:00:00.007Z"
+    );
+}
+
+#[test]
+fn a_kept_date_never_shows_on_another_day() {
+    let mut kept = Stamp::default();
+    let midnight = 951_782_400_000;
+    for ms in [
+        midnight - 1,
+        midnight,
+        midnight - 1,
+        midnight + DAY_MS,
+        1,
+        0,
+    ] {
+        assert_eq!(text(&mut kept, ms), text(&mut Stamp::default(), ms));
+    }
+}
+
+#[test]
+fn a_clock_far_off_is_still_a_timestamp() {
+    let ms = (253_402_300_800 + 1) * 1000;
+    assert_eq!(text(&mut Stamp::default(), ms), "10000-01-01T00:00:01.000Z");
+    assert!(text(&mut Stamp::default(), u64::MAX).ends_with('Z'));
+}
