@@ -19,11 +19,20 @@ pub struct Quota {
     pub workers: usize,
 }
 
-/// Reads affinity and the cgroup's `cpu.max`, its ancestors' included.
+/// Where the kernel shows cgroups.
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Reads affinity and the quota of the cgroup, its ancestors' included, in either version.
 #[must_use]
 pub fn find() -> Quota {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let quota = tightest(Path::new("/sys/fs/cgroup"), &own_cgroup());
+    // Not `available_parallelism`: that has the quota in it already, rounded down.
+    let cpus = allowed(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let quotas = [
+        tightest(Path::new(MOUNT), &own_cgroup(""), quota_v2),
+        tightest(&Path::new(MOUNT).join("cpu"), &own_cgroup("cpu"), quota_v1),
+    ];
+    let quota = quotas.into_iter().flatten().reduce(f64::min);
     Quota {
         cpus,
         quota,
@@ -47,35 +56,83 @@ pub fn workers(cpus: usize, quota: Option<f64>) -> usize {
 /// Periods in which the cgroup was throttled, and microseconds spent so, since it began.
 #[must_use]
 pub fn throttled() -> Option<(u64, u64)> {
-    let stat = fs::read_to_string(
-        Path::new("/sys/fs/cgroup")
-            .join(own_cgroup())
-            .join("cpu.stat"),
-    );
-    let stat = stat
-        .or_else(|_| fs::read_to_string("/sys/fs/cgroup/cpu.stat"))
-        .ok()?;
+    let mount = Path::new(MOUNT);
+    let (v2, v1) = (own_cgroup(""), own_cgroup("cpu"));
+    // In a container the group that is ours may be shown as the root.
+    [
+        mount.join(v2),
+        mount.join("cpu").join(v1),
+        mount.into(),
+        mount.join("cpu"),
+    ]
+    .iter()
+    .filter_map(|dir| fs::read_to_string(dir.join("cpu.stat")).ok())
+    .find_map(|text| throttling(&text))
+}
+
+/// `cpu.stat`: version 2 tells microseconds, version 1 nanoseconds.
+fn throttling(stat: &str) -> Option<(u64, u64)> {
     let field = |name: &str| {
         stat.lines()
             .find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok())
     };
-    Some((field("nr_throttled")?, field("throttled_usec")?))
+    let micros = field("throttled_usec").or_else(|| Some(field("throttled_time")? / 1000))?;
+    Some((field("nr_throttled")?, micros))
 }
 
-/// This process's cgroup (version 2), relative to the mount.
-fn own_cgroup() -> PathBuf {
+/// This process's cgroup relative to the mount: of a controller in version 1, or, without a name,
+/// of version 2.
+fn own_cgroup(controller: &str) -> PathBuf {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path = text.lines().find_map(|l| l.strip_prefix("0::/"));
+    cgroup_in(&text, controller)
+}
+
+fn cgroup_in(text: &str, controller: &str) -> PathBuf {
+    let path = text.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
+        controllers
+            .split(',')
+            .any(|c| c == controller)
+            .then_some(path)
+    });
     PathBuf::from(path.unwrap_or_default())
 }
 
-fn tightest(mount: &Path, own: &Path) -> Option<f64> {
-    let own = own.ancestors().map(|group| mount.join(group));
-    let quotas = own.filter_map(|dir| fs::read_to_string(dir.join("cpu.max")).ok());
-    quotas.filter_map(|text| parse(&text)).reduce(f64::min)
+/// CPUs in `Cpus_allowed_list` of `/proc/self/status`, such as `0-3,8`.
+fn allowed(status: &str) -> Option<usize> {
+    let list = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
+    let mut count = 0;
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        count += last.checked_sub(first)? + 1;
+    }
+    Some(count)
 }
 
-/// `cpu.max`: `max 100000` or `50000 100000` (quota and period, microseconds).
+/// The smallest quota of a group and its ancestors.
+fn tightest(mount: &Path, own: &Path, read: impl Fn(&Path) -> Option<f64>) -> Option<f64> {
+    own.ancestors()
+        .filter_map(|group| read(&mount.join(group)))
+        .reduce(f64::min)
+}
+
+fn quota_v2(group: &Path) -> Option<f64> {
+    parse(&fs::read_to_string(group.join("cpu.max")).ok()?)
+}
+
+fn quota_v1(group: &Path) -> Option<f64> {
+    let read = |name| fs::read_to_string(group.join(name)).ok();
+    parse(&format!(
+        "{} {}",
+        read("cpu.cfs_quota_us")?,
+        read("cpu.cfs_period_us")?
+    ))
+}
+
+/// Quota and period, microseconds: `50000 100000`. No quota is `max` in version 2, -1 in version 1.
 fn parse(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let quota: f64 = words.next()?.parse().ok()?;
@@ -114,7 +171,37 @@ mod tests {
         fs::create_dir_all(dir.join("a/b")).expect("make");
         fs::write(dir.join("a/cpu.max"), "100000 100000").expect("write");
         fs::write(dir.join("a/b/cpu.max"), "max 100000").expect("write");
-        assert_eq!(tightest(&dir, Path::new("a/b")), Some(1.0));
+        assert_eq!(tightest(&dir, Path::new("a/b"), quota_v2), Some(1.0));
+        fs::write(dir.join("a/b/cpu.cfs_quota_us"), "250000\n").expect("write");
+        fs::write(dir.join("a/b/cpu.cfs_period_us"), "100000\n").expect("write");
+        fs::write(dir.join("a/cpu.cfs_quota_us"), "-1\n").expect("write");
+        fs::write(dir.join("a/cpu.cfs_period_us"), "100000\n").expect("write");
+        assert_eq!(tightest(&dir, Path::new("a/b"), quota_v1), Some(2.5));
         fs::remove_dir_all(&dir).expect("clean");
+    }
+
+    #[test]
+    fn a_group_is_found_in_either_version() {
+        let text = "4:memory:/m\n3:cpu,cpuacct:/one/two\n2:cpuset:/\n0::/unified/x\n";
+        assert_eq!(cgroup_in(text, "cpu"), Path::new("one/two"));
+        assert_eq!(cgroup_in(text, ""), Path::new("unified/x"));
+        assert_eq!(cgroup_in("0::/\n", "cpu"), Path::new(""));
+    }
+
+    #[test]
+    fn throttling_is_read_in_either_version() {
+        let v2 = "usage_usec 9\nnr_periods 3\nnr_throttled 2\nthrottled_usec 40\n";
+        let v1 = "nr_periods 3\nnr_throttled 2\nthrottled_time 40999\n";
+        assert_eq!(throttling(v2), Some((2, 40)));
+        assert_eq!(throttling(v1), Some((2, 40)));
+        assert_eq!(throttling("usage_usec 9\n"), None);
+    }
+
+    #[test]
+    fn allowed_cpus_are_counted() {
+        assert_eq!(allowed("Name:\tx\nCpus_allowed_list:\t0-3,8\n"), Some(5));
+        assert_eq!(allowed("Cpus_allowed_list:\t2\n"), Some(1));
+        assert_eq!(allowed("Cpus_allowed_list:\t3-1\n"), None);
+        assert_eq!(allowed(""), None);
     }
 }

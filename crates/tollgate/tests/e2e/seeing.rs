@@ -2,6 +2,8 @@
 //!
 //! Not here: that it shows no secret (`secrecy`).
 
+mod quota;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
