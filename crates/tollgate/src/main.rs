@@ -24,6 +24,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let command = cli::Cli::parse();
     logging::start(command.log.as_deref());
+    leave_no_core();
     match command.verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
@@ -32,6 +33,15 @@ fn main() -> ExitCode {
             say(&format!("tollgate {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS
         }
+    }
+}
+
+/// A core file would hold every secret and prompt of the moment. Whoever needs one raises the
+/// limit again (`prlimit --core`): the hard limit stays.
+fn leave_no_core() {
+    let core = rlimit::Resource::CORE;
+    if let Err(error) = core.get_hard().and_then(|hard| core.set(0, hard)) {
+        tracing::warn!(%error, "cannot forbid core files, which hold secrets");
     }
 }
 

@@ -752,3 +752,26 @@ fn a_tls_key_and_what_passes_over_tls_stay_secret() {
     clean("/config", &config);
     clean("/metrics", &metrics);
 }
+
+#[test]
+fn no_core_file_is_written() {
+    let core = rlimit::Resource::CORE;
+    let hard = core.get_hard().expect("a limit");
+    core.set(hard, hard)
+        .expect("the soft limit may rise to the hard one");
+    let upstream = faults();
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1 }} }}\nroutes: [ {{ workload: w, backend: up }} ]\n",
+        upstream.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", gate.id())).expect("it runs");
+    let line = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max core file size"));
+    assert_eq!(
+        line.and_then(|l| l.split_whitespace().next()),
+        Some("0"),
+        "{limits}"
+    );
+}

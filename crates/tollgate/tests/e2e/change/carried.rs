@@ -1,5 +1,6 @@
 //! What a change leaves alone: exchanges in flight, and what a limit is owed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{call, change, one_route, version};
@@ -80,6 +81,57 @@ fn a_limit_keeps_what_it_is_owed() {
     let counted = gate.metric("http_local_rate_limit_rate_limited", &["workload=\"w\""]);
     assert_eq!(counted, 4.0, "counters go on over reloads");
     assert_eq!(gate.records(7).len(), 7);
+}
+
+#[test]
+fn a_limit_is_exact_while_reloads_go_on() {
+    const ADMITTED: usize = 300;
+    const CALLS: usize = 1500;
+    let upstream = Streams::start(Duration::from_millis(20));
+    let config = |n: usize| {
+        format!(
+            "backends: {{ up: {{ url: http://{}/v1, timeouts: {{ idle: {}s }} }} }}\n\
+             routes: [ {{ name: r, workload: w, backend: up, \
+             limits: [ {{ requests: {ADMITTED}, per: 24h }}, {{ tokens: 100M, per: 1h }} ] }} ]\n",
+            upstream.address,
+            60 + n,
+        )
+    };
+    let gate = Gate::start(&config(0), &[]);
+    let request = post(
+        "/v1/chat/completions",
+        &["x-workload-app: w"],
+        &chat("m", false),
+    );
+    let made = AtomicUsize::new(0);
+    let statuses = std::thread::scope(|scope| {
+        let client = || {
+            let mut statuses = Vec::new();
+            while made.fetch_add(1, Ordering::SeqCst) < CALLS {
+                statuses.push(Connection::open(gate.data).call(&request).status);
+            }
+            statuses
+        };
+        let clients: Vec<_> = (0..6).map(|_| scope.spawn(client)).collect();
+        let mut n = 0;
+        while made.load(Ordering::SeqCst) < CALLS {
+            n += 1;
+            change(&gate, &config(n));
+        }
+        assert!(
+            n >= 10,
+            "{n} reloads among {CALLS} calls: too few to show anything"
+        );
+        let all = clients
+            .into_iter()
+            .flat_map(|c| c.join().expect("a client ends"));
+        all.collect::<Vec<_>>()
+    });
+    let admitted = statuses.iter().filter(|s| **s == 200).count();
+    let refused = statuses.iter().filter(|s| **s == 429).count();
+    assert_eq!(admitted + refused, statuses.len(), "{statuses:?}");
+    assert_eq!(admitted, ADMITTED, "of {CALLS} calls");
+    assert_eq!(gate.records(statuses.len()).len(), statuses.len());
 }
 
 #[test]

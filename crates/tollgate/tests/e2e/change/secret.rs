@@ -96,3 +96,32 @@ fn an_empty_or_missing_secret_is_refused_and_the_old_one_serves_on() {
     assert_ne!(version(&gate), before, "a rotation moves the count");
     assert!(!gate.log().contains("-secret"), "a secret is in the log");
 }
+
+#[test]
+fn a_secret_behind_a_link_that_moves_is_seen() {
+    // As Kubernetes mounts secrets: the file is a link through a directory that is swapped.
+    let upstream = Streams::start(Duration::from_millis(50));
+    let files: [(&str, &[u8]); 2] = [("one/key", b"first"), ("two/key", b"other")];
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, content) in files {
+        std::fs::create_dir_all(dir.path().join(name).parent().expect("a parent")).expect("made");
+        std::fs::write(dir.path().join(name), content).expect("a file");
+    }
+    std::os::unix::fs::symlink("one", dir.path().join("..data")).expect("a link");
+    std::os::unix::fs::symlink("..data/key", dir.path().join("key")).expect("a link");
+    let file = dir.path().join("key");
+    let config = config(&upstream).replace("file: key", &format!("file: {}", file.display()));
+    let gate = Gate::start(&config, &[]);
+    assert_eq!(call(&gate, "w").status, 200);
+    assert_eq!(last(&upstream), "Bearer first");
+    std::os::unix::fs::symlink("two", dir.path().join("..next")).expect("a link");
+    std::fs::rename(dir.path().join("..next"), dir.path().join("..data")).expect("a rename");
+    eventually(
+        "the other secret is in use",
+        Duration::from_secs(10),
+        || {
+            assert_eq!(call(&gate, "w").status, 200);
+            last(&upstream) == "Bearer other"
+        },
+    );
+}

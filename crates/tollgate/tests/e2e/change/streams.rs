@@ -132,6 +132,7 @@ fn a_thousand_streams_do_not_feel_reloads_rotations_and_new_certificates() {
         );
     }
     let changed_for = began.elapsed();
+    let resident = gate.metric("process_resident_memory_bytes", &[]) / 1024.0 / 1024.0;
     assert_eq!(
         gate.metric("tollgate_open_streams", &[]) as u64,
         STREAMS,
@@ -165,7 +166,7 @@ fn a_thousand_streams_do_not_feel_reloads_rotations_and_new_certificates() {
             && gate.metric("tollgate_open_connections", &[]) == 0.0
     });
     println!(
-        "{taken} reloads in {changed_for:?}, {probes} probes; slowest rotation to use: {slowest:?}"
+        "{taken} reloads in {changed_for:?}, {probes} probes, {resident:.1} MiB resident; slowest rotation to use: {slowest:?}"
     );
     assert!(
         slowest < Duration::from_secs(5),
