@@ -72,7 +72,8 @@ pub enum Refusal {
         model: String,
     },
     /// A limit is used up for now.
-    #[error("limit reached: {amount} {} per {per:?}; try again in {wait:?}", kind.as_str())]
+    #[error("limit reached: {amount} {} per {per:?}; try again in {} s",
+        kind.as_str(), seconds(*wait))]
     Limited {
         /// What the limit counts.
         kind: Kind,
@@ -228,6 +229,11 @@ impl LocalReply {
         out.extend_from_slice(b"\"}}");
         out
     }
+}
+
+/// Whole seconds, as `retry-after` says them.
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
 /// Writes `text` as the inside of a JSON string.

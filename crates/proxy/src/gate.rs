@@ -37,6 +37,9 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Worker threads; see [`crate::quota`].
     pub workers: usize,
+    /// Connections of all workers beyond which none is accepted, so that descriptors are left for
+    /// upstreams and for the admin endpoint.
+    pub room: usize,
     /// Base of the monotonic clock that buckets use, shared with whoever makes snapshots.
     pub base: Instant,
 }
@@ -69,12 +72,14 @@ impl Gate {
         publication: &Publication,
         mut sink: impl FnMut(usize) -> Box<dyn Sink + Send>,
     ) -> io::Result<Self> {
+        worker::claim(options.listen)?;
         let mut listeners = vec![worker::listen(options.listen)?];
         let address = listeners[0].local_addr()?;
         for _ in 1..options.workers.max(1) {
             listeners.push(worker::listen(address)?);
         }
         let alive = Arc::new(AtomicUsize::new(0));
+        let taken = Arc::new(AtomicUsize::new(0));
         let (mut commands, mut threads) = (Vec::new(), Vec::new());
         for (index, listener) in listeners.into_iter().enumerate() {
             let (sender, receiver) = mpsc::unbounded_channel();
@@ -84,6 +89,8 @@ impl Gate {
                 commands: receiver,
                 publication: publication.clone(),
                 sink: sink(index),
+                room: options.room,
+                taken: Arc::clone(&taken),
                 base: options.base,
             };
             let alive = Arc::clone(&alive);

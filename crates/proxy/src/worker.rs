@@ -1,6 +1,7 @@
 //! One thread, one current-thread runtime, one listener: everything here belongs to one core.
 //!
-//! Invariant: nothing in a [`Worker`] is shared with another thread. The scratch buffer is
+//! Invariant: nothing in a [`Worker`] is shared with another thread but the count of connections,
+//! which is touched only as they come and go. The scratch buffer is
 //! borrowed only between two polls' waits, never across one.
 //! Not here: a connection's life (`downstream`), an exchange's (`exchange`).
 
@@ -9,6 +10,8 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use policy::clock::Mono;
@@ -28,6 +31,8 @@ use crate::view::View;
 pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
 /// Pending connections that the kernel keeps for one listener.
 const BACKLOG: i32 = 4096;
+/// Connections beyond their bound that are told so at one time; others are closed without a word.
+const TURNED_AWAY: usize = 64;
 const TICK: Duration = Duration::from_millis(100);
 
 /// What a worker thread starts from.
@@ -37,6 +42,9 @@ pub(crate) struct Start {
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) publication: Publication,
     pub(crate) sink: Box<dyn Sink + Send>,
+    pub(crate) room: usize,
+    /// Connections of all workers, which share the descriptors.
+    pub(crate) taken: Arc<AtomicUsize>,
     pub(crate) base: Instant,
 }
 
@@ -51,6 +59,7 @@ pub(crate) struct Worker {
     /// A moment on the monotonic clock, and the wall clock's milliseconds then.
     wall: Cell<(Mono, u64)>,
     connections: Cell<usize>,
+    taken: Arc<AtomicUsize>,
     exchanges: Cell<usize>,
     draining: Rc<Cell<bool>>,
     /// Wakes idle connections when a drain begins, and the drain when the last one ends.
@@ -136,6 +145,18 @@ fn mix(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
+/// Fails when another process listens there: sharing a port is for our own workers, and a second
+/// gate that quietly took half of the connections would be a riddle.
+pub(crate) fn claim(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
 /// A listener of its own for each worker on one address: the kernel spreads connections.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(
@@ -187,6 +208,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         ids: Cell::new(seed),
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),
+        taken: start.taken,
         exchanges: Cell::new(0),
         draining: Rc::default(),
         drained: Notify::new(),
@@ -204,7 +226,8 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let grace = loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            // Without room, clients wait in the kernel's queue; the tick looks again.
+            accepted = listener.accept(), if worker.taken.load(Ordering::Relaxed) < start.room => match accepted {
                 Ok((tcp, _)) => worker.open(tcp),
                 Err(error) => accept_failed(&error).await,
             },
@@ -230,18 +253,26 @@ async fn accept_failed(error: &io::Error) {
 impl Worker {
     fn open(self: &Rc<Self>, tcp: TcpStream) {
         let view = self.view();
-        if self.connections.get() >= view.snapshot.bounds.connections {
+        let beyond = self
+            .connections
+            .get()
+            .checked_sub(view.snapshot.bounds.connections);
+        if beyond.is_some_and(|beyond| beyond >= TURNED_AWAY) {
             return; // Dropped: the client sees the connection closed.
         }
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         self.connections.set(self.connections.get() + 1);
+        self.taken.fetch_add(1, Ordering::Relaxed);
         self.sink(|s| s.gauge(Gauge::Connections, 1));
         let worker = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let _open = Open(Rc::clone(&worker));
-            downstream::serve(worker, view, tcp).await;
+            match beyond {
+                None => downstream::serve(worker, view, tcp).await,
+                Some(_) => downstream::turn_away(worker, view, tcp).await,
+            }
         });
     }
 
@@ -311,6 +342,7 @@ impl Drop for Open {
         self.0
             .connections
             .set(self.0.connections.get().saturating_sub(1));
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
         self.0.sink(|s| s.gauge(Gauge::Connections, -1));
         self.0.ended.notify_one();
     }
