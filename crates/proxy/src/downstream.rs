@@ -95,6 +95,13 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, tcp: TcpStream) {
     }
 }
 
+/// Tells a client that there is no room, if it can be told without a handshake.
+pub(crate) async fn turn_away(worker: Rc<Worker>, view: Rc<View>, tcp: TcpStream) {
+    if view.acceptor.is_none() {
+        h1::turn_away(worker, Stream::Plain(tcp)).await;
+    }
+}
+
 /// Runs hyper's tasks on this thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Local;

@@ -20,6 +20,9 @@ use crate::running::{Running, load, publication};
 use crate::world::World;
 use crate::{admin, cli, complain, watch};
 
+/// Descriptors kept for the admin endpoint, files and the runtime.
+const RESERVED_DESCRIPTORS: usize = 64;
+
 /// A gate and its admin listener, bound and not yet awaited.
 pub(crate) struct Ready {
     pub(crate) running: Arc<Running>,
@@ -98,6 +101,7 @@ pub(crate) fn start(
     let options = Options {
         listen: data,
         workers,
+        room: room(),
         base,
     };
     let gate = Gate::start(&options, &publication, |_| {
@@ -214,6 +218,13 @@ fn raise_descriptors() {
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
+}
+
+/// Connections that clients may have when each of them may need one to an upstream, too.
+fn room() -> usize {
+    let descriptors = rlimit::Resource::NOFILE.get_soft().unwrap_or(1024);
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    (descriptors.saturating_sub(RESERVED_DESCRIPTORS) / 2).max(4)
 }
 
 fn bind(address: SocketAddr, which: &str) -> Result<std::net::TcpListener, String> {

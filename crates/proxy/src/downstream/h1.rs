@@ -122,6 +122,26 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     }
 }
 
+/// Answers one request that there is no room for, and closes.
+pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
+    let mut connection = Connection::new(stream, worker.draining());
+    let mut head = RequestHead::new();
+    let mut deadline = Deadline::default();
+    let mut bounds = worker.view().snapshot.bounds;
+    bounds.keep_alive = LINGER;
+    bounds.head_time = LINGER;
+    let waiting = Rc::clone(&worker);
+    let mut drained = pin!(waiting.drained.notified());
+    let next = connection
+        .next(&worker, &bounds, &mut head, &mut deadline, &mut drained)
+        .await;
+    if matches!(next, Next::Request(_)) {
+        connection.refuse_head();
+        exchange::refuse(&worker, Refusal::Overloaded, &mut connection).await;
+        connection.finish(&worker, &mut deadline).await;
+    }
+}
+
 impl Connection {
     fn new(stream: Stream, draining: Rc<Cell<bool>>) -> Self {
         Self {
@@ -537,7 +557,10 @@ impl Downstream for Connection {
                 self.gone = true;
                 return Err(error);
             }
-            Poll::Pending => self.output = unsent.iter().flat_map(|s| s.iter().copied()).collect(),
+            Poll::Pending => {
+                let left: Vec<&[u8]> = unsent.iter().map(|slice| &**slice).collect();
+                self.output = left.concat();
+            }
         }
         Ok(())
     }

@@ -50,7 +50,26 @@ impl Gate {
         Self::start_at(data, admin, "", config, files, env)
     }
 
+    /// Starts with so many descriptors and no way to have more.
+    pub(crate) fn start_with_descriptors(descriptors: u32, config: &str) -> Self {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={descriptors}:{descriptors}")).arg(Self::binary());
+        Self::start_as(command, free_address(), free_address(), "", config, &[], &[])
+    }
+
     fn start_at(
+        data: SocketAddr,
+        admin: SocketAddr,
+        tls: &str,
+        config: &str,
+        files: &[(&str, &[u8])],
+        env: &[(&str, &str)],
+    ) -> Self {
+        Self::start_as(Command::new(Self::binary()), data, admin, tls, config, files, env)
+    }
+
+    fn start_as(
+        mut command: Command,
         data: SocketAddr,
         admin: SocketAddr,
         tls: &str,
@@ -72,7 +91,7 @@ impl Gate {
         std::fs::write(dir.path().join("head.yaml"), &head).expect("a file");
         std::fs::write(dir.path().join("tollgate.yaml"), head + config).expect("a file");
         let log = std::fs::File::create(dir.path().join("gate.log")).expect("a file");
-        let child = Command::new(Self::binary())
+        let child = command
             .args(["run", "-c"])
             .arg(dir.path().join("tollgate.yaml"))
             .env("TOLLGATE_LOG", "debug")
