@@ -4,15 +4,22 @@
 //! every bound that is hit is a failure that says so.
 //! Not here: what can be shown without a process (unit tests and vectors).
 
+mod bodies;
 mod change;
 mod cli;
+mod connections;
 mod credentials;
 mod drain;
 mod failover;
+mod faults;
+mod framing;
 mod harness;
+mod http2;
+mod identity;
 mod limits;
 mod own_time;
 mod paper;
+mod scene;
 mod sdk;
 mod secrecy;
 mod seeing;

@@ -6,9 +6,11 @@ pub(crate) mod answer;
 mod command;
 mod demo;
 mod gate;
+pub(crate) mod h2;
 mod raw;
 mod sdk;
 pub(crate) mod streams;
+pub(crate) mod tls;
 mod upstream;
 mod witness;
 

@@ -1,0 +1,360 @@
+//! What a client may put into a request body: faults B1 to B13 of `docs/faults.md`.
+//!
+//! Invariant: a body that policy must read is plain or refused; what policy does not read passes
+//! byte for byte.
+//! Not here: how bodies are framed (`framing`), the reader's own cases (`wire`).
+
+mod numbers;
+mod remote;
+mod size;
+
+use std::time::{Duration, Instant};
+
+use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
+use crate::scene::{After, Scene, WHO, answer, call};
+
+#[test]
+fn b1_what_is_not_one_json_object_is_refused() {
+    let scene = Scene::new();
+    let bodies = [
+        "",
+        " ",
+        "{",
+        "not json",
+        "{'model':'m'}",
+        r#"{"model":"m",}"#,
+        r#"{"model":"m"}x"#,
+        r#"{"model":"m"}{"model":"m"}"#,
+        "\u{feff}{\"model\":\"m\"}",
+        "[]",
+        "null",
+        "\"m\"",
+        r#"{"model":"m" /* c */}"#,
+        r#"{"temperature":01}"#,
+        r#"{"temperature":NaN}"#,
+        "{\"a\":\"line\nbreak\"}",
+    ];
+    for body in bodies {
+        scene.refuses(
+            &format!("{body:?}"),
+            &call(body),
+            400,
+            "invalid_json",
+            After::Kept,
+        );
+    }
+    scene.end();
+}
+
+#[test]
+fn b2_text_that_policy_reads_must_be_unicode_and_other_text_passes_as_it_is() {
+    let scene = Scene::new();
+    for name in [r"\ud800", r"a\u0000", r"\udc00\ud800"] {
+        let body = format!(r#"{{"model":"{name}","messages":[]}}"#);
+        scene.refuses(name, &call(&body), 400, "bad_model_name", After::Kept);
+    }
+    for name in [&b"\xff"[..], b"\xc0\xaf", b"\xed\xa0\x80"] {
+        let body = [br#"{"model":""#, name, br#"","messages":[]}"#].concat();
+        let what = format!("{name:?}");
+        scene.refuses(&what, &raw(&body), 400, "bad_model_name", After::Kept);
+    }
+    for text in [
+        &br"\ud800"[..],
+        br"\u0000",
+        br"\uDC00 \ud83d\ude00",
+        "\u{1f600}\u{7f}".as_bytes(),
+    ] {
+        let body = [
+            br#"{"model":"m","messages":[{"role":"user","content":""#,
+            text,
+            br#""}]}"#,
+        ]
+        .concat();
+        let seen = scene.forwards(&format!("{text:?}"), &raw(&body));
+        assert_eq!(seen.body, body);
+    }
+    scene.end();
+}
+
+#[test]
+fn b3_nesting_is_bounded_and_costs_nothing() {
+    let scene = Scene::new();
+    let nested = |depth: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        call(&format!(r#"{{"model":"m","messages":{open}{close}}}"#))
+    };
+    for depth in [10, 127] {
+        scene.forwards(&format!("{depth} levels"), &nested(depth));
+    }
+    for depth in [128, 1000, 10_000] {
+        let what = format!("{depth} levels");
+        scene.refuses(&what, &nested(depth), 400, "invalid_json", After::Kept);
+    }
+    for depth in [100_000, 1_000_000] {
+        let began = Instant::now();
+        let mut connection = Connection::open(scene.gate.data);
+        // The gate answers early and reads the rest only so far, so not all of it can be sent.
+        let response = connection.call(&nested(depth));
+        scene.refused(&format!("{depth} levels"), &response, 400, "invalid_json");
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{depth}: {:?}",
+            began.elapsed()
+        );
+    }
+    scene.end();
+}
+
+#[test]
+fn b4_a_member_that_policy_reads_may_not_come_twice() {
+    let scene = Scene::new();
+    let rows = [
+        (r#"{"model":"m","model":"m"}"#, "model"),
+        (r#"{"model":"m","mod\u0065l":"n"}"#, "model"),
+        (
+            r#"{"max_tokens":1,"messages":[],"max_tokens":9}"#,
+            "max_tokens",
+        ),
+        (
+            r#"{"max_completion_tokens":1,"max_completion_tokens":9}"#,
+            "max_completion_tokens",
+        ),
+        (r#"{"stream":false,"stream":true}"#, "stream"),
+        (r#"{"n":1,"n":128}"#, "n"),
+        (
+            r#"{"stream_options":{},"stream_options":null}"#,
+            "stream_options",
+        ),
+        (
+            r#"{"stream_options":{"include_usage":true,"include_usage":false}}"#,
+            "stream_options.include_usage",
+        ),
+    ];
+    for (body, member) in rows {
+        let response = scene.refuses(body, &call(body), 400, "duplicate_member", After::Kept);
+        assert_eq!(response.json()["error"]["param"], member, "{body}");
+    }
+    // Policy reads no names inside messages or tools: which one counts is the engine's affair.
+    let body = r#"{"model":"m","messages":[{"role":"user","name":"a","name":"b"}]}"#;
+    assert_eq!(
+        scene.forwards("a nested name twice", &call(body)).body,
+        body.as_bytes()
+    );
+    scene.end();
+}
+
+#[test]
+fn b5_a_member_in_other_letters_is_another_member() {
+    let scene = Scene::new();
+    let body = r#"{"Model":"Other","MAX_TOKENS":-1,"Stream":true,"model":"m","messages":[{"Name":"x","Arguments":"y"}]}"#;
+    let seen = scene.forwards("members in other letters", &call(body));
+    assert_eq!(seen.body, body.as_bytes());
+    scene.end();
+}
+
+#[test]
+fn b5_a_model_in_other_letters_is_never_taken_for_the_model() {
+    let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
+         routes: [ {{ workload: w, match: {{ model: allowed }}, backend: up, model: sent }} ]\n",
+        upstream.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let response = gate.call(&call(r#"{"Model":"allowed","model":"denied"}"#));
+    assert_eq!(
+        (response.status, response.code().as_str()),
+        (404, "model_not_found")
+    );
+    for (body, sent) in [
+        (
+            r#"{"Model":"x","model":"allowed"}"#,
+            r#"{"Model":"x","model":"sent"}"#,
+        ),
+        // A call without a model gets the route's, whatever else it carries.
+        (r#"{"Model":"x"}"#, r#"{"model":"sent","Model":"x"}"#),
+    ] {
+        let response = gate.call(&call(body));
+        assert_eq!(response.status, 200, "{}", response.text());
+        let seen = upstream.seen().pop().expect("it was forwarded");
+        assert_eq!(seen.body, sent.as_bytes());
+    }
+    assert_eq!(upstream.seen().len(), 2);
+}
+
+#[test]
+fn b7_a_model_name_is_checked_before_it_is_used_anywhere() {
+    let scene = Scene::new();
+    let long = "m".repeat(257);
+    let longer = "m".repeat(10 << 10);
+    let names = [
+        r"a\r\nx-evil: 1",
+        "a%0d%0ab",
+        "a b",
+        "${jndi:ldap://x}",
+        "' OR 1=1 --",
+        "gpt\u{2010}4",
+        "\u{43e}pus",
+        "",
+        &long,
+        &longer,
+    ];
+    for name in names {
+        let body = format!(r#"{{"model":"{name}","messages":[]}}"#);
+        scene.refuses(name, &call(&body), 400, "bad_model_name", After::Kept);
+    }
+    for value in ["[\"m\"]", "1", "true", "{}"] {
+        let body = format!(r#"{{"model":{value}}}"#);
+        scene.refuses(value, &call(&body), 400, "wrong_type", After::Kept);
+    }
+    // Its characters are harmless, so a path in it is just a name that the engine does not know.
+    let body = r#"{"model":"../../etc/passwd","messages":[]}"#;
+    let seen = scene.forwards("../", &call(body));
+    assert!(
+        seen.head
+            .starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
+        "{}",
+        seen.head
+    );
+    scene.end();
+}
+
+#[test]
+fn b7_names_that_clients_invent_do_not_fill_the_metrics() {
+    let scene = Scene::new();
+    let mut connection = Connection::open(scene.gate.data);
+    for n in 0..400 {
+        let response = connection.call(&call(&chat(&format!("invented-{n}"), false)));
+        scene.forwarded("an invented name", &response);
+    }
+    let page = scene.gate.metrics();
+    let mut names: Vec<_> = page.split("invented-").skip(1).collect();
+    names
+        .iter_mut()
+        .for_each(|n| *n = n.split('"').next().unwrap_or_default());
+    names.sort_unstable();
+    names.dedup();
+    assert!(names.len() <= 200, "{} names became labels", names.len());
+    scene.end();
+}
+
+#[test]
+fn b9_a_body_in_an_encoding_is_refused_where_it_must_be_read() {
+    let scene = Scene::new();
+    for encoding in [
+        "gzip",
+        "br",
+        "zstd",
+        "deflate, gzip",
+        "x-unknown",
+        "GZIP",
+        "identity, gzip",
+    ] {
+        let line = format!("content-encoding: {encoding}");
+        let request = post("/v1/chat/completions", &[WHO, &line], &chat("m", false));
+        scene.refuses(
+            encoding,
+            &request,
+            415,
+            "unsupported_content_encoding",
+            After::Kept,
+        );
+    }
+    let twice = [WHO, "content-encoding: identity", "content-encoding: gzip"];
+    let request = post("/v1/chat/completions", &twice, &chat("m", false));
+    scene.refuses(
+        "identity and gzip",
+        &request,
+        415,
+        "unsupported_content_encoding",
+        After::Kept,
+    );
+    let request = post(
+        "/v1/chat/completions",
+        &[WHO, "content-encoding: identity"],
+        &chat("m", false),
+    );
+    scene.forwards("identity", &request);
+    // Where policy reads nothing, the bytes and the header that explains them pass together.
+    let seen = scene.forwards(
+        "a bomb that nobody opens",
+        &post("/v1/files", &[WHO, "content-encoding: gzip"], "\u{1f}8B"),
+    );
+    assert_eq!(seen.header("content-encoding"), ["gzip"]);
+    assert_eq!(seen.body, "\u{1f}8B".as_bytes());
+    scene.end();
+}
+
+#[test]
+fn b10_only_json_is_taken_where_json_is_read() {
+    let scene = Scene::new();
+    let with = |kind: &str| {
+        let body = chat("m", false);
+        let length = body.len();
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{kind}content-length: {length}\r\n\r\n{body}")
+            .into_bytes()
+    };
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json; charset=utf-16",
+        "application/jsonx",
+        "",
+    ] {
+        let line = format!("content-type: {kind}\r\n");
+        scene.refuses(
+            kind,
+            &with(&line),
+            415,
+            "unsupported_content_type",
+            After::Kept,
+        );
+    }
+    let twice = "content-type: application/json\r\ncontent-type: text/plain\r\n";
+    scene.refuses(
+        "two types",
+        &with(twice),
+        415,
+        "unsupported_content_type",
+        After::Kept,
+    );
+    // Without a type the body itself says whether it is JSON.
+    for line in [
+        "",
+        "content-type: application/json; charset=UTF-8\r\n",
+        "Content-Type: Application/JSON\r\n",
+    ] {
+        scene.forwards(line, &with(line));
+    }
+    scene.end();
+}
+
+#[test]
+fn b10_a_multipart_body_passes_unread_however_many_parts_it_has() {
+    let scene = Scene::new();
+    let boundary = "b".repeat(1 << 10);
+    let part = format!("--{boundary}\r\ncontent-disposition: form-data; name=a\r\n\r\n1\r\n");
+    let body = part.repeat(1000) + &format!("--{boundary}--\r\n");
+    let line = format!("content-type: multipart/form-data; boundary={boundary}");
+    let request = format!(
+        "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{line}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let seen = scene.forwards("a multipart body", request.as_bytes());
+    assert!(seen.body == body.as_bytes(), "the body changed");
+    assert_eq!(
+        seen.header("content-type"),
+        [line.split_once(": ").expect("a header").1]
+    );
+    scene.end();
+}
+
+/// A POST whose body is not text.
+fn raw(body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}

@@ -1,0 +1,147 @@
+//! Bodies at and beyond their bound: B8.
+//!
+//! Invariant: a body that is too large is refused as soon as that is known, is not sent upstream,
+//! and costs no more memory than the bound.
+//! Not here: slow bodies (`connections`).
+
+use std::io::Write;
+
+use crate::harness::{Connection, Gate};
+use crate::scene::{After, Scene, WHO, call, is_closed};
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn b8_a_declared_length_beyond_the_bound_is_refused_before_the_body() {
+    let scene = Scene::with("bounds: { body: 1KiB }\n");
+    for length in ["70000", "1048576", "9223372036854775808"] {
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        scene.refuses(
+            length,
+            head.as_bytes(),
+            413,
+            "request_too_large",
+            After::Closed,
+        );
+    }
+    scene.forwards("exactly the bound", &call(&sized(1024)));
+    scene.refuses(
+        "one byte more",
+        &call(&sized(1025)),
+        413,
+        "request_too_large",
+        After::Kept,
+    );
+    scene.end();
+}
+
+#[test]
+fn b8_chunks_are_refused_where_they_cross_the_bound() {
+    let scene = Scene::with("bounds: { body: 1KiB }\n");
+    let response = Connection::open(scene.gate.data).call(&chunked(&sized(1024), 100));
+    scene.forwarded("exactly the bound", &response);
+    // The end never comes: the bound alone decides.
+    let mut connection = Connection::open(scene.gate.data);
+    connection.send(&chunked(&sized(4096), 100)[..1500]);
+    scene.refused("chunks", &connection.response(), 413, "request_too_large");
+    assert!(is_closed(&mut connection));
+    scene.end();
+}
+
+#[test]
+fn b8_a_refusal_reaches_a_client_that_is_still_sending() {
+    let scene = Scene::with("bounds: { body: 64KiB }\n");
+    for request in [
+        call(&sized(900 << 10)),
+        chunked(&sized(900 << 10), 64 << 10),
+    ] {
+        let response = Connection::open(scene.gate.data).call(&request);
+        scene.refused("still sending", &response, 413, "request_too_large");
+    }
+    scene.end();
+}
+
+#[test]
+fn b8_memory_stays_within_the_bound() {
+    let scene = Scene::new();
+    let before = peak_mib(&scene.gate);
+    let body = sized(32 * MIB);
+    for request in [call(&body), chunked(&body, 64 << 10)] {
+        let response = Connection::open(scene.gate.data).call(&request);
+        let seen = scene.forwarded("32 MiB", &response);
+        assert!(seen.body == body.as_bytes(), "the body changed");
+    }
+    let passed = peak_mib(&scene.gate);
+    assert!(
+        passed - before < 3 * 32,
+        "{before} MiB, then {passed} MiB for bodies of 32 MiB"
+    );
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-length: {}\r\n\r\n",
+        33 * MIB
+    );
+    scene.refuses(
+        "33 MiB declared",
+        head.as_bytes(),
+        413,
+        "request_too_large",
+        After::Closed,
+    );
+    let mut connection = Connection::open(scene.gate.data);
+    // Written piece by piece, because the gate stops reading.
+    for piece in chunked(&sized(33 * MIB), 64 << 10).chunks(1 << 20) {
+        if connection.tcp.write_all(piece).is_err() {
+            break;
+        }
+    }
+    scene.refused(
+        "33 MiB in chunks",
+        &connection.response(),
+        413,
+        "request_too_large",
+    );
+    let after = peak_mib(&scene.gate);
+    assert!(
+        after - passed < 64,
+        "{passed} MiB, then {after} MiB for bodies of 33 MiB"
+    );
+    scene.end();
+}
+
+/// A call of exactly this many bytes.
+fn sized(bytes: usize) -> String {
+    let around = r#"{"model":"m","messages":[],"user":""}"#;
+    let fill = "x".repeat(bytes - around.len());
+    format!(r#"{{"model":"m","messages":[],"user":"{fill}"}}"#)
+}
+
+fn chunked(body: &str, size: usize) -> Vec<u8> {
+    let mut request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    .into_bytes();
+    for chunk in body.as_bytes().chunks(size) {
+        request.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        request.extend_from_slice(chunk);
+        request.extend_from_slice(b"\r\n");
+    }
+    request.extend_from_slice(b"0\r\n\r\n");
+    request
+}
+
+/// The most memory that the gate has had so far.
+fn peak_mib(gate: &Gate) -> i64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id())).expect("it runs");
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .expect("Linux says so");
+    let kib: i64 = line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
+    kib / 1024
+}

@@ -1,0 +1,189 @@
+//! TLS on both sides: handshakes that stall, upstreams whose certificates are not good.
+//!
+//! Invariant: a TLS fault is never answered by trying in clear; what was wrong is in the log alone.
+//! Not here: rotation of the gate's own certificate.
+
+use std::time::{Duration, Instant};
+
+use crate::harness::tls::{self, Authority, Leaf, TlsUpstream};
+use crate::harness::{Connection, Gate, Response, chat};
+use crate::scene::{call, config, is_closed};
+
+/// A gate before this upstream, trusting `authority` alone.
+fn gate(upstream: &TlsUpstream, host: &str, authority: &Authority, lines: &str) -> Gate {
+    let config = format!(
+        "backends: {{ up: {{ url: \"https://{host}:{}/v1\", ca: ca.pem{lines} }} }}\n\
+         routes: [ {{ workload: w, backend: up }} ]\n",
+        upstream.address.port()
+    );
+    Gate::start(&config, &[("ca.pem", authority.certificate.as_bytes())])
+}
+
+fn ask(gate: &Gate) -> Response {
+    gate.call(&call(&chat("m", false)))
+}
+
+#[test]
+fn a_good_certificate_is_trusted_by_name_and_by_address() {
+    let authority = Authority::new();
+    for host in ["localhost", "127.0.0.1"] {
+        let upstream = TlsUpstream::start(&authority.leaf(host), &[b"h2", b"http/1.1"]);
+        let gate = gate(&upstream, host, &authority, "");
+        let response = ask(&gate);
+        assert_eq!(
+            (response.status, response.header("x-version")),
+            (200, Some("HTTP/2.0")),
+            "{host}"
+        );
+    }
+}
+
+#[test]
+fn alpn_chooses_the_version_and_http2_is_never_assumed() {
+    let authority = Authority::new();
+    let rows: [(&str, &[&[u8]], u16, &str); 6] = [
+        ("", &[b"http/1.1"], 200, "HTTP/1.1"),
+        ("", &[], 200, "HTTP/1.1"),
+        (", protocol: http1", &[b"h2", b"http/1.1"], 200, "HTTP/1.1"),
+        (", protocol: http2", &[b"h2", b"http/1.1"], 200, "HTTP/2.0"),
+        (
+            ", protocol: http2",
+            &[b"http/1.1"],
+            502,
+            "upstream_tls_error",
+        ),
+        (", protocol: http2", &[], 502, "upstream_tls_error"),
+    ];
+    for (lines, protocols, status, says) in rows {
+        let upstream = TlsUpstream::start(&authority.leaf("localhost"), protocols);
+        let gate = gate(&upstream, "localhost", &authority, lines);
+        let response = ask(&gate);
+        let said = if status == 200 {
+            response.header("x-version").unwrap_or_default().to_owned()
+        } else {
+            response.code()
+        };
+        assert_eq!(
+            (response.status, said.as_str()),
+            (status, says),
+            "{lines} {protocols:?}: {}",
+            response.text()
+        );
+    }
+}
+
+#[test]
+fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
+    let authority = Authority::new();
+    let rows: [(&str, Leaf); 4] = [
+        ("wrong name", authority.leaf("other.test")),
+        ("expired", authority.expired_leaf("localhost")),
+        ("self-signed", tls::self_signed("localhost")),
+        ("another authority", Authority::new().leaf("localhost")),
+    ];
+    for (what, leaf) in rows {
+        let upstream = TlsUpstream::start(&leaf, &[b"h2", b"http/1.1"]);
+        let gate = gate(&upstream, "localhost", &authority, "");
+        let response = ask(&gate);
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (502, "upstream_tls_error"),
+            "{what}"
+        );
+        let told = response.text().to_lowercase();
+        for word in ["certificate", "expired", "localhost", "other.test"] {
+            assert!(!told.contains(word), "{what}: {told}");
+        }
+        assert!(upstream.connections() >= 1, "{what}: nobody called");
+        assert_eq!(upstream.requests(), 0, "{what}");
+        assert!(gate.log().contains("TLS to upstream failed"), "{what}");
+        let record = &gate.records(1)[0];
+        assert_eq!(
+            (&record["outcome"], &record["code"]),
+            (&"failed".into(), &"upstream_tls_error".into()),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn an_upstream_without_tls_is_not_spoken_to_in_clear() {
+    let upstream = crate::harness::Upstream::start(|_, _| vec![crate::harness::Step::Close]);
+    let config = format!(
+        "backends: {{ up: {{ url: \"https://127.0.0.1:{}/v1\", timeouts: {{ connect: 2s }}, credential: {{ inline: canary }} }} }}\n\
+         routes: [ {{ workload: w, backend: up }} ]\n",
+        upstream.address.port()
+    );
+    let gate = Gate::start(&config, &[]);
+    let response = ask(&gate);
+    let code = response.code();
+    assert!(
+        matches!(
+            (response.status, code.as_str()),
+            (502, "upstream_tls_error") | (504, "upstream_connect_timeout")
+        ),
+        "{code}"
+    );
+    assert!(
+        upstream
+            .seen()
+            .iter()
+            .all(|seen| !seen.head.contains("canary"))
+    );
+}
+
+#[test]
+fn a_handshake_that_stalls_is_bounded_on_both_sides() {
+    // Upstream: accepts and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    let port = silent.local_addr().expect("it is bound").port();
+    let authority = Authority::new();
+    let leaf = authority.leaf("gate.test");
+    let config = format!(
+        "backends: {{ up: {{ url: \"https://127.0.0.1:{port}/v1\", timeouts: {{ connect: 1s }} }} }}\n\
+         routes: [ {{ workload: w, backend: up }} ]\n"
+    );
+    let plain = Gate::start(&config, &[]);
+    let began = Instant::now();
+    let response = ask(&plain);
+    assert_eq!(
+        (response.status, response.code().as_str()),
+        (504, "upstream_connect_timeout")
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        began.elapsed()
+    );
+    // Client: connects and says nothing, or speaks in clear.
+    let files = [
+        ("cert.pem", leaf.certificate.as_bytes()),
+        ("key.pem", leaf.key.as_bytes()),
+    ];
+    let served = Gate::start_tls(&config_of(&silent), &files);
+    let clear = served_in_clear(&served);
+    assert!(!clear.starts_with(b"HTTP/"), "answered in clear");
+    let mut mute = Connection::open(served.data);
+    let began = Instant::now();
+    mute.tcp
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .expect("a socket option");
+    assert!(!mute.more());
+    let after = began.elapsed();
+    assert!(
+        after > Duration::from_secs(5) && after < Duration::from_secs(18),
+        "{after:?}"
+    );
+    assert!(is_closed(&mut mute));
+}
+
+fn config_of(listener: &std::net::TcpListener) -> String {
+    config(listener.local_addr().expect("it is bound"), "")
+}
+
+fn served_in_clear(gate: &Gate) -> Vec<u8> {
+    let mut connection = Connection::open(gate.data);
+    connection.send(&call(&chat("m", false)));
+    while connection.more() {}
+    connection.unread().to_vec()
+}

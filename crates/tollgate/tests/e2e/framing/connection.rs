@@ -1,0 +1,183 @@
+//! A client's connection from one exchange to the next.
+//!
+//! Not here: slow clients and bounds (`connections`).
+
+use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
+use crate::scene::{Scene, WHO, answer, call, config, is_closed};
+
+#[test]
+fn two_pipelined_calls_are_answered_in_order() {
+    let scene = Scene::new();
+    let mut connection = Connection::open(scene.gate.data);
+    let second = post(
+        "/v1/completions",
+        &[WHO, "connection: close"],
+        &chat("second", false),
+    );
+    connection.send(&[call(&chat("first", false)), second].concat());
+    scene.forwarded("the first", &connection.response());
+    let response = connection.response();
+    scene.forwarded("the second", &response);
+    assert_eq!(response.header("connection"), Some("close"));
+    assert!(is_closed(&mut connection));
+    let models: Vec<_> = scene
+        .upstream
+        .seen()
+        .iter()
+        .map(|s| s.json()["model"].clone())
+        .collect();
+    assert_eq!(models, ["first", "second"]);
+    scene.end();
+}
+
+#[test]
+fn after_a_refusal_a_small_unread_body_is_skipped_and_a_large_one_ends_the_connection() {
+    let scene = Scene::new();
+    let stranger = |bytes: usize| {
+        post(
+            "/v1/chat/completions",
+            &["x-workload-app: nobody"],
+            &"x".repeat(bytes),
+        )
+    };
+    let mut connection = Connection::open(scene.gate.data);
+    let response = connection.call(&stranger(60 << 10));
+    scene.refused("a small body", &response, 404, "workload_not_registered");
+    scene.forwards_on("a small body", &mut connection);
+    let response = connection.call(&stranger(200 << 10));
+    scene.refused("a large body", &response, 404, "workload_not_registered");
+    assert_eq!(response.header("connection"), Some("close"));
+    assert!(is_closed(&mut connection));
+    scene.end();
+}
+
+#[test]
+fn http_1_0_clients_are_served_and_closed_unless_they_ask() {
+    let scene = Scene::new();
+    let request =
+        |lines: &str| format!("GET /v1/files HTTP/1.0\r\n{WHO}\r\n{lines}\r\n").into_bytes();
+    let mut connection = Connection::open(scene.gate.data);
+    let response = connection.call(&request(""));
+    scene.forwarded("HTTP/1.0", &response);
+    assert_eq!(response.header("connection"), Some("close"));
+    assert!(is_closed(&mut connection));
+    let mut connection = Connection::open(scene.gate.data);
+    let response = connection.call(&request("connection: keep-alive\r\n"));
+    scene.forwarded("kept alive", &response);
+    assert_eq!(response.header("connection"), Some("keep-alive"));
+    scene.forwards_on("kept alive", &mut connection);
+    scene.end();
+}
+
+#[test]
+fn an_http_1_0_client_sees_the_end_of_a_stream_in_the_close_and_a_break_in_a_reset() {
+    let upstream = Upstream::start(|n, _| {
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        let events = b"f\r\ndata: {\"a\":1}\n\n\r\n".to_vec();
+        let end = if n == 0 {
+            Step::Send(b"0\r\n\r\n".to_vec())
+        } else {
+            Step::Reset
+        };
+        vec![Step::Send(head.to_vec()), Step::Send(events), end]
+    });
+    let gate = Gate::start(&config(upstream.address, ""), &[]);
+    let body = r#"{"stream":true,"stream_options":{"include_usage":true}}"#;
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.0\r\n{WHO}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let mut connection = Connection::open(gate.data);
+        connection.send(request.as_bytes());
+        let mut all = Vec::new();
+        let end = std::io::Read::read_to_end(&mut connection.tcp, &mut all);
+        let text = String::from_utf8_lossy(&all).into_owned();
+        assert!(!text.contains("transfer-encoding"), "{text}");
+        ends.push((text.ends_with("data: {\"a\":1}\n\n"), end.is_ok()));
+    }
+    assert_eq!(ends[0], (true, true));
+    // Without framing only the reset tells.
+    assert!(!ends[1].1, "the break looked like an end");
+    let outcomes: Vec<_> = gate
+        .records(2)
+        .iter()
+        .map(|r| r["outcome"].clone())
+        .collect();
+    assert_eq!(outcomes, ["completed", "failed"]);
+}
+
+#[test]
+fn a_head_request_has_a_head_and_no_body() {
+    let upstream = Upstream::start(|_, seen| {
+        let whole = answer();
+        let end = whole
+            .windows(4)
+            .position(|w| w == b"\r\n\r\n")
+            .expect("a head")
+            + 4;
+        let length = if seen.head.starts_with("HEAD ") {
+            end
+        } else {
+            whole.len()
+        };
+        vec![Step::Send(whole[..length].to_vec())]
+    });
+    let gate = Gate::start(&config(upstream.address, ""), &[]);
+    let mut connection = Connection::open(gate.data);
+    // The second request follows at once: were a body sent, it would stand where the second answer should.
+    let head = format!("HEAD /v1/files HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+    connection.send(&[head.as_bytes(), &call(&chat("m", false))].concat());
+    while connection
+        .unread()
+        .windows(4)
+        .filter(|w| w == b"\r\n\r\n")
+        .count()
+        < 2
+    {
+        assert!(connection.more());
+    }
+    let text = String::from_utf8_lossy(connection.unread()).into_owned();
+    let length = format!("content-length: {}", body_length());
+    let (first, second) = text.split_once("\r\n\r\n").expect("a head");
+    assert!(
+        first.starts_with("HTTP/1.1 200 ") && first.contains(&length),
+        "{first}"
+    );
+    assert!(second.starts_with("HTTP/1.1 200 "), "{second}");
+    let refused = gate.call(b"HEAD /nothing HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n");
+    assert_eq!((refused.status, refused.body.len()), (404, 0));
+    assert!(refused.header("content-length").is_some_and(|l| l != "0"));
+    assert_eq!(gate.records(3).len(), 3);
+    assert_eq!(
+        upstream.connections(),
+        1,
+        "the upstream connection is used again after HEAD"
+    );
+}
+
+#[test]
+fn the_clients_word_to_close_is_kept() {
+    let scene = Scene::new();
+    let mut connection = Connection::open(scene.gate.data);
+    let response = connection.call(&post(
+        "/v1/chat/completions",
+        &[WHO, "connection: x, Close"],
+        &chat("m", false),
+    ));
+    scene.forwarded("connection: close", &response);
+    assert_eq!(response.header("connection"), Some("close"));
+    assert!(is_closed(&mut connection));
+    scene.end();
+}
+
+fn body_length() -> usize {
+    let whole = answer();
+    whole.len()
+        - whole
+            .windows(4)
+            .position(|w| w == b"\r\n\r\n")
+            .expect("a head")
+        - 4
+}

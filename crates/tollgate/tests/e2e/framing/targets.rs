@@ -1,0 +1,141 @@
+//! Paths, hosts and methods: H9 and H15.
+//!
+//! Not here: which operations exist (`policy::operation`).
+
+use crate::scene::{After, Scene, WHO};
+
+#[test]
+fn h9_a_path_that_reads_in_two_ways_is_refused() {
+    let scene = Scene::new();
+    let rows = [
+        ("//v1/files", "ambiguous_path"),
+        ("/v1//files", "ambiguous_path"),
+        ("/v1/../v1/files", "ambiguous_path"),
+        ("/v1/./files", "ambiguous_path"),
+        ("/v1/%2e%2e/files", "ambiguous_path"),
+        ("/v1/%2E/files", "ambiguous_path"),
+        ("/v1%2ffiles", "ambiguous_path"),
+        ("/v1/a%5cb", "ambiguous_path"),
+        ("/v1/a\\b", "ambiguous_path"),
+        ("/v1/files;x", "ambiguous_path"),
+        ("/v1/files%3bx", "ambiguous_path"),
+        ("/v1/files%00", "ambiguous_path"),
+        ("/v1/%252e%252e/files", "ambiguous_path"),
+        ("/v1/files%", "ambiguous_path"),
+        ("/v1/files#x", "bad_target_byte"),
+        ("http://g/v1/files", "bad_target_form"),
+        ("*", "bad_target_form"),
+        ("v1/files", "bad_target_form"),
+    ];
+    for (target, code) in rows {
+        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+        scene.refuses(target, request.as_bytes(), 400, code, After::Closed);
+    }
+    for target in [
+        "/V1/files",
+        "/",
+        "/v2/files",
+        "/v1",
+        "/v1/",
+        "/v1files",
+        "/metrics",
+        "/config",
+        "/%76%31/files",
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+        scene.refuses(target, request.as_bytes(), 404, "unknown_url", After::Kept);
+    }
+    let request = format!("GET /v1/files/a%20b?x=/../;y HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+    let seen = scene.forwards("a query", request.as_bytes());
+    assert!(
+        seen.head
+            .starts_with("GET /v1/files/a%20b?x=/../;y HTTP/1.1\r\n"),
+        "{}",
+        seen.head
+    );
+    scene.end();
+}
+
+#[test]
+fn h9_a_host_is_one_name_or_address_and_never_goes_upstream() {
+    let scene = Scene::new();
+    let rows = [
+        ("", "host_missing"),
+        ("host: a\r\nhost: a\r\n", "host_repeated"),
+        ("host: a\r\nhost: b\r\n", "host_repeated"),
+        ("host:\r\n", "host_invalid"),
+        ("host: good/?#@evil\r\n", "host_invalid"),
+        ("host: user@good\r\n", "host_invalid"),
+        ("host: a, b\r\n", "host_invalid"),
+        ("host: a:b\r\n", "host_invalid"),
+        ("host: a%2fb\r\n", "host_invalid"),
+    ];
+    for (lines, code) in rows {
+        let request = format!("GET /v1/files HTTP/1.1\r\n{lines}{WHO}\r\n\r\n");
+        scene.refuses(lines, request.as_bytes(), 400, code, After::Closed);
+    }
+    let own = scene.upstream.address.to_string();
+    for host in ["gate.test", "127.0.0.1:1975", "[::1]:80"] {
+        let request = format!(
+            "GET /v1/files HTTP/1.1\r\nhost: {host}\r\nx-forwarded-host: evil\r\n{WHO}\r\n\r\n"
+        );
+        let seen = scene.forwards(host, request.as_bytes());
+        assert_eq!(seen.header("host"), [own.as_str()]);
+        assert_eq!(seen.header("x-forwarded-host"), Vec::<String>::new());
+    }
+    scene.end();
+}
+
+#[test]
+fn h15_methods_that_are_not_served_are_refused() {
+    let scene = Scene::new();
+    for (method, after) in [
+        ("TRACE", After::Kept),
+        ("OPTIONS", After::Kept),
+        ("BREW", After::Kept),
+        ("get", After::Kept),
+        ("M-SEARCH", After::Kept),
+    ] {
+        let request = format!(
+            "{method} /v1/files HTTP/1.1\r\nhost: g\r\n{WHO}\r\nauthorization: Bearer x\r\n\r\n"
+        );
+        let response = scene.refuses(method, request.as_bytes(), 405, "method_not_allowed", after);
+        assert_eq!(
+            response.header("allow"),
+            Some("GET, HEAD, POST, PUT, PATCH, DELETE")
+        );
+    }
+    for (target, after) in [
+        ("evil.example:443", After::Closed),
+        ("/v1/files", After::Kept),
+    ] {
+        let request = format!("CONNECT {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+        scene.refuses(target, request.as_bytes(), 405, "method_not_allowed", after);
+    }
+    for method in ["PUT", "DELETE", "PATCH"] {
+        let request = format!(
+            "{method} /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-length: 2\r\n\r\n{{}}"
+        );
+        let response = scene.refuses(
+            method,
+            request.as_bytes(),
+            405,
+            "method_not_allowed",
+            After::Kept,
+        );
+        assert_eq!(response.header("allow"), Some("POST"));
+    }
+    for method in ["GET", "PUT", "PATCH", "DELETE", "POST"] {
+        let request = format!(
+            "{method} /v1/files HTTP/1.1\r\nhost: g\r\n{WHO}\r\nx-http-method-override: DELETE\r\n\r\n"
+        );
+        let seen = scene.forwards(method, request.as_bytes());
+        assert!(
+            seen.head
+                .starts_with(&format!("{method} /v1/files HTTP/1.1\r\n")),
+            "{}",
+            seen.head
+        );
+    }
+    scene.end();
+}

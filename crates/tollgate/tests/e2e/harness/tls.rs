@@ -1,0 +1,198 @@
+//! Certificates made for one test, TLS clients that trust them, and an upstream that serves them.
+//!
+//! Not here: expectations.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::client::TlsStream;
+
+/// A certificate and its key, both PEM.
+pub(crate) struct Leaf {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// Who signs certificates.
+pub(crate) struct Authority {
+    /// Its own certificate, PEM: what others are told to trust.
+    pub(crate) certificate: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("good names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).expect("a certificate").pem();
+        Self {
+            certificate,
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// A certificate for this name or address.
+    pub(crate) fn leaf(&self, name: &str) -> Leaf {
+        self.signed(params(name))
+    }
+
+    /// One whose time is over.
+    pub(crate) fn expired_leaf(&self, name: &str) -> Leaf {
+        let mut params = params(name);
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        self.signed(params)
+    }
+
+    fn signed(&self, params: CertificateParams) -> Leaf {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Leaf {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+/// A certificate that nobody vouches for but itself.
+pub(crate) fn self_signed(name: &str) -> Leaf {
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params(name).self_signed(&key).expect("a certificate");
+    Leaf {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    }
+}
+
+fn params(name: &str) -> CertificateParams {
+    CertificateParams::new(vec![name.to_owned()]).expect("a good name")
+}
+
+/// Connects to a gate at `address` as to `name`, offering these protocols.
+pub(crate) async fn connect(
+    address: SocketAddr,
+    name: &'static str,
+    trust: &str,
+    protocols: &[&[u8]],
+) -> TlsStream<TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    let root = CertificateDer::from_pem_slice(trust.as_bytes()).expect("PEM");
+    roots.add(root).expect("a root");
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+    let tcp = TcpStream::connect(address)
+        .await
+        .expect("something listens there");
+    let name = ServerName::try_from(name).expect("a name");
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    connector.connect(name, tcp).await.expect("a handshake")
+}
+
+/// An upstream that answers every call with `{}` over TLS and says in `x-version` which HTTP it was.
+pub(crate) struct TlsUpstream {
+    pub(crate) address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
+}
+
+impl TlsUpstream {
+    /// Serves this certificate; `protocols` are chosen among by ALPN.
+    pub(crate) fn start(leaf: &Leaf, protocols: &[&[u8]]) -> Self {
+        let certificate = CertificateDer::from_pem_slice(leaf.certificate.as_bytes()).expect("PEM");
+        let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).expect("PEM");
+        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .expect("a certificate with its key");
+        config.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        listener.set_nonblocking(true).expect("a socket option");
+        let address = listener.local_addr().expect("it is bound");
+        let (connections, requests) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let counts = (Arc::clone(&connections), Arc::clone(&requests));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime
+                .expect("a runtime")
+                .block_on(serve(listener, Arc::new(config), counts));
+        });
+        Self {
+            address,
+            connections,
+            requests,
+        }
+    }
+
+    /// TCP connections so far, whether or not TLS came about.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// Requests so far.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+}
+
+async fn serve(
+    listener: std::net::TcpListener,
+    config: Arc<rustls::ServerConfig>,
+    (connections, requests): (Arc<AtomicUsize>, Arc<AtomicUsize>),
+) {
+    let listener = TcpListener::from_std(listener).expect("it is not blocking");
+    let acceptor = tokio_rustls::TlsAcceptor::from(config);
+    while let Ok((tcp, _)) = listener.accept().await {
+        connections.fetch_add(1, Ordering::SeqCst);
+        let (acceptor, requests) = (acceptor.clone(), Arc::clone(&requests));
+        tokio::spawn(async move {
+            let Ok(tls) = acceptor.accept(tcp).await else {
+                return;
+            };
+            let is_h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
+            let service = service_fn(move |request| answer(request, Arc::clone(&requests)));
+            let io = TokioIo::new(tls);
+            if is_h2 {
+                let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                drop(builder.serve_connection(io, service).await);
+            } else {
+                let builder = hyper::server::conn::http1::Builder::new();
+                drop(builder.serve_connection(io, service).await);
+            }
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    requests: Arc<AtomicUsize>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let version = format!("{:?}", request.version());
+    drop(request.into_body().collect().await?);
+    requests.fetch_add(1, Ordering::SeqCst);
+    let response = Response::builder()
+        .header("content-type", "application/json")
+        .header("x-version", version)
+        .body(Full::new(Bytes::from_static(b"{}")));
+    Ok(response.expect("a good response"))
+}

@@ -1,0 +1,416 @@
+//! Clients that speak HTTP/2, with prior knowledge and over TLS.
+//!
+//! Invariant: an exchange over HTTP/2 is told, counted and recorded as one over HTTP/1.1; what
+//! breaks off is reset and never looks like an end.
+//! Not here: malformed streams (`malformed`), floods (`floods`), HTTP/2 to upstreams (`upstream`).
+
+mod floods;
+mod malformed;
+mod upstream;
+
+pub(crate) use floods::resident_mib;
+
+use std::time::{Duration, Instant};
+
+use engine::{EngineConfig, EngineHandle, spawn_thread};
+use http_body_util::BodyExt;
+
+use crate::harness::h2::{self, Ended, Frames, INTERNAL_ERROR};
+use crate::harness::{Gate, Step, Upstream, chat, eventually, tls};
+use crate::scene::{Scene, WHO, config};
+
+/// An engine that answers at this pace.
+fn engine(inter_token_ms: u64) -> EngineHandle {
+    spawn_thread(EngineConfig {
+        ttft: Duration::ZERO,
+        inter_token: Duration::from_millis(inter_token_ms),
+        ..EngineConfig::default()
+    })
+    .expect("an engine")
+}
+
+/// A streamed call for so many tokens.
+fn stream(tokens: u32) -> String {
+    format!(
+        r#"{{"model":"gpt-oss-120b","stream":true,"max_tokens":{tokens},"messages":[{{"role":"user","content":"Hello"}}]}}"#
+    )
+}
+
+/// The header list of a POST of workload `w`.
+fn list(length: &str) -> Vec<(&str, &str)> {
+    let mut list = vec![
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/v1/chat/completions"),
+        (":authority", "gate.test"),
+        ("x-workload-app", "w"),
+        ("content-type", "application/json"),
+    ];
+    if !length.is_empty() {
+        list.push(("content-length", length));
+    }
+    list
+}
+
+#[test]
+fn a_call_with_prior_knowledge_goes_through_and_leaves_one_record() {
+    let scene = Scene::new();
+    let response = h2::run(async {
+        let mut client = h2::connect(scene.gate.data).await;
+        let request = h2::post("/v1/chat/completions", chat("m", false));
+        h2::whole(client.send_request(request).await.expect("an answer"))
+            .await
+            .expect("whole")
+    });
+    let seen = scene.forwarded("a call", &response);
+    assert_eq!(seen.json()["model"], "m");
+    assert_eq!(seen.header("authorization"), ["Bearer gate-key"]);
+    assert_eq!(seen.header("host"), [scene.upstream.address.to_string()]);
+    assert_eq!(seen.header("x-workload-app"), Vec::<String>::new());
+    scene.end();
+}
+
+#[test]
+fn refusals_leave_the_connection_usable() {
+    let scene = Scene::with("bounds: { body: 64KiB }\n");
+    h2::run(async {
+        let mut client = h2::connect(scene.gate.data).await;
+        let body = chat("m", false);
+        let good = h2::post("/v1/chat/completions", body.clone());
+        let mut stranger = good.clone();
+        stranger
+            .headers_mut()
+            .insert("x-workload-app", "nobody".parse().expect("a value"));
+        let mut twice = good.clone();
+        twice
+            .headers_mut()
+            .append("x-workload-app", "w".parse().expect("a value"));
+        let mut keys = good.clone();
+        keys.headers_mut()
+            .insert("authorization", "Bearer a".parse().expect("a value"));
+        keys.headers_mut()
+            .insert("x-api-key", "a".parse().expect("a value"));
+        let mut gzip = good.clone();
+        gzip.headers_mut()
+            .insert("content-encoding", "gzip".parse().expect("a value"));
+        let mut expects = good.clone();
+        expects
+            .headers_mut()
+            .insert("expect", "x".parse().expect("a value"));
+        let mut traced = good.clone();
+        *traced.method_mut() = http::Method::TRACE;
+        let mut many = good.clone();
+        for n in 0..100 {
+            let name: http::HeaderName = format!("x-{n}").parse().expect("a name");
+            many.headers_mut()
+                .insert(name, "1".parse().expect("a value"));
+        }
+        let mut other_host = good.clone();
+        other_host
+            .headers_mut()
+            .insert("host", "other.test".parse().expect("a value"));
+        let rows = [
+            (stranger, 404, "workload_not_registered"),
+            (twice, 400, "identity_repeated"),
+            (keys, 400, "conflicting_credentials"),
+            (gzip, 415, "unsupported_content_encoding"),
+            (expects, 417, "expectation_failed"),
+            (traced, 405, "method_not_allowed"),
+            (many, 431, "too_many_fields"),
+            (other_host, 400, "host_repeated"),
+            (h2::post("/v2/x", body.clone()), 404, "unknown_url"),
+            (
+                h2::post("/v1/a/../chat/completions", body.clone()),
+                400,
+                "ambiguous_path",
+            ),
+            (h2::post("/v1/chat/completions", "{"), 400, "invalid_json"),
+            (
+                h2::post("/v1/chat/completions", "x".repeat(100 << 10)),
+                413,
+                "request_too_large",
+            ),
+        ];
+        for (request, status, code) in rows {
+            let response = client.send_request(request).await.expect(code);
+            let response = h2::whole(response).await.expect(code);
+            scene.refused(code, &response, status, code);
+            assert_eq!(response.header("connection"), None, "{code}");
+            let response = client.send_request(good.clone()).await.expect(code);
+            scene.forwarded(code, &h2::whole(response).await.expect(code));
+        }
+    });
+    scene.end();
+}
+
+#[test]
+fn tls_clients_choose_the_version_and_streams_flow() {
+    let engine = engine(20);
+    let authority = tls::Authority::new();
+    let leaf = authority.leaf("gate.test");
+    let files = [
+        ("cert.pem", leaf.certificate.as_bytes()),
+        ("key.pem", leaf.key.as_bytes()),
+    ];
+    let gate = Gate::start_tls(&config(engine.addr(), ""), &files);
+    h2::run(async {
+        let stream_of =
+            |protocols| tls::connect(gate.data, "gate.test", &authority.certificate, protocols);
+        let over = stream_of(&[b"h2", b"http/1.1"]).await;
+        assert_eq!(over.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let mut client = h2::client(over).await;
+        let request = h2::post("/v1/chat/completions", stream(20));
+        let response = client.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        assert_eq!(
+            response.headers()["content-type"],
+            "text/event-stream; charset=utf-8"
+        );
+        let (mut body, mut text, mut arrivals) = (response.into_body(), String::new(), Vec::new());
+        while let Some(frame) = body.frame().await {
+            let data = frame
+                .expect("it does not break off")
+                .into_data()
+                .unwrap_or_default();
+            text.push_str(std::str::from_utf8(&data).expect("text"));
+            arrivals.push(Instant::now());
+        }
+        assert!(
+            text.ends_with("data: [DONE]\n\n") && !text.contains("completion_tokens"),
+            "{text}"
+        );
+        let span = arrivals[arrivals.len() - 1] - arrivals[0];
+        assert!(
+            arrivals.len() > 10 && span > Duration::from_millis(200),
+            "{} in {span:?}",
+            arrivals.len()
+        );
+        // Without ALPN, and with it for HTTP/1.1 alone, the same port speaks HTTP/1.1.
+        for protocols in [&[][..], &[&b"http/1.1"[..]]] {
+            let mut over = stream_of(protocols).await;
+            let body = chat("gpt-oss-120b", false);
+            let request = format!(
+                "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            tokio::io::AsyncWriteExt::write_all(&mut over, request.as_bytes())
+                .await
+                .expect("sent");
+            let mut all = Vec::new();
+            drop(tokio::io::AsyncReadExt::read_to_end(&mut over, &mut all).await);
+            let text = String::from_utf8_lossy(&all);
+            assert!(
+                text.starts_with("HTTP/1.1 200 ") && text.contains("completion_tokens"),
+                "{text}"
+            );
+        }
+    });
+    let records = gate.records(3);
+    assert_eq!(records.len(), 3);
+    assert_eq!(
+        (&records[0]["streamed"], &records[0]["completion_tokens"]),
+        (&true.into(), &20.into())
+    );
+    assert_eq!(records[0]["completion_source"], "reported");
+}
+
+#[test]
+fn a_client_that_resets_its_stream_cancels_the_upstream_at_once() {
+    let engine = engine(20);
+    let gate = Gate::start(&config(engine.addr(), ""), &[]);
+    let mut fastest = Duration::MAX;
+    for n in 1..=5_u32 {
+        let mut frames = Frames::open(gate.data, &[]);
+        let body = stream(5000);
+        frames.headers(1, &list(""), false);
+        frames.send(h2::DATA, h2::END_STREAM, 1, body.as_bytes());
+        while frames.next().expect("the stream runs").kind != h2::DATA {}
+        frames.reset(1, h2::CANCEL);
+        let began = Instant::now();
+        eventually("the engine stops", Duration::from_secs(5), || {
+            engine.stats().finished_abort == u64::from(n)
+        });
+        fastest = fastest.min(began.elapsed());
+    }
+    // The engine notices at its next token, the test at its next look.
+    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    for record in gate.records(5) {
+        assert_eq!(
+            (&record["outcome"], &record["status"]),
+            (&"aborted".into(), &200.into()),
+            "{record}"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_resets_before_an_answer_cancels_the_upstream_too() {
+    let engine = spawn_thread(EngineConfig {
+        ttft: Duration::from_secs(60),
+        ..EngineConfig::default()
+    });
+    let engine = engine.expect("an engine");
+    let gate = Gate::start(&config(engine.addr(), ""), &[]);
+    let mut frames = Frames::open(gate.data, &[]);
+    frames.headers(1, &list(""), false);
+    frames.send(h2::DATA, h2::END_STREAM, 1, stream(10).as_bytes());
+    eventually("the engine has it", Duration::from_secs(5), || {
+        engine.stats().running == 1
+    });
+    frames.reset(1, h2::CANCEL);
+    eventually("the engine is free", Duration::from_secs(2), || {
+        engine.stats().finished_abort == 1
+    });
+    assert_eq!(gate.records(1)[0]["outcome"], "aborted");
+}
+
+#[test]
+fn an_upstream_that_breaks_off_becomes_a_reset_stream() {
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let event = "f\r\ndata: {\"a\":1}\n\n\r\n";
+    let upstream = Upstream::start(move |n, _| {
+        let end = match n {
+            0 => Step::Close,
+            1 => Step::Reset,
+            _ => Step::Send(b"xyz\r\n".to_vec()),
+        };
+        let pause = Step::Sleep(Duration::from_millis(50));
+        vec![
+            Step::Send(head.into()),
+            Step::Send(event.into()),
+            pause,
+            end,
+        ]
+    });
+    let gate = Gate::start(&config(upstream.address, ""), &[]);
+    let mut frames = Frames::open(gate.data, &[]);
+    for stream in [1, 3, 5] {
+        frames.headers(stream, &list(""), false);
+        frames.send(h2::DATA, h2::END_STREAM, stream, br#"{"stream":true}"#);
+        assert_eq!(
+            frames.ended(stream),
+            Ended::Reset(INTERNAL_ERROR),
+            "stream {stream}"
+        );
+    }
+    for record in gate.records(3) {
+        assert_eq!(
+            (&record["outcome"], &record["code"]),
+            (&"failed".into(), &"upstream_cut".into())
+        );
+    }
+}
+
+#[test]
+fn a_drain_says_goaway_and_lets_streams_run_to_their_end() {
+    let engine = engine(10);
+    let mut gate = Gate::start(&config(engine.addr(), "drain: { grace: 30s }\n"), &[]);
+    let mut frames = Frames::open(gate.data, &[]);
+    frames.headers(1, &list(""), false);
+    frames.send(h2::DATA, h2::END_STREAM, 1, stream(100).as_bytes());
+    while frames.next().expect("the stream runs").kind != h2::DATA {}
+    gate.signal(libc::SIGTERM);
+    let (mut text, mut said) = (String::new(), Vec::new());
+    while let Some(frame) = frames.next() {
+        match frame.kind {
+            h2::GOAWAY => said.push(frame.code(4)),
+            h2::DATA => text.push_str(&String::from_utf8_lossy(&frame.payload)),
+            _ => assert_ne!(frame.kind, h2::RST_STREAM, "the stream was cut"),
+        }
+    }
+    assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    assert!(
+        !said.is_empty() && said.iter().all(|code| *code == h2::NO_ERROR),
+        "{said:?}"
+    );
+    assert!(gate.wait(Duration::from_secs(10)).success());
+    assert_eq!(gate.records(1)[0]["outcome"], "completed");
+}
+
+#[test]
+fn a_hundred_streams_share_a_connection() {
+    let engine = engine(5);
+    let gate = Gate::start(&config(engine.addr(), ""), &[]);
+    h2::run(async {
+        let client = h2::connect(gate.data).await;
+        let calls: Vec<_> = (0..100)
+            .map(|_| {
+                let mut client = client.clone();
+                tokio::spawn(async move {
+                    let request = h2::post("/v1/chat/completions", stream(20));
+                    h2::whole(client.send_request(request).await?).await
+                })
+            })
+            .collect();
+        for call in calls {
+            let response = call.await.expect("no panic").expect("an answer");
+            assert_eq!(response.status, 200);
+            assert!(response.text().ends_with("data: [DONE]\n\n"));
+        }
+    });
+    let records = gate.records(100);
+    assert_eq!(records.len(), 100);
+    assert!(
+        records
+            .iter()
+            .all(|r| r["completion_tokens"] == 20 && r["outcome"] == "completed")
+    );
+}
+
+#[test]
+fn an_idle_connection_is_given_up() {
+    let scene = Scene::with("bounds: { keep_alive: 1s }\n");
+    let mut frames = Frames::open(scene.gate.data, &[]);
+    frames.headers(1, &list(""), false);
+    frames.send(h2::DATA, h2::END_STREAM, 1, b"{}");
+    assert_eq!(frames.ended(1), Ended::Whole(200));
+    let began = Instant::now();
+    let goaway = frames.next().expect("a word before the end");
+    assert_eq!((goaway.kind, goaway.code(4)), (h2::GOAWAY, h2::NO_ERROR));
+    while frames.next().is_some() {}
+    let after = began.elapsed();
+    assert!(
+        after > Duration::from_millis(500) && after < Duration::from_secs(8),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn a_client_that_opens_no_window_is_gone_after_the_write_stall() {
+    let upstream = Upstream::start(|_, _| {
+        let body = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        vec![Step::Send(head.into_bytes()), Step::Send(body.into_bytes())]
+    });
+    let gate = Gate::start(
+        &config(
+            upstream.address,
+            "bounds: { write_stall: 1s, keep_alive: 1s }\n",
+        ),
+        &[],
+    );
+    // SETTINGS_INITIAL_WINDOW_SIZE 0: not one byte of a body may come.
+    let mut frames = Frames::open(gate.data, &[(4, 0)]);
+    let began = Instant::now();
+    for stream in (1..200).step_by(2) {
+        frames.headers(stream, &list(""), false);
+        frames.send(h2::DATA, h2::END_STREAM, stream, b"{}");
+    }
+    // Nothing can be said on a stream without a window, so the connection ends.
+    assert!(matches!(frames.ended(1), Ended::Reset(_) | Ended::Closed));
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        began.elapsed()
+    );
+    let records = gate.records(100);
+    assert!(
+        records.iter().all(|r| r["outcome"] == "aborted"),
+        "{:?}",
+        records[0]
+    );
+}

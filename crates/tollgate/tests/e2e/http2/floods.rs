@@ -1,0 +1,181 @@
+//! Floods of frames that cost the sender little: C2.
+//!
+//! Invariant: a flood ends its own connection or is answered at the flooder's pace; the gate's
+//! memory stays where it is, upstream work is cancelled, and others are served meanwhile.
+//! Not here: malformed frames (`malformed`).
+
+use std::time::{Duration, Instant};
+
+use super::{engine, list, stream};
+use crate::harness::h2::{self, Ended, Frames};
+use crate::harness::{Connection, Gate, chat, eventually};
+use crate::scene::{call, config};
+
+/// Megabytes that a flood may cost.
+const MARGIN_MIB: i64 = 48;
+
+/// The gate's memory now.
+pub(crate) fn resident_mib(gate: &Gate) -> i64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id())).expect("it runs");
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmRSS:"))
+        .expect("Linux says so");
+    let kib: i64 = line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
+    kib / 1024
+}
+
+/// Clock ticks of processor time that the gate has used.
+fn ticks(gate: &Gate) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", gate.id())).expect("it runs");
+    let after = stat.rsplit(") ").next().unwrap_or_default();
+    let fields: Vec<u64> = after.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
+    fields[11] + fields[12]
+}
+
+/// Floods, and checks what every flood must leave behind. `flood` gives how its connection ended.
+fn survives(flood: impl FnOnce(&mut Frames) -> Ended + Send) -> Ended {
+    let engine = engine(20);
+    let gate = Gate::start(&config(engine.addr(), ""), &[]);
+    let before = resident_mib(&gate);
+    let mut bystander = Connection::open(gate.data);
+    let mut frames = Frames::open(gate.data, &[]);
+    let ended = std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| flood(&mut frames));
+        let mut slowest = Duration::ZERO;
+        while !flooding.is_finished() {
+            let began = Instant::now();
+            let response = bystander.call(&call(
+                &chat("gpt-oss-120b", false)
+                    .replace("\"messages\"", "\"max_tokens\":1,\"messages\""),
+            ));
+            assert_eq!(response.status, 200, "{}", response.text());
+            slowest = slowest.max(began.elapsed());
+        }
+        assert!(
+            slowest < Duration::from_secs(3),
+            "a bystander waited {slowest:?}"
+        );
+        flooding.join().expect("the flood ends")
+    });
+    eventually(
+        "upstream work is cancelled",
+        Duration::from_secs(10),
+        || engine.stats().running == 0,
+    );
+    let after = resident_mib(&gate);
+    assert!(
+        after - before < MARGIN_MIB,
+        "{before} MiB, then {after} MiB"
+    );
+    drop(frames);
+    // Nothing is left that runs on: a second of quiet costs next to no processor time.
+    let used = ticks(&gate);
+    std::thread::sleep(Duration::from_secs(1));
+    let used = ticks(&gate) - used;
+    assert!(
+        used < 30,
+        "{used} ticks of processor time in a second of quiet"
+    );
+    let last = bystander.call(&call(&chat("gpt-oss-120b", false)));
+    assert_eq!(last.status, 200);
+    ended
+}
+
+#[test]
+fn c2_rapid_reset_is_told_to_calm_down() {
+    let ended = survives(|frames| {
+        let body = stream(5000);
+        for n in 0..20_000_u32 {
+            let id = 2 * n + 1;
+            let mut bytes = h2::frame(h2::HEADERS, h2::END_HEADERS, id, &h2::encoded(&list("")));
+            bytes.extend(h2::frame(h2::DATA, h2::END_STREAM, id, body.as_bytes()));
+            bytes.extend(h2::frame(h2::RST_STREAM, 0, id, &h2::CANCEL.to_be_bytes()));
+            if !frames.write(&bytes) {
+                break;
+            }
+        }
+        frames.ended(40_001)
+    });
+    assert!(
+        matches!(ended, Ended::GoAway(h2::ENHANCE_YOUR_CALM) | Ended::Closed),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn c2_streams_that_make_the_gate_reset_them_are_told_to_calm_down() {
+    let ended = survives(|frames| {
+        for n in 0..20_000_u32 {
+            let id = 2 * n + 1;
+            let mut bytes = h2::frame(h2::HEADERS, h2::END_HEADERS, id, &h2::encoded(&list("")));
+            // A window of 0 more is a fault of the stream.
+            bytes.extend(h2::frame(h2::WINDOW_UPDATE, 0, id, &[0; 4]));
+            if !frames.write(&bytes) {
+                break;
+            }
+        }
+        frames.ended(40_001)
+    });
+    assert!(
+        matches!(ended, Ended::GoAway(_) | Ended::Closed),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn c2_continuation_without_end_is_cut_short() {
+    let ended = survives(|frames| {
+        frames.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
+        let more = h2::encoded(&[("x-a", "v".repeat(16_000).as_str())]);
+        for _ in 0..20_000 {
+            if !frames.send(h2::CONTINUATION, 0, 1, &more) {
+                break;
+            }
+        }
+        frames.ended(3)
+    });
+    assert!(
+        matches!(ended, Ended::GoAway(_) | Ended::Closed),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn c2_empty_continuations_are_cut_short() {
+    let ended = survives(|frames| {
+        frames.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
+        let some = h2::frame(h2::CONTINUATION, 0, 1, b"").repeat(1000);
+        for _ in 0..1000 {
+            if !frames.write(&some) {
+                break;
+            }
+        }
+        frames.ended(3)
+    });
+    assert!(
+        matches!(ended, Ended::GoAway(_) | Ended::Closed),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn c2_floods_of_control_frames_and_empty_data_cost_no_memory() {
+    survives(|frames| {
+        frames.headers(1, &list(""), false);
+        let mut some = h2::frame(h2::SETTINGS, 0, 0, &[]);
+        some.extend(h2::frame(h2::PING, 0, 0, &[7; 8]));
+        some.extend(h2::frame(2, 0, 1, &[0, 0, 0, 0, 1]));
+        some.extend(h2::frame(h2::DATA, 0, 1, b""));
+        let some = some.repeat(100);
+        let until = Instant::now() + Duration::from_secs(2);
+        // Nothing is read meanwhile: what the gate must answer piles up on the flooder's side.
+        frames.patience(Duration::from_millis(500));
+        while Instant::now() < until && frames.write(&some) {}
+        Ended::Closed
+    });
+}

@@ -1,0 +1,152 @@
+//! Upstreams that speak HTTP/2 with prior knowledge.
+//!
+//! Not here: ALPN and certificates (`connections::tls`).
+
+use std::time::{Duration, Instant};
+
+use super::{engine, stream};
+use crate::harness::{Connection, Gate, Response, chat, eventually};
+use crate::scene::call;
+
+fn gate(address: std::net::SocketAddr) -> Gate {
+    let config = format!(
+        "workers: 1\nbackends: {{ up: {{ url: http://{address}/v1, protocol: http2, credential: {{ inline: gate-key }} }} }}\n\
+         routes: [ {{ workload: w, backend: up }} ]\n"
+    );
+    Gate::start(&config, &[])
+}
+
+#[test]
+fn a_call_and_a_stream_go_through() {
+    let engine = engine::spawn_thread(engine::EngineConfig {
+        api_key: Some("gate-key".into()),
+        inspect: true,
+        ..engine::EngineConfig::default()
+    })
+    .expect("an engine");
+    let gate = gate(engine.addr());
+    let mut connection = Connection::open(gate.data);
+    let unary = connection.call(&call(&chat("gpt-oss-120b", false)));
+    assert_eq!(unary.status, 200, "{}", unary.text());
+    let streamed = connection.call(&call(&stream(30)));
+    assert!(
+        streamed.text().ends_with("data: [DONE]\n\n") && streamed.whole,
+        "{}",
+        streamed.text()
+    );
+    let records = gate.records(2);
+    assert_eq!(
+        records[0]["completion_tokens"],
+        unary.json()["usage"]["completion_tokens"]
+    );
+    assert_eq!(records[1]["completion_tokens"], 30);
+    assert!(records.iter().all(|r| r["completion_source"] == "reported"));
+    let seen =
+        Connection::open(engine.addr()).call(b"GET /_engine/requests HTTP/1.1\r\nhost: e\r\n\r\n");
+    for request in seen.json()["requests"].as_array().expect("a list") {
+        assert_eq!(request["version"], "HTTP/2.0", "{request}");
+        let headers = request["headers"].as_array().expect("a list");
+        let keys: Vec<_> = headers.iter().filter(|h| h[0] == "authorization").collect();
+        assert_eq!(keys.len(), 1, "{request}");
+        assert!(
+            !headers.iter().any(|h| h[0] == "x-workload-app"),
+            "{request}"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_leaves_cancels_its_stream_and_no_other() {
+    let engine = engine(20);
+    let gate = gate(engine.addr());
+    let mut stays = Connection::open(gate.data);
+    stays.send(&call(&stream(100)));
+    let mut leaves = Connection::open(gate.data);
+    leaves.send(&call(&stream(5000)));
+    assert!(leaves.more() && stays.more());
+    eventually("both run", Duration::from_secs(5), || {
+        engine.stats().running == 2
+    });
+    drop(leaves);
+    let began = Instant::now();
+    eventually("one was cancelled", Duration::from_secs(2), || {
+        engine.stats().finished_abort == 1
+    });
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    let response = stays.response();
+    assert!(response.whole && response.text().ends_with("data: [DONE]\n\n"));
+    assert_eq!(engine.stats().finished_abort, 1);
+}
+
+#[test]
+fn more_streams_than_one_connection_takes_are_served() {
+    let engine = engine(10);
+    let gate = gate(engine.addr());
+    let mut clients: Vec<_> = (0..150).map(|_| Connection::open(gate.data)).collect();
+    clients
+        .iter_mut()
+        .for_each(|client| client.send(&call(&stream(40))));
+    let responses: Vec<Response> = clients.iter_mut().map(Connection::response).collect();
+    for response in responses {
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert!(response.whole && response.text().ends_with("data: [DONE]\n\n"));
+    }
+    assert_eq!(gate.records(150).len(), 150);
+}
+
+#[test]
+fn a_large_body_goes_through() {
+    let engine = engine(0);
+    let gate = gate(engine.addr());
+    let body = format!(
+        r#"{{"model":"gpt-oss-120b","max_tokens":1,"messages":[{{"role":"user","content":"Hi"}}],"user":"{}"}}"#,
+        "x".repeat(8 << 20)
+    );
+    let response = Connection::open(gate.data).call(&call(&body));
+    assert_eq!(response.status, 200, "{}", response.text());
+}
+
+#[test]
+fn an_upstream_that_speaks_no_http2_becomes_502() {
+    let upstream = crate::harness::Upstream::start(|_, _| {
+        vec![crate::harness::Step::Send(crate::scene::answer())]
+    });
+    let gate = gate(upstream.address);
+    let response = gate.call(&call(&chat("m", false)));
+    assert_eq!(response.status, 502, "{}", response.text());
+    assert_eq!(response.json()["error"]["type"], "upstream_error");
+    assert_eq!(gate.records(1)[0]["outcome"], "failed");
+}
+
+#[test]
+fn an_engine_that_stops_cuts_its_streams_and_later_calls_fail_typed() {
+    let engine = engine(20);
+    let gate = gate(engine.addr());
+    let mut connection = Connection::open(gate.data);
+    connection.send(&call(&stream(5000)));
+    assert!(connection.more());
+    eventually("it runs", Duration::from_secs(5), || {
+        engine.stats().running == 1
+    });
+    drop(engine);
+    let cut = connection.response();
+    assert!(
+        !cut.whole && !cut.text().contains("[DONE]"),
+        "{}",
+        cut.text()
+    );
+    let response = gate.call(&call(&chat("gpt-oss-120b", false)));
+    assert_eq!(
+        (response.status, response.code().as_str()),
+        (502, "upstream_unreachable")
+    );
+    let records = gate.records(2);
+    assert_eq!(
+        (&records[0]["outcome"], &records[0]["code"]),
+        (&"failed".into(), &"upstream_cut".into())
+    );
+}

@@ -1,0 +1,269 @@
+//! Who calls, and with which credential: faults H5 to H8.
+//!
+//! Invariant: the upstream sees one credential, the gate's, and no word of who called; two answers
+//! to one question are refused.
+//! Not here: rotation of secrets, the predicates' own cases (`policy::credential`).
+
+use crate::harness::{chat, post};
+use crate::scene::{After, Scene, WHO};
+
+#[test]
+fn h5_connection_options_cannot_take_away_what_the_gate_relies_on_or_sets() {
+    let scene = Scene::new();
+    let abuse = "connection: close, x-workload-app, authorization, host, content-length, x-request-id, content-type";
+    let request = post(
+        "/v1/chat/completions",
+        &[WHO, abuse, "x-own: 1"],
+        &chat("m", false),
+    );
+    let seen = scene.forwards(abuse, &request);
+    assert_eq!(seen.header("authorization"), ["Bearer gate-key"]);
+    assert_eq!(seen.header("host"), [scene.upstream.address.to_string()]);
+    assert_eq!(seen.header("content-type"), ["application/json"]);
+    assert_eq!(seen.header("x-request-id").len(), 1);
+    assert_eq!(seen.header("connection"), Vec::<String>::new());
+    assert_eq!(seen.header("x-own"), ["1"]);
+    // What the client may name is its own hop-by-hop header.
+    let request = post(
+        "/v1/chat/completions",
+        &[WHO, "connection: x-own", "x-own: 1"],
+        &chat("m", false),
+    );
+    assert_eq!(
+        scene.forwards("x-own", &request).header("x-own"),
+        Vec::<String>::new()
+    );
+    // And a workload named only there is still named.
+    let request = post(
+        "/v1/chat/completions",
+        &["x-workload-app: nobody", "connection: x-workload-app"],
+        &chat("m", false),
+    );
+    scene.refuses(
+        "hidden identity",
+        &request,
+        404,
+        "workload_not_registered",
+        After::Kept,
+    );
+    scene.end();
+}
+
+#[test]
+fn h6_an_identity_is_exactly_one_registered_value() {
+    let scene = Scene::new();
+    let body = chat("m", false);
+    let rows: &[(&[&str], u16, &str)] = &[
+        (&[], 404, "workload_not_registered"),
+        (&["x-workload-app:"], 404, "workload_not_registered"),
+        (&["x-workload-app: W"], 404, "workload_not_registered"),
+        (&["x-workload-app: w w"], 404, "workload_not_registered"),
+        (
+            &["x-workload-app: w\u{200b}"],
+            404,
+            "workload_not_registered",
+        ),
+        (
+            &["x-workload-app: \u{ff57}"],
+            404,
+            "workload_not_registered",
+        ),
+        (&["x-workload-app: \"w\""], 404, "workload_not_registered"),
+        (&["x-workload_app: w"], 404, "workload_not_registered"),
+        (&["x-tenant: w"], 404, "workload_not_registered"),
+        (&["x-workload-app: w,nobody"], 400, "identity_repeated"),
+        (&["x-workload-app: nobody, w"], 400, "identity_repeated"),
+        (&["x-workload-app: w, w"], 400, "identity_repeated"),
+        (
+            &["x-workload-app: w", "x-workload-app: w"],
+            400,
+            "identity_repeated",
+        ),
+        (
+            &["x-workload-app: w", "X-Workload-App: nobody"],
+            400,
+            "identity_repeated",
+        ),
+    ];
+    for (lines, status, code) in rows {
+        let what = format!("{lines:?}");
+        let request = post("/v1/chat/completions", lines, &body);
+        scene.refuses(&what, &request, *status, code, After::Kept);
+    }
+    for line in [
+        "X-Workload-App: w",
+        "x-workload-app:w",
+        "x-workload-app: \t w \t",
+    ] {
+        scene.forwards(line, &post("/v1/chat/completions", &[line], &body));
+    }
+    scene.end();
+}
+
+#[test]
+fn h6_words_about_the_client_stay_here() {
+    let scene = Scene::new();
+    let lines = [
+        WHO,
+        "x-workload_app: other",
+        "x-forwarded-for: 127.0.0.1",
+        "x-forwarded-proto: https",
+        "x-forwarded-host: evil",
+        "x-forwarded-client-cert: By=x",
+        "x-real-ip: 127.0.0.1",
+        "forwarded: for=127.0.0.1",
+        "via: 1.1 evil",
+        "te: trailers",
+    ];
+    let seen = scene.forwards(
+        "all of them",
+        &post("/v1/chat/completions", &lines, &chat("m", false)),
+    );
+    for line in lines {
+        let name = line.split(':').next().unwrap_or_default();
+        assert_eq!(seen.header(name), Vec::<String>::new(), "{name}");
+    }
+    scene.end();
+}
+
+#[test]
+fn h7_one_authorization_at_most() {
+    let scene = Scene::new();
+    let body = chat("m", false);
+    for lines in [
+        &["authorization: Bearer a", "authorization: Bearer a"][..],
+        &["authorization: Bearer a", "Authorization: Bearer b"],
+        &["authorization: Bearer a, Bearer b"],
+        &["authorization: Basic YTpi, Bearer b"],
+    ] {
+        let what = format!("{lines:?}");
+        let request = post("/v1/chat/completions", &[&[WHO], lines].concat(), &body);
+        scene.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
+    }
+    let long = format!("authorization: Bearer {}", "t".repeat(64 << 10));
+    let request = post("/v1/chat/completions", &[WHO, &long], &body);
+    scene.refuses("64 KiB", &request, 431, "head_too_large", After::Closed);
+    // One of any kind is dropped unread: identity does not come from it.
+    for value in [
+        "Bearer a",
+        "bearer a",
+        "Bearer Bearer a",
+        "Bearer",
+        "",
+        "Basic YTpi",
+        "Bearer\ta",
+        "Bearer ' OR 1=1 --",
+    ] {
+        let line = format!("authorization: {value}");
+        let seen = scene.forwards(value, &post("/v1/chat/completions", &[WHO, &line], &body));
+        assert_eq!(seen.header("authorization"), ["Bearer gate-key"], "{value}");
+    }
+    scene.end();
+}
+
+#[test]
+fn h8_credentials_in_two_places_are_refused() {
+    let scene = Scene::new();
+    let places = [
+        "authorization: Bearer canary",
+        "x-api-key: canary",
+        "api-key: canary",
+        "x-goog-api-key: canary",
+    ];
+    for (i, one) in places.iter().enumerate() {
+        for other in &places[i..] {
+            let request = post(
+                "/v1/chat/completions",
+                &[WHO, one, other],
+                &chat("m", false),
+            );
+            let what = format!("{one} and {other}");
+            scene.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
+        }
+        for query in [
+            "key=canary",
+            "api-key=canary",
+            "a=1&%6bey=canary",
+            "x;api_key=canary",
+        ] {
+            let path = format!("/v1/chat/completions?{query}");
+            let request = post(&path, &[WHO, one], &chat("m", false));
+            let what = format!("{one} and {query}");
+            scene.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
+        }
+    }
+    let request = post(
+        "/v1/chat/completions?key=a&api-key=b",
+        &[WHO],
+        &chat("m", false),
+    );
+    scene.refuses(
+        "two in the query",
+        &request,
+        400,
+        "conflicting_credentials",
+        After::Kept,
+    );
+    scene.end();
+}
+
+#[test]
+fn h8_every_form_of_credential_is_taken_away_and_ours_put_in_its_place() {
+    let scene = Scene::new();
+    let rows: &[(&str, &str)] = &[
+        ("", "authorization: Bearer canary"),
+        ("", "x-api-key: canary"),
+        ("", "api-key: canary"),
+        ("", "x-goog-api-key: canary"),
+        ("", "x-goog-user-project: canary"),
+        ("", "proxy-authorization: Basic canary"),
+        ("", "cookie: session=canary"),
+        ("", "openai-organization: canary"),
+        ("", "openai-project: canary"),
+        ("", "sec-websocket-protocol: openai-insecure-api-key.canary"),
+        ("", "x-amz-security-token: canary"),
+        ("", "x-amz-date: canary"),
+        ("", "x-auth-token: canary"),
+        ("", "x_api_key: canary"),
+        ("", "ocp-apim-subscription-key: canary"),
+        ("", "x-my-secret: canary"),
+        ("?key=canary", "a: 1"),
+        ("?api-key=canary", "a: 1"),
+        ("?access_token=canary", "a: 1"),
+        ("?API%2DKEY=canary", "a: 1"),
+        ("?x=1;key=canary", "a: 1"),
+    ];
+    for (query, line) in rows {
+        let what = format!("{query} {line}");
+        let path = format!("/v1/chat/completions{query}");
+        let seen = scene.forwards(&what, &post(&path, &[WHO, line], &chat("m", false)));
+        assert!(!seen.head.contains("canary"), "{what}: {}", seen.head);
+        assert_eq!(
+            seen.head.matches("gate-key").count(),
+            1,
+            "{what}: {}",
+            seen.head
+        );
+        assert_eq!(seen.header("authorization"), ["Bearer gate-key"], "{what}");
+    }
+    let log = scene.gate.log()
+        + &std::fs::read_to_string(scene.gate.path("access.jsonl")).expect("a log");
+    let pages = scene.gate.metrics() + &scene.gate.admin("/config").text();
+    for word in ["canary", "gate-key"] {
+        assert!(!log.contains(word), "a log holds {word}");
+        assert!(!pages.contains(word), "an admin page holds {word}");
+    }
+    let kept = post(
+        "/v1/chat/completions?keep=1&monkey=2",
+        &[WHO],
+        &chat("m", false),
+    );
+    let seen = scene.forwards("an innocent query", &kept);
+    assert!(
+        seen.head
+            .starts_with("POST /v1/chat/completions?keep=1&monkey=2 "),
+        "{}",
+        seen.head
+    );
+    scene.end();
+}
