@@ -23,12 +23,25 @@ pub(crate) use upstream::{Seen, Step, Upstream};
 pub(crate) use witness::Witness;
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// An address on loopback that was free a moment ago.
+/// Ports that [`free_address`] chooses from.
+const PORTS: u32 = 20_000;
+
+/// An address on loopback that was free a moment ago. It is below the ports that the kernel gives
+/// to connections, and given once, so that nothing of these tests takes it before the gate does.
 pub(crate) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-    listener.local_addr().expect("it is bound")
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..PORTS {
+        let n = NEXT.fetch_add(1, Ordering::SeqCst);
+        let port = 10_000 + std::process::id().wrapping_mul(97).wrapping_add(n) % PORTS;
+        let address = SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).expect("a port")));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+    panic!("no port of {PORTS} is free");
 }
 
 /// Waits until `done`, or fails saying what did not happen.
