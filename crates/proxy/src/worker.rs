@@ -33,6 +33,9 @@ pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
 const BACKLOG: i32 = 4096;
 /// Connections beyond their bound that are told so at one time; others are closed without a word.
 const TURNED_AWAY: usize = 64;
+/// Bytes that the kernel holds unsent before a socket counts as full; connections inherit it. By
+/// default megabytes: a client that reads slowly would then seem to take nothing for minutes.
+const UNSENT_BYTES: u32 = 128 << 10;
 const TICK: Duration = Duration::from_millis(100);
 
 /// What a worker thread starts from.
@@ -167,6 +170,8 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_tcp_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

@@ -2,10 +2,11 @@
 //!
 //! Invariant: the gate keeps at most one read of a stream, whatever the difference in speed.
 
+use std::io::Read;
 use std::time::Duration;
 
 use super::{call, one};
-use crate::harness::answer::{LAST_CHUNK, chunk, events_head};
+use crate::harness::answer::{LAST_CHUNK, chunk, events_head, whole};
 use crate::harness::{Connection, Gate, Step, Upstream};
 
 const CHUNK_BYTES: usize = 64 << 10;
@@ -89,4 +90,30 @@ fn clients_that_do_not_read_cost_the_gate_no_memory() {
         let got = reader.join().expect("the reader ends");
         assert_eq!(got, (true, CHUNKS * CHUNK_BYTES));
     }
+}
+
+#[test]
+fn a_slow_client_that_goes_on_reading_is_not_taken_for_gone() {
+    const BYTES: usize = 24 << 20;
+    let upstream = Upstream::start(|_, _| {
+        let body = vec![b' '; BYTES];
+        vec![Step::Send(whole(200, "application/json", &body))]
+    });
+    let config = format!("bounds: {{ write_stall: 2s }}\n{}", one(upstream.address));
+    let gate = Gate::start(&config, &[]);
+    let mut connection = Connection::open(gate.data);
+    connection.send(&call("m", false));
+    // About 320 KB a second for more than three times as long as a stall may last.
+    let mut buffer = [0; 16384];
+    let mut taken = 0;
+    for _ in 0..140 {
+        std::thread::sleep(Duration::from_millis(50));
+        taken += connection.tcp.read(&mut buffer).expect("the gate goes on");
+    }
+    while taken < BYTES {
+        let read = connection.tcp.read(&mut buffer).expect("the gate goes on");
+        assert!(read > 0, "cut after {taken} bytes");
+        taken += read;
+    }
+    assert_eq!(gate.records(1)[0]["outcome"], "completed");
 }
