@@ -377,6 +377,42 @@ fn an_idle_connection_is_given_up() {
 }
 
 #[test]
+fn c1_a_body_over_http2_that_stops_is_refused() {
+    let scene = Scene::with("bounds: { body_idle: 1s }\n");
+    let mut frames = Frames::open(scene.gate.data, &[]);
+    let began = Instant::now();
+    frames.headers(1, &list(""), false);
+    frames.send(h2::DATA, 0, 1, b"{\"model\"");
+    assert_eq!(frames.ended(1), Ended::Whole(408));
+    assert!(
+        began.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        began.elapsed()
+    );
+    frames.headers(3, &list(""), false);
+    frames.send(h2::DATA, h2::END_STREAM, 3, b"{}");
+    assert_eq!(frames.ended(3), Ended::Whole(200), "the connection goes on");
+    assert_eq!(scene.gate.records(2)[0]["code"], "request_timeout");
+}
+
+#[test]
+fn c1_a_head_over_http2_that_never_ends_is_given_up() {
+    let scene = Scene::with("bounds: { keep_alive: 1s }\n");
+    let mut half = Frames::open(scene.gate.data, &[]);
+    half.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
+    let mut silent = Frames::open(scene.gate.data, &[]);
+    let began = Instant::now();
+    while half.next().is_some() {}
+    while silent.next().is_some() {}
+    assert!(
+        began.elapsed() < Duration::from_secs(12),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(scene.upstream.seen().len(), 0);
+}
+
+#[test]
 fn a_client_that_opens_no_window_is_gone_after_the_write_stall() {
     let upstream = Upstream::start(|_, _| {
         let body = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
