@@ -61,6 +61,8 @@ impl Failure {
     pub fn status(self) -> u16 {
         match self {
             Self::FirstByteTimeout | Self::ConnectTimeout => 504,
+            // A client that backs off from these does right, whatever the body looked like.
+            Self::Status(busy @ (429 | 503 | 529)) => busy,
             Self::Resolve
             | Self::Connect
             | Self::Tls

@@ -131,7 +131,12 @@ pub fn admit(
         }
         Some(_) | None => 0,
     };
-    let hold = reserve(grant, prompt_estimate.saturating_add(completion), now, s)?;
+    let tokens = Cost {
+        prompt: prompt_estimate,
+        completion,
+        is_capped: call.is_some_and(|c| c.output_cap().is_some()),
+    };
+    let hold = reserve(grant, tokens, now, s)?;
     let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
     Ok(Decision::Forward(Admitted {
         route: grant.route,
@@ -172,7 +177,29 @@ impl Hold {
     }
 }
 
-fn reserve(grant: &Grant, tokens: u64, now: Mono, s: &Snapshot) -> Result<Hold, Refusal> {
+/// What a call may cost.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    prompt: u64,
+    completion: u64,
+    /// The call itself says how much it may generate.
+    is_capped: bool,
+}
+
+impl Cost {
+    /// What to take from a bucket that holds `burst` at most. A completion that is only guessed
+    /// must not make a small limit refuse every call: then the whole bucket is taken instead.
+    fn units(self, burst: u64) -> u64 {
+        let all = self.prompt.saturating_add(self.completion);
+        if self.is_capped || self.prompt > burst {
+            all
+        } else {
+            all.min(burst)
+        }
+    }
+}
+
+fn reserve(grant: &Grant, tokens: Cost, now: Mono, s: &Snapshot) -> Result<Hold, Refusal> {
     let mut hold = Hold::default();
     let limits = grant
         .limits
@@ -181,7 +208,7 @@ fn reserve(grant: &Grant, tokens: u64, now: Mono, s: &Snapshot) -> Result<Hold, 
     for (place, (id, limit)) in hold.taken.iter_mut().zip(limits) {
         let units = match limit.kind {
             Kind::Requests => 1,
-            Kind::Tokens => tokens,
+            Kind::Tokens => tokens.units(limit.bucket.rate().burst),
         };
         match limit.bucket.take(units, now) {
             Ok(()) => *place = Some((id, units)),

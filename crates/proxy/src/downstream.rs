@@ -64,6 +64,8 @@ pub(crate) trait Downstream {
     fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()>;
     /// Ready when everything taken is on its way.
     fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    /// Whether some of what waited has left since this was last asked: a slow client is not gone.
+    fn progressed(&mut self) -> bool;
     /// Ends the response so that the client sees it is not whole.
     fn cut(&mut self);
     /// Ends it for a client that left or takes nothing: what it has not taken is dropped.

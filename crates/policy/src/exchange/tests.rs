@@ -578,3 +578,24 @@ mod reserving {
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
 }
+
+#[test]
+fn a_guessed_completion_never_exceeds_what_a_small_limit_can_hold() {
+    let guess = super::Cost {
+        prompt: 20,
+        completion: 256,
+        is_capped: false,
+    };
+    assert_eq!(guess.units(100), 100);
+    assert_eq!(guess.units(1000), 276);
+    let capped = super::Cost {
+        is_capped: true,
+        ..guess
+    };
+    assert_eq!(capped.units(100), 276);
+    let long = super::Cost {
+        prompt: 200,
+        ..guess
+    };
+    assert_eq!(long.units(100), 456);
+}

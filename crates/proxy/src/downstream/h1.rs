@@ -60,6 +60,8 @@ pub(crate) struct Connection {
     draining: Rc<Cell<bool>>,
     must_continue: bool,
     gone: bool,
+    /// Some waiting output has left.
+    progressed: bool,
     /// A long body being read in place, and how much of it is there.
     filling: Option<(Vec<u8>, usize)>,
 }
@@ -156,6 +158,7 @@ impl Connection {
             draining,
             must_continue: false,
             gone: false,
+            progressed: false,
             filling: None,
         }
     }
@@ -575,6 +578,7 @@ impl Downstream for Connection {
                 let sent = output.len() - left;
                 self.output = output;
                 self.output.drain(..sent);
+                self.progressed |= sent > 0;
                 Poll::Pending
             }
             Poll::Ready(Ok(())) => {
@@ -587,6 +591,10 @@ impl Downstream for Connection {
                 Poll::Ready(Err(error))
             }
         }
+    }
+
+    fn progressed(&mut self) -> bool {
+        std::mem::take(&mut self.progressed)
     }
 
     fn cut(&mut self) {

@@ -220,6 +220,7 @@ struct Queue {
     taker: Option<Waker>,
     giver: Option<Waker>,
     dropped: bool,
+    progressed: bool,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -342,6 +343,10 @@ impl Downstream for Exchange {
         Poll::Pending
     }
 
+    fn progressed(&mut self) -> bool {
+        std::mem::take(&mut self.queue.borrow_mut().progressed)
+    }
+
     fn cut(&mut self) {
         self.gone = true;
         let mut queue = self.queue.borrow_mut();
@@ -368,6 +373,7 @@ impl http_body::Body for Body {
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let mut queue = self.0.borrow_mut();
         let piece = queue.pieces.pop_front();
+        queue.progressed |= piece.is_some();
         if queue.pieces.is_empty()
             && let Some(giver) = queue.giver.take()
         {

@@ -134,7 +134,12 @@ async fn pump<D: Downstream>(
         deadline.set(view.snapshot.bounds.write_stall);
         poll_fn(|cx| match client.poll_flushed(cx) {
             Poll::Ready(flushed) => Poll::Ready(flushed.map_err(|_| Stop::Gone)),
-            Poll::Pending => deadline.poll(cx).map(|()| Err(Stop::Gone)),
+            Poll::Pending => {
+                if client.progressed() {
+                    deadline.set(view.snapshot.bounds.write_stall);
+                }
+                deadline.poll(cx).map(|()| Err(Stop::Gone))
+            }
         })
         .await?;
         if std::mem::replace(&mut first, false) {
