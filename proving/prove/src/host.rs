@@ -8,4 +8,5 @@ pub(crate) mod guard;
 pub(crate) mod machine;
 pub(crate) mod ports;
 pub(crate) mod process;
+pub(crate) mod quota;
 pub(crate) mod usage;

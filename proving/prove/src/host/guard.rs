@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::thread;
 
@@ -14,10 +15,15 @@ use rustix::process::{
     Pid, Signal, getpid, kill_current_process_group, kill_process, set_child_subreaper,
 };
 
+use super::quota;
 use super::usage::family;
 
 /// Runs `program` in this process's group until it ends or standard input closes.
-pub(crate) fn guard(program: &str, args: &[String]) -> ExitCode {
+pub(crate) fn guard(program: &str, args: &[String], cgroup: Option<&Path>) -> ExitCode {
+    if let Some(Err(error)) = cgroup.map(quota::join) {
+        eprintln!("the cgroup could not be joined: {error}");
+        return ExitCode::from(126);
+    }
     // A process whose parent ends becomes ours, so that it is still known as the subject's.
     let _ = set_child_subreaper(Some(getpid()));
     let mut child = match Command::new(program)

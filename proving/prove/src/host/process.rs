@@ -5,7 +5,7 @@
 //! every group is ended before we are; on SIGKILL each group's `guard` does it.
 //! Not here: which program (`race::subject`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -32,21 +32,34 @@ pub(crate) struct Group {
     _leash: Option<ChildStdin>,
 }
 
+/// What is started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) args: &'a [String],
+    pub(crate) env: &'a BTreeMap<String, String>,
+    pub(crate) dir: &'a Path,
+    /// Where its output goes.
+    pub(crate) log: &'a Path,
+    /// The cgroup that it runs in, when not ours.
+    pub(crate) cgroup: Option<&'a Path>,
+}
+
 impl Group {
-    /// Starts `program` under a guard, with its output going to `log`.
-    pub(crate) fn start(
-        program: &Path,
-        args: &[String],
-        dir: &Path,
-        log: &Path,
-    ) -> io::Result<Self> {
-        let out = File::create(log)?;
-        let mut guard = Command::new(std::env::current_exe()?)
-            .arg("guard")
-            .arg(program)
+    /// Starts a program under a guard.
+    pub(crate) fn start(start: Start<'_>) -> io::Result<Self> {
+        let out = File::create(start.log)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("guard");
+        if let Some(dir) = start.cgroup {
+            command.arg("--cgroup").arg(dir);
+        }
+        let mut guard = command
+            .arg(start.program)
             .arg("--")
-            .args(args)
-            .current_dir(dir)
+            .args(start.args)
+            .envs(start.env)
+            .current_dir(start.dir)
             .stdin(Stdio::piped())
             .stdout(out.try_clone()?)
             .stderr(out)

@@ -3,6 +3,7 @@
 //! Invariant: once a subject has a fault it is asked nothing more, and its fault is kept for its rows.
 //! Not here: what a good answer is (`check`), the figures (`cell`).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,20 @@ use load::{Request, fetch};
 use serde::Serialize;
 
 use super::cell::{self, Cell, Parties};
-use super::check;
+use super::check::{self, Checked};
 use super::scenario::Scenario;
-use super::subject::{Places, Subject, SubjectError};
-use crate::host::process::Group;
+use super::subject::{Client, Launch, Places, Subject, SubjectError};
+use crate::host::process::{Group, Start};
+use crate::host::quota::Cgroup;
 use crate::host::usage::Process;
 use crate::host::{descriptors, ports};
 
+#[cfg(test)]
+mod tests;
+
 const POLL: Duration = Duration::from_millis(20);
+/// How long a port may stay with its last owner.
+const PORT_PATIENCE: Duration = Duration::from_secs(5);
 /// Lines of a dead subject's output that are shown.
 const LAST_LINES: usize = 3;
 
@@ -36,8 +43,23 @@ pub(crate) struct Bench {
     places: Places,
     home: PathBuf,
     version: Option<String>,
+    /// What the client sends it, filled in.
+    client: Client,
     group: Option<Group>,
+    /// The quota that it runs under, with its group; dropped after the processes have ended.
+    quota: Option<(f64, Cgroup)>,
+    /// Where groups may be made.
+    cgroups: Option<PathBuf>,
     fault: Option<Fault>,
+    checked: Checked,
+}
+
+/// Why there are no figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) says: String,
+    /// The manifest foretold it: no reason to distrust the race.
+    pub(crate) known: bool,
 }
 
 struct Fault {
@@ -55,6 +77,8 @@ pub(crate) struct Told {
     pub(crate) problem: Option<String>,
     /// Whether the problem makes the race one that is not to be trusted.
     pub(crate) failed: bool,
+    /// What a reader of its figures has to know.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Upstream {
@@ -64,7 +88,15 @@ impl Upstream {
         let own = std::env::current_exe().map_err(said)?;
         let args = ["upstream".to_owned(), "--port".to_owned(), port.to_string()];
         let log = home.join("upstream.log");
-        let mut group = Group::start(&own, &args, home, &log).map_err(said)?;
+        let mut group = Group::start(Start {
+            program: &own,
+            args: &args,
+            env: &BTreeMap::new(),
+            dir: home,
+            log: &log,
+            cgroup: None,
+        })
+        .map_err(said)?;
         let request = check::unary("upstream", None, &[]);
         await_ready(
             &mut group,
@@ -91,7 +123,12 @@ impl Upstream {
 }
 
 impl Bench {
-    pub(crate) fn new(subject: Subject, home: &Path, upstream_port: u16) -> Self {
+    pub(crate) fn new(
+        subject: Subject,
+        home: &Path,
+        upstream_port: u16,
+        cgroups: Option<PathBuf>,
+    ) -> Self {
         let home = home.join(&subject.name);
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let places = Places {
@@ -106,8 +143,12 @@ impl Bench {
             places,
             home,
             version: None,
+            client: Client::default(),
             group: None,
+            quota: None,
+            cgroups,
             fault: None,
+            checked: Checked::default(),
         }
     }
 
@@ -119,18 +160,42 @@ impl Bench {
         self.subject.is_direct()
     }
 
+    pub(crate) fn takes_part_in(&self, scenario: &Scenario) -> bool {
+        self.subject.takes_part_in(&scenario.name)
+    }
+
+    /// Fetches the subject where it is missing; a failure is kept.
+    pub(crate) fn install(&mut self) {
+        if let Err(says) = self.subject.install() {
+            self.fault = Some(Fault {
+                says: format!("not installed: {says}"),
+                missing: true,
+            });
+        }
+    }
+
     /// Starts the subject and checks that it answers as the upstream does; a fault is kept.
     pub(crate) fn start_and_check(&mut self, upstream: &Upstream) {
-        let started = match self.start() {
-            Ok(()) => check::check(&self.subject, self.address(upstream), upstream.address()),
-            Err(says) => Err(says),
-        };
-        if let Err(says) = started {
-            self.fault.get_or_insert(Fault {
-                says,
-                missing: false,
-            });
-            self.stop();
+        if self.fault.is_some() {
+            return;
+        }
+        let checked = self.start().and_then(|()| {
+            let who = (
+                self.subject.name.as_str(),
+                &self.subject.manifest,
+                &self.client,
+            );
+            check::check(who, self.address(upstream), upstream.address())
+        });
+        match checked {
+            Ok(checked) => self.checked = checked,
+            Err(says) => {
+                self.fault.get_or_insert(Fault {
+                    says,
+                    missing: false,
+                });
+                self.stop();
+            }
         }
     }
 
@@ -147,33 +212,54 @@ impl Bench {
                 return Err(error.to_string());
             }
         };
-        self.version = self.subject.version_of(&program);
+        if self.version.is_none() {
+            self.version = self.subject.version_of(&program);
+        }
         let said = |error: std::io::Error| format!("could not be started: {error}");
         if self.places.port == 0 {
             self.places.port = ports::free().map_err(said)?;
             self.places.admin_port = ports::free().map_err(said)?;
         }
-        let args = self.subject.render(&self.places).map_err(said)?;
-        let log = self.home.join("output.log");
+        let launch = self.subject.render(&self.places).map_err(said)?;
+        self.await_port()?;
+        self.launch(&program, launch).map_err(said)?;
+        let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
+        let request = check::unary(&self.subject.name, Some(&self.client), &[]);
+        let (address, log) = (ports::loopback(self.places.port), self.log());
+        match &mut self.group {
+            Some(group) => await_ready(group, address, &request, patience, &log),
+            None => Ok(()),
+        }
+    }
+
+    /// A port whose last owner was us is free again after a moment.
+    fn await_port(&self) -> Result<(), String> {
         let began = Instant::now();
         while ports::taken(self.places.port) {
-            if began.elapsed() > Duration::from_secs(5) {
+            if began.elapsed() > PORT_PATIENCE {
                 return Err(format!("port {} is already taken", self.places.port));
             }
             thread::sleep(POLL);
         }
-        let mut group = Group::start(&program, &args, &self.home, &log).map_err(said)?;
-        let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
-        let request = check::unary(&self.subject.name, Some(&self.subject.manifest.client), &[]);
-        let ready = await_ready(
-            &mut group,
-            ports::loopback(self.places.port),
-            &request,
-            patience,
-            &log,
-        );
+        Ok(())
+    }
+
+    fn launch(&mut self, program: &Path, launch: Launch) -> std::io::Result<()> {
+        let group = Group::start(Start {
+            program,
+            args: &launch.args,
+            env: &launch.env,
+            dir: &self.home,
+            log: &self.log(),
+            cgroup: self.quota.as_ref().map(|(_, group)| group.dir()),
+        })?;
+        self.client = launch.client;
         self.group = Some(group);
-        ready
+        Ok(())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.home.join("output.log")
     }
 
     fn address(&self, upstream: &Upstream) -> SocketAddr {
@@ -185,12 +271,32 @@ impl Bench {
     }
 
     /// Why this subject cannot be measured in `scenario`.
-    pub(crate) fn problem(&self, scenario: &Scenario, limit: u64) -> Option<String> {
-        let fault = self.fault.as_ref().map(|fault| fault.says.clone());
-        fault.or_else(|| {
-            let each = if self.is_direct() { 1 } else { 2 };
-            descriptors::shortage(scenario.users, each, limit)
-        })
+    pub(crate) fn problem(&self, scenario: &Scenario, limit: u64) -> Option<Problem> {
+        let of = |says: String, known| Some(Problem { says, known });
+        if let Some(fault) = &self.fault {
+            return of(fault.says.clone(), fault.missing);
+        }
+        if let Some(says) = self
+            .checked
+            .stream_fault
+            .clone()
+            .filter(|_| scenario.streams())
+        {
+            let known = self.subject.manifest.known_stream_fault.as_ref();
+            let says = known.map_or_else(|| says.clone(), |why| format!("{says}: {why}"));
+            return of(says, known.is_some());
+        }
+        if let Some(says) = self
+            .checked
+            .deaf
+            .clone()
+            .filter(|_| scenario.latency_ms > 0)
+        {
+            return of(says, false);
+        }
+        let each = if self.is_direct() { 1 } else { 2 };
+        let shortage = descriptors::shortage(scenario.users, each, limit)?;
+        of(shortage, false)
     }
 
     /// One measurement; a subject that dies in it has a fault from then on.
@@ -207,7 +313,7 @@ impl Bench {
             let says = format!(
                 "died in {} ({status}){}",
                 scenario.name,
-                last_lines(&self.home.join("output.log"))
+                last_lines(&self.log())
             );
             self.fault = Some(Fault {
                 says: says.clone(),
@@ -225,26 +331,19 @@ impl Bench {
         seconds: f64,
         round: usize,
     ) -> Result<Cell, String> {
-        if scenario.hold && !self.is_direct() {
-            self.stop();
-            self.start()?;
-        }
-        let client = &self.subject.manifest.client;
+        self.ensure(scenario)?;
         let timing = scenario.timing(seconds);
         let request = check::request(
             &self.subject.name,
-            Some(client),
+            Some(&self.client),
             &check::asks(scenario, &timing),
             &scenario.body(),
         );
-        let own = || {
-            self.group
-                .as_ref()
-                .map_or_else(|| upstream.processes(), Group::processes)
-        };
+        let own = || self.processes(upstream);
         let parties = Parties {
             subject: &own,
             upstream: &|| upstream.processes(),
+            throttling: &|| Some(self.quota.as_ref()?.1.throttling()),
             direct: self.is_direct(),
         };
         cell::measure(
@@ -257,12 +356,38 @@ impl Bench {
         )
     }
 
+    /// The subject runs as `scenario` wants it: fresh where streams are held, and under its quota.
+    fn ensure(&mut self, scenario: &Scenario) -> Result<(), String> {
+        if self.is_direct() {
+            return Ok(());
+        }
+        let quota = self.quota.as_ref().map(|(cores, _)| *cores);
+        if self.group.is_some() && !scenario.hold && quota == scenario.cpu_quota {
+            return Ok(());
+        }
+        let group = match scenario.cpu_quota {
+            Some(cores) => Some((cores, Cgroup::make(self.cgroups.as_deref(), cores)?)),
+            None => None,
+        };
+        self.stop();
+        self.quota = group;
+        self.start()
+    }
+
+    /// The subject's processes; without a gateway, the upstream's.
+    pub(crate) fn processes(&self, upstream: &Upstream) -> Vec<Process> {
+        self.group
+            .as_ref()
+            .map_or_else(|| upstream.processes(), Group::processes)
+    }
+
     /// Ends the subject's processes; any that escaped is a fault.
     pub(crate) fn stop(&mut self) {
         let Some(mut group) = self.group.take() else {
             return;
         };
         let leaked = group.stop();
+        self.quota = None;
         if !leaked.is_empty() {
             let names: Vec<_> = leaked
                 .iter()
@@ -286,7 +411,20 @@ impl Bench {
                 .fault
                 .as_ref()
                 .is_some_and(|fault| explicit || !fault.missing),
+            notes: self.notes(),
         }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let stream = self.checked.stream_fault.as_ref();
+        [
+            self.subject.warning(),
+            self.checked.note.clone(),
+            stream.map(|says| format!("streams are not measured: {says}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }
 

@@ -15,7 +15,8 @@ use load::{Observations, Plan, Quantiles, Request, Running, start};
 
 use super::scenario::{Scenario, Timing};
 use crate::host::machine::CoreTicks;
-use crate::host::usage::{Process, Usage, cpu_ns, resident, usage};
+use crate::host::quota::Throttling;
+use crate::host::usage::{Process, Usage, cpu_ns, proportional, resident, usage};
 
 const SAMPLE: Duration = Duration::from_millis(200);
 const SETTLE: Duration = Duration::from_millis(300);
@@ -25,6 +26,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub(crate) struct Parties<'a> {
     pub(crate) subject: &'a dyn Fn() -> Vec<Process>,
     pub(crate) upstream: &'a dyn Fn() -> Vec<Process>,
+    /// What its quota did to the subject, when it has one.
+    pub(crate) throttling: &'a dyn Fn() -> Option<Throttling>,
     /// The subject is the upstream.
     pub(crate) direct: bool,
 }
@@ -44,6 +47,7 @@ struct Reading {
     subject: Usage,
     upstream: Usage,
     cores: CoreTicks,
+    throttling: Option<Throttling>,
 }
 
 struct Memory {
@@ -51,6 +55,9 @@ struct Memory {
     peak: u64,
     /// Streams open at the moment of the peak.
     open: u64,
+    /// Proportional, at the end of the measured interval.
+    pss: Option<u64>,
+    after: u64,
 }
 
 /// Measures; the error says why there are no figures.
@@ -83,15 +90,18 @@ pub(crate) fn measure(
         before: resident(&(parties.subject)()),
         peak: 0,
         open: 0,
+        pss: None,
+        after: 0,
     };
     let running = start(plan).map_err(|error| error.to_string())?;
     sleep_until(running.begin);
     let before = read(parties);
     watch(&running, &(parties.subject)(), &mut memory);
     let after = read(parties);
+    memory.pss = proportional(&(parties.subject)());
     let seen = running.finish().map_err(|error| error.to_string())?;
     thread::sleep(SETTLE);
-    let rss_after = resident(&(parties.subject)());
+    memory.after = resident(&(parties.subject)());
     if seen.answered == 0 {
         let kinds: Vec<_> = seen
             .failures
@@ -110,7 +120,6 @@ pub(crate) fn measure(
         &seen,
         (&before, &after),
         &memory,
-        rss_after,
         parties.direct,
     ))
 }
@@ -121,6 +130,7 @@ fn read(parties: &Parties<'_>) -> Reading {
         subject: usage(&(parties.subject)()),
         upstream: usage(&(parties.upstream)()),
         cores,
+        throttling: (parties.throttling)(),
     }
 }
 
@@ -148,7 +158,6 @@ fn cell(
     seen: &Observations,
     (before, after): (&Reading, &Reading),
     memory: &Memory,
-    rss_after: u64,
     direct: bool,
 ) -> Cell {
     let (subject_ns, exact) = cpu_ns(&before.subject, &after.subject);
@@ -167,15 +176,24 @@ fn cell(
             "body_mib_per_second",
             seen.body_bytes as f64 / MIB / seconds,
         ),
-        ("subject.cores", cores(subject_us)),
+        ("cores", cores(subject_us)),
         ("client.cores", cores(client_us)),
         ("upstream.cores", cores(upstream_us)),
         ("rss_mib.before", memory.before as f64 / MIB),
         ("rss_mib.peak", memory.peak as f64 / MIB),
-        ("rss_mib.after", rss_after as f64 / MIB),
+        ("rss_mib.after", memory.after as f64 / MIB),
         ("steal_percent", stolen * 100.0),
         ("others.cores", (busy * machine - known).max(0.0)),
     ]);
+    figures.extend(memory.pss.map(|bytes| ("pss_mib", bytes as f64 / MIB)));
+    if let (Some(before), Some(after)) = (before.throttling, after.throttling) {
+        let spent = after.since(&before);
+        figures.extend([
+            ("cgroup.periods", spent.periods as f64),
+            ("cgroup.throttled", spent.throttled as f64),
+            ("cgroup.throttled_ms", spent.throttled_us as f64 / 1e3),
+        ]);
+    }
     let mut each = |name, total: f64, count: u64| {
         if count > 0 {
             figures.insert(name, total / count as f64);

@@ -1,7 +1,12 @@
 //! Does a subject answer as the upstream does? Asked before anything is measured.
 //!
-//! Invariant: the yardstick is the upstream's own answer in the same run, byte for byte.
-//! Not here: speed.
+//! Invariant: the yardstick is the upstream's own answer in the same run: byte for byte, or, for a
+//! gateway that writes JSON anew, member for member apart from those its manifest names.
+//! Not here: speed; what equals what (`same`).
+
+mod same;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,47 +14,98 @@ use std::time::Duration;
 use load::{Fetched, Request, fetch};
 
 use super::scenario::{Scenario, Timing};
-use super::subject::{Client, Subject};
+use super::subject::{Body, Client, Manifest};
+use same::{same_bytes, same_events, same_json};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const EVENTS: u32 = 6;
 const INTERVAL: Duration = Duration::from_millis(40);
-const UNARY: &[u8] = br#"{"model":"race-model","messages":[{"role":"user","content":"Answer."}]}"#;
-const STREAM: &[u8] = br#"{"model":"race-model","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Answer."}]}"#;
+const LATENCY: &str = "x-fixed-latency-us";
+const MODEL: &str = "race-model";
+const UNARY: &str = r#"{"model":"race-model","messages":[{"role":"user","content":"Answer."}]}"#;
+const STREAM: &str = r#"{"model":"race-model","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Answer."}]}"#;
 
-/// Checks status, body, streaming and usage; the first difference is the error.
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// How the answers differ where they may.
+    pub(crate) note: Option<String>,
+    /// Streaming does not work, and everything else does.
+    pub(crate) stream_fault: Option<String>,
+    /// The upstream cannot be told what to do through it.
+    pub(crate) deaf: Option<String>,
+}
+
+/// Checks status, body, streaming and usage; the first difference in a unary answer is the error.
 pub(crate) fn check(
-    subject: &Subject,
+    (name, manifest, client): (&str, &Manifest, &Client),
     address: SocketAddr,
     upstream: SocketAddr,
-) -> Result<(), String> {
-    let client = &subject.manifest.client;
+) -> Result<Checked, String> {
+    let what = "the unary answer";
     let expected = ask(
         upstream,
         &unary("upstream", None, &[]),
         "the upstream's unary answer",
     )?;
+    let got = ask(address, &unary(name, Some(client), &[]), what)?;
+    let note = match manifest.body {
+        Body::Bytes => same_bytes(what, &got.body, &expected.body).map(|()| None),
+        Body::Json => same_json(what, &got.body, &expected.body, &manifest.differs),
+    }?;
+    has_usage(what, &got)?;
+    let deaf = passes_headers_on(name, client, address)?;
+    let stream_fault = match &deaf {
+        Some(says) => Some(says.clone()),
+        None => check_stream((name, manifest, client), address, upstream).err(),
+    };
+    Ok(Checked {
+        note,
+        stream_fault,
+        deaf,
+    })
+}
+
+/// Latency is asked of the upstream by a header; a gateway that drops it would seem to be fast.
+fn passes_headers_on(
+    name: &str,
+    client: &Client,
+    address: SocketAddr,
+) -> Result<Option<String>, String> {
+    let asks = [(LATENCY.to_owned(), INTERVAL.as_micros().to_string())];
     let got = ask(
         address,
-        &unary(&subject.name, Some(client), &[]),
-        "the unary answer",
+        &unary(name, Some(client), &asks),
+        "the delayed answer",
     )?;
-    same_body("the unary answer", &got, &expected)?;
-    has_usage("the unary answer", &got)?;
+    let took = got
+        .pieces
+        .first()
+        .map_or(Duration::ZERO, |piece| piece.after);
+    let heard = took >= INTERVAL;
+    Ok((!heard).then(|| format!("does not pass on the header {LATENCY}: answered in {took:?}")))
+}
+
+fn check_stream(
+    (name, manifest, client): (&str, &Manifest, &Client),
+    address: SocketAddr,
+    upstream: SocketAddr,
+) -> Result<(), String> {
+    let what = "the streamed answer";
     let asks = stream_asks();
+    let body = STREAM.as_bytes();
     let expected = ask(
         upstream,
-        &request("upstream", None, &asks, STREAM),
+        &request("upstream", None, &asks, body),
         "the upstream's streamed answer",
     )?;
-    let got = ask(
-        address,
-        &request(&subject.name, Some(client), &asks, STREAM),
-        "the streamed answer",
-    )?;
-    same_body("the streamed answer", &got, &expected)?;
-    has_usage("the streamed answer", &got)?;
-    if !got.body.ends_with(b"data: [DONE]\n\n") {
+    let got = ask(address, &request(name, Some(client), &asks, body), what)?;
+    match manifest.body {
+        Body::Bytes => same_bytes(what, &got.body, &expected.body)?,
+        Body::Json => same_events(what, &got.body, &expected.body)?,
+    }
+    has_usage(what, &got)?;
+    if !got.body.trim_ascii_end().ends_with(b"data: [DONE]") {
         return Err("the streamed answer does not end with [DONE]".into());
     }
     in_pieces(&got)
@@ -57,7 +113,7 @@ pub(crate) fn check(
 
 /// A small unary request.
 pub(crate) fn unary(host: &str, client: Option<&Client>, asks: &[(String, String)]) -> Request {
-    request(host, client, asks, UNARY)
+    request(host, client, asks, UNARY.as_bytes())
 }
 
 /// A request as `client` wants it, with what is asked of the upstream in headers.
@@ -77,7 +133,16 @@ pub(crate) fn request(
     let path = client
         .and_then(|client| client.path.as_deref())
         .unwrap_or("/v1/chat/completions");
-    Request::post(path, host, &headers, body)
+    match client.and_then(|client| client.model.as_deref()) {
+        None => Request::post(path, host, &headers, body),
+        Some(model) => Request::post(path, host, &headers, &named(body, model)),
+    }
+}
+
+/// The body with another model's name.
+fn named(body: &[u8], model: &str) -> Vec<u8> {
+    let text = String::from_utf8_lossy(body);
+    text.replacen(MODEL, model, 1).into_bytes()
 }
 
 /// What `scenario` asks of the upstream.
@@ -88,7 +153,7 @@ pub(crate) fn asks(scenario: &Scenario, timing: &Timing) -> Vec<(String, String)
             asks.push((name.to_owned(), value.to_string()));
         }
     };
-    ask("x-fixed-latency-us", scenario.latency_ms * 1_000);
+    ask(LATENCY, scenario.latency_ms * 1_000);
     ask("x-fixed-events", scenario.events_of(timing));
     ask("x-fixed-interval-us", scenario.interval_ms * 1_000);
     asks
@@ -111,18 +176,6 @@ fn ask(address: SocketAddr, request: &Request, what: &str) -> Result<Fetched, St
     } else {
         Err(format!("{what} has status {}", fetched.status))
     }
-}
-
-fn same_body(what: &str, got: &Fetched, expected: &Fetched) -> Result<(), String> {
-    if got.body == expected.body {
-        return Ok(());
-    }
-    let pairs = got.body.iter().zip(&expected.body);
-    let at = pairs.take_while(|(got, expected)| got == expected).count();
-    let (got, expected) = (got.body.len(), expected.body.len());
-    Err(format!(
-        "{what} differs from the upstream's at byte {at} ({got} bytes, upstream {expected})"
-    ))
 }
 
 fn has_usage(what: &str, got: &Fetched) -> Result<(), String> {

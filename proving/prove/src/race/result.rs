@@ -10,7 +10,7 @@ use experiment::Spread;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::bench::Told;
+use super::bench::{Problem, Told};
 use super::cell::Cell;
 use crate::host::machine::Machine;
 
@@ -49,6 +49,8 @@ pub(crate) struct Row {
     pub(crate) subject: String,
     pub(crate) scenario: String,
     pub(crate) problem: Option<String>,
+    /// The problem was foretold by the subject's manifest, or the subject is not installed.
+    known: bool,
     pub(crate) rounds: usize,
     pub(crate) figures: BTreeMap<&'static str, Spread>,
     pub(crate) failures: BTreeMap<String, u64>,
@@ -64,7 +66,7 @@ impl Row {
         scenario: &str,
         cells: &[Cell],
         direct: Option<&[Cell]>,
-        problem: Option<String>,
+        problem: Option<Problem>,
     ) -> Self {
         let mut samples: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
         let (mut failures, mut limits) = (BTreeMap::new(), BTreeMap::new());
@@ -87,7 +89,10 @@ impl Row {
         Self {
             subject: subject.to_owned(),
             scenario: scenario.to_owned(),
-            problem: problem.or_else(|| too_many_failed(cells)),
+            known: problem.as_ref().is_some_and(|problem| problem.known),
+            problem: problem
+                .map(|problem| problem.says)
+                .or_else(|| too_many_failed(cells)),
             rounds: cells.len(),
             figures,
             failures,
@@ -113,6 +118,7 @@ impl Row {
         };
         row.insert("status".into(), json!(status));
         row.insert("problem".into(), json!(self.problem));
+        row.insert("known_problem".into(), json!(self.known));
         row.insert("rounds".into(), json!(self.rounds));
         row.insert("failures".into(), json!(self.failures));
         row.insert("limits".into(), json!(self.limits));
@@ -150,12 +156,7 @@ impl RaceResult {
 
     /// Whether every row that was asked for is to be trusted.
     pub(crate) fn trusted(&self) -> bool {
-        let excused = |row: &Row| {
-            self.subjects
-                .iter()
-                .any(|told| told.name == row.subject && is_excused(told))
-        };
-        let sound = |row: &Row| row.problem.is_none() || excused(row);
+        let sound = |row: &Row| row.problem.is_none() || row.known;
         !self.subjects.iter().any(|told| told.failed) && self.rows.iter().all(sound)
     }
 
@@ -187,11 +188,6 @@ struct Whole<'a> {
     machine: &'a Machine,
     subjects: &'a [Told],
     rows: Vec<Value>,
-}
-
-/// A rival that is not installed and was not asked for by name.
-const fn is_excused(told: &Told) -> bool {
-    told.problem.is_some() && !told.failed
 }
 
 /// What the subject added to `direct` in the same round.
@@ -231,8 +227,9 @@ fn insert(into: &mut Map<String, Value>, name: &str, value: Value) {
             let member = into
                 .entry(outer)
                 .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(member) = member {
-                insert(member, inner, value);
+            match member {
+                Value::Object(member) => insert(member, inner, value),
+                _ => debug_assert!(false, "{outer} is both a figure and a group of figures"),
             }
         }
     }

@@ -41,6 +41,9 @@ pub(crate) struct Scenario {
     /// Each stream is opened once and held; the subject starts fresh.
     #[serde(default)]
     pub(crate) hold: bool,
+    /// Cores that the subject may use, by cgroup; it starts fresh in a group of its own.
+    #[serde(default)]
+    pub(crate) cpu_quota: Option<f64>,
     /// Part of `--quick`.
     #[serde(default)]
     pub(crate) quick: bool,
@@ -114,6 +117,12 @@ fn parse(text: &str) -> Result<Vec<Scenario>, String> {
             .is_some_and(|rate| !(rate > 0.0 && rate.is_finite()))
         {
             return fault("`per_second` must be above 0");
+        }
+        if scenario
+            .cpu_quota
+            .is_some_and(|cores| !(0.01..=1024.0).contains(&cores))
+        {
+            return fault("`cpu_quota` is a number of cores, at least 0.01");
         }
     }
     Ok(file.scenario)

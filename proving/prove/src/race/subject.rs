@@ -1,7 +1,12 @@
 //! A subject: a directory with `subject.toml` and templates of its config files.
 //!
 //! Invariant: adding a subject adds no code; whatever differs between subjects is in its directory.
-//! Not here: starting it (`bench`), asking it (`check`, `cell`).
+//! Not here: what a manifest may say (`manifest`), fetching a program (`install`), starting it (`bench`).
+
+mod binary;
+mod install;
+mod manifest;
+mod places;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,59 +14,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde::Deserialize;
+use binary::{changed_source, target_dir};
+use install::find_below;
+pub(crate) use manifest::{Body, Client, Manifest};
+use manifest::{Find, Install, parse};
+pub(crate) use places::Places;
 
 #[cfg(test)]
 mod tests;
-
-/// `subject.toml` as a person writes it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Manifest {
-    /// One line for the reader of a table.
-    pub(crate) summary: String,
-    /// Where the program is.
-    pub(crate) find: Find,
-    /// What to do when it is not there.
-    #[serde(default)]
-    pub(crate) install: Option<String>,
-    /// Arguments that make it print its version.
-    #[serde(default)]
-    pub(crate) version: Vec<String>,
-    /// Arguments that start it in the foreground, with placeholders.
-    #[serde(default)]
-    pub(crate) start: Vec<String>,
-    /// It must answer after at most so many seconds.
-    #[serde(default = "fifteen")]
-    pub(crate) ready_seconds: u64,
-    /// How it is to be spoken to.
-    #[serde(default)]
-    pub(crate) client: Client,
-}
-
-/// How to find the program.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Find {
-    /// The first of these that exists: a name on PATH, or an absolute path.
-    Path(Vec<String>),
-    /// A binary of this workspace, built in release.
-    Cargo(String),
-    /// No gateway: the upstream itself.
-    Upstream,
-}
-
-/// What the client sends besides the body.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Client {
-    /// Instead of `/v1/chat/completions`.
-    #[serde(default)]
-    pub(crate) path: Option<String>,
-    /// Further headers.
-    #[serde(default)]
-    pub(crate) headers: BTreeMap<String, String>,
-}
 
 /// A manifest in its directory.
 #[derive(Debug, Clone)]
@@ -71,14 +31,12 @@ pub(crate) struct Subject {
     pub(crate) manifest: Manifest,
 }
 
-/// What placeholders stand for.
+/// How a subject is started, everything filled in.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
-    pub(crate) port: u16,
-    pub(crate) admin_port: u16,
-    pub(crate) upstream_port: u16,
-    pub(crate) cores: usize,
-    pub(crate) dir: PathBuf,
+pub(crate) struct Launch {
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) client: Client,
 }
 
 /// Why a subject cannot be used; the first four are mistakes in its directory.
@@ -99,14 +57,10 @@ pub(crate) enum SubjectError {
         name: String,
         known: String,
     },
-    #[error("not installed: none of {names} is on PATH; {install}")]
-    NotInstalled { names: String, install: String },
+    #[error("not found: {program}; {advice}")]
+    NotInstalled { program: String, advice: String },
     #[error("{binary} is not built; build it with `cargo build --release -p {package}`")]
     NotBuilt { binary: PathBuf, package: String },
-}
-
-const fn fifteen() -> u64 {
-    15
 }
 
 impl Subject {
@@ -146,25 +100,24 @@ impl Subject {
         self.manifest.find == Find::Upstream
     }
 
+    /// Whether it has a part in `scenario`.
+    pub(crate) fn takes_part_in(&self, scenario: &str) -> bool {
+        let begins = |prefix: &String| scenario.starts_with(prefix);
+        self.manifest.scenarios.is_empty() || self.manifest.scenarios.iter().any(begins)
+    }
+
     /// The program; `None` for the upstream itself.
     pub(crate) fn program(&self) -> Result<Option<PathBuf>, SubjectError> {
         match &self.manifest.find {
             Find::Upstream => Ok(None),
-            Find::Path(names) => names
-                .iter()
-                .find_map(|name| on_path(name))
-                .map(Some)
-                .ok_or_else(|| {
-                    let install = self
-                        .manifest
-                        .install
-                        .clone()
-                        .unwrap_or_else(|| "no package is known".into());
-                    SubjectError::NotInstalled {
-                        names: names.join(", "),
-                        install,
-                    }
-                }),
+            Find::Path(names) => match names.iter().find_map(|name| on_path(name)) {
+                Some(program) => Ok(Some(program)),
+                None => Err(self.not_installed(format!("none of {} on PATH", names.join(", ")))),
+            },
+            Find::Installed(pattern) => match self.installed(pattern) {
+                Some(program) => Ok(Some(program)),
+                None => Err(self.not_installed(format!("no {pattern} was installed"))),
+            },
             Find::Cargo(package) => {
                 let binary = target_dir(&self.dir).join("release").join(package);
                 if binary.is_file() {
@@ -178,8 +131,49 @@ impl Subject {
         }
     }
 
-    /// What the program says of its version: the first line that holds a digit.
+    fn installed(&self, pattern: &str) -> Option<PathBuf> {
+        let place = self.manifest.install.as_ref()?.place(&self.base())?;
+        find_below(&place.canonicalize().ok()?, pattern)
+    }
+
+    fn not_installed(&self, program: String) -> SubjectError {
+        let advice = self.manifest.install.as_ref().map(Install::advice);
+        SubjectError::NotInstalled {
+            program,
+            advice: advice.unwrap_or_else(|| "no package is known".into()),
+        }
+    }
+
+    fn base(&self) -> PathBuf {
+        target_dir(&self.dir).join("race")
+    }
+
+    /// Fetches the program where it is missing; the error is for a table.
+    pub(crate) fn install(&self) -> Result<(), String> {
+        match (self.program(), &self.manifest.install) {
+            (Err(SubjectError::NotInstalled { .. }), Some(install)) => install.fetch(&self.base()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What makes its figures those of another program than one might think.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let Find::Cargo(package) = &self.manifest.find else {
+            return None;
+        };
+        let source = changed_source(&self.program().ok()??)?;
+        Some(format!(
+            "the binary is older than {}; build it with `cargo build --release -p {package}`",
+            source.display()
+        ))
+    }
+
+    /// What the program says of its version, the first line that holds a digit, or what is pinned.
     pub(crate) fn version_of(&self, program: &Path) -> Option<String> {
+        if self.manifest.version.is_empty() {
+            let pinned = self.manifest.install.as_ref()?.pinned()?;
+            return Some(pinned.to_owned());
+        }
         let output = Command::new(program)
             .args(&self.manifest.version)
             .output()
@@ -189,67 +183,42 @@ impl Subject {
         let line = text
             .lines()
             .find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
-        Some(line.trim().to_owned())
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        Some(line.trim().replace(&*program.to_string_lossy(), &name))
     }
 
-    /// Renders the templates into `places.dir`, and the arguments.
-    pub(crate) fn render(&self, places: &Places) -> io::Result<Vec<String>> {
+    /// Renders the templates into `places.dir`, and what it is started with.
+    pub(crate) fn render(&self, places: &Places) -> io::Result<Launch> {
         fs::create_dir_all(&places.dir)?;
-        for entry in fs::read_dir(&self.dir)? {
-            let path = entry?.path();
-            let Some(name) = path
-                .file_name()
-                .filter(|&name| path.is_file() && name != "subject.toml")
-            else {
-                continue;
-            };
-            fs::write(
-                places.dir.join(name),
-                places.fill(&fs::read_to_string(&path)?),
-            )?;
+        let like = self.manifest.like.as_ref();
+        let model = like.and_then(|name| Some(self.dir.parent()?.join(name)));
+        for dir in model.iter().chain([&self.dir]) {
+            render_files(dir, places).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", dir.display()))
+            })?;
         }
-        Ok(self
-            .manifest
-            .start
-            .iter()
-            .map(|arg| places.fill(arg))
-            .collect())
-    }
-}
-
-impl Places {
-    fn fill(&self, template: &str) -> String {
-        template
-            .replace("{port}", &self.port.to_string())
-            .replace("{admin_port}", &self.admin_port.to_string())
-            .replace("{upstream_port}", &self.upstream_port.to_string())
-            .replace("{cores}", &self.cores.to_string())
-            .replace("{dir}", &self.dir.to_string_lossy())
-    }
-}
-
-fn parse(path: &Path, text: &str) -> Result<Manifest, SubjectError> {
-    let parsed = toml::from_str(text);
-    let manifest: Manifest = parsed.map_err(|source| SubjectError::Parse {
-        path: path.into(),
-        source: Box::new(source),
-    })?;
-    let fault = |says| {
-        Err(SubjectError::Field {
-            path: path.into(),
-            says,
+        let args = self.manifest.start.iter().map(|arg| places.fill(arg));
+        Ok(Launch {
+            args: args.collect(),
+            env: places.fill_values(&self.manifest.env),
+            client: places.fill_client(&self.manifest.client),
         })
-    };
-    match &manifest.find {
-        Find::Path(names) if names.is_empty() => fault("`find.path` names no program"),
-        Find::Path(_) | Find::Cargo(_) if manifest.start.is_empty() => {
-            fault("`start` has no arguments")
-        }
-        Find::Upstream if !manifest.start.is_empty() => {
-            fault("`start` has no meaning with `find = \"upstream\"`")
-        }
-        _ => Ok(manifest),
     }
+}
+
+fn render_files(dir: &Path, places: &Places) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let Some(name) = path
+            .file_name()
+            .filter(|&name| path.is_file() && name != "subject.toml")
+        else {
+            continue;
+        };
+        let text = places.fill(&fs::read_to_string(&path)?);
+        fs::write(places.dir.join(name), text)?;
+    }
+    Ok(())
 }
 
 fn names(dir: &Path) -> Result<Vec<String>, SubjectError> {
@@ -275,14 +244,4 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|dir| dir.join(name))
         .find(|candidate| candidate.is_file())
-}
-
-/// Where cargo builds: `CARGO_TARGET_DIR`, or `target` beside the nearest `Cargo.lock` above.
-fn target_dir(dir: &Path) -> PathBuf {
-    if let Some(dir) = std::env::var_os("CARGO_TARGET_DIR") {
-        return dir.into();
-    }
-    let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-    let root = dir.ancestors().find(|dir| dir.join("Cargo.lock").is_file());
-    root.unwrap_or(Path::new(".")).join("target")
 }

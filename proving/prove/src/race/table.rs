@@ -20,6 +20,7 @@ const YARDSTICK: &str = "nginx";
 enum Where {
     Unary,
     Streams,
+    Quota,
     Everywhere,
 }
 
@@ -48,7 +49,7 @@ const fn column(
 }
 
 /// The columns; one without a figure in a block is left out of it. The file holds many more figures.
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 20] = [
     column("CPU µs/req", "cpu_us_per_request", 1, true, Where::Unary),
     column("CPU µs/event", "cpu_us_per_event", 2, true, Where::Streams),
     column("req/s", "rps", 0, false, Where::Unary),
@@ -58,6 +59,7 @@ const COLUMNS: [Column; 15] = [
     column("p99", "latency_us.p99", 0, false, Where::Unary),
     column("p99.9", "latency_us.p999", 0, false, Where::Unary),
     column("added p50", "added_us.p50", 0, true, Where::Unary),
+    column("p99", "added_us.p99", 0, true, Where::Unary),
     column(
         "first byte p50 µs",
         "first_byte_us.p50",
@@ -66,6 +68,16 @@ const COLUMNS: [Column; 15] = [
         Where::Streams,
     ),
     column("p99", "first_byte_us.p99", 0, false, Where::Streams),
+    column(
+        "added p50",
+        "first_byte_added_us.p50",
+        0,
+        true,
+        Where::Streams,
+    ),
+    column("cores", "cores", 2, false, Where::Quota),
+    column("throttled", "cgroup.throttled", 0, false, Where::Quota),
+    column("of periods", "cgroup.periods", 0, false, Where::Quota),
     column("RSS MiB", "rss_mib.before", 0, false, Where::Everywhere),
     column("peak", "rss_mib.peak", 0, false, Where::Everywhere),
     column("open", "streams_open", 0, false, Where::Streams),
@@ -111,6 +123,9 @@ pub(crate) fn render(result: &RaceResult, bold: bool) -> String {
             .as_ref()
             .map(|problem| write!(out, "; {problem}"));
         out.push('\n');
+        for note in &told.notes {
+            let _ = writeln!(out, "  note: {note}");
+        }
     }
     out
 }
@@ -164,6 +179,7 @@ fn columns_of(rows: &[&Row]) -> Vec<&'static Column> {
     let stands = |column: &&Column| match column.place {
         Where::Unary => !streams,
         Where::Streams => streams,
+        Where::Quota => measured("cgroup.periods"),
         Where::Everywhere => true,
     };
     COLUMNS

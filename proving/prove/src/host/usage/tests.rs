@@ -1,8 +1,10 @@
-//! `/proc` by example, and this very process.
+//! `/proc` by example, and a busy process.
 
+use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Usage, cpu_ns, field, parse_stat, read_stat, usage};
+use super::{Usage, cpu_ns, field, parse_stat, proportional, read_stat, usage};
 
 const STAT: &str = "42 (a (b) c) S 7 9 9 0 -1 4194560 100 0 0 0 11 22 3 4 20 0 1 0 987 1000 50 18446744073709551615";
 
@@ -44,26 +46,29 @@ fn run_time_counts_unless_ticks_are_more_than_their_error_ahead() {
 }
 
 #[test]
-fn the_scheduler_and_the_ticks_agree_on_a_busy_thread() {
-    let own = [read_stat(std::process::id().cast_signed()).expect("this process")];
+fn the_scheduler_and_the_ticks_agree_on_a_busy_process() {
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .expect("a shell");
+    let pid = busy.id().cast_signed();
+    let own = [read_stat(pid).expect("the shell")];
     let before = usage(&own);
     let began = Instant::now();
-    let cpu = load::thread_cpu();
-    while load::thread_cpu() - cpu < Duration::from_millis(300) {
-        assert!(
-            began.elapsed() < Duration::from_secs(30),
-            "no CPU time to be had"
-        );
+    let spent = |after: &Usage| after.run_ns - before.run_ns;
+    let mut after = usage(&own);
+    while spent(&after) < 300_000_000 && began.elapsed() < Duration::from_secs(30) {
+        thread::sleep(Duration::from_millis(10));
+        after = usage(&own);
     }
-    let after = usage(&own);
+    let pss = proportional(&own).expect("a process of ours");
+    busy.kill().expect("ours to end");
+    busy.wait().expect("its end");
     let (spent, exact) = cpu_ns(&before, &after);
-    assert!(
-        exact && spent >= 290_000_000,
-        "{spent} {before:?} {after:?}"
-    );
+    assert!(exact && spent >= 300_000_000, "{before:?} {after:?}");
     assert!(
         after.ticks_ns - before.ticks_ns >= 250_000_000,
         "{before:?} {after:?}"
     );
-    assert!(after.rss_bytes > 1024 * 1024);
+    assert!(pss > 0 && pss <= after.rss_bytes && after.rss_bytes > 100_000);
 }

@@ -6,7 +6,7 @@ use experiment::Limit;
 
 use super::{RaceResult, Row};
 use crate::host::machine::Machine;
-use crate::race::bench::Told;
+use crate::race::bench::{Problem, Told};
 use crate::race::cell::Cell;
 
 fn cell(round: usize, figures: &[(&'static str, f64)]) -> Cell {
@@ -28,6 +28,7 @@ fn told(problem: Option<&str>, failed: bool) -> Told {
         version: None,
         problem,
         failed,
+        notes: Vec::new(),
     }
 }
 
@@ -92,8 +93,26 @@ fn a_row_in_which_many_requests_failed_is_not_trusted() {
 
 #[test]
 fn a_missing_rival_is_a_row_and_fails_the_race_only_when_asked_for() {
-    let row = || Row::new("x", "s", &[], None, Some("not installed".into()));
-    assert!(result(told(Some("not installed"), false), vec![row()]).trusted());
-    assert!(!result(told(Some("not installed"), true), vec![row()]).trusted());
-    assert!(!result(told(None, false), vec![row()]).trusted());
+    let row = |known| {
+        let says = "not found".to_owned();
+        Row::new("x", "s", &[], None, Some(Problem { says, known }))
+    };
+    assert!(result(told(Some("not found"), false), vec![row(true)]).trusted());
+    assert!(!result(told(Some("not found"), true), vec![row(true)]).trusted());
+    assert!(!result(told(None, false), vec![row(false)]).trusted());
+}
+
+#[test]
+fn a_fault_that_was_foretold_is_a_row_and_no_reason_to_distrust() {
+    let says = "cannot stream".to_owned();
+    let problem = Some(Problem { says, known: true });
+    let row = Row::new("x", "s", &[], None, problem);
+    let whole = result(told(None, false), vec![row]);
+    assert!(whole.trusted());
+    let json: serde_json::Value = serde_json::from_str(&whole.to_json()).expect("JSON");
+    let row = &json["rows"][0];
+    assert_eq!(
+        (&row["status"], &row["known_problem"]),
+        (&"failed".into(), &true.into())
+    );
 }

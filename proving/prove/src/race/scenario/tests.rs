@@ -36,6 +36,7 @@ fn faults_name_the_scenario_and_the_field() {
     assert!(fault("users = 1\nbody_bytes = 10").contains("scenario x: `body_bytes`"));
     assert!(fault("users = 1\nhold = true").contains("scenario x: `hold`"));
     assert!(fault("users = 1\nper_second = -1.0").contains("scenario x: `per_second`"));
+    assert!(fault("users = 1\ncpu_quota = 0.0").contains("scenario x: `cpu_quota`"));
     assert!(fault("users = 1\nlatancy_ms = 1").contains("latancy_ms"));
 }
 

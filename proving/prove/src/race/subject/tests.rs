@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Find, Places, Subject, SubjectError, parse};
+use super::manifest::{Find, parse};
+use super::{Places, Subject, SubjectError};
 
 fn fault(text: &str) -> String {
     parse(Path::new("gateways/x/subject.toml"), text)
@@ -31,6 +32,16 @@ fn fields_that_make_no_sense_together_are_refused() {
     assert!(fault("summary = 'x'\nfind = { path = [] }\nstart = ['a']").contains("`find.path`"));
     assert!(fault("summary = 'x'\nfind = { cargo = 'x' }").contains("`start`"));
     assert!(fault("summary = 'x'\nfind = 'upstream'\nstart = ['a']").contains("`start`"));
+    let installed = "summary = 'x'\nfind = { installed = 'bin/x' }\nstart = ['a']\n";
+    assert!(fault(installed).contains("`find.installed`"));
+    let unpinned = "install = { pip = ['x'] }";
+    assert!(fault(&format!("{installed}{unpinned}")).contains("name==1.2.3"));
+    let unpinned = "install = { npm = ['@x/y'] }";
+    assert!(fault(&format!("{installed}{unpinned}")).contains("name@1.2.3"));
+    assert!(
+        fault("summary = 'x'\nfind = { path = ['x'] }\nstart = ['a']\ndiffers = ['id']")
+            .contains("`differs`")
+    );
 }
 
 #[test]
@@ -38,8 +49,9 @@ fn every_placeholder_is_filled_in_files_and_arguments() {
     let dir = tempfile::tempdir().expect("a directory");
     let (from, to) = (dir.path().join("x"), dir.path().join("run"));
     std::fs::create_dir(&from).expect("a directory");
-    let toml =
-        "summary = 'x'\nfind = { path = ['sh'] }\nstart = ['-c', '{dir}/x.conf', '{cores}']\n";
+    let toml = "summary = 'x'\nfind = { path = ['sh'] }\nstart = ['-c', '{dir}/x.conf', '{cores}']\n\
+        env = { UP = 'port {upstream_port}' }\n\
+        [client.headers]\nx-up = 'http://127.0.0.1:{upstream_port}/v1'\n";
     std::fs::write(from.join("subject.toml"), toml).expect("a file");
     std::fs::write(
         from.join("x.conf"),
@@ -55,9 +67,11 @@ fn every_placeholder_is_filled_in_files_and_arguments() {
         cores: 4,
         dir: to.clone(),
     };
-    let args = subjects[0].render(&places).expect("files");
+    let launch = subjects[0].render(&places).expect("files");
+    assert_eq!(launch.env["UP"], "port 3");
+    assert_eq!(launch.client.headers["x-up"], "http://127.0.0.1:3/v1");
     assert_eq!(
-        args,
+        launch.args,
         [
             "-c".into(),
             to.join("x.conf").display().to_string(),
@@ -87,7 +101,7 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
 
 #[test]
 fn a_program_that_is_missing_says_how_to_get_it() {
-    let manifest = "summary = 'x'\ninstall = 'apt-get install x'\nfind = { path = ['no-such-program-x'] }\nstart = ['-c']";
+    let manifest = "summary = 'x'\ninstall = { apt = 'x' }\nfind = { path = ['no-such-program-x'] }\nstart = ['-c']";
     let manifest = parse(Path::new("x"), manifest).expect("a manifest");
     let subject = Subject {
         name: "x".into(),
@@ -107,5 +121,41 @@ fn a_program_that_is_missing_says_how_to_get_it() {
     assert!(
         says.contains("cargo build --release -p no-such-binary"),
         "{says}"
+    );
+}
+
+#[test]
+fn templates_of_a_likeness_are_rendered_below_its_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join("gateways").join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    };
+    write("one/subject.toml", "summary = 'x'\nfind = 'upstream'\n");
+    write("one/a.conf", "a of one");
+    write("one/b.conf", "b of one");
+    write(
+        "two/subject.toml",
+        "summary = 'x'\nfind = { path = ['sh'] }\nstart = ['x']\nlike = 'one'\nscenarios = ['quota_']\n",
+    );
+    write("two/b.conf", "b of two");
+    let base = dir.path().join("gateways");
+    let two = Subject::load_all(&base, &["two".into()])
+        .expect("a subject")
+        .remove(0);
+    assert!(two.takes_part_in("quota_half_c32") && !two.takes_part_in("unary_1k_c32"));
+    let places = Places {
+        port: 1,
+        admin_port: 2,
+        upstream_port: 3,
+        cores: 4,
+        dir: dir.path().join("run"),
+    };
+    two.render(&places).expect("files");
+    let read = |name: &str| std::fs::read_to_string(places.dir.join(name)).expect("a file");
+    assert_eq!(
+        (read("a.conf").as_str(), read("b.conf").as_str()),
+        ("a of one", "b of two")
     );
 }

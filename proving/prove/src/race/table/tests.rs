@@ -6,6 +6,7 @@ use experiment::Limit;
 
 use super::render;
 use crate::host::machine::Machine;
+use crate::race::bench::Problem;
 use crate::race::cell::Cell;
 use crate::race::result::{RaceResult, Row};
 
@@ -29,7 +30,10 @@ fn row(subject: &str, cpu: &[f64], limit: Limit) -> Row {
         "unary",
         &cells,
         None,
-        cells.is_empty().then(|| "not installed: get x".into()),
+        cells.is_empty().then(|| Problem {
+            says: "not installed: get x".into(),
+            known: true,
+        }),
     )
 }
 
