@@ -115,7 +115,10 @@ pub fn admit(
         return Ok(Decision::Models(names));
     }
     let asked = call.and_then(|c| c.model.as_deref());
-    let grant = route::choose(s, opened.workload, asked)?;
+    let grant = match (call, asked) {
+        (Some(_), None) => route::unrestricted(s, opened.workload)?,
+        (_, asked) => route::choose(s, opened.workload, asked)?,
+    };
     let Some(rule) = s.route(grant.route) else {
         return Err(Refusal::Bug("a grant without route"));
     };

@@ -71,6 +71,9 @@ pub enum Refusal {
         /// The model asked for; checked characters.
         model: String,
     },
+    /// The workload's routes go by model, and the call names none.
+    #[error("the member `model` is missing; this workload's routes go by model")]
+    ModelRequired,
     /// A limit is used up for now.
     #[error("limit reached: {amount} {} per {per:?}; try again in {} s",
         kind.as_str(), seconds(*wait))]
@@ -156,6 +159,7 @@ impl Refusal {
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
             Self::ModelNotFound { .. } => (404, invalid, "model_not_found"),
+            Self::ModelRequired => (400, invalid, "model_required"),
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
             Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
             Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
@@ -170,6 +174,7 @@ impl Refusal {
             code,
             param: match self {
                 Self::Call(fault) => fault.member,
+                Self::ModelRequired => Some("model"),
                 _ => None,
             },
             message: self.to_string(),

@@ -59,6 +59,20 @@ pub fn choose<'s>(
         })
 }
 
+/// The first grant of `workload` that takes any model: for a call that could name one and does not.
+/// A route that goes by model must not be entered by leaving the model out.
+///
+/// # Errors
+/// [`Refusal::ModelRequired`] when all routes of the workload go by model.
+pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant, Refusal> {
+    let grants = snapshot
+        .workload(workload)
+        .map_or(&[][..], |w| w.grants.as_slice());
+    let takes_any =
+        |grant: &&Grant| snapshot.route(grant.route).is_some_and(|route| route.models.is_empty());
+    grants.iter().find(takes_any).ok_or(Refusal::ModelRequired)
+}
+
 /// The names this workload can ask for, or `None` when a route of its takes any model and its
 /// backend's models are not declared: then the backend itself must be asked.
 #[must_use]

@@ -48,6 +48,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::IdentityRepeated { header: header() },
         Refusal::ConflictingCredentials,
         Refusal::WorkloadNotRegistered { header: header() },
+        Refusal::ModelRequired,
         Refusal::ModelNotFound {
             model: "gpt-9".to_owned(),
         },
@@ -86,6 +87,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::ConflictingCredentials => "ConflictingCredentials",
         Refusal::WorkloadNotRegistered { .. } => "WorkloadNotRegistered",
         Refusal::ModelNotFound { .. } => "ModelNotFound",
+        Refusal::ModelRequired => "ModelRequired",
         Refusal::Limited { .. } => "Limited",
         Refusal::LargerThanLimit { .. } => "LargerThanLimit",
         Refusal::Upstream(_) => "Upstream",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{choose, model_named, models};
+use super::{choose, model_named, models, unrestricted};
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{RouteId, WorkloadId};
 use crate::refusal::Refusal;
@@ -44,6 +44,18 @@ fn names_are_compared_exactly_and_prefixes_from_the_start() {
     for left in ["GPT-4", "gpt-4o", "gpt", "xqwen/3", "qwen", ""] {
         assert_eq!(chosen(&s, Some(left)), None, "{left}");
     }
+}
+
+#[test]
+fn a_call_that_leaves_the_model_out_enters_no_route_that_goes_by_model() {
+    let s = snapshot(&[plan(&["gpt-oss-120b"]), plan(&[])]);
+    let grant = unrestricted(&s, WorkloadId(0)).expect("the second route takes any model");
+    assert_eq!(grant.route, RouteId(1));
+    let s = snapshot(&[plan(&["gpt-oss-120b"])]);
+    assert!(matches!(
+        unrestricted(&s, WorkloadId(0)),
+        Err(Refusal::ModelRequired)
+    ));
 }
 
 #[test]
