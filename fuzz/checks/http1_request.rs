@@ -94,7 +94,7 @@ fn reads_back(head: &RequestHead, limits: &Limits) {
     }
     assert_eq!(head.fields.count(Known::Host), 1);
     let mut out = Vec::new();
-    write_request_line(&mut out, head.method_text(), head.target());
+    write_request_line(&mut out, head.method_text(), &[head.target()]);
     for field in head.fields.iter() {
         write_field(&mut out, field.name, field.value);
     }
