@@ -8,12 +8,20 @@
 mod capture;
 mod fault;
 mod interest;
+mod keep;
+mod note;
+mod reader;
 mod scan;
+mod skip;
+mod state;
 mod text;
+mod token;
+mod whole;
 
 pub use capture::{Found, Kind, Member};
 pub use fault::{JsonFault, JsonFaultKind};
 pub use interest::{Interest, Interests, Repeat, Want};
+pub use reader::Reader;
 pub use scan::Scanner;
 pub use text::unescape;
 

@@ -1,7 +1,15 @@
-//! wire
+//! What bytes mean: HTTP/1.1 heads and framing, JSON bodies, event streams, usage reports.
+//!
+//! A crate of its own because everything here is a function of the bytes given: no socket, no clock, no
+//! thread, no log. So the gate, the policy, the fuzz targets and any other host read a message with the very
+//! same code, and all of it can be tested, cut anywhere, at the speed of memory.
+//! Invariant: no input panics, no answer depends on how the input was cut, and memory is bounded by the
+//! limits that each module names.
+//! Not here: moving bytes (`proxy`), deciding anything about them (`policy`), HTTP/2 frames (the host's).
+
+pub mod call;
 pub mod head;
 pub mod http1;
-pub mod call;
 pub mod json;
 pub mod sse;
 pub mod usage;

@@ -146,7 +146,7 @@ impl CallScanner {
     }
 
     /// Ends the body.
-    pub fn finish(self) -> Result<CallHead, CallFault> {
+    pub fn finish(mut self) -> Result<CallHead, CallFault> {
         let found = self.0.finish()?;
         let Some(open) = found.open else {
             return Err(CallFault {
@@ -156,13 +156,13 @@ impl CallScanner {
             });
         };
         Ok(CallHead {
-            model: model(&found)?,
-            stream: flag(&found, STREAM, "stream")?,
-            stream_options: stream_options(&found)?,
-            max_tokens: count(&found, MAX_TOKENS, "max_tokens")?,
-            max_completion_tokens: count(&found, MAX_COMPLETION_TOKENS, "max_completion_tokens")?,
-            max_output_tokens: count(&found, MAX_OUTPUT_TOKENS, "max_output_tokens")?,
-            n: count(&found, N, "n")?,
+            model: model(found)?,
+            stream: flag(found, STREAM, "stream")?,
+            stream_options: stream_options(found)?,
+            max_tokens: count(found, MAX_TOKENS, "max_tokens")?,
+            max_completion_tokens: count(found, MAX_COMPLETION_TOKENS, "max_completion_tokens")?,
+            max_output_tokens: count(found, MAX_OUTPUT_TOKENS, "max_output_tokens")?,
+            n: count(found, N, "n")?,
             length: found.length,
             model_at: found.member(MODEL).map(|m| m.value.clone()),
             open,

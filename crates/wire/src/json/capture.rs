@@ -1,12 +1,13 @@
 //! What was found: each member's kind and place, and the bytes that were kept.
 //!
-//! Invariant: all kept bytes live in one arena, bounded by the sum of what the interests may keep.
+//! Invariant: all kept bytes lie in one place (`keep`), bounded by the sum of what the interests may keep.
 //! Not here: when to keep (`scan`).
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::interest::Interests;
+use super::interest::{INTEREST_LIMIT, Interests};
+use super::keep::Kept;
 use super::text::unescape;
 
 /// The kind of a JSON value.
@@ -41,7 +42,7 @@ pub struct Member {
     pub empty: bool,
     /// Whether bytes were asked for and the value was longer than the bound.
     pub cut: bool,
-    kept: Range<usize>,
+    kept: Range<u32>,
 }
 
 impl Member {
@@ -58,7 +59,7 @@ impl Member {
 }
 
 /// The members of a complete, valid document.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Found {
     /// The offset right after the opening brace, where the document is an object.
     pub open: Option<usize>,
@@ -66,17 +67,18 @@ pub struct Found {
     pub empty: bool,
     /// Length of the body in bytes.
     pub length: usize,
-    members: Vec<Option<Member>>,
-    arena: Vec<u8>,
+    members: [Option<Member>; INTEREST_LIMIT],
+    kept: Kept,
 }
 
 impl Found {
-    pub(super) fn with_room(interests: &Interests) -> Self {
+    pub(super) const fn new() -> Self {
         Self {
-            members: vec![None; interests.list.len()],
+            open: None,
             empty: true,
-            arena: Vec::with_capacity(64),
-            ..Self::default()
+            length: 0,
+            members: [const { None }; INTEREST_LIMIT],
+            kept: Kept::new(),
         }
     }
 
@@ -87,7 +89,8 @@ impl Found {
 
     /// The kept bytes of a member: a string with its quotes, or any other value as written.
     pub fn raw(&self, member: &Member) -> &[u8] {
-        self.arena.get(member.kept.clone()).unwrap_or_default()
+        let kept = member.kept.start as usize..member.kept.end as usize;
+        self.kept.bytes().get(kept).unwrap_or_default()
     }
 
     /// The text of a string member whose bytes were kept. `None` where it is no text.
@@ -101,17 +104,14 @@ impl Found {
 
     /// Enters a member, forgetting an earlier one of the same name and its children.
     pub(super) fn enter(&mut self, interests: &Interests, interest: u8, key: usize) {
-        let at = usize::from(interest);
-        let again = self.members.get(at).is_some_and(Option::is_some);
-        if again {
-            let path = interests.list.get(at).map(|i| i.path);
-            for (child, other) in interests.list.iter().enumerate() {
-                if child == at || (path.is_some() && other.parent == path) {
-                    self.forget(child);
-                }
-            }
+        if self.has(interest) {
+            self.forget(usize::from(interest));
+            let inside = interests.inside(interest);
+            (0..INTEREST_LIMIT)
+                .filter(|child| inside >> child & 1 == 1)
+                .for_each(|child| self.forget(child));
         }
-        if let Some(slot) = self.members.get_mut(at) {
+        if let Some(slot) = self.members.get_mut(usize::from(interest)) {
             *slot = Some(Member::at(key));
         }
     }
@@ -122,7 +122,7 @@ impl Found {
 
     /// Starts keeping bytes for a member.
     pub(super) fn keep_from_here(&mut self, interest: u8) {
-        let end = self.arena.len();
+        let end = place(self.kept.len());
         if let Some(member) = self.slot(interest) {
             member.kept = end..end;
         }
@@ -142,31 +142,35 @@ impl Found {
         }
         if member.kept.len() + bytes.len() > bound {
             member.cut = true;
-            self.arena.truncate(member.kept.start);
+            self.kept
+                .remove(member.kept.start as usize..self.kept.len());
             member.kept.end = member.kept.start;
             return;
         }
-        self.arena.extend_from_slice(bytes);
-        member.kept.end = self.arena.len();
+        self.kept.extend(bytes);
+        member.kept.end = place(self.kept.len());
     }
 
+    #[cold]
     fn forget(&mut self, at: usize) {
         let Some(gone) = self.members.get_mut(at).and_then(Option::take) else {
             return;
         };
         let kept = gone.kept;
-        if kept.is_empty() || kept.end > self.arena.len() {
-            return;
-        }
-        self.arena.drain(kept.clone());
+        self.kept.remove(kept.start as usize..kept.end as usize);
         for member in self
             .members
             .iter_mut()
             .flatten()
             .filter(|m| m.kept.start >= kept.end)
         {
-            member.kept.start -= kept.len();
-            member.kept.end -= kept.len();
+            member.kept.start -= kept.end - kept.start;
+            member.kept.end -= kept.end - kept.start;
         }
     }
+}
+
+/// Kept bytes are bounded far below this.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }

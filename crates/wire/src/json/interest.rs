@@ -7,7 +7,7 @@
 pub struct Interest {
     /// How faults call it: `model`, or `stream_options.include_usage`.
     pub path: &'static str,
-    pub(super) parent: Option<&'static str>,
+    parent: Option<&'static str>,
     pub(super) name: &'static str,
     pub(super) want: Want,
     pub(super) repeat: Repeat,
@@ -49,42 +49,94 @@ impl Interest {
     }
 }
 
+/// The most members that can be asked for.
+pub(super) const INTEREST_LIMIT: usize = 9;
+const NAME_LIMIT_BYTES: usize = 32;
+
 /// A list of members, with what makes most other keys cheap to pass by.
 #[derive(Debug)]
 pub struct Interests {
     pub(super) list: &'static [Interest],
-    /// Bit n: some interest's name has n bytes.
-    lengths: u64,
+    /// For each length of a name, the interests whose name is so long.
+    by_length: [Set; NAME_LIMIT_BYTES],
+    /// Those directly in the document.
+    top: Set,
+    /// For each interest, those inside of it.
+    inside: [Set; INTEREST_LIMIT],
 }
 
+/// Bit n: the interest at place n of the list.
+pub(super) type Set = u16;
+
 impl Interests {
-    /// At most 255 members, with names shorter than 64 bytes.
+    /// A list of members, each below the length and together below the number that this module allows;
+    /// more does not compile.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "evaluated when compiling, where a fault is a compile error"
+    )]
     pub const fn new(list: &'static [Interest]) -> Self {
-        let mut lengths = 0;
-        let mut rest = list;
-        while let Some((interest, after)) = rest.split_first() {
-            lengths |= 1 << (interest.name.len() % 64);
-            rest = after;
+        assert!(
+            list.len() <= INTEREST_LIMIT,
+            "too many members are asked for"
+        );
+        let mut interests = Self {
+            list,
+            by_length: [0; NAME_LIMIT_BYTES],
+            top: 0,
+            inside: [0; INTEREST_LIMIT],
+        };
+        let mut at = 0;
+        while at < list.len() {
+            interests.by_length[list[at].name.len()] |= 1 << at;
+            match list[at].parent {
+                None => interests.top |= 1 << at,
+                Some(parent) => {
+                    let mut outer = 0;
+                    while !is_same(list[outer].path.as_bytes(), parent.as_bytes()) {
+                        outer += 1;
+                    }
+                    interests.inside[outer] |= 1 << at;
+                }
+            }
+            at += 1;
         }
-        Self { list, lengths }
+        interests
     }
 
-    /// The member of this name, directly in the document or in the object at `parent`.
+    /// The member of this name, directly in the document or in the object that is interest `parent`.
     #[inline]
-    pub(super) fn find(&self, parent: Option<&'static str>, name: &[u8]) -> Option<u8> {
-        if name.len() >= 64 || (self.lengths >> name.len()) & 1 == 0 {
-            return None;
+    pub(super) fn find(&self, parent: Option<u8>, name: &[u8]) -> Option<u8> {
+        let among = parent.map_or(self.top, |parent| self.inside(parent));
+        let mut left = self.by_length.get(name.len())? & among;
+        while left != 0 {
+            let at = left.trailing_zeros() as u8;
+            if self.list.get(usize::from(at))?.name.as_bytes() == name {
+                return Some(at);
+            }
+            left &= left - 1;
         }
-        let at = self
-            .list
-            .iter()
-            .position(|i| i.name.as_bytes() == name && i.parent == parent)?;
-        u8::try_from(at).ok()
+        None
     }
 
-    pub(super) fn has_children(&self, path: &'static str) -> bool {
-        self.list.iter().any(|i| i.parent == Some(path))
+    /// The members asked for inside of this one.
+    #[inline]
+    pub(super) fn inside(&self, interest: u8) -> Set {
+        self.inside
+            .get(usize::from(interest))
+            .copied()
+            .unwrap_or_default()
     }
+}
+
+const fn is_same(mut a: &[u8], mut b: &[u8]) -> bool {
+    while let ([first, after @ ..], [other, beyond @ ..]) = (a, b) {
+        if *first != *other {
+            return false;
+        }
+        (a, b) = (after, beyond);
+    }
+    a.is_empty() && b.is_empty()
 }
 
 const fn split_path(path: &'static str) -> (Option<&'static str>, &'static str) {

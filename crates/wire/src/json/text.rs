@@ -7,49 +7,74 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-const ONES: u64 = u64::from_ne_bytes([1; 8]);
-const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-/// Strings this short are not worth the call of a wide search.
-const SHORT_WORDS: usize = 2;
+/// Eight bytes looked at together, the first one lowest.
+pub(super) type Word = u64;
 
-/// Whether no byte is a control character, so that no string in here can hold one.
-pub(super) fn is_clean(bytes: &[u8]) -> bool {
-    bytes.iter().fold(u8::MAX, |least, &byte| least.min(byte)) >= 0x20
-}
+const ONES: Word = Word::from_ne_bytes([1; 8]);
+pub(super) const HIGHS: Word = Word::from_ne_bytes([0x80; 8]);
 
-/// How many bytes from the start of `bytes` are neither quote, backslash nor control character.
-/// `clean`: there is no control character to look for.
+const BLOCK_BYTES: usize = 32;
+/// Strings this long are worth the call of a search.
+const LONG_BYTES: usize = 4 * BLOCK_BYTES;
+
+/// Where the first quote, backslash or control character is, at or after `from`.
 #[inline]
-pub(super) fn plain_run(bytes: &[u8], clean: bool) -> usize {
-    let mut rest = bytes;
-    for _ in 0..SHORT_WORDS {
-        let Some((word, after)) = rest.split_first_chunk::<8>() else {
+pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
+    let mut rest = bytes.get(from..).unwrap_or_default();
+    let long = rest.len().saturating_sub(LONG_BYTES);
+    while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
+        if block
+            .iter()
+            .fold(false, |hit, &byte| hit | is_special(byte))
+        {
             break;
-        };
-        let hits = special_bits(u64::from_le_bytes(*word));
+        }
+        rest = after;
+        if rest.len() <= long {
+            rest = rest.get(long_run(rest)..).unwrap_or_default();
+            break;
+        }
+    }
+    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+        let hits = special_bits(Word::from_le_bytes(*word));
         if hits != 0 {
             return bytes.len() - rest.len() + (hits.trailing_zeros() / 8) as usize;
         }
         rest = after;
     }
-    let before = bytes.len() - rest.len();
+    while let Some((&byte, after)) = rest.split_first() {
+        if is_special(byte) {
+            break;
+        }
+        rest = after;
+    }
+    bytes.len() - rest.len()
+}
+
+#[inline(never)]
+fn long_run(rest: &[u8]) -> usize {
     let length = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
     let run = rest.get(..length).unwrap_or(rest);
-    if clean || is_clean(run) {
-        return before + length;
+    if run.iter().fold(u8::MAX, |least, &byte| least.min(byte)) >= b' ' {
+        return length;
     }
-    before + run.iter().position(|&byte| byte < 0x20).unwrap_or(length)
+    run.iter().position(|&byte| byte < b' ').unwrap_or(length)
+}
+
+/// The quote is one bit away from following the control characters.
+#[inline]
+const fn is_special(byte: u8) -> bool {
+    (byte ^ 2 < 0x21) | (byte == b'\\')
 }
 
 /// The high bit of each special byte; only the lowest one set is exact, which is all we use.
 #[inline]
-const fn special_bits(word: u64) -> u64 {
-    let quote = word ^ (ONES * 0x22);
+pub(super) const fn special_bits(word: Word) -> Word {
+    let low = word ^ (ONES * 2);
     let slash = word ^ (ONES * 0x5c);
-    let quote = quote.wrapping_sub(ONES) & !quote;
+    let low = low.wrapping_sub(ONES * 0x21) & !low;
     let slash = slash.wrapping_sub(ONES) & !slash;
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (quote | slash | control) & HIGHS
+    (low | slash) & HIGHS
 }
 
 /// The text of a string's raw bytes (without quotes), whose escapes are already known to be well formed.

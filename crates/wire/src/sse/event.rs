@@ -72,12 +72,28 @@ impl Event {
             };
         }
         event.has_data = true;
-        if (USAGE_KEY.find(bytes).is_some() || ERROR_KEY.find(bytes).is_some())
-            && let Some(found) = decode(bytes)
-        {
-            event.take(&found);
+        if USAGE_KEY.find(bytes).is_some() || ERROR_KEY.find(bytes).is_some() {
+            event.decode(bytes);
         }
         event
+    }
+
+    /// Reads the data, if it is JSON.
+    fn decode(&mut self, event: &[u8]) {
+        let mut scanner = json::Scanner::new(&ASKED);
+        for (line, data) in DataLines(event).enumerate() {
+            let line_end: &[u8] = if line > 0 { b"\n" } else { b"" };
+            if scanner
+                .push(line_end)
+                .and_then(|()| scanner.push(data))
+                .is_err()
+            {
+                return;
+            }
+        }
+        if let Ok(found) = scanner.finish() {
+            self.take(found);
+        }
     }
 
     fn take(&mut self, found: &Found) {
@@ -96,17 +112,6 @@ impl Event {
         self.only_usage =
             usage.kind == Kind::Object && found.member(CHOICES).is_some_and(is_empty_list);
     }
-}
-
-fn decode(event: &[u8]) -> Option<Found> {
-    let mut scanner = json::Scanner::new(&ASKED);
-    for (line, data) in DataLines(event).enumerate() {
-        if line > 0 {
-            scanner.push(b"\n").ok()?;
-        }
-        scanner.push(data).ok()?;
-    }
-    scanner.finish().ok()
 }
 
 /// The values of an event's `data` fields.

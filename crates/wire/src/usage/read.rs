@@ -1,110 +1,195 @@
 //! One usage object → counts. OpenAI's two dialects and Anthropic's differ in names only, save that
 //! Anthropic's `input_tokens` leaves out what the cache served and stored; we add it.
+//!
+//! Invariant: of members with the same name the last one counts, with all that it holds.
+//! Not here: finding the object in a response (`unary`, `sse`).
 
 use super::{Reading, TOKEN_LIMIT, Usage};
-use crate::json::{Found, Interest, Interests, Kind, Repeat, Scanner, Want};
-
-const fn count(path: &'static str) -> Interest {
-    Interest::new(path, Want::Raw(64), Repeat::LastWins)
-}
-
-const fn group(path: &'static str) -> Interest {
-    Interest::new(path, Want::Place, Repeat::LastWins)
-}
-
-const PROMPT: [usize; 2] = [0, 1];
-const COMPLETION: [usize; 2] = [2, 3];
-const TOTAL: [usize; 1] = [4];
-const CACHED: [usize; 2] = [5, 6];
-const REASONING: [usize; 2] = [7, 8];
-const CACHE_READ: [usize; 1] = [9];
-const CACHE_STORED: [usize; 1] = [10];
-const GROUPS: std::ops::Range<usize> = 11..15;
-
-static ASKED: Interests = Interests::new(&[
-    count("prompt_tokens"),
-    count("input_tokens"),
-    count("completion_tokens"),
-    count("output_tokens"),
-    count("total_tokens"),
-    count("prompt_tokens_details.cached_tokens"),
-    count("input_tokens_details.cached_tokens"),
-    count("completion_tokens_details.reasoning_tokens"),
-    count("output_tokens_details.reasoning_tokens"),
-    count("cache_read_input_tokens"),
-    count("cache_creation_input_tokens"),
-    group("prompt_tokens_details"),
-    group("input_tokens_details"),
-    group("completion_tokens_details"),
-    group("output_tokens_details"),
-]);
+use crate::json::{Kind, Reader};
 
 /// Reads a usage value as it stands in a response.
 pub fn read(raw: &[u8]) -> Reading {
     if raw == b"null" {
         return Reading::Absent;
     }
-    let mut scanner = Scanner::new(&ASKED);
-    match scanner.push(raw).and_then(|()| scanner.finish()) {
-        Ok(found) if found.open.is_some() => counts(&found).unwrap_or(Reading::Invalid),
-        _ => Reading::Invalid,
+    Report::of(raw)
+        .and_then(Report::reading)
+        .unwrap_or(Reading::Invalid)
+}
+
+/// A count as it was reported: not there or null, a number, or something that cannot be a count.
+#[derive(Clone, Copy, Debug, Default)]
+enum Count {
+    #[default]
+    Absent,
+    Tokens(u64),
+    Impossible,
+}
+
+/// The details of a count: not there or null, or an object; else all is impossible.
+#[derive(Clone, Copy, Debug, Default)]
+enum Details {
+    #[default]
+    Absent,
+    Object(Count),
+    Impossible,
+}
+
+/// What the members say, before they are compared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Report {
+    prompt: [Count; 2],
+    completion: [Count; 2],
+    total: Count,
+    cache_read: Count,
+    cache_stored: Count,
+    cached: [Details; 2],
+    reasoning: [Details; 2],
+}
+
+impl Report {
+    /// `None` where the text is not one object.
+    fn of(raw: &[u8]) -> Option<Self> {
+        let mut report = Self::default();
+        let Self {
+            prompt: [prompt, input],
+            completion: [completion, output],
+            total,
+            cache_read,
+            cache_stored,
+            cached: [prompt_details, input_details],
+            reasoning: [completion_details, output_details],
+        } = &mut report;
+        let mut reader = Reader::new(raw);
+        let mut more = reader.open()?;
+        while more {
+            let name = reader.name()?;
+            let count = match &*name {
+                b"prompt_tokens" => Some(&mut *prompt),
+                b"completion_tokens" => Some(&mut *completion),
+                b"total_tokens" => Some(&mut *total),
+                b"input_tokens" => Some(&mut *input),
+                b"output_tokens" => Some(&mut *output),
+                b"cache_read_input_tokens" => Some(&mut *cache_read),
+                b"cache_creation_input_tokens" => Some(&mut *cache_stored),
+                _ => None,
+            };
+            let details = match &*name {
+                b"prompt_tokens_details" => Some((&mut *prompt_details, CACHED)),
+                b"input_tokens_details" => Some((&mut *input_details, CACHED)),
+                b"completion_tokens_details" => Some((&mut *completion_details, REASONING)),
+                b"output_tokens_details" => Some((&mut *output_details, REASONING)),
+                _ => None,
+            };
+            match (count, details) {
+                (Some(count), _) => *count = Count::read(&mut reader)?,
+                (None, Some((details, name))) => *details = Details::read(&mut reader, name)?,
+                (None, None) => {
+                    reader.value()?;
+                }
+            }
+            more = reader.more()?;
+        }
+        reader.is_at_end().then_some(report)
+    }
+
+    /// `None` where it cannot be true.
+    fn reading(self) -> Option<Reading> {
+        let cache_read = self.cache_read.tokens()?;
+        let beside_cache = cache_read.unwrap_or(0) + self.cache_stored.tokens()?.unwrap_or(0);
+        let usage = Usage {
+            prompt: first_of(self.prompt.map(Count::tokens))?.map(|prompt| prompt + beside_cache),
+            completion: first_of(self.completion.map(Count::tokens))?,
+            total: self.total.tokens()?,
+            cached: first_of(self.cached.map(Details::tokens))?.or(cache_read),
+            reasoning: first_of(self.reasoning.map(Details::tokens))?,
+        };
+        if usage == Usage::default() {
+            return Some(Reading::Absent);
+        }
+        let cached_beyond_prompt = usage
+            .prompt
+            .zip(usage.cached)
+            .is_some_and(|(prompt, cached)| cached > prompt);
+        let parts = usage.prompt.unwrap_or(0) + usage.completion.unwrap_or(0);
+        if cached_beyond_prompt || usage.total.is_some_and(|total| total < parts) {
+            return None;
+        }
+        Some(Reading::Valid(usage))
     }
 }
 
-/// A count that is there and cannot be true.
-struct Impossible;
+const CACHED: &[u8] = b"cached_tokens";
+const REASONING: &[u8] = b"reasoning_tokens";
 
-fn counts(found: &Found) -> Result<Reading, Impossible> {
-    for at in GROUPS {
-        if found
-            .member(at)
-            .is_some_and(|m| !matches!(m.kind, Kind::Object | Kind::Null))
-        {
-            return Err(Impossible);
+/// The first of two names for the same count that is there. Both must be possible.
+fn first_of([first, second]: [Option<Option<u64>>; 2]) -> Option<Option<u64>> {
+    let (first, second) = (first?, second?);
+    Some(first.or(second))
+}
+
+impl Count {
+    /// `None` where the text is not JSON.
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let (kind, raw) = reader.value()?;
+        Some(match kind {
+            Kind::Null => Self::Absent,
+            Kind::Number => tokens(raw).map_or(Self::Impossible, Self::Tokens),
+            _ => Self::Impossible,
+        })
+    }
+
+    fn tokens(self) -> Option<Option<u64>> {
+        match self {
+            Self::Absent => Some(None),
+            Self::Tokens(tokens) => Some(Some(tokens)),
+            Self::Impossible => None,
         }
     }
-    let cache_read = one_of(found, &CACHE_READ)?;
-    let cache_stored = one_of(found, &CACHE_STORED)?;
-    let beside_cache = cache_read.unwrap_or(0) + cache_stored.unwrap_or(0);
-    let usage = Usage {
-        prompt: one_of(found, &PROMPT)?.map(|prompt| prompt + beside_cache),
-        completion: one_of(found, &COMPLETION)?,
-        total: one_of(found, &TOTAL)?,
-        cached: one_of(found, &CACHED)?.or(cache_read),
-        reasoning: one_of(found, &REASONING)?,
-    };
-    if usage == Usage::default() {
-        return Ok(Reading::Absent);
-    }
-    let cached_beyond_prompt = usage
-        .prompt
-        .zip(usage.cached)
-        .is_some_and(|(prompt, cached)| cached > prompt);
-    let parts = usage.prompt.unwrap_or(0) + usage.completion.unwrap_or(0);
-    if cached_beyond_prompt || usage.total.is_some_and(|total| total < parts) {
-        return Err(Impossible);
-    }
-    Ok(Reading::Valid(usage))
 }
 
-/// The first of these members that is there and not null. All of them must be possible.
-fn one_of(found: &Found, interests: &[usize]) -> Result<Option<u64>, Impossible> {
-    let mut first = None;
-    for &interest in interests {
-        let Some(member) = found.member(interest).filter(|m| m.kind != Kind::Null) else {
-            continue;
-        };
-        let digits = found.raw(member);
-        let plain =
-            member.kind == Kind::Number && !member.cut && digits.iter().all(u8::is_ascii_digit);
-        let number = std::str::from_utf8(digits)
-            .ok()
-            .filter(|_| plain)
-            .and_then(|d| d.parse().ok());
-        let number = number
-            .filter(|&n: &u64| n <= TOKEN_LIMIT)
-            .ok_or(Impossible)?;
-        first = first.or(Some(number));
+impl Details {
+    /// `None` where the text is not JSON.
+    fn read(reader: &mut Reader<'_>, name: &[u8]) -> Option<Self> {
+        match reader.kind()? {
+            Kind::Object => {}
+            Kind::Null => return reader.value().map(|_| Self::Absent),
+            _ => return reader.value().map(|_| Self::Impossible),
+        }
+        let mut count = Count::Absent;
+        let mut more = reader.open()?;
+        while more {
+            if *reader.name()? == *name {
+                count = Count::read(reader)?;
+            } else {
+                reader.value()?;
+            }
+            more = reader.more()?;
+        }
+        Some(Self::Object(count))
     }
-    Ok(first)
+
+    fn tokens(self) -> Option<Option<u64>> {
+        match self {
+            Self::Absent => Some(None),
+            Self::Object(count) => count.tokens(),
+            Self::Impossible => None,
+        }
+    }
+}
+
+/// A number of plain digits, up to the limit.
+fn tokens(digits: &[u8]) -> Option<u64> {
+    if digits.len() > 13 {
+        return None;
+    }
+    let mut tokens = 0;
+    for digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        if value > 9 {
+            return None;
+        }
+        tokens = tokens * 10 + u64::from(value);
+    }
+    (tokens <= TOKEN_LIMIT).then_some(tokens)
 }

@@ -47,8 +47,8 @@ impl UnaryUsage {
     }
 
     /// Ends the body.
-    pub fn finish(self) -> Reading {
-        let Some(Ok(found)) = self.0.map(Scanner::finish) else {
+    pub fn finish(mut self) -> Reading {
+        let Some(Ok(found)) = self.0.as_mut().map(Scanner::finish) else {
             return Reading::Absent;
         };
         match found.member(0) {

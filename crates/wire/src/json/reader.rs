@@ -1,0 +1,152 @@
+//! A reader of an object that lies whole in memory.
+//!
+//! Invariant: what it has gone past is good by the grammar. `None` says only that it cannot go on.
+//! Not here: objects that arrive in parts, and where a fault is (`scan`).
+
+use std::borrow::Cow;
+
+use super::capture::Kind;
+use super::note::KEY_LIMIT_BYTES;
+use super::skip::skip;
+use super::state::{Nest, State};
+use super::text::unescape;
+use super::token::{after_blanks, kind_of, plain_key_end, scalar_end, string_end};
+
+/// Goes through members one by one.
+///
+/// ```
+/// let mut reader = wire::json::Reader::new(br#"{"prompt_tokens": 3}"#);
+/// let mut more = reader.open().ok_or("no object")?;
+/// while more {
+///     let name = reader.name().ok_or("no name")?;
+///     let (kind, raw) = reader.value().ok_or("no value")?;
+///     assert_eq!((&*name, kind, raw), (&b"prompt_tokens"[..], wire::json::Kind::Number, &b"3"[..]));
+///     more = reader.more().ok_or("neither comma nor brace")?;
+/// }
+/// assert!(reader.is_at_end());
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of this text.
+    pub const fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+        }
+    }
+
+    /// Goes into the object that starts here: whether it has members.
+    #[inline]
+    pub fn open(&mut self) -> Option<bool> {
+        self.take(b'{')?;
+        self.depth += 1;
+        if self.peek()? == b'}' {
+            self.at += 1;
+            self.depth -= 1;
+            return Some(false);
+        }
+        Some(true)
+    }
+
+    /// The next member's name, without escapes; one too long for anybody to ask for may come empty.
+    #[inline(always)]
+    pub fn name(&mut self) -> Option<Cow<'a, [u8]>> {
+        self.take(b'"')?;
+        let from = self.at;
+        let name = match plain_key_end(self.text, from) {
+            Some(end) => {
+                self.at = end;
+                Cow::Borrowed(self.text.get(from..end - 1)?)
+            }
+            None => self.other_name()?,
+        };
+        self.take(b':')?;
+        Some(name)
+    }
+
+    #[cold]
+    fn other_name(&mut self) -> Option<Cow<'a, [u8]>> {
+        let from = self.at;
+        self.at = string_end(self.text, from).ok()?;
+        let raw = self.text.get(from..self.at - 1)?;
+        if raw.len() > KEY_LIMIT_BYTES {
+            return Some(Cow::Borrowed(b""));
+        }
+        Some(match unescape(raw)? {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        })
+    }
+
+    /// Goes past the value that starts here: what it is, and its bytes.
+    #[inline]
+    pub fn value(&mut self) -> Option<(Kind, &'a [u8])> {
+        let kind = self.kind()?;
+        let from = self.at;
+        self.at = match kind {
+            Kind::String => string_end(self.text, from + 1).ok()?,
+            Kind::Object | Kind::Array => self.container_end()?,
+            _ => scalar_end(self.text, from)?,
+        };
+        Some((kind, self.text.get(from..self.at)?))
+    }
+
+    fn container_end(&self) -> Option<usize> {
+        let mut nest = Nest::inside(self.depth);
+        let skipped = skip(self.text, self.at, State::Value, &mut nest, self.depth);
+        (skipped.state == State::After && nest.depth == self.depth).then_some(skipped.at)
+    }
+
+    /// What the value is that starts here.
+    #[inline(always)]
+    pub fn kind(&mut self) -> Option<Kind> {
+        kind_of(self.peek()?)
+    }
+
+    /// Goes past a comma, or out of the object: whether another member comes.
+    #[inline(always)]
+    pub fn more(&mut self) -> Option<bool> {
+        let byte = self.peek()?;
+        self.at += 1;
+        match byte {
+            b',' => Some(true),
+            b'}' => {
+                self.depth -= 1;
+                Some(false)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_at_end(&mut self) -> bool {
+        self.depth == 0 && self.peek().is_none()
+    }
+
+    /// Where the next byte is.
+    #[inline]
+    pub const fn place(&self) -> usize {
+        self.at
+    }
+
+    #[inline(always)]
+    fn peek(&mut self) -> Option<u8> {
+        self.at = after_blanks(self.text, self.at);
+        self.text.get(self.at).copied()
+    }
+
+    #[inline(always)]
+    fn take(&mut self, wanted: u8) -> Option<()> {
+        let found = self.peek()? == wanted;
+        self.at += usize::from(found);
+        found.then_some(())
+    }
+}
