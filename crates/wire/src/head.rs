@@ -117,30 +117,52 @@ impl Head {
         value: usize,
         value_len: usize,
     ) -> Result<(), HeadFault> {
-        let known = Known::of(token);
         write_lower(
             self.buf
                 .get_mut(name..name + token.len())
                 .unwrap_or_default(),
             token,
         );
-        let (Ok(name), Ok(name_len), Ok(value), Ok(value_len)) = (
-            name.try_into(),
-            token.len().try_into(),
-            value.try_into(),
-            value_len.try_into(),
-        ) else {
-            return Err(HeadFaultKind::HeadTooLarge.into());
-        };
+        self.note(Known::of(token), name, token.len(), value, value_len)
+            .ok_or_else(|| HeadFaultKind::HeadTooLarge.into())
+    }
+
+    /// Notes a field whose valid name and trimmed, valid value lie at these places of the buffer, or of a
+    /// head that `fill` takes later. `None` where they are too far or too long to be noted.
+    #[inline]
+    pub(crate) fn note(
+        &mut self,
+        known: Known,
+        name: usize,
+        name_len: usize,
+        value: usize,
+        value_len: usize,
+    ) -> Option<()> {
         self.fields.push(Field {
-            name,
-            value,
-            value_len,
-            name_len,
+            name: name.try_into().ok()?,
+            value: value.try_into().ok()?,
+            value_len: value_len.try_into().ok()?,
+            name_len: name_len.try_into().ok()?,
             known,
         });
         self.present |= known.bit();
-        Ok(())
+        Some(())
+    }
+
+    /// Takes a copy of the head in which all fields were noted. False where one does not lie in it.
+    pub(crate) fn fill(&mut self, head: &[u8]) -> bool {
+        self.buf.clear();
+        self.buf.extend_from_slice(head);
+        self.fields.iter().all(|field| {
+            let name = field.name as usize..field.name as usize + usize::from(field.name_len);
+            match (self.buf.get_mut(name.clone()), head.get(name)) {
+                (Some(to), Some(token)) => {
+                    write_lower(to, token);
+                    true
+                }
+                _ => false,
+            }
+        })
     }
 
     /// The number of fields.

@@ -16,6 +16,7 @@
 mod chunked;
 mod framing;
 mod parse;
+mod plain;
 mod write;
 
 pub use crate::head::{HeadFault, HeadFaultKind, ResponseHead};

@@ -49,6 +49,8 @@ const INVALID: u8 = 1;
 const REFUSED: u8 = 2;
 /// Fine or not, by what stands around it.
 const CLOSER_LOOK: u8 = 4;
+/// May stand in a host's name.
+const HOST: u8 = 8;
 
 #[inline]
 fn class(byte: u8) -> u8 {
@@ -68,7 +70,9 @@ const fn classes() -> [u8; 256] {
         classes[at] = match at as u8 {
             b'#' | 0..=b' ' | 0x7f.. => INVALID,
             b';' | b'\\' => REFUSED,
-            b'%' | b'.' => CLOSER_LOOK,
+            b'.' => CLOSER_LOOK | HOST,
+            b'%' => CLOSER_LOOK,
+            b'-' | b'_' | b'~' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => HOST,
             _ => 0,
         };
         at += 1;
@@ -123,7 +127,7 @@ pub fn check_authority(host: &[u8]) -> Result<(), HeadFault> {
         let valid = !name.is_empty()
             && name
                 .iter()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~'));
+                .fold(true, |good, &byte| good & (class(byte) & HOST != 0));
         (valid, Some(tail))
     };
     if valid && port.is_some_and(is_port) {

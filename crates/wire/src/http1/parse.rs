@@ -1,6 +1,6 @@
 //! Reads a request or response head.
 //!
-//! `httparse` finds the parts; it forgives bare LF and stray empty lines, so every line end is checked here.
+//! Most heads go the short way (`plain`). For the others `httparse` finds the parts; it forgives bare LF and stray empty lines, so every line end is checked here.
 //! A head that is not plainly good goes through `scan`, which alone says whether the head is whole:
 //! an answer depends on the bytes of the head, never on how they were cut.
 //! Not here: what the fields say about the body (`framing`).
@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, ParserConfig, Status};
 
+use super::plain;
 use crate::head::{Head, HeadFault, HeadFaultKind, RequestHead, ResponseHead, Version, is_token};
 
 /// The most fields that `Limits::fields` can allow.
@@ -70,6 +71,12 @@ pub fn parse_request(
         Some(_) => {}
     }
     let within = input.get(..limits.head_bytes).unwrap_or(input);
+    if let Some(step) = plain_request(within, limits, out) {
+        return step.map(|consumed| Step::Done {
+            consumed: consumed + skipped,
+        });
+    }
+    out.clear();
     let mut fields: Fields<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut []);
     let result = request.parse_with_uninit_headers(
@@ -89,6 +96,21 @@ pub fn parse_request(
         }
         result => explain(input, limits, result.err(), request_fault),
     }
+}
+
+/// The short way: how many bytes the head took. `None` where the long way must look.
+fn plain_request(
+    input: &[u8],
+    limits: &Limits,
+    out: &mut RequestHead,
+) -> Option<Result<usize, HeadFault>> {
+    let line = plain::request_line(input)?;
+    let target = str::from_utf8(line.target).ok()?;
+    let most = limits.fields.min(MAX_FIELDS);
+    let consumed = plain::fields(input, line.end, most, &mut out.fields)?;
+    out.method = line.method;
+    let checked = out.set_target(target).and_then(|()| out.check_host());
+    Some(checked.map(|()| consumed))
 }
 
 fn fill_request(
@@ -128,6 +150,14 @@ pub fn parse_response(
         Some(_) => return Err(HeadFaultKind::StartLine.into()),
     }
     let within = input.get(..limits.head_bytes).unwrap_or(input);
+    if let Some((status, line_end)) = plain::status_line(within)
+        && let most = limits.fields.min(MAX_FIELDS)
+        && let Some(consumed) = plain::fields(within, line_end, most, &mut out.fields)
+    {
+        out.status = status;
+        return check_status(status).map(|()| Step::Done { consumed });
+    }
+    out.clear();
     let mut fields: Fields<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut response = httparse::Response::new(&mut []);
     let result = ParserConfig::default().parse_response_with_uninit_headers(
@@ -158,12 +188,15 @@ fn fill_response(
         Version::H11
     };
     out.status = response.code.unwrap_or_default();
-    match out.status {
-        101 => return Err(HeadFaultKind::SwitchedProtocols.into()),
-        100..=599 => {}
-        _ => return Err(HeadFaultKind::Status.into()),
+    check_status(out.status)
+}
+
+fn check_status(status: u16) -> Result<(), HeadFault> {
+    match status {
+        101 => Err(HeadFaultKind::SwitchedProtocols.into()),
+        100..=599 => Ok(()),
+        _ => Err(HeadFaultKind::Status.into()),
     }
-    Ok(())
 }
 
 /// Takes the fields of a head that `httparse` accepted. False when a line does not end in CRLF
