@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Goes past the value that starts here: what it is, and its bytes.
-    #[inline]
+    #[inline(always)]
     pub fn value(&mut self) -> Option<(Kind, &'a [u8])> {
         let kind = self.kind()?;
         let from = self.at;
@@ -99,6 +99,7 @@ impl<'a> Reader<'a> {
         Some((kind, self.text.get(from..self.at)?))
     }
 
+    #[inline(never)]
     fn container_end(&self) -> Option<usize> {
         let mut nest = Nest::inside(self.depth);
         let skipped = skip(self.text, self.at, State::Value, &mut nest, self.depth);

@@ -82,7 +82,7 @@ pub(super) const fn special_bits(word: Word) -> Word {
 /// `None`: not UTF-8, half a surrogate pair, or a broken escape.
 pub fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
     let raw = std::str::from_utf8(raw).ok()?;
-    if !raw.contains('\\') {
+    if !raw.as_bytes().contains(&b'\\') {
         return Some(Cow::Borrowed(raw));
     }
     let mut text = String::with_capacity(raw.len());

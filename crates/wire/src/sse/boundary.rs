@@ -20,6 +20,8 @@ pub(super) struct Cut {
     pub(super) end: usize,
     /// After the line feed too, where one follows a blank line's carriage return in the same chunk.
     pub(super) tail_end: usize,
+    /// Where the only line before the blank one ends, of those that end in this chunk.
+    pub(super) only_line_end: Option<usize>,
 }
 
 impl Boundary {
@@ -42,6 +44,7 @@ impl Boundary {
     /// The next end of an event at or after `from`.
     pub(super) fn next(&mut self, chunk: &[u8], from: usize) -> Option<Cut> {
         let mut at = from;
+        let (mut lines, mut line_end) = (0, 0);
         loop {
             let byte = *chunk.get(at)?;
             if std::mem::take(&mut self.after_return) && byte == b'\n' {
@@ -52,6 +55,7 @@ impl Boundary {
                 return Some(Cut {
                     end: at + 1,
                     tail_end: at + 1,
+                    only_line_end: (lines == 1).then_some(line_end),
                 });
             }
             if self.line_is_empty && byte == b'\r' {
@@ -60,6 +64,7 @@ impl Boundary {
                 return Some(Cut {
                     end: at + 1,
                     tail_end: at + 1 + usize::from(line_feed),
+                    only_line_end: (lines == 1).then_some(line_end),
                 });
             }
             let Some(length) = memchr2(b'\n', b'\r', chunk.get(at..)?) else {
@@ -67,6 +72,7 @@ impl Boundary {
                 return None;
             };
             at += length;
+            (lines, line_end) = (lines + 1, at);
             self.after_return = chunk.get(at) == Some(&b'\r');
             self.line_is_empty = true;
             at += 1;

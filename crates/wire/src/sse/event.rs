@@ -53,14 +53,28 @@ pub(super) struct Event {
 }
 
 impl Event {
-    pub(super) fn read(bytes: &[u8]) -> Self {
+    /// Reads an event; `only_line` is its one line, where that is known.
+    pub(super) fn read(bytes: &[u8], only_line: Option<&[u8]>) -> Self {
         let mut event = Self::default();
         let mut lines = 0_u32;
         let mut last: &[u8] = b"";
-        for data in DataLines(bytes) {
+        let mut take = |data: &'_ [u8]| {
             lines += 1;
             event.data_bytes += data.len() as u64;
-            last = data;
+        };
+        match only_line {
+            Some(line) => {
+                if let Some(data) = data_of(line) {
+                    take(data);
+                    last = data;
+                }
+            }
+            None => {
+                for data in DataLines(bytes) {
+                    take(data);
+                    last = data;
+                }
+            }
         }
         if lines == 0 {
             return event;
@@ -125,12 +139,20 @@ impl<'a> Iterator for DataLines<'a> {
             let end = memchr2(b'\n', b'\r', self.0).unwrap_or(self.0.len());
             let (line, rest) = self.0.split_at_checked(end)?;
             self.0 = rest.split_first().map_or(rest, |(_, after)| after);
-            match line.strip_prefix(b"data") {
-                Some([b':', b' ', data @ ..] | [b':', data @ ..]) => return Some(data),
-                Some([]) => return Some(b""),
-                _ => {}
+            if let Some(data) = data_of(line) {
+                return Some(data);
             }
         }
         None
+    }
+}
+
+/// The value of a `data` field.
+#[inline]
+fn data_of(line: &[u8]) -> Option<&[u8]> {
+    match line.strip_prefix(b"data")? {
+        [b':', b' ', data @ ..] | [b':', data @ ..] => Some(data),
+        [] => Some(b""),
+        _ => None,
     }
 }

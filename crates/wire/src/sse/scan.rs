@@ -109,7 +109,10 @@ impl Scanner {
         // `from`: the first byte of the chunk not yet dealt with. `start`: where the present event starts.
         let (mut from, mut start) = (0, 0);
         while let Some(cut) = self.boundary.next(&chunk, start) {
-            let withheld = self.end_event(chunk.get(start..cut.end).unwrap_or_default());
+            let withheld = self.end_event(
+                chunk.get(start..cut.end).unwrap_or_default(),
+                cut.only_line_end.and_then(|end| chunk.get(start..end)),
+            );
             if withheld {
                 push_some(out, chunk.slice(from..start));
                 from = cut.tail_end;
@@ -137,7 +140,10 @@ impl Scanner {
     pub fn observe(&mut self, chunk: &[u8]) {
         let mut start = usize::from(self.event_len == 0 && self.boundary.take_tail(chunk));
         while let Some(cut) = self.boundary.next(chunk, start) {
-            let withheld = self.end_event(chunk.get(start..cut.end).unwrap_or_default());
+            let withheld = self.end_event(
+                chunk.get(start..cut.end).unwrap_or_default(),
+                cut.only_line_end.and_then(|end| chunk.get(start..end)),
+            );
             self.start_event(withheld);
             start = cut.tail_end;
         }
@@ -150,15 +156,16 @@ impl Scanner {
             return;
         }
         self.tally.unfinished = true;
-        let withheld = self.end_event(b"");
+        let withheld = self.end_event(b"", None);
         if !withheld && !self.sent {
             push_some(out, self.held.split().freeze());
         }
         self.start_event(withheld);
     }
 
-    /// Reads the event that ends with these bytes. Gives whether it is left out.
-    fn end_event(&mut self, last_part: &[u8]) -> bool {
+    /// Reads the event that ends with these bytes, of which that is the only line, where it is known.
+    /// Gives whether it is left out.
+    fn end_event(&mut self, last_part: &[u8], only_line: Option<&[u8]>) -> bool {
         let length = self.event_len + last_part.len();
         if length > INSPECT_LIMIT_BYTES {
             self.tally.uninspected_events += 1;
@@ -167,11 +174,12 @@ impl Scanner {
             return false;
         }
         let event = if self.event_len == 0 {
-            Event::read(self.without_mark(last_part))
+            let only_line = only_line.filter(|_| !self.opening);
+            Event::read(self.without_mark(last_part), only_line)
         } else {
             let before = self.held.len();
             self.held.extend_from_slice(last_part);
-            let event = Event::read(self.without_mark(&self.held));
+            let event = Event::read(self.without_mark(&self.held), None);
             // The last part is forwarded as part of its chunk.
             self.held.truncate(before);
             event

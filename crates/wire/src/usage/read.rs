@@ -64,26 +64,23 @@ impl Report {
         let mut more = reader.open()?;
         while more {
             let name = reader.name()?;
-            let count = match &*name {
-                b"prompt_tokens" => Some(&mut *prompt),
-                b"completion_tokens" => Some(&mut *completion),
-                b"total_tokens" => Some(&mut *total),
-                b"input_tokens" => Some(&mut *input),
-                b"output_tokens" => Some(&mut *output),
-                b"cache_read_input_tokens" => Some(&mut *cache_read),
-                b"cache_creation_input_tokens" => Some(&mut *cache_stored),
-                _ => None,
-            };
-            let details = match &*name {
-                b"prompt_tokens_details" => Some((&mut *prompt_details, CACHED)),
-                b"input_tokens_details" => Some((&mut *input_details, CACHED)),
-                b"completion_tokens_details" => Some((&mut *completion_details, REASONING)),
-                b"output_tokens_details" => Some((&mut *output_details, REASONING)),
-                _ => None,
+            let (count, details) = match &*name {
+                b"prompt_tokens" => (Some(&mut *prompt), None),
+                b"completion_tokens" => (Some(&mut *completion), None),
+                b"total_tokens" => (Some(&mut *total), None),
+                b"input_tokens" => (Some(&mut *input), None),
+                b"output_tokens" => (Some(&mut *output), None),
+                b"cache_read_input_tokens" => (Some(&mut *cache_read), None),
+                b"cache_creation_input_tokens" => (Some(&mut *cache_stored), None),
+                b"prompt_tokens_details" => (None, Some((&mut *prompt_details, CACHED))),
+                b"input_tokens_details" => (None, Some((&mut *input_details, CACHED))),
+                b"completion_tokens_details" => (None, Some((&mut *completion_details, REASONING))),
+                b"output_tokens_details" => (None, Some((&mut *output_details, REASONING))),
+                _ => (None, None),
             };
             match (count, details) {
                 (Some(count), _) => *count = Count::read(&mut reader)?,
-                (None, Some((details, name))) => *details = Details::read(&mut reader, name)?,
+                (None, Some((details, inner))) => *details = Details::read(&mut reader, inner)?,
                 (None, None) => {
                     reader.value()?;
                 }
