@@ -37,10 +37,36 @@ fn random_requests_break_no_invariant() {
         }
         let mut head = wire::head::RequestHead::new();
         let step = wire::http1::parse_request(&input, &wire::http1::Limits::default(), &mut head);
-        accepted += usize::from(matches!(step, Ok(wire::http1::Step::Done { .. })));
+        if let Ok(wire::http1::Step::Done { consumed }) = step {
+            accepted += 1;
+            agrees_with_httparse(&input[..consumed], &head);
+        }
         check::fuzz_one(&input);
     }
     assert!(accepted > 500, "too few inputs reach the body: {accepted}");
+}
+
+/// A lax parser finds the same parts in whatever we accept.
+fn agrees_with_httparse(input: &[u8], head: &wire::head::RequestHead) {
+    let mut fields = [httparse::EMPTY_HEADER; 100];
+    let mut lax = httparse::Request::new(&mut fields);
+    let read = lax.parse(input);
+    assert_eq!(read, Ok(httparse::Status::Complete(input.len())));
+    assert_eq!(
+        (lax.method, lax.path),
+        (Some(head.method_text()), Some(head.target()))
+    );
+    let lax: Vec<_> = lax
+        .headers
+        .iter()
+        .map(|field| (field.name.to_ascii_lowercase().into_bytes(), field.value))
+        .collect();
+    let ours: Vec<_> = head
+        .fields
+        .iter()
+        .map(|field| (field.name.to_vec(), field.value))
+        .collect();
+    assert_eq!(lax, ours);
 }
 
 const PIECES: &[&[u8]] = &[

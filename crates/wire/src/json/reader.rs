@@ -10,7 +10,7 @@ use super::note::KEY_LIMIT_BYTES;
 use super::skip::skip;
 use super::state::{Nest, State};
 use super::text::unescape;
-use super::token::{after_blanks, kind_of, plain_key_end, scalar_end, string_end};
+use super::token::{kind_of, next_byte, plain_key_end, scalar_end, string_end};
 
 /// Goes through members one by one.
 ///
@@ -138,10 +138,10 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// The next byte that is not blank, and goes to it.
     #[inline(always)]
-    fn peek(&mut self) -> Option<u8> {
-        self.at = after_blanks(self.text, self.at);
-        self.text.get(self.at).copied()
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        next_byte(self.text, &mut self.at)
     }
 
     #[inline(always)]

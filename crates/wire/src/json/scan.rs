@@ -176,7 +176,7 @@ impl Scanner {
     /// Whether nothing that comes next is of interest, and up to the end of a value in which container.
     #[inline]
     fn unwatched(&self) -> Option<u32> {
-        let floor = 1 + u32::from(self.open_at(1).is_some());
+        let floor = 1 + u32::from(self.parent.is_some());
         let free = match self.state {
             State::Value => {
                 self.nest.depth > floor || self.nest.depth == floor && self.open_at(floor).is_none()

@@ -5,7 +5,7 @@
 //! Not here: members of interest (`scan`, `whole`).
 
 use super::state::{Nest, State};
-use super::token::{after_blanks, scalar_end, string_end};
+use super::token::{next_byte, scalar_end, string_end};
 
 /// Where the reader stands after the part that was passed over.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,7 @@ pub(super) fn skip(
     let mut wanted = State::Value;
     let stop = loop {
         if !after {
-            at = after_blanks(chunk, at);
-            match chunk.get(at) {
+            match next_byte(chunk, &mut at) {
                 Some(b'"') => match string_end(chunk, at + 1) {
                     Ok(end) => at = end,
                     Err(inside) => break stop(inside, State::String),
@@ -41,8 +40,8 @@ pub(super) fn skip(
                     if !inner.open(true) {
                         break stop(at, wanted);
                     }
-                    at = after_blanks(chunk, at + 1);
-                    if chunk.get(at) == Some(&b'}') {
+                    at += 1;
+                    if next_byte(chunk, &mut at) == Some(b'}') {
                         inner.close();
                         at += 1;
                     } else {
@@ -58,8 +57,8 @@ pub(super) fn skip(
                     if !inner.open(false) {
                         break stop(at, wanted);
                     }
-                    at = after_blanks(chunk, at + 1);
-                    if chunk.get(at) == Some(&b']') {
+                    at += 1;
+                    if next_byte(chunk, &mut at) == Some(b']') {
                         inner.close();
                         at += 1;
                     } else {
@@ -77,12 +76,18 @@ pub(super) fn skip(
             }
         }
         (after, wanted) = (true, State::Value);
-        match chunk.get(at) {
+        match next_byte(chunk, &mut at) {
             Some(b',') if inner.in_object() => match name_end(chunk, at + 1, State::Key) {
-                Ok(end) => (at, after) = (end, false),
+                Ok(end) => {
+                    (at, after) = (end, false);
+                    continue;
+                }
                 Err(stop) => break stop,
             },
-            Some(b',') => (at, after) = (at + 1, false),
+            Some(b',') => {
+                (at, after) = (at + 1, false);
+                continue;
+            }
             Some(b'}') if inner.in_object() => {
                 inner.close();
                 at += 1;
@@ -91,7 +96,6 @@ pub(super) fn skip(
                 inner.close();
                 at += 1;
             }
-            Some(b' ' | b'\n' | b'\r' | b'\t') => at = after_blanks(chunk, at),
             _ => break stop(at, State::After),
         }
         if inner.depth == floor {
@@ -105,12 +109,12 @@ pub(super) fn skip(
 /// The place after the name that starts at `from` and after its colon.
 #[inline(always)]
 fn name_end(chunk: &[u8], from: usize, state: State) -> Result<usize, Skipped> {
-    let at = after_blanks(chunk, from);
-    if chunk.get(at) != Some(&b'"') {
+    let mut at = from;
+    if next_byte(chunk, &mut at) != Some(b'"') {
         return Err(stop(at, state));
     }
-    let end = match string_end(chunk, at + 1) {
-        Ok(end) => after_blanks(chunk, end),
+    let mut end = match string_end(chunk, at + 1) {
+        Ok(end) => end,
         Err(inside) => {
             return Err(Skipped {
                 at: inside,
@@ -119,7 +123,7 @@ fn name_end(chunk: &[u8], from: usize, state: State) -> Result<usize, Skipped> {
             });
         }
     };
-    match chunk.get(end) {
+    match next_byte(chunk, &mut end) {
         Some(b':') => Ok(end + 1),
         _ => Err(stop(end, State::Colon)),
     }

@@ -99,3 +99,45 @@ fn the_skip_finds_the_first_special_byte_at_every_place() {
         }
     }
 }
+
+#[test]
+fn an_object_in_one_piece_reads_as_one_in_single_bytes() {
+    let long = format!(r#"{{"a":1,"s":"{}"}}"#, "x".repeat(600));
+    for body in [
+        r#"{"a":[1,{"b":[]}],"o":{"x":{"b":1},"b":"\"}"},"s":"t","z":[[],{}]}"#,
+        " { \"a\" : { } , \"o\" : { \"b\" : null } , \"s\" : -1.5e3 } ",
+        r#"{"o":{},"a":[ ],"s":"\u0041"}"#,
+        r#"{"s":1,"s":2}"#,
+        r#"{"a":"123456789"}"#,
+        r#"{"o":{"b":1},"o":{"b":2}}"#,
+        r#"{"o":[{"b":1}],"a":tru}"#,
+        r#"{"a":1}}"#,
+        r#"{"a":[1}"#,
+        "{}",
+        &long,
+    ] {
+        let mut slow = Scanner::new(&LAST);
+        let slow = body
+            .bytes()
+            .try_for_each(|byte| slow.push(&[byte]))
+            .and_then(|()| slow.finish().cloned());
+        match (find(body), slow) {
+            (Ok(fast), Ok(slow)) => {
+                assert_eq!(
+                    (fast.open, fast.empty, fast.length),
+                    (slow.open, slow.empty, slow.length)
+                );
+                for at in 0..4 {
+                    let place = |found: &Found| {
+                        let member = found.member(at)?;
+                        let (key, value) = (member.key, member.value.clone());
+                        Some((key, value, member.kind, member.empty, member.cut))
+                    };
+                    assert_eq!(place(&fast), place(&slow), "{body}");
+                    assert_eq!(raw(&fast, at), raw(&slow, at), "{body}");
+                }
+            }
+            (fast, slow) => assert_eq!(fast.err(), slow.err(), "{body}"),
+        }
+    }
+}

@@ -22,6 +22,13 @@ const LONG_BYTES: usize = 4 * BLOCK_BYTES;
 pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
     let mut rest = bytes.get(from..).unwrap_or_default();
     let long = rest.len().saturating_sub(LONG_BYTES);
+    if let Some((word, after)) = rest.split_first_chunk::<8>() {
+        let hits = special_bits(Word::from_le_bytes(*word));
+        if hits != 0 {
+            return from + (hits.trailing_zeros() / 8) as usize;
+        }
+        rest = after;
+    }
     while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
         if block
             .iter()

@@ -45,9 +45,19 @@ fn long_string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
     }
 }
 
-/// The first place at or after `from` that is not blank.
+/// The next byte that is not blank, with `at` moved to it.
 #[inline(always)]
-pub(super) fn after_blanks(chunk: &[u8], from: usize) -> usize {
+pub(super) fn next_byte(chunk: &[u8], at: &mut usize) -> Option<u8> {
+    let byte = *chunk.get(*at)?;
+    if byte > b' ' {
+        return Some(byte);
+    }
+    *at = after_blanks(chunk, *at);
+    chunk.get(*at).copied()
+}
+
+#[inline(never)]
+fn after_blanks(chunk: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = chunk.get(at) {
         at += 1;

@@ -46,6 +46,7 @@ impl Whole<'_> {
     /// Reads the members of the document, or of the object that is interest `parent`, and no deeper.
     fn members(&mut self, parent: Option<u8>, mut more: bool) -> Option<()> {
         while more {
+            self.reader.peek()?;
             let key = self.reader.place();
             let name = self.reader.name()?;
             match self.interests.find(parent, &name) {
