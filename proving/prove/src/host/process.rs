@@ -19,6 +19,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::usage::{Process, family};
 
+/// This very program, even when its file has been replaced since it started.
+pub(crate) const OWN: &str = "/proc/self/exe";
 /// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
@@ -49,7 +51,7 @@ impl Group {
     /// Starts a program under a guard.
     pub(crate) fn start(start: Start<'_>) -> io::Result<Self> {
         let out = File::create(start.log)?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(OWN);
         command.arg("guard");
         if let Some(dir) = start.cgroup {
             command.arg("--cgroup").arg(dir);

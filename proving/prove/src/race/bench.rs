@@ -15,9 +15,10 @@ use serde::Serialize;
 
 use super::cell::{self, Cell, Parties};
 use super::check::{self, Checked};
-use super::scenario::Scenario;
+use super::profile;
+use super::scenario::{Scenario, Timing};
 use super::subject::{Client, Launch, Places, Subject, SubjectError};
-use crate::host::process::{Group, Start};
+use crate::host::process::{Group, OWN, Start};
 use crate::host::quota::Cgroup;
 use crate::host::usage::Process;
 use crate::host::{descriptors, ports};
@@ -52,6 +53,8 @@ pub(crate) struct Bench {
     cgroups: Option<PathBuf>,
     fault: Option<Fault>,
     checked: Checked,
+    /// The file with its flame graph, or why there is none.
+    flame: Option<Result<String, String>>,
 }
 
 /// Why there are no figures.
@@ -79,17 +82,18 @@ pub(crate) struct Told {
     pub(crate) failed: bool,
     /// What a reader of its figures has to know.
     pub(crate) notes: Vec<String>,
+    /// File beside the result with its flame graph, when one was asked for and taken.
+    pub(crate) flame: Option<String>,
 }
 
 impl Upstream {
     pub(crate) fn start(home: &Path) -> Result<Self, String> {
         let said = |error: std::io::Error| format!("the upstream could not start: {error}");
         let port = ports::free().map_err(said)?;
-        let own = std::env::current_exe().map_err(said)?;
         let args = ["upstream".to_owned(), "--port".to_owned(), port.to_string()];
         let log = home.join("upstream.log");
         let mut group = Group::start(Start {
-            program: &own,
+            program: Path::new(OWN),
             args: &args,
             env: &BTreeMap::new(),
             dir: home,
@@ -149,6 +153,7 @@ impl Bench {
             cgroups,
             fault: None,
             checked: Checked::default(),
+            flame: None,
         }
     }
 
@@ -333,12 +338,7 @@ impl Bench {
     ) -> Result<Cell, String> {
         self.ensure(scenario)?;
         let timing = scenario.timing(seconds);
-        let request = check::request(
-            &self.subject.name,
-            Some(&self.client),
-            &check::asks(scenario, &timing),
-            &scenario.body(),
-        );
+        let request = self.request(scenario, &timing);
         let own = || self.processes(upstream);
         let parties = Parties {
             subject: &own,
@@ -354,6 +354,35 @@ impl Bench {
             round,
             &parties,
         )
+    }
+
+    fn request(&self, scenario: &Scenario, timing: &Timing) -> Request {
+        check::request(
+            &self.subject.name,
+            Some(&self.client),
+            &check::asks(scenario, timing),
+            &scenario.body(),
+        )
+    }
+
+    /// Leaves a flame graph of the subject under `scenario` in `dir`; what came of it is kept.
+    pub(crate) fn profile(
+        &mut self,
+        scenario: &Scenario,
+        upstream: &Upstream,
+        seconds: f64,
+        dir: &Path,
+    ) {
+        let name = format!("flame-{}.svg", self.subject.name);
+        let taken = self.ensure(scenario).and_then(|()| {
+            let timing = scenario.timing(seconds);
+            let request = self.request(scenario, &timing);
+            let plan = cell::plan(self.address(upstream), request, scenario, timing);
+            let title = format!("{}, {}", self.subject.name, scenario.name);
+            let processes = || self.processes(upstream);
+            profile::profile(&title, plan, &processes, &self.home, &dir.join(&name))
+        });
+        self.flame = Some(taken.map(|()| name));
     }
 
     /// The subject runs as `scenario` wants it: fresh where streams are held, and under its quota.
@@ -412,12 +441,15 @@ impl Bench {
                 .as_ref()
                 .is_some_and(|fault| explicit || !fault.missing),
             notes: self.notes(),
+            flame: self.flame.clone().and_then(Result::ok),
         }
     }
 
     fn notes(&self) -> Vec<String> {
         let stream = self.checked.stream_fault.as_ref();
+        let flame = self.flame.as_ref().and_then(|flame| flame.as_ref().err());
         [
+            flame.map(|says| format!("no flame graph: {says}")),
             self.subject.warning(),
             self.checked.note.clone(),
             stream.map(|says| format!("streams are not measured: {says}")),

@@ -69,23 +69,7 @@ pub(crate) fn measure(
     round: usize,
     parties: &Parties<'_>,
 ) -> Result<Cell, String> {
-    let Timing {
-        ramp,
-        warm_up,
-        measure,
-        timeout,
-    } = timing;
-    let arrivals = scenario.arrivals();
-    let plan = Plan {
-        target,
-        request,
-        arrivals,
-        ramp,
-        warm_up,
-        measure,
-        most: None,
-        timeout,
-    };
+    let plan = plan(target, request, scenario, timing);
     let mut memory = Memory {
         before: resident(&(parties.subject)()),
         peak: 0,
@@ -122,6 +106,25 @@ pub(crate) fn measure(
         &memory,
         parties.direct,
     ))
+}
+
+/// What the client is to do in `scenario`.
+pub(crate) const fn plan(
+    target: SocketAddr,
+    request: Request,
+    scenario: &Scenario,
+    timing: Timing,
+) -> Plan {
+    Plan {
+        target,
+        request,
+        arrivals: scenario.arrivals(),
+        ramp: timing.ramp,
+        warm_up: timing.warm_up,
+        measure: timing.measure,
+        most: None,
+        timeout: timing.timeout,
+    }
 }
 
 fn read(parties: &Parties<'_>) -> Reading {

@@ -57,7 +57,10 @@ pub(crate) fn check(
     let deaf = passes_headers_on(name, client, address)?;
     let stream_fault = match &deaf {
         Some(says) => Some(says.clone()),
-        None => check_stream((name, manifest, client), address, upstream).err(),
+        // A first stream may wait for code to be loaded; only what is true twice is a fault.
+        None => check_stream((name, manifest, client), address, upstream)
+            .or_else(|_| check_stream((name, manifest, client), address, upstream))
+            .err(),
     };
     Ok(Checked {
         note,

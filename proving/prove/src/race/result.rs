@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::bench::{Problem, Told};
 use super::cell::Cell;
+use super::scenario::Scenario;
 use crate::host::machine::Machine;
 
 #[cfg(test)]
@@ -36,11 +37,12 @@ const ADDED: [(&str, &str); 8] = [
 
 /// A whole race.
 pub(crate) struct RaceResult {
-    machine: Machine,
+    pub(crate) machine: Machine,
     pub(crate) subjects: Vec<Told>,
+    pub(crate) scenarios: Vec<Scenario>,
     pub(crate) rows: Vec<Row>,
-    seconds: f64,
-    rounds: u16,
+    pub(crate) seconds: f64,
+    pub(crate) rounds: u16,
 }
 
 /// One subject in one scenario.
@@ -141,6 +143,7 @@ impl RaceResult {
     pub(crate) const fn new(
         machine: Machine,
         subjects: Vec<Told>,
+        scenarios: Vec<Scenario>,
         rows: Vec<Row>,
         seconds: f64,
         rounds: u16,
@@ -148,10 +151,15 @@ impl RaceResult {
         Self {
             machine,
             subjects,
+            scenarios,
             rows,
             seconds,
             rounds,
         }
+    }
+
+    pub(crate) fn rows_of<'a>(&'a self, scenario: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |row| row.scenario == scenario)
     }
 
     /// Whether every row that was asked for is to be trusted.
@@ -172,6 +180,7 @@ impl RaceResult {
             rounds: self.rounds,
             machine: &self.machine,
             subjects: &self.subjects,
+            scenarios: &self.scenarios,
             rows: self.rows.iter().map(Row::to_json).collect(),
         };
         serde_json::to_string_pretty(&whole).expect("maps with text keys and finite numbers")
@@ -187,6 +196,7 @@ struct Whole<'a> {
     rounds: u16,
     machine: &'a Machine,
     subjects: &'a [Told],
+    scenarios: &'a [Scenario],
     rows: Vec<Value>,
 }
 

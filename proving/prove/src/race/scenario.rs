@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use load::Arrivals;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ mod tests;
 const HELD_PER_SECOND: usize = 1_000;
 
 /// One scenario, as a person writes it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
@@ -99,7 +99,8 @@ pub(crate) fn load_all(
     wanted.iter().map(find).collect()
 }
 
-fn parse(text: &str) -> Result<Vec<Scenario>, String> {
+/// Reads scenarios; a fault names the scenario and the field.
+pub(crate) fn parse(text: &str) -> Result<Vec<Scenario>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     for scenario in &file.scenario {
         let fault = |says: &str| Err(format!("scenario {}: {says}", scenario.name));
@@ -132,6 +133,16 @@ impl Scenario {
     /// Whether the answer is a stream of events.
     pub(crate) const fn streams(&self) -> bool {
         self.hold || self.events > 0
+    }
+
+    /// Whether users ask again when answered.
+    pub(crate) const fn closed(&self) -> bool {
+        !self.streams() && self.per_second.is_none()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "users below 2^53")]
+    pub(crate) const fn users_f64(&self) -> f64 {
+        self.users as f64
     }
 
     pub(crate) const fn arrivals(&self) -> Arrivals {

@@ -162,6 +162,9 @@ impl Subject {
             return None;
         };
         let source = changed_source(&self.program().ok()??)?;
+        let target = target_dir(&self.dir);
+        let root = target.parent().unwrap_or(&target);
+        let source = source.strip_prefix(root).unwrap_or(&source);
         Some(format!(
             "the binary is older than {}; build it with `cargo build --release -p {package}`",
             source.display()

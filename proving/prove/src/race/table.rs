@@ -136,11 +136,7 @@ fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
     } else {
         ("", "")
     };
-    let columns = columns_of(rows);
-    let mut lines = vec![vec!["subject".to_owned(), format!("× {YARDSTICK}")]];
-    lines[0].extend(columns.iter().map(|column| column.head.to_owned()));
-    lines[0].extend(["errors", "limit"].map(ToOwned::to_owned));
-    lines.extend(rows.iter().map(|row| line(row, &columns, rows)));
+    let lines = lines(rows);
     let widths: Vec<usize> = (0..lines[0].len())
         .map(|at| {
             lines
@@ -171,6 +167,17 @@ fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
         };
     }
     rig(out, rows);
+}
+
+/// The head and a line for each row; a row without figures is its name alone.
+pub(crate) fn lines(rows: &[&Row]) -> Vec<Vec<String>> {
+    let columns = columns_of(rows);
+    let mut head = vec!["subject".to_owned(), format!("× {YARDSTICK}")];
+    head.extend(columns.iter().map(|column| column.head.to_owned()));
+    head.extend(["errors", "limit"].map(ToOwned::to_owned));
+    let mut lines = vec![head];
+    lines.extend(rows.iter().map(|row| line(row, &columns, rows)));
+    lines
 }
 
 fn columns_of(rows: &[&Row]) -> Vec<&'static Column> {
@@ -239,7 +246,8 @@ fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
     Some(row.median(name)? / yardstick)
 }
 
-fn rig(out: &mut String, rows: &[&Row]) {
+/// What a reader has to know of the rig in one block.
+pub(crate) fn rig(out: &mut String, rows: &[&Row]) {
     for row in rows.iter().filter(|row| row.rig_was_limit) {
         let _ = writeln!(
             out,

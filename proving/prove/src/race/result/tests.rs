@@ -29,11 +29,12 @@ fn told(problem: Option<&str>, failed: bool) -> Told {
         problem,
         failed,
         notes: Vec::new(),
+        flame: None,
     }
 }
 
 fn result(told: Told, rows: Vec<Row>) -> RaceResult {
-    RaceResult::new(Machine::read(0), vec![told], rows, 1.0, 2)
+    RaceResult::new(Machine::read(0), vec![told], Vec::new(), rows, 1.0, 2)
 }
 
 #[test]

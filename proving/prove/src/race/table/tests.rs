@@ -45,7 +45,7 @@ fn a_block_holds_ratios_errors_limits_problems_and_the_rigs_own_cost() {
         row("gone", &[], Limit::Open),
     ];
     let text = render(
-        &RaceResult::new(Machine::read(0), Vec::new(), rows, 1.0, 3),
+        &RaceResult::new(Machine::read(0), Vec::new(), Vec::new(), rows, 1.0, 3),
         false,
     );
     let lines: Vec<&str> = text.lines().collect();
@@ -68,6 +68,7 @@ fn a_block_holds_ratios_errors_limits_problems_and_the_rigs_own_cost() {
 fn bold_is_only_for_terminals_that_want_it() {
     let result = RaceResult::new(
         Machine::read(0),
+        Vec::new(),
         Vec::new(),
         vec![row("x", &[1.0], Limit::Open)],
         1.0,
