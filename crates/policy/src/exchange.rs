@@ -67,7 +67,7 @@ pub struct Admitted {
 #[derive(Debug, Default)]
 #[must_use = "settle it"]
 pub struct Hold {
-    taken: [Option<(LimitId, u64)>; MAX_LIMITS],
+    taken: Vec<(LimitId, u64)>,
 }
 
 /// Head to caller and purpose. Nothing is spent on a request that fails here.
@@ -160,7 +160,7 @@ impl Hold {
     pub fn settle(self, tokens: &Tokens, now: Mono, s: &Snapshot) {
         let used = |count: Count| count.tokens().unwrap_or(0);
         let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
-        for (limit, reserved) in self.taken.into_iter().flatten() {
+        for (limit, reserved) in self.taken {
             let Some(limit) = s.limit(limit) else {
                 continue;
             };
@@ -172,7 +172,7 @@ impl Hold {
 
     /// Gives everything back: the call never was.
     pub fn release(self, now: Mono, s: &Snapshot) {
-        for (limit, reserved) in self.taken.into_iter().flatten() {
+        for (limit, reserved) in self.taken {
             if let Some(limit) = s.limit(limit) {
                 limit.bucket.settle(reserved, 0, now);
             }
@@ -203,18 +203,20 @@ impl Cost {
 }
 
 fn reserve(grant: &Grant, tokens: Cost, now: Mono, s: &Snapshot) -> Result<Hold, Refusal> {
-    let mut hold = Hold::default();
+    let mut hold = Hold {
+        taken: Vec::with_capacity(grant.limits.len()),
+    };
     let limits = grant
         .limits
         .iter()
         .filter_map(|id| s.limit(*id).map(|limit| (*id, limit)));
-    for (place, (id, limit)) in hold.taken.iter_mut().zip(limits) {
+    for (id, limit) in limits {
         let units = match limit.kind {
             Kind::Requests => 1,
             Kind::Tokens => tokens.units(limit.bucket.rate().burst),
         };
         match limit.bucket.take(units, now) {
-            Ok(()) => *place = Some((id, units)),
+            Ok(()) => hold.taken.push((id, units)),
             Err(short) => {
                 hold.release(now, s);
                 let rate = limit.bucket.rate();

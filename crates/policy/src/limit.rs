@@ -48,8 +48,10 @@ pub struct Rate {
     pub burst: u64,
 }
 
-/// A shared bucket. Cores meet here and in the snapshot swap, nowhere else.
+/// A shared bucket. Cores meet here and in the snapshot swap, nowhere else; each bucket has cache
+/// lines of its own, so that cores that use different ones do not meet.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Bucket {
     rate: Rate,
     /// How far the arrival time may lie ahead, nanoseconds.

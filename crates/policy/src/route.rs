@@ -68,8 +68,11 @@ pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant,
     let grants = snapshot
         .workload(workload)
         .map_or(&[][..], |w| w.grants.as_slice());
-    let takes_any =
-        |grant: &&Grant| snapshot.route(grant.route).is_some_and(|route| route.models.is_empty());
+    let takes_any = |grant: &&Grant| {
+        snapshot
+            .route(grant.route)
+            .is_some_and(|route| route.models.is_empty())
+    };
     grants.iter().find(takes_any).ok_or(Refusal::ModelRequired)
 }
 

@@ -114,7 +114,6 @@ async fn forward<D: Downstream>(
     open.record.workload = Some(opened.workload);
     open.record.operation = Some(opened.operation);
     let (rope, call) = read_body(open, opened, client, deadline, &snapshot.bounds).await?;
-    open.request_read();
     let bytes = open.record.bytes_in;
     let estimator = |route| view.estimator(route);
     let decided =
@@ -157,6 +156,7 @@ async fn read_body<D: Downstream>(
 ) -> Result<(Vec<Bytes>, Option<CallHead>), Stop> {
     let mut scanner = opened.operation.reads_body().then(CallScanner::new);
     let mut rope = Vec::new();
+    let mut has_waited = false;
     let worker = Rc::clone(&open.worker);
     deadline.set(bounds.body_idle);
     loop {
@@ -166,7 +166,10 @@ async fn read_body<D: Downstream>(
             Poll::Ready(Err(BodyFault::Framing(fault))) => {
                 Poll::Ready(Err(Refusal::BodyFraming(fault).into()))
             }
-            Poll::Pending => deadline.poll(cx).map(|()| Err(Refusal::Slow.into())),
+            Poll::Pending => {
+                has_waited = true;
+                deadline.poll(cx).map(|()| Err(Refusal::Slow.into()))
+            }
         })
         .await?;
         let Some(piece) = piece else { break };
@@ -187,6 +190,7 @@ async fn read_body<D: Downstream>(
         }
         deadline.set(bounds.body_idle);
     }
+    open.request_read(has_waited);
     let call = scanner
         .map(CallScanner::finish)
         .transpose()

@@ -58,6 +58,8 @@ pub(crate) struct Worker {
     sink: RefCell<Box<dyn Sink>>,
     scratch: RefCell<Box<[u8]>>,
     base: Instant,
+    /// The latest look at the clock.
+    pub(crate) clock: Rc<Cell<Instant>>,
     ids: Cell<u64>,
     /// A moment on the monotonic clock, and the wall clock's milliseconds then.
     wall: Cell<(Mono, u64)>,
@@ -78,7 +80,11 @@ impl Worker {
 
     /// The monotonic clock.
     pub(crate) fn now(&self) -> Mono {
-        Mono(policy::clock::nanos(self.base.elapsed()))
+        let now = Instant::now();
+        self.clock.set(now);
+        Mono(policy::clock::nanos(
+            now.saturating_duration_since(self.base),
+        ))
     }
 
     /// Facts go here.
@@ -210,6 +216,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         sink: RefCell::new(start.sink),
         scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
         base: start.base,
+        clock: Rc::new(Cell::new(Instant::now())),
         ids: Cell::new(seed),
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),

@@ -37,6 +37,9 @@ const SKIPPED_BYTES: u64 = 64 << 10;
 const LARGE_FROM_BYTES: usize = 32 << 10;
 /// The buffer for that.
 const LARGE_BYTES: usize = 256 << 10;
+/// A response up to this size is copied together and leaves by a plain write: cheaper for the kernel
+/// than a vector of parts.
+const GATHERED_BYTES: usize = 2 << 10;
 /// How long a refused client may go on sending before the connection is closed hard.
 const LINGER: Duration = Duration::from_secs(2);
 /// Bytes that a refused client may go on sending.
@@ -86,7 +89,7 @@ enum Next {
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, worker.draining());
     let mut head = RequestHead::new();
-    let mut deadline = Deadline::default();
+    let mut deadline = Deadline::new(&worker.clock);
     let waiting = Rc::clone(&worker);
     let mut drained = pin!(waiting.drained.notified());
     loop {
@@ -128,7 +131,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
 pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, worker.draining());
     let mut head = RequestHead::new();
-    let mut deadline = Deadline::default();
+    let mut deadline = Deadline::new(&worker.clock);
     let mut bounds = worker.view().snapshot.bounds;
     bounds.keep_alive = LINGER;
     bounds.head_time = LINGER;
@@ -531,7 +534,16 @@ impl Downstream for Connection {
         } else {
             pieces
         };
-        let output = std::mem::take(&mut self.output);
+        let mut output = std::mem::take(&mut self.output);
+        let (mut before, mut pieces, mut after) = (before, pieces, after);
+        if output.len() + length <= GATHERED_BYTES {
+            output.extend_from_slice(before);
+            for piece in pieces {
+                output.extend_from_slice(piece);
+            }
+            output.extend_from_slice(after);
+            (before, pieces, after) = (b"", &[], b"");
+        }
         let mut few = [IoSlice::new(b""); 8];
         let mut many = Vec::new();
         let parts = [&output[..], before]

@@ -31,6 +31,8 @@ pub(crate) struct Open {
     pub(crate) own_ns: i64,
     /// When the gate's own time last began to run.
     pub(crate) mark: Mono,
+    /// When the response was out, where that is known without asking again.
+    pub(crate) finished: Option<Mono>,
     ended: bool,
 }
 
@@ -93,13 +95,17 @@ impl Open {
             began,
             own_ns: 0,
             mark: began,
+            finished: None,
             ended: false,
         }
     }
 
-    /// The request is whole: from here on the time is ours.
-    pub(crate) fn request_read(&mut self) {
-        self.mark = self.worker.now();
+    /// The request is whole: from here on the time is ours. One that came in one piece is ours from
+    /// its head on.
+    pub(crate) fn request_read(&mut self, has_waited: bool) {
+        if has_waited {
+            self.mark = self.worker.now();
+        }
     }
 
     /// The call may go upstream.
@@ -143,12 +149,13 @@ impl Open {
     fn settle(&mut self, outcome: Outcome) {
         self.ended = true;
         self.record.outcome = outcome;
-        self.record.duration = self.worker.now().since(self.began);
+        let now = self.finished.unwrap_or_else(|| self.worker.now());
+        self.record.duration = now.since(self.began);
         self.record.tokens = self.tokens();
         let (view, tokens) = (&self.view, self.record.tokens);
         if let Some(calling) = &mut self.admitted {
             if let Some(hold) = calling.hold.take() {
-                hold.settle(&tokens, self.worker.now(), &view.snapshot);
+                hold.settle(&tokens, now, &view.snapshot);
             }
             if let (Count::Reported(prompt), Count::Reported(completion)) =
                 (tokens.prompt, tokens.completion)

@@ -144,6 +144,7 @@ async fn pump<D: Downstream>(
         .await?;
         if std::mem::replace(&mut first, false) {
             let now = worker.now();
+            open.finished = over.then_some(now);
             open.own_ns += now.0 - open.mark.0;
             open.record.first_byte = Some(now.since(open.began));
             open.record.own = Some(std::time::Duration::from_nanos(
