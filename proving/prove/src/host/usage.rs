@@ -24,7 +24,9 @@ pub(crate) struct Process {
     state: char,
     parent: i32,
     group: i32,
+    /// User and system, with those of children that have ended.
     ticks: u64,
+    system_ticks: u64,
     started: u64,
 }
 
@@ -35,6 +37,8 @@ pub(crate) struct Usage {
     pub(crate) run_ns: u64,
     /// utime + stime with those of children that have ended.
     pub(crate) ticks_ns: u64,
+    /// Of these, in the kernel.
+    pub(crate) system_ns: u64,
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
     pub(crate) rss_bytes: u64,
@@ -81,7 +85,9 @@ pub(crate) fn usage(processes: &[Process]) -> Usage {
         let Some(now) = read_stat(process.pid).filter(|now| now.started == process.started) else {
             continue;
         };
-        sum.ticks_ns += now.ticks * (NANOS_PER_SECOND / ticks_per_second());
+        let tick_ns = NANOS_PER_SECOND / ticks_per_second();
+        sum.ticks_ns += now.ticks * tick_ns;
+        sum.system_ns += now.system_ticks * tick_ns;
         sum.rss_bytes += rss(process.pid);
         for task in numbers(&format!("/proc/{}/task", process.pid)) {
             sum.threads += 1;
@@ -157,6 +163,7 @@ fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         ticks: number(11)? + number(12)? + number(13)? + number(14)?,
+        system_ticks: number(12)? + number(14)?,
         started: number(19)?,
     })
 }

@@ -174,7 +174,7 @@ fn cell(
     let known = cores(client_us + upstream_us) + if direct { 0.0 } else { cores(subject_us) };
     let mut figures = BTreeMap::from([
         ("answered", seen.answered as f64),
-        ("failed", seen.failed() as f64),
+        ("failed", (seen.failed() + seen.unsent) as f64),
         (
             "body_mib_per_second",
             seen.body_bytes as f64 / MIB / seconds,
@@ -188,6 +188,17 @@ fn cell(
         ("steal_percent", stolen * 100.0),
         ("others.cores", (busy * machine - known).max(0.0)),
     ]);
+    let ticks = after
+        .subject
+        .ticks_ns
+        .saturating_sub(before.subject.ticks_ns);
+    let system = after
+        .subject
+        .system_ns
+        .saturating_sub(before.subject.system_ns);
+    if ticks > 0 {
+        figures.insert("cpu_system_percent", system as f64 / ticks as f64 * 100.0);
+    }
     figures.extend(memory.pss.map(|bytes| ("pss_mib", bytes as f64 / MIB)));
     if let (Some(before), Some(after)) = (before.throttling, after.throttling) {
         let spent = after.since(&before);
@@ -233,6 +244,14 @@ fn cell(
             seen.answered,
         );
         each("rps", seen.answered as f64 / seconds, 1);
+        if scenario.closed() && scenario.latency_ms > 0 {
+            let ideal = scenario.users_f64() / (scenario.latency_ms as f64 / 1e3);
+            each(
+                "ideal_percent",
+                seen.answered as f64 / seconds / ideal * 100.0,
+                1,
+            );
+        }
         figures.extend(quantiles(&LATENCY, seen.latency()));
     }
     if scenario.streams() {
@@ -248,6 +267,7 @@ fn cell(
         .failures
         .iter()
         .map(|(kind, count)| (kind.to_string(), *count))
+        .chain((seen.unsent > 0).then(|| ("unsent".to_owned(), seen.unsent)))
         .collect();
     Cell {
         round,
