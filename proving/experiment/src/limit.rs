@@ -10,6 +10,8 @@ mod tests;
 const FULL_THREAD: f64 = 0.95;
 /// The machine is full above this share of its cores.
 const FULL_MACHINE: f64 = 0.97;
+/// A quota is used up above this share of it: the kernel hands it out in slices.
+const FULL_QUOTA: f64 = 0.9;
 
 /// How busy each party was, in cores (1.0 is one core for the whole time).
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +24,10 @@ pub struct Busy {
     pub machine: f64,
     /// Cores of the machine.
     pub cores: f64,
+    /// The subject, all its processes.
+    pub subject: f64,
+    /// Cores that the subject may use, where it has a quota.
+    pub quota: Option<f64>,
 }
 
 /// The verdict.
@@ -33,6 +39,8 @@ pub enum Limit {
     Client,
     /// The upstream's thread was full: more could not have been answered.
     Upstream,
+    /// The subject used up its quota, as is meant.
+    Quota,
     /// No core was left idle.
     Machine,
 }
@@ -45,6 +53,11 @@ impl Limit {
             Self::Client
         } else if busy.upstream > FULL_THREAD {
             Self::Upstream
+        } else if busy
+            .quota
+            .is_some_and(|quota| busy.subject > FULL_QUOTA * quota)
+        {
+            Self::Quota
         } else if busy.machine > FULL_MACHINE * busy.cores {
             Self::Machine
         } else {
@@ -59,6 +72,7 @@ impl Limit {
             Self::Open => "none",
             Self::Client => "client",
             Self::Upstream => "upstream",
+            Self::Quota => "quota",
             Self::Machine => "machine",
         }
     }

@@ -87,11 +87,14 @@ pub(crate) fn measure(
     thread::sleep(SETTLE);
     memory.after = resident(&(parties.subject)());
     if seen.answered == 0 {
-        let kinds: Vec<_> = seen
+        let mut kinds: Vec<_> = seen
             .failures
             .iter()
             .map(|(kind, count)| format!("{kind} {count}"))
             .collect();
+        if kinds.is_empty() {
+            kinds.push("every answer took longer than the measurement".into());
+        }
         return Err(format!(
             "nothing was answered in {} ({})",
             scenario.name,
@@ -262,6 +265,8 @@ fn cell(
         upstream: cores(upstream_us),
         machine: (busy + stolen) * machine,
         cores: machine,
+        subject: cores(subject_us),
+        quota: scenario.cpu_quota.filter(|_| !direct),
     };
     let failures = seen
         .failures

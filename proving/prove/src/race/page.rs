@@ -108,7 +108,7 @@ fn plots(out: &mut String, result: &RaceResult) {
             &[("cpu_us_per_event", "CPU µs per event")]
         } else if scenario.cpu_quota.is_some() && scenario.per_second.is_some() {
             &[
-                ("latency_us.p99", "latency p99 µs"),
+                ("latency_us.p99", "latency p99 ms"),
                 ("cgroup.throttled", "periods throttled"),
             ]
         } else if scenario.latency_ms == 0 && scenario.cpu_quota.is_none() {
@@ -119,7 +119,7 @@ fn plots(out: &mut String, result: &RaceResult) {
         for (figure, unit) in figures {
             out.push_str(&bars(
                 &format!("{unit}: {name}"),
-                &bars_of(result, name, figure),
+                &bars_of(result, name, figure, unit),
             ));
         }
     }
@@ -157,12 +157,14 @@ fn series_of(
     all.enumerate().map(series).collect()
 }
 
-fn bars_of(result: &RaceResult, scenario: &str, figure: &str) -> Vec<Bar> {
+fn bars_of(result: &RaceResult, scenario: &str, figure: &str, unit: &str) -> Vec<Bar> {
+    // Figures are in microseconds unless their names say otherwise.
+    let factor = if unit.ends_with(" ms") { 1e-3 } else { 1.0 };
     let bar = |(index, name): (usize, &str)| {
         Some(Bar {
             name: name.to_owned(),
             colour: colour(index),
-            value: *figure_of(result, name, scenario, figure)?,
+            value: times(figure_of(result, name, scenario, figure)?, factor),
         })
     };
     let all = result.subjects.iter().map(|told| told.name.as_str());

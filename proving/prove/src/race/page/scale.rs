@@ -102,6 +102,7 @@ fn nice_below(value: f64) -> f64 {
 /// A number as short as it is useful.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
+        size if size >= 1e6 => format!("{}M", trimmed(value / 1e6, 2)),
         size if size >= 10_000.0 => format!("{}k", trimmed(value / 1_000.0, 1)),
         size if size >= 100.0 => trimmed(value, 0),
         size if size >= 10.0 => trimmed(value, 1),

@@ -56,6 +56,7 @@ fn numbers_are_short() {
         (812.3, "812"),
         (15_662.0, "15.7k"),
         (0.0, "0"),
+        (1_978_400.0, "1.98M"),
     ];
     for (value, text) in cases {
         assert_eq!(short(value), text);
