@@ -10,10 +10,12 @@ pub(crate) mod cell;
 pub(crate) mod check;
 pub(crate) mod page;
 mod profile;
+pub(crate) mod ready;
 pub(crate) mod result;
 pub(crate) mod scenario;
 pub(crate) mod subject;
 pub(crate) mod table;
+pub(crate) mod upstream;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -23,11 +25,12 @@ use experiment::interleave;
 
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
-use bench::{Bench, Problem, Upstream};
+use bench::{Bench, Problem};
 use cell::Cell;
 use result::{RaceResult, Row};
 use scenario::Scenario;
 use subject::{Subject, SubjectError};
+use upstream::Upstream;
 
 /// Length of one profile.
 const PROFILE_SECONDS: f64 = 2.0;

@@ -7,16 +7,28 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors a process needs besides its connections.
 const BESIDES: u64 = 100;
 
-/// Raises the soft limit to the hard one; the limit that holds now.
+/// What the largest scenario wants of one process, with room.
+const WANTED: u64 = 65_536;
+
+/// Raises the hard limit where we may, and the soft limit to the hard one; the limit that holds now.
 pub(crate) fn raise() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
+    let hard = getrlimit(Resource::Nofile).maximum;
+    if hard.is_some_and(|hard| hard < WANTED) {
+        // Only a privileged process may; the rest of us keep what there is.
+        let _ = set(Some(WANTED));
+    }
     // Where it may not be raised, the limit read back below tells.
-    let _ = setrlimit(Resource::Nofile, raised);
+    let _ = set(getrlimit(Resource::Nofile).maximum);
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Both limits.
+fn set(limit: Option<u64>) -> rustix::io::Result<()> {
+    let both = Rlimit {
+        current: limit,
+        maximum: limit,
+    };
+    setrlimit(Resource::Nofile, both)
 }
 
 /// What stands in the way of `connections` through one process, where each takes `each` descriptors:

@@ -1,24 +1,24 @@
 //! A subject on the bench: started, checked, measured, stopped.
 //!
 //! Invariant: once a subject has a fault it is asked nothing more, and its fault is kept for its rows.
-//! Not here: what a good answer is (`check`), the figures (`cell`).
+//! Not here: what a good answer is (`check`), the figures (`cell`), when one is ready (`ready`).
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use load::{Request, fetch};
+use load::Request;
 use serde::Serialize;
 
 use super::cell::{self, Cell, Parties};
 use super::check::{self, Checked};
 use super::profile;
+use super::ready::{await_ready, last_lines};
 use super::scenario::{Scenario, Timing};
 use super::subject::{Client, Launch, Places, Subject, SubjectError};
-use crate::host::process::{Group, OWN, Start};
+use super::upstream::Upstream;
+use crate::host::process::{Group, Start};
 use crate::host::quota::Cgroup;
 use crate::host::usage::Process;
 use crate::host::{descriptors, ports};
@@ -29,14 +29,6 @@ mod tests;
 const POLL: Duration = Duration::from_millis(20);
 /// How long a port may stay with its last owner.
 const PORT_PATIENCE: Duration = Duration::from_secs(5);
-/// Lines of a dead subject's output that are shown.
-const LAST_LINES: usize = 3;
-
-/// The upstream that every subject stands in front of, a process of its own.
-pub(crate) struct Upstream {
-    group: Group,
-    port: u16,
-}
 
 /// One subject.
 pub(crate) struct Bench {
@@ -84,46 +76,6 @@ pub(crate) struct Told {
     pub(crate) notes: Vec<String>,
     /// File beside the result with its flame graph, when one was asked for and taken.
     pub(crate) flame: Option<String>,
-}
-
-impl Upstream {
-    pub(crate) fn start(home: &Path) -> Result<Self, String> {
-        let said = |error: std::io::Error| format!("the upstream could not start: {error}");
-        let port = ports::free().map_err(said)?;
-        let args = ["upstream".to_owned(), "--port".to_owned(), port.to_string()];
-        let log = home.join("upstream.log");
-        let mut group = Group::start(Start {
-            program: Path::new(OWN),
-            args: &args,
-            env: &BTreeMap::new(),
-            dir: home,
-            log: &log,
-            cgroup: None,
-        })
-        .map_err(said)?;
-        let request = check::unary("upstream", None, &[]);
-        await_ready(
-            &mut group,
-            ports::loopback(port),
-            &request,
-            Duration::from_secs(10),
-            &log,
-        )
-        .map_err(|says| format!("the upstream {says}"))?;
-        Ok(Self { group, port })
-    }
-
-    pub(crate) const fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub(crate) fn address(&self) -> SocketAddr {
-        ports::loopback(self.port)
-    }
-
-    pub(crate) fn processes(&self) -> Vec<Process> {
-        self.group.processes()
-    }
 }
 
 impl Bench {
@@ -457,51 +409,5 @@ impl Bench {
         .into_iter()
         .flatten()
         .collect()
-    }
-}
-
-fn await_ready(
-    group: &mut Group,
-    address: SocketAddr,
-    request: &Request,
-    patience: Duration,
-    log: &Path,
-) -> Result<(), String> {
-    let began = Instant::now();
-    let mut last = String::from("no answer");
-    while began.elapsed() < patience {
-        if let Some(status) = group.ended() {
-            return Err(format!(
-                "ended before it was ready ({status}){}",
-                last_lines(log)
-            ));
-        }
-        match fetch(address, request, Duration::from_secs(2)) {
-            Ok(fetched) if fetched.status == 200 => return Ok(()),
-            Ok(fetched) => last = format!("status {}", fetched.status),
-            Err(error) => last = error.to_string(),
-        }
-        thread::sleep(POLL);
-    }
-    Err(format!(
-        "was not ready within {} s: {last}{}",
-        patience.as_secs(),
-        last_lines(log)
-    ))
-}
-
-fn last_lines(log: &Path) -> String {
-    let text = fs::read(log)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-    if last.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", last.join(" | "))
     }
 }

@@ -3,24 +3,27 @@
 //! Client, subject and upstream are read at the same two moments, the begin and the end of the
 //! measured interval; memory is read between them.
 //! Invariant: figures are about the measured interval alone, except memory before and after.
-//! Not here: statistics over rounds (`result`).
+//! Not here: what the readings amount to (`figures`), statistics over rounds (`result`).
+
+mod figures;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use experiment::{Busy, Limit};
-use load::{Observations, Plan, Quantiles, Request, Running, start};
+use experiment::Limit;
+use load::{Plan, Request, Running, start};
 
 use super::scenario::{Scenario, Timing};
 use crate::host::machine::CoreTicks;
 use crate::host::quota::Throttling;
-use crate::host::usage::{Process, Usage, cpu_ns, proportional, resident, usage};
+use crate::host::usage::{Process, Usage, proportional, resident, usage};
+
+use figures::Measured;
 
 const SAMPLE: Duration = Duration::from_millis(200);
 const SETTLE: Duration = Duration::from_millis(300);
-const MIB: f64 = 1024.0 * 1024.0;
 
 /// Who is read.
 pub(crate) struct Parties<'a> {
@@ -101,14 +104,21 @@ pub(crate) fn measure(
             kinds.join(", ")
         ));
     }
-    Ok(cell(
+    let measured = Measured {
         scenario,
+        seen: &seen,
+        before: &before,
+        after: &after,
+        memory: &memory,
+        direct: parties.direct,
+    };
+    Ok(Cell {
         round,
-        &seen,
-        (&before, &after),
-        &memory,
-        parties.direct,
-    ))
+        figures: measured.figures(),
+        failures: measured.failures(),
+        limit: measured.limit(),
+        exact: measured.subject_ns().1,
+    })
 }
 
 /// What the client is to do in `scenario`.
@@ -152,166 +162,6 @@ fn watch(running: &Running, subject: &[Process], memory: &mut Memory) {
         }
         thread::sleep(left.min(SAMPLE));
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts and nanoseconds below 2^53"
-)]
-fn cell(
-    scenario: &Scenario,
-    round: usize,
-    seen: &Observations,
-    (before, after): (&Reading, &Reading),
-    memory: &Memory,
-    direct: bool,
-) -> Cell {
-    let (subject_ns, exact) = cpu_ns(&before.subject, &after.subject);
-    let (upstream_ns, _) = cpu_ns(&before.upstream, &after.upstream);
-    let seconds = seen.measured.as_secs_f64();
-    let (subject_us, upstream_us) = (subject_ns as f64 / 1e3, upstream_ns as f64 / 1e3);
-    let client_us = seen.client_cpu.as_secs_f64() * 1e6;
-    let cores = |us: f64| us / 1e6 / seconds;
-    let (busy, stolen) = after.cores.shares_since(&before.cores);
-    let machine = thread::available_parallelism().map_or(1, usize::from) as f64;
-    let known = cores(client_us + upstream_us) + if direct { 0.0 } else { cores(subject_us) };
-    let mut figures = BTreeMap::from([
-        ("answered", seen.answered as f64),
-        ("failed", (seen.failed() + seen.unsent) as f64),
-        (
-            "body_mib_per_second",
-            seen.body_bytes as f64 / MIB / seconds,
-        ),
-        ("cores", cores(subject_us)),
-        ("client.cores", cores(client_us)),
-        ("upstream.cores", cores(upstream_us)),
-        ("rss_mib.before", memory.before as f64 / MIB),
-        ("rss_mib.peak", memory.peak as f64 / MIB),
-        ("rss_mib.after", memory.after as f64 / MIB),
-        ("steal_percent", stolen * 100.0),
-        ("others.cores", (busy * machine - known).max(0.0)),
-    ]);
-    let ticks = after
-        .subject
-        .ticks_ns
-        .saturating_sub(before.subject.ticks_ns);
-    let system = after
-        .subject
-        .system_ns
-        .saturating_sub(before.subject.system_ns);
-    if ticks > 0 {
-        figures.insert("cpu_system_percent", system as f64 / ticks as f64 * 100.0);
-    }
-    figures.extend(memory.pss.map(|bytes| ("pss_mib", bytes as f64 / MIB)));
-    if let (Some(before), Some(after)) = (before.throttling, after.throttling) {
-        let spent = after.since(&before);
-        figures.extend([
-            ("cgroup.periods", spent.periods as f64),
-            ("cgroup.throttled", spent.throttled as f64),
-            ("cgroup.throttled_ms", spent.throttled_us as f64 / 1e3),
-        ]);
-    }
-    let mut each = |name, total: f64, count: u64| {
-        if count > 0 {
-            figures.insert(name, total / count as f64);
-        }
-    };
-    if scenario.streams() {
-        each("cpu_us_per_event", subject_us, seen.events);
-        each("client.cpu_us_per_event", client_us, seen.events);
-        each("upstream.cpu_us_per_event", upstream_us, seen.events);
-        each("events_per_second", seen.events as f64 / seconds, 1);
-    }
-    if scenario.hold {
-        each(
-            "rss_kib_per_stream",
-            memory.peak.saturating_sub(memory.before) as f64 / 1024.0,
-            memory.open,
-        );
-        each("streams_open", memory.open as f64, 1);
-    } else {
-        let switches = |name: fn(&Usage) -> u64| {
-            name(&after.subject).saturating_sub(name(&before.subject)) as f64
-        };
-        each("cpu_us_per_request", subject_us, seen.answered);
-        each("client.cpu_us_per_request", client_us, seen.answered);
-        each("upstream.cpu_us_per_request", upstream_us, seen.answered);
-        each(
-            "context_switches_per_request.voluntary",
-            switches(|usage| usage.voluntary),
-            seen.answered,
-        );
-        each(
-            "context_switches_per_request.involuntary",
-            switches(|usage| usage.involuntary),
-            seen.answered,
-        );
-        each("rps", seen.answered as f64 / seconds, 1);
-        if scenario.closed() && scenario.latency_ms > 0 {
-            let ideal = scenario.users_f64() / (scenario.latency_ms as f64 / 1e3);
-            each(
-                "ideal_percent",
-                seen.answered as f64 / seconds / ideal * 100.0,
-                1,
-            );
-        }
-        figures.extend(quantiles(&LATENCY, seen.latency()));
-    }
-    if scenario.streams() {
-        figures.extend(quantiles(&FIRST_BYTE, seen.first_byte()));
-    }
-    let busy = Busy {
-        client: cores(client_us),
-        upstream: cores(upstream_us),
-        machine: (busy + stolen) * machine,
-        cores: machine,
-        subject: cores(subject_us),
-        quota: scenario.cpu_quota.filter(|_| !direct),
-    };
-    let failures = seen
-        .failures
-        .iter()
-        .map(|(kind, count)| (kind.to_string(), *count))
-        .chain((seen.unsent > 0).then(|| ("unsent".to_owned(), seen.unsent)))
-        .collect();
-    Cell {
-        round,
-        figures,
-        failures,
-        limit: Limit::of(busy),
-        exact,
-    }
-}
-
-const LATENCY: [&str; 5] = [
-    "latency_us.p50",
-    "latency_us.p90",
-    "latency_us.p99",
-    "latency_us.p999",
-    "latency_us.max",
-];
-const FIRST_BYTE: [&str; 5] = [
-    "first_byte_us.p50",
-    "first_byte_us.p90",
-    "first_byte_us.p99",
-    "first_byte_us.p999",
-    "first_byte_us.max",
-];
-
-#[expect(clippy::cast_precision_loss, reason = "microseconds below 2^53")]
-fn quantiles(
-    names: &[&'static str; 5],
-    seen: Option<Quantiles>,
-) -> impl Iterator<Item = (&'static str, f64)> {
-    let values = seen.map(|q| [q.p50, q.p90, q.p99, q.p999, q.max]);
-    let pairs = values.map(|values| {
-        names
-            .iter()
-            .copied()
-            .zip(values.map(|value| value as f64))
-            .collect::<Vec<_>>()
-    });
-    pairs.into_iter().flatten()
 }
 
 fn sleep_until(moment: Instant) {

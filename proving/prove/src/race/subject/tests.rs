@@ -159,3 +159,39 @@ fn templates_of_a_likeness_are_rendered_below_its_own() {
         ("a of one", "b of two")
     );
 }
+
+#[test]
+fn what_a_registry_carries_is_fetched_only_when_asked_for() {
+    let text = "summary = 'x'\nfind = { installed = 'bin/x' }\ninstall = { pip = ['x==1'] }\nstart = ['a']";
+    let dir = tempfile::tempdir().expect("a directory");
+    let subject = Subject {
+        name: "x".into(),
+        dir: dir.path().into(),
+        manifest: parse(Path::new("x"), text).expect("a manifest"),
+    };
+    let says = subject.program().expect_err("not there").to_string();
+    assert_eq!(
+        says,
+        "not found: no bin/x was installed; `prove race --install` gets x==1 by pip"
+    );
+}
+
+#[test]
+fn every_subject_that_is_shipped_parses_and_its_likeness_is_there() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/gateways");
+    let subjects = Subject::load_all(&dir, &[]).expect("subjects");
+    let names: Vec<&str> = subjects
+        .iter()
+        .map(|subject| subject.name.as_str())
+        .collect();
+    for name in [
+        "direct", "tollgate", "nginx", "envoy", "litellm", "portkey", "kong",
+    ] {
+        assert!(names.contains(&name), "{name}");
+    }
+    for subject in &subjects {
+        if let Some(like) = &subject.manifest.like {
+            assert!(names.contains(&like.as_str()), "{like}");
+        }
+    }
+}

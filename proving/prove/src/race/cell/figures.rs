@@ -1,0 +1,249 @@
+//! Figures out of the readings of one measurement, by their names in the result file.
+//!
+//! Invariant: what was not measured has no figure; a count of nothing divides nothing.
+//! Not here: reading (`cell`), medians (`result`).
+
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "counts, bytes and nanoseconds below 2^53"
+)]
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use experiment::{Busy, Limit};
+use load::{Observations, Quantiles};
+
+use super::{Memory, Reading};
+use crate::host::usage::{Usage, cpu_ns};
+use crate::race::scenario::Scenario;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Everything that one measurement left.
+pub(super) struct Measured<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) seen: &'a Observations,
+    pub(super) before: &'a Reading,
+    pub(super) after: &'a Reading,
+    pub(super) memory: &'a Memory,
+    /// The subject is the upstream.
+    pub(super) direct: bool,
+}
+
+type Figure = (&'static str, f64);
+
+impl Measured<'_> {
+    pub(super) fn figures(&self) -> BTreeMap<&'static str, f64> {
+        let mut figures = BTreeMap::new();
+        figures.extend(self.counts());
+        figures.extend(self.cores());
+        figures.extend(self.memory());
+        figures.extend(self.system_share());
+        figures.extend(self.throttling());
+        figures.extend(self.rates());
+        figures.extend(self.costs());
+        if !self.scenario.hold {
+            figures.extend(quantiles(&LATENCY, self.seen.latency()));
+        }
+        if self.scenario.streams() {
+            figures.extend(quantiles(&FIRST_BYTE, self.seen.first_byte()));
+        }
+        figures
+    }
+
+    /// By kind; what was due and never sent is one.
+    pub(super) fn failures(&self) -> BTreeMap<String, u64> {
+        let unsent = self.seen.unsent;
+        let kinds = self.seen.failures.iter();
+        kinds
+            .map(|(kind, count)| (kind.to_string(), *count))
+            .chain((unsent > 0).then(|| ("unsent".to_owned(), unsent)))
+            .collect()
+    }
+
+    pub(super) fn limit(&self) -> Limit {
+        let (busy, stolen) = self.after.cores.shares_since(&self.before.cores);
+        let cores = machine_cores();
+        Limit::of(Busy {
+            client: self.cores_of(self.client_us()),
+            upstream: self.cores_of(self.upstream_us()),
+            machine: (busy + stolen) * cores,
+            cores,
+            subject: self.cores_of(self.subject_us()),
+            quota: self.scenario.cpu_quota.filter(|_| !self.direct),
+        })
+    }
+
+    /// CPU of the subject, and whether the scheduler's count was used.
+    pub(super) fn subject_ns(&self) -> (u64, bool) {
+        cpu_ns(&self.before.subject, &self.after.subject)
+    }
+
+    fn subject_us(&self) -> f64 {
+        self.subject_ns().0 as f64 / 1e3
+    }
+
+    fn upstream_us(&self) -> f64 {
+        cpu_ns(&self.before.upstream, &self.after.upstream).0 as f64 / 1e3
+    }
+
+    fn client_us(&self) -> f64 {
+        self.seen.client_cpu.as_secs_f64() * 1e6
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seen.measured.as_secs_f64()
+    }
+
+    fn cores_of(&self, us: f64) -> f64 {
+        us / 1e6 / self.seconds()
+    }
+
+    fn counts(&self) -> [Figure; 2] {
+        [
+            ("answered", self.seen.answered as f64),
+            ("failed", (self.seen.failed() + self.seen.unsent) as f64),
+        ]
+    }
+
+    fn cores(&self) -> [Figure; 5] {
+        let (busy, stolen) = self.after.cores.shares_since(&self.before.cores);
+        let subject = self.cores_of(self.subject_us());
+        let (client, upstream) = (
+            self.cores_of(self.client_us()),
+            self.cores_of(self.upstream_us()),
+        );
+        let known = client + upstream + if self.direct { 0.0 } else { subject };
+        [
+            ("cores", subject),
+            ("client.cores", client),
+            ("upstream.cores", upstream),
+            ("others.cores", (busy * machine_cores() - known).max(0.0)),
+            ("steal_percent", stolen * 100.0),
+        ]
+    }
+
+    fn memory(&self) -> Vec<Figure> {
+        let memory = self.memory;
+        let mib = |bytes: u64| bytes as f64 / MIB;
+        let mut figures = vec![
+            ("rss_mib.before", mib(memory.before)),
+            ("rss_mib.peak", mib(memory.peak)),
+            ("rss_mib.after", mib(memory.after)),
+        ];
+        figures.extend(memory.pss.map(|bytes| ("pss_mib", mib(bytes))));
+        if self.scenario.hold && memory.open > 0 {
+            let grown = memory.peak.saturating_sub(memory.before) as f64 / 1024.0;
+            figures.push(("rss_kib_per_stream", grown / memory.open as f64));
+            figures.push(("streams_open", memory.open as f64));
+        }
+        figures
+    }
+
+    /// By ticks, which alone are kept apart.
+    fn system_share(&self) -> Option<Figure> {
+        let spent = |of: fn(&Usage) -> u64| {
+            of(&self.after.subject).saturating_sub(of(&self.before.subject)) as f64
+        };
+        let (all, system) = (
+            spent(|usage| usage.ticks_ns),
+            spent(|usage| usage.system_ns),
+        );
+        (all > 0.0).then(|| ("cpu_system_percent", system / all * 100.0))
+    }
+
+    fn throttling(&self) -> Vec<Figure> {
+        let Some((before, after)) = self.before.throttling.zip(self.after.throttling) else {
+            return Vec::new();
+        };
+        let spent = after.since(&before);
+        vec![
+            ("cgroup.periods", spent.periods as f64),
+            ("cgroup.throttled", spent.throttled as f64),
+            ("cgroup.throttled_ms", spent.throttled_us as f64 / 1e3),
+        ]
+    }
+
+    fn rates(&self) -> Vec<Figure> {
+        let rps = self.seen.answered as f64 / self.seconds();
+        let mut figures = vec![(
+            "body_mib_per_second",
+            self.seen.body_bytes as f64 / MIB / self.seconds(),
+        )];
+        if self.scenario.streams() {
+            figures.push((
+                "events_per_second",
+                self.seen.events as f64 / self.seconds(),
+            ));
+        }
+        if !self.scenario.hold {
+            figures.push(("rps", rps));
+        }
+        if self.scenario.closed() && self.scenario.latency_ms > 0 {
+            let ideal = self.scenario.users_f64() / (self.scenario.latency_ms as f64 / 1e3);
+            figures.push(("ideal_percent", rps / ideal * 100.0));
+        }
+        figures
+    }
+
+    /// For each event, and for each request where requests end.
+    fn costs(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        let mut each = |name, total: f64, count: u64| {
+            if count > 0 {
+                figures.push((name, total / count as f64));
+            }
+        };
+        let (events, answered) = (self.seen.events, self.seen.answered);
+        if self.scenario.streams() {
+            each("cpu_us_per_event", self.subject_us(), events);
+            each("client.cpu_us_per_event", self.client_us(), events);
+            each("upstream.cpu_us_per_event", self.upstream_us(), events);
+        }
+        if !self.scenario.hold {
+            each("cpu_us_per_request", self.subject_us(), answered);
+            each("client.cpu_us_per_request", self.client_us(), answered);
+            each("upstream.cpu_us_per_request", self.upstream_us(), answered);
+            let (before, after) = (&self.before.subject, &self.after.subject);
+            each(
+                "context_switches_per_request.voluntary",
+                after.voluntary.saturating_sub(before.voluntary) as f64,
+                answered,
+            );
+            each(
+                "context_switches_per_request.involuntary",
+                after.involuntary.saturating_sub(before.involuntary) as f64,
+                answered,
+            );
+        }
+        figures
+    }
+}
+
+fn machine_cores() -> f64 {
+    thread::available_parallelism().map_or(1, usize::from) as f64
+}
+
+const LATENCY: [&str; 5] = [
+    "latency_us.p50",
+    "latency_us.p90",
+    "latency_us.p99",
+    "latency_us.p999",
+    "latency_us.max",
+];
+const FIRST_BYTE: [&str; 5] = [
+    "first_byte_us.p50",
+    "first_byte_us.p90",
+    "first_byte_us.p99",
+    "first_byte_us.p999",
+    "first_byte_us.max",
+];
+
+fn quantiles(names: &[&'static str; 5], seen: Option<Quantiles>) -> Vec<Figure> {
+    let Some(q) = seen else {
+        return Vec::new();
+    };
+    let values = [q.p50, q.p90, q.p99, q.p999, q.max].map(|value| value as f64);
+    names.iter().copied().zip(values).collect()
+}

@@ -1,0 +1,67 @@
+//! Waiting until a program that was started answers.
+//!
+//! Invariant: whatever the outcome, it is known within the patience given, and a program that ended
+//! is told with its last words.
+//! Not here: whether the answer is right (`check`).
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use load::{Request, fetch};
+
+use crate::host::process::Group;
+
+const POLL: Duration = Duration::from_millis(20);
+/// Lines of a dead subject's output that are shown.
+const LAST_LINES: usize = 3;
+
+/// Asks until there is an answer of status 200.
+pub(crate) fn await_ready(
+    group: &mut Group,
+    address: SocketAddr,
+    request: &Request,
+    patience: Duration,
+    log: &Path,
+) -> Result<(), String> {
+    let began = Instant::now();
+    let mut last = String::from("no answer");
+    while began.elapsed() < patience {
+        if let Some(status) = group.ended() {
+            return Err(format!(
+                "ended before it was ready ({status}){}",
+                last_lines(log)
+            ));
+        }
+        match fetch(address, request, Duration::from_secs(2)) {
+            Ok(fetched) if fetched.status == 200 => return Ok(()),
+            Ok(fetched) => last = format!("status {}", fetched.status),
+            Err(error) => last = error.to_string(),
+        }
+        thread::sleep(POLL);
+    }
+    Err(format!(
+        "was not ready within {} s: {last}{}",
+        patience.as_secs(),
+        last_lines(log)
+    ))
+}
+
+/// The end of a program's output, to be put behind a message.
+pub(crate) fn last_lines(log: &Path) -> String {
+    let text = fs::read(log)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", last.join(" | "))
+    }
+}
