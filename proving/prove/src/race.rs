@@ -105,6 +105,10 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
     let upstream = Upstream::start(home.path()).map_err(RaceError::Rig)?;
     let mut benches: Vec<Bench> = subjects
         .into_iter()
+        .filter(|subject| {
+            let mut names = scenarios.iter().map(|scenario| &scenario.name);
+            names.any(|name| subject.takes_part_in(name))
+        })
         .map(|subject| {
             let cgroup = options.cgroup.clone();
             Bench::new(subject, home.path(), upstream.port(), cgroup)

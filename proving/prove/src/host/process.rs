@@ -97,11 +97,26 @@ impl Group {
         }
     }
 
+    /// Stops the program where it is, so that it takes nothing from another that is measured.
+    pub(crate) fn pause(&self) {
+        self.processes()
+            .iter()
+            .for_each(|process| signal(process.pid, Signal::STOP));
+    }
+
+    pub(crate) fn resume(&self) {
+        self.processes()
+            .iter()
+            .for_each(|process| signal(process.pid, Signal::CONT));
+    }
+
     /// Ends every process; those that outlived TERM and KILL of their group are returned.
     pub(crate) fn stop(&mut self) -> Vec<Process> {
         let known = self.processes();
         for process in &known {
             signal(process.pid, Signal::TERM);
+            // A program that is paused ends when it goes on.
+            signal(process.pid, Signal::CONT);
         }
         let patience = Instant::now() + GRACE;
         // The guard ends when it has reaped the program: killed before that, it would leave a zombie.

@@ -1,6 +1,7 @@
 //! A subject on the bench: started, checked, measured, stopped.
 //!
-//! Invariant: once a subject has a fault it is asked nothing more, and its fault is kept for its rows.
+//! Invariant: once a subject has a fault it is asked nothing more, and its fault is kept for its
+//! rows; while another is measured it stands still.
 //! Not here: what a good answer is (`check`), the figures (`cell`), when one is ready (`ready`).
 
 use std::net::SocketAddr;
@@ -145,7 +146,10 @@ impl Bench {
             check::check(who, self.address(upstream), upstream.address())
         });
         match checked {
-            Ok(checked) => self.checked = checked,
+            Ok(checked) => {
+                self.checked = checked;
+                self.pause();
+            }
             Err(says) => {
                 self.fault.get_or_insert(Fault {
                     says,
@@ -265,6 +269,7 @@ impl Bench {
         round: usize,
     ) -> Result<Cell, String> {
         let outcome = self.try_measure(scenario, upstream, seconds, round);
+        self.pause();
         let died = self.group.as_mut().and_then(Group::ended);
         if let Some(status) = died {
             let says = format!(
@@ -334,6 +339,7 @@ impl Bench {
             let processes = || self.processes(upstream);
             profile::profile(&title, plan, &processes, &self.home, &dir.join(&name))
         });
+        self.pause();
         self.flame = Some(taken.map(|()| name));
     }
 
@@ -343,7 +349,11 @@ impl Bench {
             return Ok(());
         }
         let quota = self.quota.as_ref().map(|(cores, _)| *cores);
-        if self.group.is_some() && !scenario.hold && quota == scenario.cpu_quota {
+        if let Some(group) = &self.group
+            && !scenario.hold
+            && quota == scenario.cpu_quota
+        {
+            group.resume();
             return Ok(());
         }
         let group = match scenario.cpu_quota {
@@ -353,6 +363,13 @@ impl Bench {
         self.stop();
         self.quota = group;
         self.start()
+    }
+
+    /// Until it is measured again.
+    fn pause(&self) {
+        if let Some(group) = &self.group {
+            group.pause();
+        }
     }
 
     /// The subject's processes; without a gateway, the upstream's.

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use experiment::Spread;
 
-use super::result::{RaceResult, Row};
+use super::result::RaceResult;
 use super::scenario::Scenario;
 use super::table;
 use plot::{Bar, Lines, Point, Series, bars, lines};
@@ -195,7 +195,7 @@ fn times(spread: &Spread, factor: f64) -> Spread {
 
 fn tables(out: &mut String, result: &RaceResult) {
     for scenario in &result.scenarios {
-        let rows: Vec<&Row> = result.rows_of(&scenario.name).collect();
+        let rows = result.rows_of(&scenario.name);
         if rows.is_empty() {
             continue;
         }

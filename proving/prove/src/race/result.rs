@@ -158,8 +158,12 @@ impl RaceResult {
         }
     }
 
-    pub(crate) fn rows_of<'a>(&'a self, scenario: &'a str) -> impl Iterator<Item = &'a Row> {
-        self.rows.iter().filter(move |row| row.scenario == scenario)
+    /// The rows of one scenario, those without figures last.
+    pub(crate) fn rows_of(&self, scenario: &str) -> Vec<&Row> {
+        let rows = self.rows.iter().filter(|row| row.scenario == scenario);
+        let mut rows: Vec<&Row> = rows.collect();
+        rows.sort_by_key(|row| row.rounds == 0);
+        rows
     }
 
     /// Whether every row that was asked for is to be trusted.

@@ -105,11 +105,7 @@ pub(crate) fn render(result: &RaceResult, bold: bool) -> String {
         .collect();
     scenarios.dedup();
     for scenario in scenarios {
-        let rows: Vec<&Row> = result
-            .rows
-            .iter()
-            .filter(|row| row.scenario == scenario)
-            .collect();
+        let rows = result.rows_of(scenario);
         block(&mut out, scenario, &rows, bold);
     }
     let _ = writeln!(

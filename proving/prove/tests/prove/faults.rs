@@ -200,6 +200,16 @@ fn however_prove_ends_its_subjects_end_too() {
 
 /// Ports of the upstreams that descend from `ancestor`, from their command lines.
 fn upstream_ports(ancestor: u32) -> Vec<u16> {
+    let port = |pid: &u32| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        let mut words = line.split('\0').skip_while(|word| *word != "--port");
+        words.nth(1)?.parse().ok()
+    };
+    started_by(ancestor).iter().filter_map(port).collect()
+}
+
+/// What `prove` has started: the children of its guards.
+pub(super) fn started_by(prove: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let path = format!("/proc/{pid}/task/{pid}/children");
         fs::read_to_string(path)
@@ -208,14 +218,7 @@ fn upstream_ports(ancestor: u32) -> Vec<u16> {
             .filter_map(|pid| pid.parse().ok())
             .collect()
     };
-    let guards = children(ancestor);
-    let started: Vec<u32> = guards.into_iter().flat_map(children).collect();
-    let port = |pid: &u32| {
-        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-        let mut words = line.split('\0').skip_while(|word| *word != "--port");
-        words.nth(1)?.parse().ok()
-    };
-    started.iter().filter_map(port).collect()
+    children(prove).into_iter().flat_map(children).collect()
 }
 
 fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {

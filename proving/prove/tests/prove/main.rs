@@ -158,3 +158,25 @@ fn a_profile_is_a_flame_graph_or_a_note_that_says_why_there_is_none() {
     }
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[test]
+fn while_one_subject_is_measured_the_others_stand_still() {
+    let other = ("other", PROVE, SAME.2);
+    let dir = subjects(&[SAME, other]);
+    let mut child = race(dir.path(), "2", &["--scenarios", "small"])
+        .spawn()
+        .expect("prove");
+    // The upstream, and two subjects: in the course of the race, each of the two stands still.
+    let mut stood = std::collections::BTreeSet::new();
+    while child.try_wait().expect("prove").is_none() {
+        stood.extend(faults::started_by(child.id()).into_iter().filter(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.contains(") T ")
+        }));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let output = child.wait_with_output().expect("its output");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stood.len(), 2);
+    assert_eq!(row(&result(&output), "other", "small")["rounds"], 2);
+}
