@@ -33,10 +33,6 @@ pub struct Opened {
 
 /// What to do with a request that was read whole.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one lives for each request and is moved once; a box would be an allocation"
-)]
 pub enum Decision {
     /// Send it upstream.
     Forward(Admitted),

@@ -12,8 +12,15 @@ pub(crate) mod pool;
 use std::io;
 use std::task::{Context, Poll};
 
+use std::rc::Rc;
+
 use bytes::Bytes;
+use policy::secret::Secret;
+use policy::snapshot::Endpoint;
 use wire::head::{Known, Method, ResponseHead};
+
+use self::pool::Pool;
+use crate::worker::Worker;
 
 /// A request as it goes upstream: the same for every attempt but for host and credential.
 pub(crate) struct Outgoing<'h> {
@@ -31,6 +38,15 @@ pub(crate) struct Outgoing<'h> {
     pub(crate) body: Vec<Bytes>,
     /// Its length; `None` where there is no body at all.
     pub(crate) length: Option<u64>,
+}
+
+/// One try over HTTP/1.1: what goes where, as whom.
+pub(crate) struct Trip<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) pool: &'a Rc<Pool>,
+    pub(crate) request: &'a Outgoing<'a>,
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) credential: &'a Secret,
 }
 
 /// An upstream's answer, its head read and its body to come.

@@ -467,7 +467,7 @@ impl Downstream for Connection {
         while !self.gone && self.input.len() < AHEAD_BYTES {
             let read = worker.scratch(|scratch| match self.stream.poll_into(cx, scratch) {
                 Poll::Pending => None,
-                Poll::Ready(Ok(read)) => Some(&scratch[..read]).map(<[u8]>::to_vec),
+                Poll::Ready(Ok(read)) => Some(scratch[..read].to_vec()),
                 Poll::Ready(Err(_)) => Some(Vec::new()),
             });
             match read {

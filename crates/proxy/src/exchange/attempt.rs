@@ -21,7 +21,7 @@ use crate::downstream::Downstream;
 use crate::upstream::connect::{Connected, connect};
 use crate::upstream::h1::Broken;
 use crate::upstream::pool::{Connection, Pool};
-use crate::upstream::{Outgoing, Response, h1, h2};
+use crate::upstream::{Outgoing, Response, Trip, h1, h2};
 
 /// A usable connection.
 enum Line {
@@ -134,11 +134,14 @@ async fn attempt<D: Downstream>(
         let mut gone = watch(client, &worker);
         let answered = match line {
             Line::H1 { connection, .. } => {
-                h1::exchange(
-                    &worker, pool, connection, request, target, credential, deadline, &mut gone,
-                    sent,
-                )
-                .await
+                let trip = Trip {
+                    worker: &worker,
+                    pool,
+                    request,
+                    endpoint: target,
+                    credential,
+                };
+                h1::exchange(&trip, connection, deadline, &mut gone, sent).await
             }
             Line::H2 { handle, .. } => {
                 let exchange = h2::exchange(handle, request, target, deadline, &mut gone, sent);

@@ -21,7 +21,7 @@ use wire::http1::{
 };
 
 use super::pool::{Connection, Pool};
-use super::{Outgoing, Response};
+use super::{Outgoing, Response, Trip};
 use crate::deadline::Deadline;
 use crate::worker::Worker;
 
@@ -108,20 +108,22 @@ fn slices<'a, 'b>(
 
 /// Sends the request and reads the response head. `sent` is called when the request is out.
 pub(crate) async fn exchange(
-    worker: &Worker,
-    pool: &Rc<Pool>,
+    trip: &Trip<'_>,
     mut connection: Connection,
-    request: &Outgoing<'_>,
-    endpoint: &Endpoint,
-    credential: &Secret,
     deadline: &mut Deadline,
     gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
     sent: impl FnOnce(),
 ) -> Option<Result<Response, Broken>> {
-    let head = head(request, endpoint);
+    let head = head(trip.request, trip.endpoint);
     let mut few = [IoSlice::new(b""); FEW];
     let mut many = Vec::new();
-    let mut unsent = slices(&head, credential, &request.body, &mut few, &mut many);
+    let mut unsent = slices(
+        &head,
+        trip.credential,
+        &trip.request.body,
+        &mut few,
+        &mut many,
+    );
     let mut reader = HeadReader::default();
     let mut sent = Some(sent);
     let mut refused = false;
@@ -139,7 +141,7 @@ pub(crate) async fn exchange(
             sent();
         }
         // Read also while sending: an upstream may refuse a long body before it has all of it.
-        match reader.poll(worker, &mut connection, request.method, cx) {
+        match reader.poll(trip.worker, &mut connection, trip.request.method, cx) {
             Poll::Ready(result) => return Poll::Ready(Some(result)),
             Poll::Pending => {}
         }
@@ -161,7 +163,7 @@ pub(crate) async fn exchange(
         };
         let body = Body {
             connection: Some(connection),
-            pool: Rc::clone(pool),
+            pool: Rc::clone(trip.pool),
             framing,
             early: reader.rest,
             keep: keep && whole,

@@ -19,7 +19,11 @@ fn a_call_goes_through_and_leaves_one_record() {
     );
     let gate = Gate::start(&config, &[("key", b"engine-key\n")]);
     let headers = ["x-workload-app: w", "authorization: Bearer client-key"];
-    let response = gate.call(&post("/v1/chat/completions", &headers, &chat("gpt-oss-120b", false)));
+    let response = gate.call(&post(
+        "/v1/chat/completions",
+        &headers,
+        &chat("gpt-oss-120b", false),
+    ));
     assert_eq!(response.status, 200, "{}", response.text());
     let usage = &response.json()["usage"];
     let records = gate.records(1);
@@ -37,7 +41,17 @@ fn an_upstream_that_resets_becomes_502() {
         upstream.address
     );
     let gate = Gate::start(&config, &[]);
-    let response = gate.call(&post("/v1/chat/completions", &["x-workload-app: w"], &chat("m", false)));
-    assert_eq!((response.status, response.code().as_str()), (502, "upstream_reset"));
-    assert_eq!(upstream.seen()[0].header("x-workload-app"), Vec::<String>::new());
+    let response = gate.call(&post(
+        "/v1/chat/completions",
+        &["x-workload-app: w"],
+        &chat("m", false),
+    ));
+    assert_eq!(
+        (response.status, response.code().as_str()),
+        (502, "upstream_reset")
+    );
+    assert_eq!(
+        upstream.seen()[0].header("x-workload-app"),
+        Vec::<String>::new()
+    );
 }

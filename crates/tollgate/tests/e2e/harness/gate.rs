@@ -1,6 +1,6 @@
 //! A gate of the real binary, in a directory of its own, ended when dropped.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -41,11 +41,7 @@ impl Gate {
     }
 
     /// Starts with these environment variables besides its own.
-    pub(crate) fn start_env(
-        config: &str,
-        files: &[(&str, &[u8])],
-        env: &[(&str, &str)],
-    ) -> Self {
+    pub(crate) fn start_env(config: &str, files: &[(&str, &[u8])], env: &[(&str, &str)]) -> Self {
         let (data, admin) = (free_address(), free_address());
         Self::start_at(data, admin, "", config, files, env)
     }
@@ -53,8 +49,18 @@ impl Gate {
     /// Starts with so many descriptors and no way to have more.
     pub(crate) fn start_with_descriptors(descriptors: u32, config: &str) -> Self {
         let mut command = Command::new("prlimit");
-        command.arg(format!("--nofile={descriptors}:{descriptors}")).arg(Self::binary());
-        Self::start_as(command, free_address(), free_address(), "", config, &[], &[])
+        command
+            .arg(format!("--nofile={descriptors}:{descriptors}"))
+            .arg(Self::binary());
+        Self::start_as(
+            command,
+            free_address(),
+            free_address(),
+            "",
+            config,
+            &[],
+            &[],
+        )
     }
 
     fn start_at(
@@ -65,7 +71,15 @@ impl Gate {
         files: &[(&str, &[u8])],
         env: &[(&str, &str)],
     ) -> Self {
-        Self::start_as(Command::new(Self::binary()), data, admin, tls, config, files, env)
+        Self::start_as(
+            Command::new(Self::binary()),
+            data,
+            admin,
+            tls,
+            config,
+            files,
+            env,
+        )
     }
 
     fn start_as(
@@ -101,7 +115,12 @@ impl Gate {
             .stderr(log)
             .spawn()
             .expect("the binary starts");
-        let mut gate = Self { dir, data, admin, child };
+        let mut gate = Self {
+            dir,
+            data,
+            admin,
+            child,
+        };
         gate.until_ready();
         gate
     }
@@ -117,7 +136,9 @@ impl Gate {
             }
             TcpStream::connect(admin).is_ok()
         });
-        eventually("/readyz is 200", Duration::from_secs(10), || self.admin("/readyz").status == 200);
+        eventually("/readyz is 200", Duration::from_secs(10), || {
+            self.admin("/readyz").status == 200
+        });
     }
 
     /// One request on a connection of its own.
@@ -127,7 +148,8 @@ impl Gate {
 
     /// GET on the admin listener.
     pub(crate) fn admin(&self, path: &str) -> Response {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
         Connection::open(self.admin).call(request.as_bytes())
     }
 
@@ -140,21 +162,28 @@ impl Gate {
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let page = self.metrics();
         let lines = page.lines().filter(|line| {
-            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(['{', ' ']))
                 && labels.iter().all(|label| line.contains(label))
         });
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        lines
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     }
 
     /// The access log so far; waits until it has at least `n` lines.
     pub(crate) fn records(&self, n: usize) -> Vec<Value> {
         let path = self.path("access.jsonl");
         let lines = || std::fs::read_to_string(&path).unwrap_or_default();
-        eventually("the access log has its lines", Duration::from_secs(10), || {
-            lines().lines().count() >= n
-        });
+        eventually(
+            "the access log has its lines",
+            Duration::from_secs(10),
+            || lines().lines().count() >= n,
+        );
         let text = lines();
-        text.lines().map(|l| serde_json::from_str(l).expect("a line is JSON")).collect()
+        text.lines()
+            .map(|l| serde_json::from_str(l).expect("a line is JSON"))
+            .collect()
     }
 
     /// A file of its directory.
@@ -181,7 +210,9 @@ impl Gate {
     /// Sends a signal, such as `libc::SIGTERM`.
     pub(crate) fn signal(&self, signal: libc::c_int) {
         let id = self.child.id().to_string();
-        let status = Command::new("kill").args([format!("-{signal}"), id]).status();
+        let status = Command::new("kill")
+            .args([format!("-{signal}"), id])
+            .status();
         assert!(status.expect("kill runs").success());
     }
 
@@ -220,11 +251,4 @@ pub(crate) fn replace(path: &Path, content: &[u8]) {
     let beside = path.with_extension("new");
     std::fs::write(&beside, content).expect("a file beside");
     std::fs::rename(beside, path).expect("a rename");
-}
-
-/// Reads a stream to its end, within a bound.
-pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
-    let mut all = Vec::new();
-    drop(stream.read_to_end(&mut all));
-    all
 }

@@ -27,7 +27,10 @@ pub(crate) struct Response {
 impl Response {
     /// The first value of a header, by its lower-case name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+        self.headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_str())
     }
 
     /// The body as text.
@@ -43,7 +46,10 @@ impl Response {
 
     /// `error.code` of an error body.
     pub(crate) fn code(&self) -> String {
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -51,9 +57,14 @@ impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Self {
         let tcp = TcpStream::connect(address).expect("something listens there");
         tcp.set_nodelay(true).expect("a socket option");
-        tcp.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-        tcp.set_write_timeout(Some(PATIENCE)).expect("a socket option");
-        Self { tcp, unread: Vec::new() }
+        tcp.set_read_timeout(Some(PATIENCE))
+            .expect("a socket option");
+        tcp.set_write_timeout(Some(PATIENCE))
+            .expect("a socket option");
+        Self {
+            tcp,
+            unread: Vec::new(),
+        }
     }
 
     /// Sends and reads one response.
@@ -72,12 +83,20 @@ impl Connection {
         loop {
             let Some(end) = self.until(b"\r\n\r\n") else {
                 let body = std::mem::take(&mut self.unread);
-                return Response { status: 0, headers: Vec::new(), body, whole: false };
+                return Response {
+                    status: 0,
+                    headers: Vec::new(),
+                    body,
+                    whole: false,
+                };
             };
             let head = String::from_utf8_lossy(&self.unread[..end]).into_owned();
             self.unread.drain(..end + 4);
             let mut lines = head.split("\r\n");
-            let status = lines.next().and_then(|l| l.split(' ').nth(1)?.parse().ok()).unwrap_or(0);
+            let status = lines
+                .next()
+                .and_then(|l| l.split(' ').nth(1)?.parse().ok())
+                .unwrap_or(0);
             if (100..200).contains(&status) {
                 continue;
             }
@@ -85,7 +104,12 @@ impl Connection {
                 .filter_map(|l| l.split_once(':'))
                 .map(|(n, v)| (n.trim().to_lowercase(), v.trim().to_owned()))
                 .collect();
-            let mut response = Response { status, headers, body: Vec::new(), whole: false };
+            let mut response = Response {
+                status,
+                headers,
+                body: Vec::new(),
+                whole: false,
+            };
             response.whole = self.body(&mut response);
             return response;
         }
@@ -95,7 +119,9 @@ impl Connection {
         if response.header("transfer-encoding") == Some("chunked") {
             return self.chunks(&mut response.body);
         }
-        let length = response.header("content-length").and_then(|l| l.parse::<usize>().ok());
+        let length = response
+            .header("content-length")
+            .and_then(|l| l.parse::<usize>().ok());
         let Some(length) = length else {
             while self.more() {}
             response.body = std::mem::take(&mut self.unread);
@@ -109,7 +135,9 @@ impl Connection {
 
     fn chunks(&mut self, body: &mut Vec<u8>) -> bool {
         loop {
-            let Some(end) = self.until(b"\r\n") else { return false };
+            let Some(end) = self.until(b"\r\n") else {
+                return false;
+            };
             let size = String::from_utf8_lossy(&self.unread[..end]).into_owned();
             let size = usize::from_str_radix(&size, 16).expect("a chunk size");
             self.unread.drain(..end + 2);

@@ -38,7 +38,9 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Answers the nth request with `script(n, &request)`; without a `Close` or `Reset` the
     /// connection is kept alive.
-    pub(crate) fn start(script: impl Fn(usize, &Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(
+        script: impl Fn(usize, &Seen) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound");
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -54,25 +56,42 @@ impl Upstream {
                 thread::spawn(move || serve(tcp, connection, &*script, &seen));
             }
         });
-        Self { address, seen, connections }
+        Self {
+            address,
+            seen,
+            connections,
+        }
     }
 
     /// Every request so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Connections accepted so far.
     pub(crate) fn connections(&self) -> usize {
-        *self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seen {
     /// All values of a header, by its lower-case name.
     pub(crate) fn header(&self, name: &str) -> Vec<String> {
-        let lines = self.head.split("\r\n").skip(1).filter_map(|l| l.split_once(':'));
-        lines.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.trim().into()).collect()
+        let lines = self
+            .head
+            .split("\r\n")
+            .skip(1)
+            .filter_map(|l| l.split_once(':'));
+        lines
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, v)| v.trim().into())
+            .collect()
     }
 
     /// The body as JSON.
@@ -104,8 +123,8 @@ fn serve(
                 Step::Sleep(time) => thread::sleep(time),
                 Step::Close => return,
                 Step::Reset => {
-                    let tcp = tokio::net::TcpSocket::from_std_stream(tcp);
-                    drop(tcp.set_linger(Some(Duration::ZERO)));
+                    let reset = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
+                    reset.expect("a socket option");
                     return;
                 }
             }
@@ -121,8 +140,16 @@ fn read(tcp: &mut TcpStream, connection: usize) -> Option<Seen> {
         if let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
             let mut body = bytes.split_off(end + 4);
-            let mut seen = Seen { head, body: Vec::new(), connection };
-            let length = seen.header("content-length").first().map_or(Ok(0), |l| l.parse::<usize>()).ok()?;
+            let mut seen = Seen {
+                head,
+                body: Vec::new(),
+                connection,
+            };
+            let length = seen
+                .header("content-length")
+                .first()
+                .map_or(Ok(0), |l| l.parse::<usize>())
+                .ok()?;
             while body.len() < length {
                 match tcp.read(&mut buffer) {
                     Ok(0) | Err(_) => return None,
