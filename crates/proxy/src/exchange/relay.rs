@@ -6,8 +6,10 @@
 //! Not here: reading usage (`wire::sse`, `wire::usage`).
 
 use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use policy::attempt::Failure;
@@ -55,141 +57,173 @@ pub(super) async fn relay<D: Downstream>(
     begin(open, &head, &body, content, withhold, client);
     drop(head);
     let _streaming = (content == Content::Events).then(|| Streaming::new(&open.worker));
-    pump(open, &mut body, withhold, client, deadline).await
+    let pump = Pump {
+        worker: Rc::clone(&open.worker),
+        open,
+        client,
+        deadline,
+        withhold,
+        is_first: true,
+        has_waited: false,
+        kept: Vec::new(),
+    };
+    pump.run(&mut body).await
 }
 
-/// Copies the body until it ends.
-async fn pump<D: Downstream>(
-    open: &mut Open,
-    body: &mut Body,
+/// The copying of one response body.
+struct Pump<'a, D> {
+    open: &'a mut Open,
+    worker: Rc<Worker>,
+    client: &'a mut D,
+    deadline: &'a mut Deadline,
     withhold: bool,
-    client: &mut D,
-    deadline: &mut Deadline,
-) -> Result<(), Stop> {
-    let worker = Rc::clone(&open.worker);
-    let view = Rc::clone(&open.view);
-    let idle = open
-        .record
-        .backend
-        .and_then(|b| view.snapshot.backend(b))
-        .map(|b| b.timeouts.idle);
-    let idle = idle.unwrap_or_default();
-    let mut kept: Vec<Bytes> = Vec::new();
-    let mut first = true;
-    let mut waited = false;
-    loop {
-        deadline.set(idle);
-        let over = poll_fn(|cx| {
-            let polled = worker.scratch(|scratch| {
-                let Piece::Data(length, over) = match body.poll_piece(cx, scratch) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Stop::Cut)),
-                    Poll::Ready(Ok(piece)) => piece,
-                };
-                if first && waited {
-                    open.mark = worker.now();
+    /// No piece has come yet.
+    is_first: bool,
+    /// The first piece did not come with the head.
+    has_waited: bool,
+    /// What a sifted piece leaves to forward; empty between pieces.
+    kept: Vec<Bytes>,
+}
+
+impl<D: Downstream> Pump<'_, D> {
+    /// Copies until the body ends.
+    async fn run(mut self, body: &mut Body) -> Result<(), Stop> {
+        let view = Rc::clone(&self.open.view);
+        let backend = self
+            .open
+            .record
+            .backend
+            .and_then(|b| view.snapshot.backend(b));
+        let idle = backend.map_or(Duration::ZERO, |b| b.timeouts.idle);
+        let stall = view.snapshot.bounds.write_stall;
+        loop {
+            self.deadline.set(idle);
+            let is_over = match poll_fn(|cx| self.poll_piece(body, cx)).await {
+                Ok(is_over) => is_over,
+                Err(stop) => {
+                    self.release().await;
+                    return Err(stop);
                 }
-                let data = &scratch[..length];
-                let sent = if withhold {
-                    sift(&mut open.meter, data, over, &mut kept);
-                    let pieces: Vec<&[u8]> = kept.iter().map(|b| &b[..]).collect();
-                    open.record.bytes_out += pieces.iter().map(|p| p.len() as u64).sum::<u64>();
-                    if pieces.is_empty() && !over {
-                        Ok(())
-                    } else {
-                        client.send(cx, &pieces, over)
-                    }
-                } else {
-                    open.meter.observe(data);
-                    open.record.bytes_out += length as u64;
-                    client.send(cx, &[data], over)
-                };
-                kept.clear();
-                Poll::Ready(sent.map(|()| over).map_err(|_| Stop::Gone))
-            });
-            if polled.is_ready() {
-                return polled;
+            };
+            self.deadline.set(stall);
+            poll_fn(|cx| self.poll_flushed(stall, cx)).await?;
+            if std::mem::replace(&mut self.is_first, false) {
+                self.first_byte(is_over);
             }
-            // What is begun leaves even when the upstream pauses right after its head.
-            if let Poll::Ready(Err(_)) = client.poll_flushed(cx) {
-                return Poll::Ready(Err(Stop::Gone));
+            if is_over {
+                return Ok(());
             }
-            // Until the first piece comes, the time is the upstream's.
-            if first && !std::mem::replace(&mut waited, true) {
-                open.own_ns += worker.now().0 - open.mark.0;
+        }
+    }
+
+    /// Forwards what one read brings. Gives whether the body is over with it.
+    fn poll_piece(&mut self, body: &mut Body, cx: &mut Context<'_>) -> Poll<Result<bool, Stop>> {
+        let worker = Rc::clone(&self.worker);
+        let forwarded = worker.scratch(|scratch| match body.poll_piece(cx, scratch) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(_)) => Poll::Ready(Err(Stop::Cut)),
+            Poll::Ready(Ok(Piece::Data(length, is_over))) => {
+                let sent = self.forward(&scratch[..length], is_over, cx);
+                Poll::Ready(sent.map(|()| is_over).map_err(|_| Stop::Gone))
             }
-            if client.poll_gone(&worker, cx).is_ready() {
-                return Poll::Ready(Err(Stop::Gone));
-            }
-            deadline.poll(cx).map(|()| Err(Stop::Cut))
-        })
-        .await;
-        let over = match over {
-            Ok(over) => over,
-            Err(stop) => {
-                release(&mut open.meter, withhold, client).await;
-                return Err(stop);
-            }
-        };
-        deadline.set(view.snapshot.bounds.write_stall);
-        poll_fn(|cx| match client.poll_flushed(cx) {
+        });
+        if forwarded.is_ready() {
+            return forwarded;
+        }
+        // What is begun leaves even when the upstream pauses right after its head.
+        if let Poll::Ready(Err(_)) = self.client.poll_flushed(cx) {
+            return Poll::Ready(Err(Stop::Gone));
+        }
+        // Until the first piece comes, the time is the upstream's.
+        if self.is_first && !std::mem::replace(&mut self.has_waited, true) {
+            self.open.own_ns += worker.now().0 - self.open.mark.0;
+        }
+        if self.client.poll_gone(&worker, cx).is_ready() {
+            return Poll::Ready(Err(Stop::Gone));
+        }
+        self.deadline.poll(cx).map(|()| Err(Stop::Cut))
+    }
+
+    fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.is_first && self.has_waited {
+            self.open.mark = self.worker.now();
+        }
+        if !self.withhold {
+            self.open.meter.observe(data);
+            self.open.record.bytes_out += data.len() as u64;
+            return self.client.send(cx, &[data], is_over);
+        }
+        self.open.meter.sift(data, is_over, &mut self.kept);
+        let pieces: Vec<&[u8]> = self.kept.iter().map(|b| &b[..]).collect();
+        self.open.record.bytes_out += pieces.iter().map(|p| p.len() as u64).sum::<u64>();
+        if !pieces.is_empty() || is_over {
+            self.client.send(cx, &pieces, is_over)?;
+        }
+        self.kept.clear();
+        Ok(())
+    }
+
+    /// Ready when the client's side has taken everything. A slow client is waited for, a stuck one
+    /// is not.
+    fn poll_flushed(&mut self, stall: Duration, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+        match self.client.poll_flushed(cx) {
             Poll::Ready(flushed) => Poll::Ready(flushed.map_err(|_| Stop::Gone)),
             Poll::Pending => {
-                if client.progressed() {
-                    deadline.set(view.snapshot.bounds.write_stall);
+                if self.client.progressed() {
+                    self.deadline.set(stall);
                 }
-                deadline.poll(cx).map(|()| Err(Stop::Gone))
+                self.deadline.poll(cx).map(|()| Err(Stop::Gone))
             }
+        }
+    }
+
+    /// The first piece has left: the gate's own time is known.
+    fn first_byte(&mut self, is_over: bool) {
+        let now = self.worker.now();
+        let open = &mut *self.open;
+        open.finished = is_over.then_some(now);
+        open.own_ns += now.0 - open.mark.0;
+        open.record.first_byte = Some(now.since(open.began));
+        open.record.own = Some(Duration::from_nanos(
+            u64::try_from(open.own_ns).unwrap_or(0),
+        ));
+    }
+
+    /// A stream that broke off: what was held back of it still goes out, as far as it goes at once.
+    async fn release(&mut self) {
+        let (true, Meter::Stream(scanner)) = (self.withhold, &mut self.open.meter) else {
+            return;
+        };
+        let mut kept = Vec::new();
+        scanner.finish(&mut kept);
+        if kept.is_empty() {
+            return;
+        }
+        poll_fn(|cx| {
+            let pieces: Vec<&[u8]> = kept.iter().map(|b| &b[..]).collect();
+            drop(self.client.send(cx, &pieces, false));
+            Poll::Ready(())
         })
-        .await?;
-        if std::mem::replace(&mut first, false) {
-            let now = worker.now();
-            open.finished = over.then_some(now);
-            open.own_ns += now.0 - open.mark.0;
-            open.record.first_byte = Some(now.since(open.began));
-            open.record.own = Some(std::time::Duration::from_nanos(
-                u64::try_from(open.own_ns).unwrap_or(0),
-            ));
-        }
-        if over {
-            return Ok(());
-        }
+        .await;
     }
-}
-
-/// Takes a chunk of a stream from which our own usage event is withheld.
-fn sift(meter: &mut Meter, data: &[u8], over: bool, out: &mut Vec<Bytes>) {
-    let Meter::Stream(scanner) = meter else {
-        out.push(Bytes::copy_from_slice(data));
-        return;
-    };
-    if !data.is_empty() {
-        scanner.push(Bytes::copy_from_slice(data), out);
-    }
-    if over {
-        scanner.finish(out);
-    }
-}
-
-/// A stream that broke off: what was held back of it still goes out, as far as it goes at once.
-async fn release<D: Downstream>(meter: &mut Meter, withhold: bool, client: &mut D) {
-    let (true, Meter::Stream(scanner)) = (withhold, meter) else {
-        return;
-    };
-    let mut kept = Vec::new();
-    scanner.finish(&mut kept);
-    if kept.is_empty() {
-        return;
-    }
-    poll_fn(|cx| {
-        let pieces: Vec<&[u8]> = kept.iter().map(|b| &b[..]).collect();
-        drop(client.send(cx, &pieces, false));
-        Poll::Ready(())
-    })
-    .await;
 }
 
 impl Meter {
+    /// Takes a chunk of a stream from which our own usage event is withheld; what is forwarded of
+    /// it goes to `out`.
+    fn sift(&mut self, data: &[u8], is_over: bool, out: &mut Vec<Bytes>) {
+        let Self::Stream(scanner) = self else {
+            out.push(Bytes::copy_from_slice(data));
+            return;
+        };
+        if !data.is_empty() {
+            scanner.push(Bytes::copy_from_slice(data), out);
+        }
+        if is_over {
+            scanner.finish(out);
+        }
+    }
+
     fn observe(&mut self, data: &[u8]) {
         match self {
             Self::Unary(usage) => usage.push(data),

@@ -1,0 +1,158 @@
+//! The request body as it comes in: by length, in chunks, long ones in place.
+//!
+//! Invariant: nothing after the body's end is taken from the connection's input.
+//! Not here: how long a body may be and how slow (`exchange`).
+
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use wire::http1::{ChunkStep, Chunked};
+
+use super::Connection;
+use crate::downstream::{BodyFault, Downstream};
+use crate::worker::Worker;
+
+/// From this length on a body is read in place, without passing through the scratch buffer.
+const LARGE_FROM_BYTES: usize = 32 << 10;
+/// The buffer for that.
+const LARGE_BYTES: usize = 256 << 10;
+
+/// What is left of a request body.
+pub(super) enum Incoming {
+    Over,
+    Bytes(u64),
+    Chunks(Box<Chunked>),
+}
+
+impl Connection {
+    /// The next piece of the request body, after `100 Continue` where the client waits for it.
+    pub(super) fn poll_request_body(
+        &mut self,
+        worker: &Worker,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, BodyFault>> {
+        if self.must_continue && self.input.is_empty() && !matches!(self.body, Incoming::Over) {
+            self.must_continue = false;
+            self.output
+                .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        if !self.output.is_empty() && self.poll_flushed(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let result = match &self.body {
+            Incoming::Over => Ok(None),
+            Incoming::Bytes(left) => {
+                let left = *left;
+                let wanted = usize::try_from(left).unwrap_or(usize::MAX);
+                match ready!(self.poll_bytes(worker, wanted, cx)) {
+                    Ok(piece) => {
+                        let left = left - piece.len() as u64;
+                        self.body = if left == 0 {
+                            Incoming::Over
+                        } else {
+                            Incoming::Bytes(left)
+                        };
+                        Ok(Some(piece))
+                    }
+                    Err(_) => Err(BodyFault::Gone),
+                }
+            }
+            Incoming::Chunks(_) => ready!(self.poll_chunks(worker, cx)),
+        };
+        match &result {
+            Err(BodyFault::Gone) => self.gone = true,
+            // Where the next request would begin is unknown.
+            Err(BodyFault::Framing(_)) => self.refuse_head(),
+            Ok(_) => {}
+        }
+        Poll::Ready(result)
+    }
+
+    /// Some of the next `wanted` body bytes.
+    fn poll_bytes(
+        &mut self,
+        worker: &Worker,
+        wanted: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Bytes>> {
+        if !self.input.is_empty() && self.filling.is_none() {
+            let rest = self.input.split_off(self.input.len().min(wanted));
+            return Poll::Ready(Ok(Bytes::from(std::mem::replace(&mut self.input, rest))));
+        }
+        if wanted > LARGE_FROM_BYTES || self.filling.is_some() {
+            return self.poll_large(wanted, cx);
+        }
+        worker.scratch(|scratch| {
+            let room = scratch.len().min(wanted);
+            match ready!(self.stream.poll_into(cx, &mut scratch[..room]))? {
+                0 => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                read => Poll::Ready(Ok(Bytes::copy_from_slice(&scratch[..read]))),
+            }
+        })
+    }
+
+    /// Reads a long body in place, without a copy, a buffer at a time.
+    fn poll_large(&mut self, wanted: usize, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let size = wanted.min(LARGE_BYTES);
+        let (buffer, filled) = self.filling.get_or_insert_with(|| (vec![0; size], 0));
+        while *filled < buffer.len() {
+            match ready!(self.stream.poll_into(cx, &mut buffer[*filled..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                read => *filled += read,
+            }
+        }
+        let (buffer, _) = self.filling.take().unwrap_or_default();
+        Poll::Ready(Ok(Bytes::from(buffer)))
+    }
+
+    /// The next data of a chunked body.
+    fn poll_chunks(
+        &mut self,
+        worker: &Worker,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, BodyFault>> {
+        let Incoming::Chunks(chunked) = &mut self.body else {
+            return Poll::Ready(Ok(None));
+        };
+        loop {
+            if self.input.is_empty() {
+                let read =
+                    worker.scratch(|scratch| match ready!(self.stream.poll_into(cx, scratch)) {
+                        Ok(read @ 1..) => {
+                            self.input.extend_from_slice(&scratch[..read]);
+                            Poll::Ready(true)
+                        }
+                        Ok(_) | Err(_) => Poll::Ready(false),
+                    });
+                if !ready!(read) {
+                    return Poll::Ready(Err(BodyFault::Gone));
+                }
+            }
+            let mut input = std::mem::take(&mut self.input);
+            let mut data = Vec::new();
+            let mut at = 0;
+            let over = loop {
+                match chunked.next(&input[at..]).map_err(BodyFault::Framing)? {
+                    ChunkStep::NeedMore { .. } => break false,
+                    ChunkStep::Data { skip, len } => {
+                        data.extend_from_slice(&input[at + skip..at + skip + len]);
+                        at += skip + len;
+                    }
+                    ChunkStep::End { consumed } => {
+                        at += consumed;
+                        break true;
+                    }
+                }
+            };
+            if over {
+                self.input = input.split_off(at);
+                self.body = Incoming::Over;
+                return Poll::Ready(Ok((!data.is_empty()).then(|| Bytes::from(data))));
+            }
+            if !data.is_empty() {
+                return Poll::Ready(Ok(Some(Bytes::from(data))));
+            }
+        }
+    }
+}

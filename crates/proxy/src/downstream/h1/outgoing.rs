@@ -1,0 +1,190 @@
+//! The response as it goes out, and the connection's face towards the exchange.
+//!
+//! Invariant: a response that cannot be framed to its end ends visibly broken.
+//! Not here: what is sent (`exchange`), what comes in (`incoming`).
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use wire::head::Version;
+use wire::http1::{chunk_prefix, write_field, write_status_line};
+
+use super::{AHEAD_BYTES, Connection};
+use crate::downstream::{BodyFault, Downstream, Extent};
+use crate::stream::Stream;
+use crate::worker::Worker;
+
+/// A response up to this size is copied together and leaves by a plain write: cheaper for the kernel
+/// than a vector of parts.
+const GATHERED_BYTES: usize = 2 << 10;
+
+impl Downstream for Connection {
+    fn poll_body(
+        &mut self,
+        worker: &Worker,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, BodyFault>> {
+        self.poll_request_body(worker, cx)
+    }
+
+    fn poll_gone(&mut self, worker: &Worker, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.gone && self.input.len() < AHEAD_BYTES {
+            let read = worker.scratch(|scratch| match self.stream.poll_into(cx, scratch) {
+                Poll::Pending => None,
+                Poll::Ready(Ok(read)) => Some(scratch[..read].to_vec()),
+                Poll::Ready(Err(_)) => Some(Vec::new()),
+            });
+            match read {
+                None => return Poll::Pending,
+                Some(read) if read.is_empty() => self.gone = true,
+                Some(read) => self.input.extend_from_slice(&read),
+            }
+        }
+        if self.gone {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    fn begin(&mut self, status: u16, extent: Extent) {
+        let has_none = self.bodiless || matches!(status, 204 | 304);
+        let until_close = extent == Extent::Open && self.version == Version::H10;
+        self.keep &= !self.draining.get() && self.can_skip() && !until_close;
+        self.extent = if has_none { Extent::Nothing } else { extent };
+        self.output.reserve(512);
+        write_status_line(&mut self.output, status);
+        match extent {
+            Extent::Length(length) if !matches!(status, 204 | 304) => {
+                self.output.extend_from_slice(b"content-length: ");
+                crate::reply::decimal(length, &mut self.output);
+                self.output.extend_from_slice(b"\r\n");
+            }
+            Extent::Open if !has_none && !until_close => {
+                self.output
+                    .extend_from_slice(b"transfer-encoding: chunked\r\n");
+            }
+            Extent::Length(_) | Extent::Open | Extent::Nothing => {}
+        }
+        if !self.keep {
+            self.output.extend_from_slice(b"connection: close\r\n");
+        } else if self.version == Version::H10 {
+            self.output.extend_from_slice(b"connection: keep-alive\r\n");
+        }
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        write_field(&mut self.output, name, value);
+    }
+
+    fn begun(&mut self) {
+        self.output.extend_from_slice(b"\r\n");
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()> {
+        let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let is_chunked = self.extent == Extent::Open && self.version != Version::H10;
+        let mut prefix = [0; 18];
+        let (mut before, mut after) = (&b""[..], &b""[..]);
+        if is_chunked && length > 0 {
+            let used = chunk_prefix(length, &mut prefix);
+            before = &prefix[..used];
+            after = if end { b"\r\n0\r\n\r\n" } else { b"\r\n" };
+        } else if is_chunked && end {
+            after = b"0\r\n\r\n";
+        }
+        let pieces = if self.extent == Extent::Nothing {
+            &[][..]
+        } else {
+            pieces
+        };
+        let mut output = std::mem::take(&mut self.output);
+        let (mut before, mut pieces, mut after) = (before, pieces, after);
+        if output.len() + length <= GATHERED_BYTES {
+            output.extend_from_slice(before);
+            for piece in pieces {
+                output.extend_from_slice(piece);
+            }
+            output.extend_from_slice(after);
+            (before, pieces, after) = (b"", &[], b"");
+        }
+        let mut few = [IoSlice::new(b""); 8];
+        let mut many = Vec::new();
+        let parts = [&output[..], before]
+            .into_iter()
+            .chain(pieces.iter().copied())
+            .chain([after])
+            .filter(|part| !part.is_empty());
+        let slices = if pieces.len() + 3 <= few.len() {
+            let used = few
+                .iter_mut()
+                .zip(parts)
+                .map(|(slot, part)| *slot = IoSlice::new(part))
+                .count();
+            &mut few[..used]
+        } else {
+            many.extend(parts.map(IoSlice::new));
+            &mut many[..]
+        };
+        let mut unsent = slices;
+        match self.stream.poll_all(cx, &mut unsent) {
+            Poll::Ready(Ok(())) => {
+                self.output = output;
+                self.output.clear();
+            }
+            Poll::Ready(Err(error)) => {
+                self.gone = true;
+                return Err(error);
+            }
+            Poll::Pending => {
+                let left: Vec<&[u8]> = unsent.iter().map(|slice| &**slice).collect();
+                self.output = left.concat();
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let output = std::mem::take(&mut self.output);
+        let mut slices = [IoSlice::new(&output)];
+        let mut unsent = &mut slices[..];
+        match self.stream.poll_all(cx, &mut unsent) {
+            Poll::Pending => {
+                let left = unsent.iter().map(|s| s.len()).sum::<usize>();
+                let sent = output.len() - left;
+                self.output = output;
+                self.output.drain(..sent);
+                self.progressed |= sent > 0;
+                Poll::Pending
+            }
+            Poll::Ready(Ok(())) => {
+                self.output = output;
+                self.output.clear();
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => {
+                self.gone = true;
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+
+    fn progressed(&mut self) -> bool {
+        std::mem::take(&mut self.progressed)
+    }
+
+    fn cut(&mut self) {
+        self.gone = true;
+        if let (Extent::Open, Version::H10, Stream::Plain(tcp)) =
+            (self.extent, self.version, &self.stream)
+        {
+            // Without framing only a reset tells that the body is not whole.
+            let reset = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
+            if let Err(error) = reset {
+                tracing::debug!(%error, "cannot set SO_LINGER");
+            }
+        }
+    }
+}
