@@ -141,10 +141,11 @@ pub fn admit(
         route: grant.route,
         hold,
         splices: call.map_or_else(Vec::new, |c| splices(c, rule.model.as_deref(), force)),
-        model: rule
-            .model
-            .clone()
-            .or_else(|| asked.map(|name| known_name(s, grant, name))),
+        // A body that is not read is not rewritten either.
+        model: call.and_then(|_| {
+            let replaced = rule.model.clone();
+            replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
+        }),
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,

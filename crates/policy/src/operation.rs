@@ -6,6 +6,8 @@
 
 use wire::head::Method;
 
+use crate::credential::percent_decoded;
+
 /// The API call that a request makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
@@ -111,6 +113,7 @@ impl Operation {
                 | Method::Other => Err(Unknown::Method("GET, HEAD")),
             },
             "" => Err(Unknown::Path),
+            rest if is_near_miss(rest) => Err(Unknown::Path),
             _ => match method {
                 Method::Other | Method::Options => {
                     Err(Unknown::Method("GET, HEAD, POST, PUT, PATCH, DELETE"))
@@ -125,6 +128,31 @@ impl Operation {
             },
         }
     }
+}
+
+/// Whether a lenient server could take this for a path that is read here. Passed through, it would
+/// reach the engine round the route's model and the token limits.
+fn is_near_miss(rest: &str) -> bool {
+    let plain = percent_decoded(rest).to_ascii_lowercase();
+    let is_edge = |b: &u8| !b.is_ascii_alphanumeric();
+    let start = plain
+        .iter()
+        .position(|b| !is_edge(b))
+        .unwrap_or(plain.len());
+    let end = plain
+        .iter()
+        .rposition(|b| !is_edge(b))
+        .map_or(start, |last| last + 1);
+    let read: [&[u8]; 5] = [
+        b"chat/completions",
+        b"completions",
+        b"responses",
+        b"embeddings",
+        b"models",
+    ];
+    plain
+        .get(start..end)
+        .is_some_and(|core| read.contains(&core))
 }
 
 #[cfg(test)]

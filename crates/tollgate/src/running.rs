@@ -5,6 +5,7 @@
 //! Not here: when to reload (`watch`), where it is shown (`admin`).
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -29,9 +30,26 @@ pub(crate) struct Running {
     pub(crate) draining: AtomicBool,
     pub(crate) reloads: [AtomicU64; 2],
     pub(crate) last_reload_good: AtomicBool,
-    file: Option<PathBuf>,
-    base: Instant,
+    origin: Origin,
     current: Mutex<Current>,
+}
+
+/// What a reload starts from.
+pub(crate) struct Origin {
+    /// The document; none when the gate was made from the environment.
+    pub(crate) file: Option<PathBuf>,
+    /// Base of the monotonic clock that buckets use.
+    pub(crate) base: Instant,
+    /// What the document said at the start.
+    pub(crate) fixed: Fixed,
+}
+
+/// Settings that a reload cannot change.
+pub(crate) type Fixed = (SocketAddr, SocketAddr, Option<usize>, config::AccessLog);
+
+/// Those of a document.
+pub(crate) fn fixed(host: &config::Host) -> Fixed {
+    (host.data, host.admin, host.workers, host.access_log.clone())
 }
 
 /// What is published now.
@@ -112,8 +130,7 @@ impl Running {
         log: Option<AccessLog>,
         quota: Quota,
         workers: usize,
-        file: Option<PathBuf>,
-        base: Instant,
+        origin: Origin,
         current: Current,
     ) -> Self {
         Self {
@@ -125,8 +142,7 @@ impl Running {
             draining: AtomicBool::new(false),
             reloads: [AtomicU64::new(0), AtomicU64::new(0)],
             last_reload_good: AtomicBool::new(true),
-            file,
-            base,
+            origin,
             current: Mutex::new(current),
         }
     }
@@ -147,16 +163,29 @@ impl Running {
     /// Loads anew and publishes, or says why not and changes nothing. Gives the files to watch.
     pub(crate) fn reload(&self) -> Arc<[PathBuf]> {
         let before = self.current();
-        if self.file.is_none() {
+        if self.origin.file.is_none() {
             return before.watched;
         }
-        let now = Mono(nanos(self.base.elapsed()));
+        let now = Mono(nanos(self.origin.base.elapsed()));
         let world = crate::world::World;
-        let loaded = load(self.file.as_deref(), &world, Some(&before.snapshot), now);
+        let loaded = load(
+            self.origin.file.as_deref(),
+            &world,
+            Some(&before.snapshot),
+            now,
+        );
         let result = loaded
             .map_err(|faults| (faults.to_string(), faults.watched))
             .and_then(|loaded| {
                 let watched = loaded.watched.clone();
+                if fixed(&loaded.host) != self.origin.fixed {
+                    tracing::warn!(
+                        "listen.data, listen.admin, workers and access_log change with the next start"
+                    );
+                }
+                for warning in &loaded.warnings {
+                    tracing::warn!("{warning}");
+                }
                 publication(loaded, &world).map_err(|fault| (fault, watched))
             });
         match result {

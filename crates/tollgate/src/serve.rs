@@ -16,7 +16,7 @@ use proxy::quota;
 use telemetry::{AccessLog, Copied, Facts, Merged, Target};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::running::{Running, load, publication};
+use crate::running::{Origin, Running, fixed, load, publication};
 use crate::world::World;
 use crate::{admin, cli, complain, watch};
 
@@ -96,6 +96,7 @@ pub(crate) fn start(
         .transpose()?;
     let quota = quota::find();
     let workers = loaded.host.workers.unwrap_or(quota.workers);
+    let fixed = fixed(&loaded.host);
     let (publication, current) = publication(loaded, sources)?;
     let admin_listener = bind(admin, "admin")?;
     let options = Options {
@@ -127,7 +128,14 @@ pub(crate) fn start(
             "more workers than the CPU quota carries"
         );
     }
-    let running = Running::new(gate, log, quota, workers, file, base, current);
+    let running = Running::new(
+        gate,
+        log,
+        quota,
+        workers,
+        Origin { file, base, fixed },
+        current,
+    );
     Ok(Ready {
         running: Arc::new(running),
         admin: admin_listener,

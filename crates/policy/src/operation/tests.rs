@@ -44,8 +44,27 @@ fn every_path_and_method_has_one_meaning() {
 }
 
 #[test]
-fn a_near_miss_of_a_read_path_is_passed_through_and_never_read_as_it() {
-    for path in ["/v1/chat/completions/", "/v1/Chat/Completions", "/v1/chat"] {
+fn a_near_miss_of_a_read_path_goes_nowhere() {
+    for path in [
+        "/v1/chat/completions/",
+        "/v1/Chat/Completions",
+        "/v1/%63hat/completions",
+        "/v1/chat%2fcompletions",
+        "/v1/completions%20",
+        "/v1/RESPONSES",
+        "/v1/embeddings/.",
+        "/v1/models/",
+    ] {
+        for method in [Method::Post, Method::Get, Method::Put] {
+            let found = Operation::of(method, path);
+            assert_eq!(found, Err(Unknown::Path), "{method:?} {path}");
+        }
+    }
+    for path in [
+        "/v1/chat",
+        "/v1/responses/resp_1",
+        "/v1/chat/completions/id",
+    ] {
         assert_eq!(Operation::of(Method::Post, path), Ok(PassThrough), "{path}");
     }
 }

@@ -89,11 +89,26 @@ Ctrl-C drains and prints a summary.
     ));
 }
 
+/// To the start of the line, and nothing on it.
+const CLEAR: &str = "\r\x1b[2K";
+
+/// Leaves an empty line for whoever writes next.
+struct Cleared;
+
+impl Drop for Cleared {
+    fn drop(&mut self) {
+        let mut out = std::io::stdout();
+        drop(write!(out, "{CLEAR}"));
+        drop(out.flush());
+    }
+}
+
 /// Keeps the live line until dropped. Never ends.
 pub(super) async fn live(running: Arc<Running>) {
     if !std::io::stdout().is_terminal() {
         return std::future::pending().await;
     }
+    let _cleared = Cleared;
     let mut every = tokio::time::interval(REFRESH);
     loop {
         every.tick().await;
@@ -102,8 +117,14 @@ pub(super) async fn live(running: Arc<Running>) {
             workloads: merged.by_workload(),
             gauges: merged.gauges(),
         };
+        // Clipped: a line that wraps cannot be drawn over.
+        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        let clipped: String = line(&totals)
+            .chars()
+            .take(width.saturating_sub(1))
+            .collect();
         let mut out = std::io::stdout();
-        drop(write!(out, "\r\x1b[2K{}", line(&totals)));
+        drop(write!(out, "{CLEAR}{clipped}"));
         drop(out.flush());
     }
 }
