@@ -5,6 +5,7 @@
 //! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
 
 mod cargo;
+mod instructions;
 mod lane;
 mod parts;
 mod setup;
@@ -19,13 +20,15 @@ cargo xtask <verb>
 
   check          formatting, clippy, tidy, unit tests and vectors: the quick lane
   test           everything CI runs: installs what the tests need, then check,
-                 the release build and the end-to-end tests
+                 the release build, its instruction counts and the end-to-end tests
   ci             the same as test
   e2e [FILTER]   only the end-to-end tests (those whose name contains FILTER)
+  instructions   count the gate's instructions, scenario by scenario, and compare with
+                 xtask/instructions.json; --write keeps the new counts
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test and e2e is `total: N passed, N failed, N skipped`.
+The last line of check, test, e2e and instructions is `total: N passed, N failed, N skipped`.
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +39,8 @@ fn main() -> ExitCode {
         ["test" | "ci"] => stages::test(),
         ["e2e"] => stages::e2e(None),
         ["e2e", filter] => stages::e2e(Some(filter)),
+        ["instructions"] => stages::instructions(false),
+        ["instructions", "--write"] => stages::instructions(true),
         ["tidy"] => report(tidy::run_and_print()),
         ["setup"] => report(setup::run().map(drop)),
         ["help" | "-h" | "--help"] => {

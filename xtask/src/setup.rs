@@ -1,10 +1,10 @@
-//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, and nginx.
+//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, nginx and valgrind.
 //!
-//! Invariant: all but nginx goes under `target/e2e`, pinned by `parts`; a second run only looks.
+//! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
-mod nginx;
 mod node;
+mod program;
 mod python;
 mod stamp;
 
@@ -25,12 +25,18 @@ pub(crate) fn run() -> Result<Installed, String> {
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let python = python::install(&dir)?;
     let (node, node_modules) = node::install(&dir, &python)?;
-    nginx::install()?;
+    program::install("nginx")?;
+    valgrind()?;
     Ok(Installed {
         python,
         node,
         node_modules,
     })
+}
+
+/// What counts instructions.
+pub(crate) fn valgrind() -> Result<(), String> {
+    program::install("valgrind")
 }
 
 /// Runs a command to its end; its output is shown only when it fails.

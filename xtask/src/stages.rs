@@ -4,12 +4,13 @@
 //! features are unified once and nothing is compiled twice in a profile.
 //! The end-to-end tests run in the dev profile against the release binary that users run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
 use crate::cargo::{cargo, metadata, target_dir};
+use crate::instructions;
 use crate::lane::Lane;
 use crate::setup::{self, Installed};
 use crate::tidy;
@@ -27,14 +28,25 @@ pub(crate) fn test() -> ExitCode {
     let mut lane = Lane::new();
     let installed = lane.step("setup", setup::run);
     check_stages(&mut lane);
-    end_to_end_stages(&mut lane, installed, None);
+    let binary = release_build(&mut lane);
+    count_instructions(&mut lane, binary.as_deref(), false);
+    end_to_end_stage(&mut lane, installed, binary, None);
     lane.finish()
 }
 
 pub(crate) fn e2e(filter: Option<&str>) -> ExitCode {
     let mut lane = Lane::new();
     let installed = lane.step("setup", setup::run);
-    end_to_end_stages(&mut lane, installed, filter);
+    let binary = release_build(&mut lane);
+    end_to_end_stage(&mut lane, installed, binary, filter);
+    lane.finish()
+}
+
+pub(crate) fn instructions(write: bool) -> ExitCode {
+    let mut lane = Lane::new();
+    lane.step("setup", setup::valgrind);
+    let binary = release_build(&mut lane);
+    count_instructions(&mut lane, binary.as_deref(), write);
     lane.finish()
 }
 
@@ -65,18 +77,34 @@ fn check_stages(lane: &mut Lane) {
     }
 }
 
-fn end_to_end_stages(lane: &mut Lane, installed: Option<Installed>, filter: Option<&str>) {
+fn release_build(lane: &mut Lane) -> Option<PathBuf> {
     let built = lane.gate(
         "release build",
         cargo(&["build", "--release", "-p", "tollgate"]),
     );
-    match installed {
-        Some(installed) if built => match release_binary() {
-            Ok(binary) => lane.tests("end to end", 1, end_to_end(&installed, binary, filter)),
-            Err(says) => lane.cannot_run("end to end", &says),
-        },
-        Some(_) => lane.cannot_run("end to end", "the release build failed"),
-        None => lane.cannot_run("end to end", "setup failed"),
+    built.then(release_binary)?.ok()
+}
+
+fn count_instructions(lane: &mut Lane, binary: Option<&Path>, write: bool) {
+    let name = "instruction counts";
+    match binary {
+        Some(binary) => drop(lane.step(name, || instructions::run(binary, write))),
+        None => lane.cannot_run(name, "the release build failed"),
+    }
+}
+
+fn end_to_end_stage(
+    lane: &mut Lane,
+    installed: Option<Installed>,
+    binary: Option<PathBuf>,
+    filter: Option<&str>,
+) {
+    match (installed, binary) {
+        (Some(installed), Some(binary)) => {
+            lane.tests("end to end", 1, end_to_end(&installed, binary, filter));
+        }
+        (Some(_), None) => lane.cannot_run("end to end", "the release build failed"),
+        (None, _) => lane.cannot_run("end to end", "setup failed"),
     }
 }
 

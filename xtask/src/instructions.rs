@@ -1,0 +1,65 @@
+//! Instruction counts of the gate: what a change costs, exactly, on a machine however noisy.
+//!
+//! The release binary runs under callgrind with one worker; this process plays client and upstream
+//! in lock-step, so every run makes the same reads and writes. Two runs that differ only in how many
+//! exchanges they serve cancel what starting and stopping cost.
+//! Invariant: a scenario that grew by more than [`TOLERANCE_PERCENT`] fails the stage; one that shrank by
+//! more is shown, to be written down with `cargo xtask instructions --write`.
+//! Not here: what a call costs in time, and beside others (`prove race`).
+
+mod book;
+mod gate;
+mod scene;
+
+use std::path::Path;
+
+use self::book::Book;
+use self::scene::SCENES;
+
+/// Growth that is let pass: another C library or another processor picks other copies of `memcpy`.
+pub(crate) const TOLERANCE_PERCENT: f64 = 3.0;
+/// Exchanges of the two runs.
+const FEW: u32 = 100;
+const MANY: u32 = 600;
+
+/// Counts every scenario with this binary and compares, or writes the book anew.
+pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
+    let kept = Book::read()?;
+    let mut counted = Book::default();
+    let mut faults = Vec::new();
+    println!(
+        "{:<28} {:>12} {:>12} {:>8}",
+        "", "kept", "counted", "change"
+    );
+    for scene in SCENES {
+        let few = gate::instructions(binary, scene, FEW)?;
+        let many = gate::instructions(binary, scene, MANY)?;
+        let each = many.saturating_sub(few) / u64::from(MANY - FEW);
+        counted.set(scene.name, each);
+        let before = kept.get(scene.name);
+        let change = before.map(|before| 100.0 * (each as f64 / before as f64 - 1.0));
+        println!(
+            "{:<28} {:>12} {each:>12} {:>8}",
+            scene.name,
+            before.map_or_else(|| "-".into(), |before| before.to_string()),
+            change.map_or_else(|| "-".into(), |change| format!("{change:+.1} %"))
+        );
+        match change {
+            Some(change) if change > TOLERANCE_PERCENT => faults.push(scene.name),
+            Some(_) => {}
+            None => faults.push(scene.name),
+        }
+    }
+    if write {
+        return counted.write();
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "more instructions than were written down (by more than {TOLERANCE_PERCENT} %), or none written: {}\n\
+         Profiles: target/instructions/<scenario>.out, read with callgrind_annotate.\n\
+         A cost that is meant is written down with: cargo xtask instructions --write",
+        faults.join(", ")
+    ))
+}

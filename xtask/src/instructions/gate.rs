@@ -1,0 +1,157 @@
+//! One gate under callgrind, from its start to its end.
+//!
+//! Invariant: the process is ended, whatever happens; nothing but loopback is used.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::scene::{Scene, Wires};
+use crate::cargo::{metadata, target_dir};
+
+/// Longest wait for one read, and for the gate to begin or end: callgrind makes it some 50 times slower.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Instructions of the whole process, when it has served so many exchanges.
+pub(super) fn instructions(binary: &Path, scene: &Scene, exchanges: u32) -> Result<u64, String> {
+    let dir = target_dir(&metadata()?)?.join("instructions");
+    std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
+    let upstream = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
+    let [data, admin] = [free()?, free()?];
+    let place = |path: &Path| path.display().to_string();
+    let config = scene
+        .config
+        .replace("{dir}", &place(&dir))
+        .replace("{upstream}", &local(&upstream)?.to_string());
+    let config =
+        format!("listen: {{ data: \"{data}\", admin: \"{admin}\" }}\nworkers: 1\n{config}");
+    let file = dir.join("tollgate.yaml");
+    std::fs::write(dir.join("secret"), "sk-upstream\n").map_err(|cause| cause.to_string())?;
+    std::fs::write(&file, config).map_err(|cause| cause.to_string())?;
+    let profile = dir.join(format!("{}.out", scene.name));
+    let said = dir.join(format!("{}.log", scene.name));
+    let log = std::fs::File::create(&said).map_err(|cause| cause.to_string())?;
+    let child = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", profile.display()))
+        .arg(binary)
+        .args(["run", "--config"])
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|cause| format!("valgrind did not start: {cause}"))?;
+    let mut gate = Gate(child);
+    let served = serve(&mut gate, scene, exchanges, data, upstream);
+    served.map_err(|says| {
+        let said = std::fs::read_to_string(&said).unwrap_or_default();
+        format!("{}: {says}\nthe gate said:\n{said}", scene.name)
+    })?;
+    total(&profile)
+}
+
+fn serve(
+    gate: &mut Gate,
+    scene: &Scene,
+    exchanges: u32,
+    data: SocketAddr,
+    upstream: TcpListener,
+) -> Result<(), String> {
+    let client = gate.connect(data)?;
+    let mut wires = Wires {
+        client: patient(client)?,
+        upstream: None,
+        dialled: Box::new(move || {
+            let (stream, _) = upstream.accept().map_err(|cause| cause.to_string())?;
+            patient(stream)
+        }),
+    };
+    for _ in 0..exchanges {
+        (scene.exchange)(&mut wires)?;
+    }
+    drop(wires);
+    gate.end()
+}
+
+/// The total that callgrind wrote.
+fn total(profile: &Path) -> Result<u64, String> {
+    let text = std::fs::read_to_string(profile)
+        .map_err(|cause| format!("{}: {cause}", profile.display()))?;
+    text.lines()
+        .filter_map(|line| {
+            line.strip_prefix("summary: ")
+                .or_else(|| line.strip_prefix("totals: "))
+        })
+        .find_map(|total| total.trim().parse().ok())
+        .ok_or_else(|| format!("{} holds no total", profile.display()))
+}
+
+/// The process, killed when dropped.
+struct Gate(Child);
+
+impl Gate {
+    fn connect(&mut self, to: SocketAddr) -> Result<TcpStream, String> {
+        let begun = Instant::now();
+        loop {
+            match TcpStream::connect(to) {
+                Ok(stream) => return Ok(stream),
+                Err(_)
+                    if self.0.try_wait().is_ok_and(|ended| ended.is_none())
+                        && begun.elapsed() < PATIENCE =>
+                {
+                    sleep(Duration::from_millis(50));
+                }
+                Err(cause) => return Err(format!("the gate does not listen: {cause}")),
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        let id = self.0.id().to_string();
+        let asked = Command::new("kill").args(["-INT", &id]).status();
+        asked.map_err(|cause| format!("kill: {cause}"))?;
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return if status.success() {
+                    Ok(())
+                } else {
+                    Err(format!("it ended with {status}"))
+                };
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Err("it does not end".into())
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if self.0.try_wait().is_ok_and(|ended| ended.is_none()) {
+            drop(self.0.kill());
+            drop(self.0.wait());
+        }
+    }
+}
+
+fn patient(stream: TcpStream) -> Result<TcpStream, String> {
+    let set = || -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))
+    };
+    set().map_err(|cause| cause.to_string())?;
+    Ok(stream)
+}
+
+/// An address that was free a moment ago.
+fn free() -> Result<SocketAddr, String> {
+    local(&TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?)
+}
+
+fn local(listener: &TcpListener) -> Result<SocketAddr, String> {
+    listener.local_addr().map_err(|cause| cause.to_string())
+}

@@ -1,0 +1,235 @@
+//! What is counted: the configuration, one exchange seen from the client, and the upstream's answer.
+//!
+//! Invariant: nothing here depends on time, chance or the machine.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+/// A scenario.
+pub(super) struct Scene {
+    pub(super) name: &'static str,
+    /// The configuration below the listeners; `{upstream}` and `{dir}` stand for places.
+    pub(super) config: &'static str,
+    pub(super) exchange: fn(&mut Wires) -> Result<(), String>,
+}
+
+/// The gate's two sides.
+pub(super) struct Wires {
+    pub(super) client: TcpStream,
+    /// The connection that the gate has dialled, once it has.
+    pub(super) upstream: Option<TcpStream>,
+    pub(super) dialled: Box<dyn FnMut() -> Result<TcpStream, String>>,
+}
+
+pub(super) const SCENES: &[Scene] = &[
+    Scene {
+        name: "unary_1k_bare",
+        config: BARE,
+        exchange: |wires| wires.unary(1 << 10),
+    },
+    Scene {
+        name: "unary_1k_all_policies",
+        config: ALL_POLICIES,
+        exchange: |wires| wires.unary(1 << 10),
+    },
+    Scene {
+        name: "unary_32k_all_policies",
+        config: ALL_POLICIES,
+        exchange: |wires| wires.unary(32 << 10),
+    },
+    Scene {
+        name: "stream_200_events",
+        config: ALL_POLICIES,
+        exchange: Wires::stream,
+    },
+    Scene {
+        name: "unknown_identity",
+        config: ALL_POLICIES,
+        exchange: Wires::unknown,
+    },
+];
+
+const BARE: &str = "\
+identity: { header: x-workload-app }
+backends:
+  up: { url: \"http://{upstream}/v1\" }
+routes:
+  - { workload: race, backend: up }
+";
+
+const ALL_POLICIES: &str = "\
+identity: { header: x-workload-app }
+access_log: \"{dir}/access.log\"
+backends:
+  up: { url: \"http://{upstream}/v1\", credential: { file: \"{dir}/secret\" } }
+routes:
+  - workload: race
+    backend: up
+    limits: [ { requests: 1000000000, per: 1m }, { tokens: 1000000000000, per: 1m } ]
+prices:
+  race-model: { input: 0.10, output: 0.40, per: 1M }
+";
+
+const EVENTS: usize = 200;
+
+impl Wires {
+    /// A call and its answer, each whole in one piece where it is short.
+    fn unary(&mut self, bytes: usize) -> Result<(), String> {
+        let request = request("race", &body(bytes, ""));
+        let answer = answer(
+            "application/json",
+            "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":1767225600,\"model\":\"race-model\",\
+             \"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"The scheduler takes running \
+             requests first, then waiting ones, first come, first served, while the token budget of the step and the \
+             blocks of the cache allow it; what does not fit waits, and what cannot go on is preempted and computed \
+             again. A step therefore costs what its tokens and their contexts cost, and no more.\"},\"logprobs\":null,\
+             \"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":245,\"completion_tokens\":64,\
+             \"total_tokens\":309,\"prompt_tokens_details\":{\"cached_tokens\":0}}}",
+        );
+        write(&mut self.client, &request)?;
+        let upstream = self.upstream()?;
+        read_whole(upstream)?;
+        write(upstream, &answer)?;
+        read_whole(&mut self.client)
+    }
+
+    /// A streamed call: each event is sent when the one before it has arrived.
+    fn stream(&mut self) -> Result<(), String> {
+        let request = request("race", &body(1 << 10, "\"stream\":true,"));
+        write(&mut self.client, &request)?;
+        read_whole(self.upstream()?)?;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+        write(self.upstream()?, head.as_bytes())?;
+        for event in 0..EVENTS {
+            let choice = "\"choices\":[{\"index\":0,\"delta\":{\"content\":\" token\"},\"finish_reason\":null}]";
+            let usage = "\"choices\":[],\"usage\":{\"prompt_tokens\":245,\"completion_tokens\":198,\
+                         \"total_tokens\":443}";
+            let rest = if event + 2 == EVENTS { usage } else { choice };
+            let data = if event + 1 == EVENTS {
+                "data: [DONE]\n\n".to_owned()
+            } else {
+                format!(
+                    "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1767225600,\
+                     \"model\":\"race-model\",{rest}}}\n\n"
+                )
+            };
+            let last = if event + 1 == EVENTS { "0\r\n\r\n" } else { "" };
+            let chunk = format!("{:x}\r\n{data}\r\n{last}", data.len());
+            write(self.upstream()?, chunk.as_bytes())?;
+            // The chunk that reports usage was not asked for and is withheld.
+            if event + 2 != EVENTS {
+                read_until(&mut self.client, b"\n\n\r\n", last.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A caller that the gate does not know.
+    fn unknown(&mut self) -> Result<(), String> {
+        write(&mut self.client, &request("nobody", &body(1 << 10, "")))?;
+        read_whole(&mut self.client)
+    }
+
+    fn upstream(&mut self) -> Result<&mut TcpStream, String> {
+        if self.upstream.is_none() {
+            self.upstream = Some((self.dialled)()?);
+        }
+        self.upstream
+            .as_mut()
+            .ok_or_else(|| "no upstream connection".into())
+    }
+}
+
+/// A chat of about so many bytes.
+fn body(bytes: usize, members: &str) -> String {
+    let turn =
+        "Please explain how the scheduler of an inference engine decides which request runs next. ";
+    let mut messages =
+        String::from("{\"role\":\"system\",\"content\":\"You are a helpful assistant.\"}");
+    for n in 0.. {
+        if messages.len() + 2 * turn.len() > bytes {
+            break;
+        }
+        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        messages += &format!(",{{\"role\":\"{role}\",\"content\":\"{turn}{turn}\"}}");
+    }
+    format!(
+        "{{\"model\":\"race-model\",{members}\"messages\":[{messages}],\"max_tokens\":100,\"temperature\":0.7}}"
+    )
+}
+
+fn request(workload: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: gate.example\r\naccept: application/json\r\n\
+         content-type: application/json\r\nuser-agent: OpenAI/Python 3.52.0\r\nx-workload-app: {workload}\r\n\
+         authorization: Bearer client-key\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+fn answer(kind: &str, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\nserver: uvicorn\r\ncontent-type: {kind}\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+fn write(to: &mut TcpStream, bytes: &[u8]) -> Result<(), String> {
+    to.write_all(bytes)
+        .map_err(|cause| format!("the gate took no more: {cause}"))
+}
+
+/// Reads a message that has a length, to its end.
+fn read_whole(from: &mut TcpStream) -> Result<(), String> {
+    let mut read = Vec::new();
+    let head = read_on(from, &mut read, |read| position(read, b"\r\n\r\n"))?;
+    let text = String::from_utf8_lossy(read.get(..head).unwrap_or_default()).to_lowercase();
+    let length = text
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok())
+        .ok_or_else(|| format!("no length in:\n{text}"))?;
+    read_on(from, &mut read, |read| {
+        (read.len() >= head + 4 + length).then_some(0)
+    })?;
+    Ok(())
+}
+
+/// Reads until what was read ends so.
+fn read_until(from: &mut TcpStream, end: &[u8], last: &[u8]) -> Result<(), String> {
+    let end = [end, last].concat();
+    read_on(from, &mut Vec::new(), |read| {
+        read.ends_with(&end).then_some(0)
+    })
+    .map(drop)
+}
+
+fn read_on(
+    from: &mut TcpStream,
+    read: &mut Vec<u8>,
+    done: impl Fn(&[u8]) -> Option<usize>,
+) -> Result<usize, String> {
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        if let Some(at) = done(read) {
+            return Ok(at);
+        }
+        match from.read(&mut buffer) {
+            Ok(0) => {
+                return Err(format!(
+                    "the gate closed after:\n{}",
+                    String::from_utf8_lossy(read)
+                ));
+            }
+            Ok(more) => read.extend_from_slice(buffer.get(..more).unwrap_or_default()),
+            Err(cause) => return Err(format!("{cause} after:\n{}", String::from_utf8_lossy(read))),
+        }
+    }
+}
+
+fn position(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
