@@ -20,6 +20,10 @@ pub(crate) fn fuzz_one(stream: &[u8]) {
                 "{mode:?} in chunks of {step}"
             );
         }
+        for step in [1, 3, 17, 64, usize::MAX] {
+            let passing = scan_by(mode, stream.chunks(step), Scanner::pass);
+            assert_eq!(whole, passing, "{mode:?} passing chunks of {step}");
+        }
         if let Some(naive) = naive(mode, stream) {
             assert_eq!(whole, naive, "{mode:?}");
         }
@@ -28,10 +32,24 @@ pub(crate) fn fuzz_one(stream: &[u8]) {
 
 /// What is forwarded of a stream that comes in these chunks, and what is seen of it.
 pub(crate) fn scan<'a>(mode: Mode, chunks: impl IntoIterator<Item = &'a [u8]>) -> (String, Tally) {
+    scan_by(mode, chunks, |_, _| false)
+}
+
+/// The same where chunks may be passed on whole.
+fn scan_by<'a>(
+    mode: Mode,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+    pass: fn(&mut Scanner, &[u8]) -> bool,
+) -> (String, Tally) {
     let mut scanner = Scanner::new(mode);
     let mut out = Vec::new();
     for chunk in chunks {
-        scanner.push(Bytes::copy_from_slice(chunk), &mut out);
+        let whole = Bytes::copy_from_slice(chunk);
+        if pass(&mut scanner, chunk) {
+            out.push(whole);
+        } else {
+            scanner.push(whole, &mut out);
+        }
     }
     scanner.finish(&mut out);
     // One character a byte, so that a difference can be read.

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -24,6 +24,8 @@ pub(crate) struct Deadline {
     after: Option<Duration>,
     due: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whom the timer will wake, once it was asked and said not yet.
+    armed: Option<Waker>,
 }
 
 impl Deadline {
@@ -34,6 +36,7 @@ impl Deadline {
             after: None,
             due: None,
             timer: None,
+            armed: None,
         }
     }
 
@@ -63,10 +66,17 @@ impl Deadline {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
             if timer.deadline() > due {
                 timer.as_mut().reset(due);
+                self.armed = None;
             }
-            if timer.as_mut().poll(cx).is_pending() {
+            let is_armed = |armed: &Waker| armed.will_wake(cx.waker());
+            if self.armed.as_ref().is_some_and(is_armed) && !timer.is_elapsed() {
                 return Poll::Pending;
             }
+            if timer.as_mut().poll(cx).is_pending() {
+                self.armed = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            self.armed = None;
             if Instant::now() >= due {
                 self.clear();
                 self.timer = None;

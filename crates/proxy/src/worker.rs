@@ -19,8 +19,8 @@ use policy::record::{Gauge, Sink};
 use policy::snapshot::Origin;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
+use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::LocalSet;
 
 use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
@@ -189,7 +189,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) fn run(start: Start) -> Option<Facts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
+        .build_local(LocalOptions::default());
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -197,10 +197,9 @@ pub(crate) fn run(start: Start) -> Option<Facts> {
             return None;
         }
     };
-    let tasks = LocalSet::new();
-    let worker = tasks.block_on(&runtime, serve(start))?;
+    let worker = runtime.block_on(serve(start))?;
     // Exchanges that are cut here leave their records too.
-    drop(tasks);
+    drop(runtime);
     worker.tick();
     let facts = worker.sink.borrow().copy();
     Some(facts)

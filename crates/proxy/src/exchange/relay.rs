@@ -148,8 +148,10 @@ impl<D: Downstream> Pump<'_, D> {
         if self.is_first && self.has_waited {
             self.open.mark = self.worker.now();
         }
-        if !self.withhold {
-            self.open.meter.observe(data);
+        if !self.withhold || self.open.meter.passes(data) {
+            if !self.withhold {
+                self.open.meter.observe(data);
+            }
             self.open.record.bytes_out += data.len() as u64;
             return self.client.send(cx, &[data], is_over);
         }
@@ -209,6 +211,14 @@ impl<D: Downstream> Pump<'_, D> {
 }
 
 impl Meter {
+    /// Takes a chunk of a stream from which our own usage event is withheld, if that event is not in it.
+    fn passes(&mut self, data: &[u8]) -> bool {
+        match self {
+            Self::Stream(scanner) => scanner.pass(data),
+            Self::Nothing | Self::Unary(_) | Self::Blind => true,
+        }
+    }
+
     /// Takes a chunk of a stream from which our own usage event is withheld; what is forwarded of
     /// it goes to `out`.
     fn sift(&mut self, data: &[u8], is_over: bool, out: &mut Vec<Bytes>) {

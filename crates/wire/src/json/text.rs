@@ -7,47 +7,26 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// Eight bytes looked at together, the first one lowest.
-pub(super) type Word = u64;
+use super::block::{BLOCK_BYTES, special};
 
-const ONES: Word = Word::from_ne_bytes([1; 8]);
-pub(super) const HIGHS: Word = Word::from_ne_bytes([0x80; 8]);
-
-const BLOCK_BYTES: usize = 32;
 /// Strings this long are worth the call of a search.
-const LONG_BYTES: usize = 4 * BLOCK_BYTES;
+const LONG_BYTES: usize = 256;
 
 /// Where the first quote, backslash or control character is, at or after `from`.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
     let mut rest = bytes.get(from..).unwrap_or_default();
     let long = rest.len().saturating_sub(LONG_BYTES);
-    if let Some((word, after)) = rest.split_first_chunk::<8>() {
-        let hits = special_bits(Word::from_le_bytes(*word));
-        if hits != 0 {
-            return from + (hits.trailing_zeros() / 8) as usize;
-        }
-        rest = after;
-    }
     while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
-        if block
-            .iter()
-            .fold(false, |hit, &byte| hit | is_special(byte))
-        {
-            break;
+        let hits = special(block);
+        if hits != 0 {
+            return bytes.len() - rest.len() + hits.trailing_zeros() as usize;
         }
         rest = after;
         if rest.len() <= long {
             rest = rest.get(long_run(rest)..).unwrap_or_default();
             break;
         }
-    }
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
-        let hits = special_bits(Word::from_le_bytes(*word));
-        if hits != 0 {
-            return bytes.len() - rest.len() + (hits.trailing_zeros() / 8) as usize;
-        }
-        rest = after;
     }
     while let Some((&byte, after)) = rest.split_first() {
         if is_special(byte) {
@@ -58,6 +37,7 @@ pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
     bytes.len() - rest.len()
 }
 
+/// A long run by the widest search that the processor has.
 #[inline(never)]
 fn long_run(rest: &[u8]) -> usize {
     let length = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
@@ -72,16 +52,6 @@ fn long_run(rest: &[u8]) -> usize {
 #[inline]
 const fn is_special(byte: u8) -> bool {
     (byte ^ 2 < 0x21) | (byte == b'\\')
-}
-
-/// The high bit of each special byte; only the lowest one set is exact, which is all we use.
-#[inline]
-pub(super) const fn special_bits(word: Word) -> Word {
-    let low = word ^ (ONES * 2);
-    let slash = word ^ (ONES * 0x5c);
-    let low = low.wrapping_sub(ONES * 0x21) & !low;
-    let slash = slash.wrapping_sub(ONES) & !slash;
-    (low | slash) & HIGHS
 }
 
 /// The text of a string's raw bytes (without quotes), whose escapes are already known to be well formed.

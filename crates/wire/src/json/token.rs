@@ -4,8 +4,9 @@
 //! the reader that goes byte by byte (`scan`).
 //! Not here: what stands between tokens (`skip`).
 
+use super::block::{BLOCK_BYTES, special, special_or_high};
 use super::capture::Kind;
-use super::text::{HIGHS, Word, plain_end, special_bits};
+use super::text::plain_end;
 
 /// Where a string ends whose first byte after the quote is at `from`: the place after its closing quote.
 ///
@@ -13,18 +14,14 @@ use super::text::{HIGHS, Word, plain_end, special_bits};
 /// The place to go on byte by byte, still inside: the chunk's end, or what needs a closer look.
 #[inline(always)]
 pub(super) fn string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
-    let rest = chunk.get(from..).unwrap_or_default();
-    if let Some((first, rest)) = rest.split_first_chunk::<8>() {
-        let hits = special_bits(Word::from_le_bytes(*first));
+    if let Some(block) = chunk
+        .get(from..)
+        .and_then(<[u8]>::first_chunk::<BLOCK_BYTES>)
+    {
+        let hits = special(block);
         if hits != 0 {
-            let at = from + (hits.trailing_zeros() / 8) as usize;
+            let at = from + hits.trailing_zeros() as usize;
             if chunk.get(at) == Some(&b'"') {
-                return Ok(at + 1);
-            }
-        } else if let Some(second) = rest.first_chunk::<8>() {
-            let hits = special_bits(Word::from_le_bytes(*second));
-            let at = from + 8 + (hits.trailing_zeros() / 8) as usize;
-            if hits != 0 && chunk.get(at) == Some(&b'"') {
                 return Ok(at + 1);
             }
         }
@@ -81,14 +78,13 @@ fn escape_length(chunk: &[u8], at: usize) -> Option<usize> {
 #[inline]
 pub(super) fn plain_key_end(chunk: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
-    while let Some(word) = chunk.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = Word::from_le_bytes(*word);
-        let hits = special_bits(word) | (word & HIGHS);
+    while let Some(block) = chunk.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>) {
+        let hits = special_or_high(block);
         if hits != 0 {
-            at += (hits.trailing_zeros() / 8) as usize;
+            at += hits.trailing_zeros() as usize;
             return (chunk.get(at) == Some(&b'"')).then_some(at + 1);
         }
-        at += 8;
+        at += BLOCK_BYTES;
     }
     loop {
         match chunk.get(at)? {

@@ -5,7 +5,7 @@
 use memchr::memchr2;
 
 /// Finds the ends of events in a stream that arrives in chunks.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Boundary {
     /// Nothing of the present line has been seen.
     line_is_empty: bool,
@@ -30,6 +30,11 @@ impl Boundary {
             line_is_empty: true,
             after_return: false,
         }
+    }
+
+    /// Whether the next byte may be the line feed of a line that has ended.
+    pub(super) const fn is_after_return(&self) -> bool {
+        self.after_return
     }
 
     /// Whether this chunk starts with the line feed of a blank line that ended an event.

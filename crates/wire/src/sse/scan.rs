@@ -136,6 +136,30 @@ impl Scanner {
         self.hold(&chunk);
     }
 
+    /// Takes the next chunk if it holds whole events and all of them pass: it is then forwarded as it is.
+    /// Otherwise nothing is taken and `push` does the rest. Most chunks pass, and none is copied here.
+    pub fn pass(&mut self, chunk: &[u8]) -> bool {
+        if self.event_len > 0 || self.boundary.is_after_return() {
+            return false;
+        }
+        let before = (self.boundary, self.tally, self.last_withheld, self.opening);
+        let mut start = 0;
+        let mut withheld = false;
+        while let (false, Some(cut)) = (withheld, self.boundary.next(chunk, start)) {
+            withheld = self.end_event(
+                chunk.get(start..cut.end).unwrap_or_default(),
+                cut.only_line_end.and_then(|end| chunk.get(start..end)),
+            );
+            self.start_event(withheld);
+            start = cut.tail_end;
+        }
+        let passes = !withheld && start == chunk.len();
+        if !passes {
+            (self.boundary, self.tally, self.last_withheld, self.opening) = before;
+        }
+        passes
+    }
+
     /// Takes the next chunk of a stream that is only observed, however it is forwarded.
     pub fn observe(&mut self, chunk: &[u8]) {
         let mut start = usize::from(self.event_len == 0 && self.boundary.take_tail(chunk));

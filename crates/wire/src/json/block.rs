@@ -1,0 +1,111 @@
+//! Sixteen bytes of a string looked at together: which of them need a closer look.
+//!
+//! Invariant: bit n tells of byte n, on every processor alike.
+//! Not here: what such a byte means (`token`, `scan`).
+
+/// Bytes in a block.
+pub(super) const BLOCK_BYTES: usize = 16;
+
+/// A block.
+pub(super) type Block = [u8; BLOCK_BYTES];
+
+/// One bit a byte, for each quote, backslash and control character.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(
+    unsafe_code,
+    reason = "the counts of `cargo xtask instructions`: 7 % fewer for 1 KiB"
+)]
+pub(super) fn special(block: &Block) -> u32 {
+    // SAFETY: SSE2, the only thing asked for, is part of x86-64.
+    unsafe { sse2::special(block) }
+}
+
+/// The same with each byte beyond ASCII.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(unsafe_code, reason = "as `special`")]
+pub(super) fn special_or_high(block: &Block) -> u32 {
+    // SAFETY: SSE2, the only thing asked for, is part of x86-64.
+    unsafe { sse2::special_or_high(block) }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod sse2 {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        _mm_set1_epi8,
+    };
+
+    use super::Block;
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn special(block: &Block) -> u32 {
+        let bytes = load(block);
+        let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
+        let slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));
+        let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+        let hits = _mm_or_si128(_mm_or_si128(quote, slash), control);
+        _mm_movemask_epi8(hits).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn special_or_high(block: &Block) -> u32 {
+        special(block) | _mm_movemask_epi8(load(block)).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn load(block: &Block) -> __m128i {
+        let word = u128::from_le_bytes(*block);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+        let (low, high) = (word as u64, (word >> 64) as u64);
+        _mm_set_epi64x(high.cast_signed(), low.cast_signed())
+    }
+}
+
+/// One bit a byte, for each quote, backslash and control character.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(super) fn special(block: &Block) -> u32 {
+    bits(block, |byte| byte < b' ' || byte == b'"' || byte == b'\\')
+}
+
+/// The same with each byte beyond ASCII.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(super) fn special_or_high(block: &Block) -> u32 {
+    special(block) | bits(block, |byte| byte > 0x7f)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn bits(block: &Block, is_hit: impl Fn(u8) -> bool) -> u32 {
+    let each = block.iter().enumerate();
+    each.fold(0, |bits, (at, &byte)| bits | u32::from(is_hit(byte)) << at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_at_every_place_is_told() {
+        for byte in 0..=u8::MAX {
+            for at in 0..BLOCK_BYTES {
+                let mut block = [b'a'; BLOCK_BYTES];
+                block[at] = byte;
+                let hit = byte < b' ' || byte == b'"' || byte == b'\\';
+                assert_eq!(special(&block), u32::from(hit) << at, "{byte:#x} at {at}");
+                let hit = hit || byte > 0x7f;
+                assert_eq!(
+                    special_or_high(&block),
+                    u32::from(hit) << at,
+                    "{byte:#x} at {at}"
+                );
+            }
+        }
+    }
+}
