@@ -111,13 +111,11 @@ impl Worker {
     pub(crate) fn mint_id(&self) -> Box<str> {
         let n = self.ids.get();
         self.ids.set(n.wrapping_add(0x9E37_79B9_7F4A_7C15));
-        let words = [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)];
-        let nibbles = words
-            .into_iter()
-            .flat_map(|w| (0..16).rev().map(move |i| (w >> (4 * i)) & 15));
-        nibbles
-            .map(|nibble| char::from_digit(nibble as u32, 16).unwrap_or('0'))
-            .collect()
+        let mut id = String::with_capacity(32);
+        for word in [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)] {
+            id.extend(word.to_be_bytes().iter().flat_map(|&byte| hex(byte)));
+        }
+        id.into_boxed_str()
     }
 
     /// Milliseconds since the Unix epoch at `now`. The wall clock is read at each tick.
@@ -145,6 +143,12 @@ fn unix_ms() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The two digits of a byte.
+fn hex(byte: u8) -> [char; 2] {
+    let digit = |nibble: u8| char::from(nibble + if nibble < 10 { b'0' } else { b'a' - 10 });
+    [digit(byte >> 4), digit(byte & 15)]
 }
 
 /// SplitMix64's finaliser.

@@ -5,7 +5,6 @@
 //! into chunks, and memory is bounded by what the interests may capture.
 //! Not here: what the members mean (`call`, `usage`), edits (`call::Splice`).
 
-mod block;
 mod capture;
 mod fault;
 mod interest;

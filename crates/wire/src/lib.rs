@@ -7,6 +7,7 @@
 //! limits that each module names.
 //! Not here: moving bytes (`proxy`), deciding anything about them (`policy`), HTTP/2 frames (the host's).
 
+mod block;
 pub mod call;
 pub mod head;
 pub mod http1;

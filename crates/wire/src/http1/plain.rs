@@ -4,6 +4,7 @@
 //! head may be cut, bad, or just unusual.
 //! Not here: what is wrong with a head (`parse`).
 
+use crate::block::{BLOCK_BYTES, colons, controls};
 use crate::head::{Head, Known, Method, is_token};
 
 /// The parts of a request line.
@@ -86,39 +87,33 @@ pub(super) fn fields(input: &[u8], from: usize, most: usize, out: &mut Head) -> 
 #[inline]
 fn colon(input: &[u8], from: usize) -> Option<usize> {
     let rest = input.get(from..)?;
-    let mut words = rest;
-    while let Some((word, after)) = words.split_first_chunk::<8>() {
-        let colons = u64::from_le_bytes(*word) ^ (ONES * 0x3a);
-        let hits = colons.wrapping_sub(ONES) & !colons & HIGHS;
+    let mut blocks = rest;
+    while let Some((block, after)) = blocks.split_first_chunk::<BLOCK_BYTES>() {
+        let hits = colons(block);
         if hits != 0 {
-            return Some(input.len() - words.len() + hits.trailing_zeros() as usize / 8);
+            return Some(input.len() - blocks.len() + hits.trailing_zeros() as usize);
         }
-        words = after;
-        if rest.len() - words.len() > NAME_LIMIT_BYTES {
+        blocks = after;
+        if rest.len() - blocks.len() > NAME_LIMIT_BYTES {
             return None;
         }
     }
-    let last = words.iter().position(|&byte| byte == b':')?;
-    Some(input.len() - words.len() + last)
+    let last = blocks.iter().position(|&byte| byte == b':')?;
+    Some(input.len() - blocks.len() + last)
 }
 
-const ONES: u64 = u64::from_ne_bytes([1; 8]);
-const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 /// Longer names go the long way.
 const NAME_LIMIT_BYTES: usize = 256;
 
-/// Where the first byte is that no value holds, at or after `from`; eight bytes at a time.
+/// Where the first byte is that no value holds, at or after `from`.
 #[inline]
 fn value_end(input: &[u8], from: usize) -> usize {
     let mut rest = input.get(from..).unwrap_or_default();
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*word);
-        let delete = word ^ (ONES * 0x7f);
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let hits = (control | (delete.wrapping_sub(ONES) & !delete)) & HIGHS;
+    while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
+        let hits = controls(block);
         if hits != 0 {
             rest = rest
-                .get(hits.trailing_zeros() as usize / 8..)
+                .get(hits.trailing_zeros() as usize..)
                 .unwrap_or_default();
             if let Some((b'\t', after)) = rest.split_first() {
                 rest = after;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::block::{BLOCK_BYTES, special};
+use crate::block::{BLOCK_BYTES, special};
 
 /// Strings this long are worth the call of a search.
 const LONG_BYTES: usize = 256;

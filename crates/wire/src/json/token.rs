@@ -4,9 +4,9 @@
 //! the reader that goes byte by byte (`scan`).
 //! Not here: what stands between tokens (`skip`).
 
-use super::block::{BLOCK_BYTES, special, special_or_high};
 use super::capture::Kind;
 use super::text::plain_end;
+use crate::block::{BLOCK_BYTES, special, special_or_high};
 
 /// Where a string ends whose first byte after the quote is at `from`: the place after its closing quote.
 ///

@@ -1,13 +1,13 @@
-//! Sixteen bytes of a string looked at together: which of them need a closer look.
+//! Sixteen bytes looked at together: which of them need a closer look.
 //!
 //! Invariant: bit n tells of byte n, on every processor alike.
-//! Not here: what such a byte means (`token`, `scan`).
+//! Not here: what such a byte means (`json`, `http1`).
 
 /// Bytes in a block.
-pub(super) const BLOCK_BYTES: usize = 16;
+pub(crate) const BLOCK_BYTES: usize = 16;
 
 /// A block.
-pub(super) type Block = [u8; BLOCK_BYTES];
+pub(crate) type Block = [u8; BLOCK_BYTES];
 
 /// One bit a byte, for each quote, backslash and control character.
 #[cfg(target_arch = "x86_64")]
@@ -16,7 +16,7 @@ pub(super) type Block = [u8; BLOCK_BYTES];
     unsafe_code,
     reason = "the counts of `cargo xtask instructions`: 7 % fewer for 1 KiB"
 )]
-pub(super) fn special(block: &Block) -> u32 {
+pub(crate) fn special(block: &Block) -> u32 {
     // SAFETY: SSE2, the only thing asked for, is part of x86-64.
     unsafe { sse2::special(block) }
 }
@@ -25,9 +25,27 @@ pub(super) fn special(block: &Block) -> u32 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "as `special`")]
-pub(super) fn special_or_high(block: &Block) -> u32 {
+pub(crate) fn special_or_high(block: &Block) -> u32 {
     // SAFETY: SSE2, the only thing asked for, is part of x86-64.
     unsafe { sse2::special_or_high(block) }
+}
+
+/// One bit a byte, for each colon.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(unsafe_code, reason = "as `special`")]
+pub(crate) fn colons(block: &Block) -> u32 {
+    // SAFETY: SSE2, the only thing asked for, is part of x86-64.
+    unsafe { sse2::colons(block) }
+}
+
+/// One bit a byte, for each control character.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(unsafe_code, reason = "as `special`")]
+pub(crate) fn controls(block: &Block) -> u32 {
+    // SAFETY: SSE2, the only thing asked for, is part of x86-64.
+    unsafe { sse2::controls(block) }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -58,6 +76,22 @@ mod sse2 {
 
     #[inline]
     #[target_feature(enable = "sse2")]
+    pub(super) fn colons(block: &Block) -> u32 {
+        let hits = _mm_cmpeq_epi8(load(block), _mm_set1_epi8(b':'.cast_signed()));
+        _mm_movemask_epi8(hits).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn controls(block: &Block) -> u32 {
+        let bytes = load(block);
+        let low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+        let delete = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
+        _mm_movemask_epi8(_mm_or_si128(low, delete)).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
     fn load(block: &Block) -> __m128i {
         let word = u128::from_le_bytes(*block);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
@@ -69,15 +103,29 @@ mod sse2 {
 /// One bit a byte, for each quote, backslash and control character.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(super) fn special(block: &Block) -> u32 {
+pub(crate) fn special(block: &Block) -> u32 {
     bits(block, |byte| byte < b' ' || byte == b'"' || byte == b'\\')
 }
 
 /// The same with each byte beyond ASCII.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(super) fn special_or_high(block: &Block) -> u32 {
+pub(crate) fn special_or_high(block: &Block) -> u32 {
     special(block) | bits(block, |byte| byte > 0x7f)
+}
+
+/// One bit a byte, for each colon.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn colons(block: &Block) -> u32 {
+    bits(block, |byte| byte == b':')
+}
+
+/// One bit a byte, for each control character.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn controls(block: &Block) -> u32 {
+    bits(block, |byte| byte < b' ' || byte == 0x7f)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
