@@ -7,6 +7,7 @@
 //! happens to its connection or its task.
 //! Not here: decisions (`policy`), metrics and logs (`telemetry`), files and signals (`tollgate`).
 
+mod buffer;
 mod deadline;
 mod downstream;
 mod exchange;

@@ -9,11 +9,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use policy::clock::Mono;
 use policy::record::{Gauge, Sink};
 use policy::snapshot::Origin;
@@ -22,13 +24,12 @@ use tokio::net::TcpStream;
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
 
+use crate::buffer;
 use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
 use crate::upstream::pool::Pool;
 use crate::view::View;
 
-/// Bytes that one read takes at most; also the most that one stream may hold back (faults U9).
-pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
 /// Pending connections that the kernel keeps for one listener.
 const BACKLOG: i32 = 4096;
 /// Connections beyond their bound that are told so at one time; others are closed without a word.
@@ -95,6 +96,12 @@ impl Worker {
     /// Lends the read buffer; must not be nested.
     pub(crate) fn scratch<T>(&self, with: impl FnOnce(&mut [u8]) -> T) -> T {
         with(&mut self.scratch.borrow_mut())
+    }
+
+    /// Hands on the read buffer for the part of it that holds a body, and reads on with another.
+    pub(crate) fn hand_over(&self, range: Range<usize>) -> Bytes {
+        let full = std::mem::replace(&mut *self.scratch.borrow_mut(), buffer::take());
+        buffer::lend(full, range)
     }
 
     /// Whether connections should end when they can.
@@ -217,7 +224,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         view: RefCell::new(Rc::new(view)),
         pools: RefCell::new(pools),
         sink: RefCell::new(start.sink),
-        scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+        scratch: RefCell::new(buffer::take()),
         base: start.base,
         clock: Rc::new(Cell::new(Instant::now())),
         ids: Cell::new(seed),

@@ -48,6 +48,80 @@ pub(crate) fn controls(block: &Block) -> u32 {
     unsafe { sse2::controls(block) }
 }
 
+/// Where the first quote, backslash or control character is in a long text; its length where there is none.
+#[inline(never)]
+pub(crate) fn special_at(text: &[u8]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        #[expect(unsafe_code, reason = "half the instructions of SSE2 for long strings")]
+        // SAFETY: the processor has AVX2, as was just asked.
+        return unsafe { avx2::special_at(text) };
+    }
+    special_from(text, 0)
+}
+
+/// The same, from a place on.
+#[inline]
+fn special_from(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    let (blocks, last) = rest.as_chunks::<BLOCK_BYTES>();
+    let mut at = from;
+    for block in blocks {
+        let hits = special(block);
+        if hits != 0 {
+            return at + hits.trailing_zeros() as usize;
+        }
+        at += BLOCK_BYTES;
+    }
+    let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
+    at + last.iter().position(is_special).unwrap_or(last.len())
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
+        _mm256_or_si256, _mm256_set1_epi8,
+    };
+
+    /// Two vectors are looked at together: one branch for 64 bytes.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn special_at(text: &[u8]) -> usize {
+        let (halves, _) = text.as_chunks::<32>();
+        let (pairs, _) = halves.as_chunks::<2>();
+        let mut at = 0;
+        for [left, right] in pairs {
+            let hits = _mm256_or_si256(special(left), special(right));
+            if _mm256_movemask_epi8(hits) != 0 {
+                break;
+            }
+            at += 64;
+        }
+        super::special_from(text, at)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn special(half: &[u8; 32]) -> __m256i {
+        let bytes = load(half);
+        let quote = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'"'.cast_signed()));
+        let slash = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'\\'.cast_signed()));
+        let low = _mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f));
+        _mm256_or_si256(_mm256_or_si256(quote, slash), _mm256_cmpeq_epi8(low, bytes))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    #[expect(
+        unsafe_code,
+        reason = "put together from words it takes three instructions"
+    )]
+    fn load(half: &[u8; 32]) -> __m256i {
+        // SAFETY: 32 bytes are there to be read, and this load asks for no alignment.
+        unsafe { _mm256_loadu_si256(half.as_ptr().cast()) }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
@@ -138,6 +212,23 @@ fn bits(block: &Block, is_hit: impl Fn(u8) -> bool) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_special_byte_of_a_long_text_is_found_wherever_it_is() {
+        for length in 0..300 {
+            let text = vec![b'a'; length];
+            assert_eq!(special_at(&text), length);
+            for at in 0..length {
+                for byte in [b'"', b'\\', b'\n', 0, 0x1f] {
+                    let mut text = text.clone();
+                    text[at] = byte;
+                    text[length - 1] = if at + 1 == length { byte } else { b'"' };
+                    assert_eq!(special_at(&text), at, "{byte:#x} of {length}");
+                }
+            }
+            assert_eq!(special_at(&vec![0xe9; length]), length, "beyond ASCII");
+        }
+    }
 
     #[test]
     fn every_byte_at_every_place_is_told() {

@@ -11,11 +11,13 @@ mod outgoing;
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use policy::refusal::Refusal;
 use policy::snapshot::Bounds;
 use tokio::io::AsyncWriteExt;
@@ -37,6 +39,9 @@ const SKIPPED_BYTES: u64 = 64 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 /// Bytes that a refused client may go on sending.
 const LINGER_BYTES: usize = 1 << 20;
+/// Body bytes that come with a head are copied out of the read buffer up to this many; more keep it.
+/// A waiting request thus holds at most four times its body.
+const HANDED_OVER_BYTES: usize = 16 << 10;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The connection, with the exchange that is on it.
@@ -44,6 +49,10 @@ pub(crate) struct Connection {
     stream: Stream,
     /// Input not yet used.
     input: Vec<u8>,
+    /// The same, where it is long and lies in the read buffer still; taken before all other input.
+    ahead: Bytes,
+    /// Where in the read buffer it lies, until that is handed over.
+    handing: Option<Range<usize>>,
     /// Output not yet taken by the kernel.
     output: Vec<u8>,
     body: Incoming,
@@ -138,6 +147,8 @@ impl Connection {
         Self {
             stream,
             input: Vec::new(),
+            ahead: Bytes::new(),
+            handing: None,
             output: Vec::new(),
             body: Incoming::Over,
             extent: Extent::Nothing,
@@ -172,7 +183,7 @@ impl Connection {
             loop {
                 if fresh && !self.input.is_empty() {
                     let input = std::mem::take(&mut self.input);
-                    if let Some(next) = self.parse(&input, &limits, head) {
+                    if let Some(next) = self.parse(&input, false, &limits, head) {
                         return Poll::Ready(next);
                     }
                 }
@@ -187,7 +198,7 @@ impl Connection {
                         Ok(0) | Err(_) => Some(Next::Closed),
                         Ok(read) if self.input.is_empty() => {
                             fresh = false;
-                            self.parse(&scratch[..read], &limits, head)
+                            self.parse(&scratch[..read], true, &limits, head)
                         }
                         Ok(read) => {
                             self.input.extend_from_slice(&scratch[..read]);
@@ -196,7 +207,10 @@ impl Connection {
                     })
                 });
                 match read {
-                    Poll::Ready(Some(next)) => return Poll::Ready(next),
+                    Poll::Ready(Some(next)) => {
+                        self.hand_over(worker);
+                        return Poll::Ready(next);
+                    }
                     Poll::Ready(None) => {}
                     Poll::Pending => break,
                 }
@@ -216,26 +230,46 @@ impl Connection {
     }
 
     /// Parses what has come; keeps it in `input` when more is needed.
-    fn parse(&mut self, input: &[u8], limits: &Limits, head: &mut RequestHead) -> Option<Next> {
+    fn parse(
+        &mut self,
+        input: &[u8],
+        is_read_buffer: bool,
+        limits: &Limits,
+        head: &mut RequestHead,
+    ) -> Option<Next> {
         if input.starts_with(&PREFACE[..input.len().min(PREFACE.len())]) && input.len() >= 3 {
             self.input = input.to_vec();
             return (input.len() >= PREFACE.len()).then_some(Next::Preface);
         }
         match parse_request(input, limits, head) {
             Ok(Step::Done { consumed }) => {
-                self.input = input.get(consumed..).unwrap_or_default().to_vec();
-                Some(
-                    match head.check_host().and_then(|()| request_framing(head)) {
-                        Ok(framing) => Next::Request(framing),
-                        Err(fault) => Next::Fault(fault),
-                    },
-                )
+                let framing = head.check_host().and_then(|()| request_framing(head));
+                let rest = input.get(consumed..).unwrap_or_default();
+                let is_body = framing.as_ref().is_ok_and(
+                    |f| matches!(f.framing, Framing::Length(n) if n >= rest.len() as u64),
+                );
+                if is_read_buffer && is_body && rest.len() >= HANDED_OVER_BYTES {
+                    self.handing = Some(consumed..input.len());
+                } else {
+                    self.input = rest.to_vec();
+                }
+                Some(match framing {
+                    Ok(framing) => Next::Request(framing),
+                    Err(fault) => Next::Fault(fault),
+                })
             }
             Ok(Step::Partial) => {
                 self.input = input.to_vec();
                 None
             }
             Err(fault) => Some(Next::Fault(fault)),
+        }
+    }
+
+    /// Takes the read buffer where it holds much of a body.
+    fn hand_over(&mut self, worker: &Worker) {
+        if let Some(range) = self.handing.take() {
+            self.ahead = worker.hand_over(range);
         }
     }
 
@@ -258,6 +292,7 @@ impl Connection {
         self.keep = false;
         self.body = Incoming::Over;
         self.input = Vec::new();
+        self.ahead = Bytes::new();
     }
 
     /// Whether what is unread of the request is little enough to skip.

@@ -5,9 +5,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
-
-use crate::block::{BLOCK_BYTES, special};
+use crate::block::{BLOCK_BYTES, special, special_at};
 
 /// Strings this long are worth the call of a search.
 const LONG_BYTES: usize = 256;
@@ -24,8 +22,7 @@ pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
         }
         rest = after;
         if rest.len() <= long {
-            rest = rest.get(long_run(rest)..).unwrap_or_default();
-            break;
+            return bytes.len() - rest.len() + special_at(rest);
         }
     }
     while let Some((&byte, after)) = rest.split_first() {
@@ -35,17 +32,6 @@ pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
         rest = after;
     }
     bytes.len() - rest.len()
-}
-
-/// A long run by the widest search that the processor has.
-#[inline(never)]
-fn long_run(rest: &[u8]) -> usize {
-    let length = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    let run = rest.get(..length).unwrap_or(rest);
-    if run.iter().fold(u8::MAX, |least, &byte| least.min(byte)) >= b' ' {
-        return length;
-    }
-    run.iter().position(|&byte| byte < b' ').unwrap_or(length)
 }
 
 /// The quote is one bit away from following the control characters.

@@ -32,7 +32,8 @@ impl Connection {
         worker: &Worker,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, BodyFault>> {
-        if self.must_continue && self.input.is_empty() && !matches!(self.body, Incoming::Over) {
+        let none_came = self.input.is_empty() && self.ahead.is_empty();
+        if self.must_continue && none_came && !matches!(self.body, Incoming::Over) {
             self.must_continue = false;
             self.output
                 .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -76,6 +77,9 @@ impl Connection {
         wanted: usize,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Bytes>> {
+        if !self.ahead.is_empty() {
+            return Poll::Ready(Ok(std::mem::take(&mut self.ahead)));
+        }
         if !self.input.is_empty() && self.filling.is_none() {
             let rest = self.input.split_off(self.input.len().min(wanted));
             return Poll::Ready(Ok(Bytes::from(std::mem::replace(&mut self.input, rest))));
