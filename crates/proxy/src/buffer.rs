@@ -64,8 +64,10 @@ mod tests {
         let smaller = part.slice(1..);
         drop(part);
         assert_eq!(&smaller[..], b"ll");
-        assert_ne!(take().as_ptr(), place);
+        let other = take();
+        assert_ne!(other.as_ptr(), place);
         drop(smaller);
-        assert_eq!(take().as_ptr(), place);
+        let again = take();
+        assert_eq!(again.as_ptr(), place);
     }
 }

@@ -1,42 +1,33 @@
 //! A timeout that costs nothing to set.
 //!
-//! Setting stores a duration; the clock is read when something first has to wait for it. One timer
-//! per connection is then armed rarely: a later deadline leaves it as it is, and when it fires early
-//! it is armed again. A busy connection thus sets thousands of deadlines for each timer operation.
-//! The moment a wait begins is the latest that the worker has looked at its clock, which it does
-//! with every step of an exchange and ten times a second besides.
-//! Invariant: it is due at most 100 ms before its time and at most one timer tick (1 ms) after it.
+//! Setting stores a duration; when something first has to wait for it, the worker's latest look at its
+//! clock becomes the start. The worker looks with every step of an exchange and at each tick. A busy
+//! connection thus sets thousands of deadlines and touches the wheel once in a while.
+//! Invariant: it is due at most one tick (100 ms) before its time and at most one after it.
 //! Not here: how long each phase may take (`policy::snapshot`).
 
-use std::cell::Cell;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use crate::wheel::{Waiter, Wheel};
 
 /// A deadline that is moved often and reached rarely.
-#[derive(Debug)]
 pub(crate) struct Deadline {
-    /// The worker's latest look at its clock.
-    clock: Rc<Cell<std::time::Instant>>,
+    wheel: Rc<Wheel>,
+    waiter: Rc<Waiter>,
     after: Option<Duration>,
     due: Option<Instant>,
-    timer: Option<Pin<Box<Sleep>>>,
-    /// Whom the timer will wake, once it was asked and said not yet.
-    armed: Option<Waker>,
 }
 
 impl Deadline {
-    /// Not due, with this clock.
-    pub(crate) fn new(clock: &Rc<Cell<std::time::Instant>>) -> Self {
+    /// Not due, on this wheel.
+    pub(crate) fn new(wheel: &Rc<Wheel>) -> Self {
         Self {
-            clock: Rc::clone(clock),
+            wheel: Rc::clone(wheel),
+            waiter: Waiter::new(),
             after: None,
             due: None,
-            timer: None,
-            armed: None,
         }
     }
 
@@ -50,6 +41,7 @@ impl Deadline {
     pub(crate) fn clear(&mut self) {
         self.after = None;
         self.due = None;
+        self.waiter.disarm();
     }
 
     /// Ready when due. Call it last, when everything else is pending.
@@ -57,32 +49,16 @@ impl Deadline {
         let Some(after) = self.after else {
             return Poll::Pending;
         };
-        let begun = || Instant::from_std(self.clock.get()).checked_add(after);
+        let begun = || self.wheel.clock().checked_add(after);
         let Some(due) = self.due.or_else(begun) else {
             return Poll::Pending;
         };
-        self.due = Some(due);
-        loop {
-            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-            if timer.deadline() > due {
-                timer.as_mut().reset(due);
-                self.armed = None;
-            }
-            let is_armed = |armed: &Waker| armed.will_wake(cx.waker());
-            if self.armed.as_ref().is_some_and(is_armed) && !timer.is_elapsed() {
-                return Poll::Pending;
-            }
-            if timer.as_mut().poll(cx).is_pending() {
-                self.armed = Some(cx.waker().clone());
-                return Poll::Pending;
-            }
-            self.armed = None;
-            if Instant::now() >= due {
-                self.clear();
-                self.timer = None;
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(due);
+        if self.wheel.clock() >= due {
+            self.clear();
+            return Poll::Ready(());
         }
+        self.due = Some(due);
+        self.wheel.arm(&self.waiter, due, cx.waker());
+        Poll::Pending
     }
 }

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use policy::record::Sink;
 use policy::snapshot::Snapshot;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::wheel::TICK;
 use crate::worker;
 
 /// One configuration, complete with what its files held.
@@ -80,13 +81,16 @@ impl Gate {
         }
         let alive = Arc::new(AtomicUsize::new(0));
         let taken = Arc::new(AtomicUsize::new(0));
-        let (mut commands, mut threads) = (Vec::new(), Vec::new());
+        let (mut commands, mut threads, mut bells) = (Vec::new(), Vec::new(), Vec::new());
         for (index, listener) in listeners.into_iter().enumerate() {
             let (sender, receiver) = mpsc::unbounded_channel();
+            let bell = Arc::new(Notify::new());
+            bells.push(Arc::clone(&bell));
             let start = worker::Start {
                 index,
                 listener,
                 commands: receiver,
+                bell,
                 publication: publication.clone(),
                 sink: sink(index),
                 room: options.room,
@@ -106,6 +110,10 @@ impl Gate {
                     .spawn(run)?,
             );
         }
+        let ringing = Arc::clone(&alive);
+        std::thread::Builder::new()
+            .name("ticker".into())
+            .spawn(move || ring(&bells, &ringing))?;
         Ok(Self {
             address,
             commands,
@@ -166,6 +174,14 @@ impl Gate {
     pub fn join(self) -> Vec<Facts> {
         let last = self.threads.into_iter().map(JoinHandle::join);
         last.filter_map(|ended| ended.ok().flatten()).collect()
+    }
+}
+
+/// Rings every worker's bell at each tick, as long as one runs.
+fn ring(bells: &[Arc<Notify>], alive: &AtomicUsize) {
+    while alive.load(Ordering::SeqCst) > 0 {
+        std::thread::sleep(TICK);
+        bells.iter().for_each(|bell| bell.notify_one());
     }
 }
 

@@ -18,4 +18,5 @@ mod stream;
 pub mod tls;
 mod upstream;
 mod view;
+mod wheel;
 mod worker;

@@ -29,6 +29,7 @@ use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
 use crate::upstream::pool::Pool;
 use crate::view::View;
+use crate::wheel::{TICK, Wheel};
 
 /// Pending connections that the kernel keeps for one listener.
 const BACKLOG: i32 = 4096;
@@ -37,13 +38,14 @@ const TURNED_AWAY: usize = 64;
 /// Bytes that the kernel holds unsent before a socket counts as full; connections inherit it. By
 /// default megabytes: a client that reads slowly would then seem to take nothing for minutes.
 const UNSENT_BYTES: u32 = 128 << 10;
-const TICK: Duration = Duration::from_millis(100);
 
 /// What a worker thread starts from.
 pub(crate) struct Start {
     pub(crate) index: usize,
     pub(crate) listener: TcpListener,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    /// Rung at each tick.
+    pub(crate) bell: Arc<Notify>,
     pub(crate) publication: Publication,
     pub(crate) sink: Box<dyn Sink + Send>,
     pub(crate) room: usize,
@@ -59,8 +61,8 @@ pub(crate) struct Worker {
     sink: RefCell<Box<dyn Sink>>,
     scratch: RefCell<Box<[u8]>>,
     base: Instant,
-    /// The latest look at the clock.
-    pub(crate) clock: Rc<Cell<Instant>>,
+    /// The timers, with the latest look at the clock.
+    pub(crate) wheel: Rc<Wheel>,
     ids: Cell<u64>,
     /// A moment on the monotonic clock, and the wall clock's milliseconds then.
     wall: Cell<(Mono, u64)>,
@@ -81,8 +83,7 @@ impl Worker {
 
     /// The monotonic clock.
     pub(crate) fn now(&self) -> Mono {
-        let now = Instant::now();
-        self.clock.set(now);
+        let now = self.wheel.look();
         Mono(policy::clock::nanos(
             now.saturating_duration_since(self.base),
         ))
@@ -226,7 +227,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         sink: RefCell::new(start.sink),
         scratch: RefCell::new(buffer::take()),
         base: start.base,
-        clock: Rc::new(Cell::new(Instant::now())),
+        wheel: Rc::new(Wheel::new()),
         ids: Cell::new(seed),
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),
@@ -244,8 +245,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
             return None;
         }
     };
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let bell = start.bell;
     let grace = loop {
         tokio::select! {
             // Without room, clients wait in the kernel's queue; the tick looks again.
@@ -259,10 +259,10 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
                 Some(Command::Drain(grace)) => break grace,
                 None => break Duration::ZERO,
             },
-            _ = tick.tick() => worker.tick(),
+            () = bell.notified() => worker.tick(),
         }
     };
-    worker.drain(listener, commands, grace).await;
+    worker.drain(listener, commands, &bell, grace).await;
     Some(worker)
 }
 
@@ -309,6 +309,7 @@ impl Worker {
     }
 
     fn tick(&self) {
+        self.wheel.advance();
         self.wall.set((self.now(), unix_ms()));
         self.sink(|s| s.tick());
         let opened: i64 = self.pools.borrow().values().map(|pool| pool.prune()).sum();
@@ -322,6 +323,7 @@ impl Worker {
         self: &Rc<Self>,
         listener: tokio::net::TcpListener,
         mut commands: mpsc::UnboundedReceiver<Command>,
+        bell: &Notify,
         grace: Duration,
     ) {
         // Connections that the kernel has queued for this listener would be reset with it.
@@ -335,7 +337,6 @@ impl Worker {
         self.drained.notify_waiters();
         let over = tokio::time::sleep(grace);
         tokio::pin!(over);
-        let mut tick = tokio::time::interval(TICK);
         // The last exchange of an HTTP/2 connection ends just after it.
         while self.connections.get() > 0 || self.exchanges.get() > 0 {
             tokio::select! {
@@ -350,7 +351,7 @@ impl Worker {
                     None => tokio::time::sleep(TICK).await,
                 },
                 () = self.ended.notified() => {}
-                _ = tick.tick() => self.tick(),
+                () = bell.notified() => self.tick(),
             }
         }
     }

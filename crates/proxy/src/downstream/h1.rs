@@ -84,7 +84,7 @@ enum Next {
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, worker.draining());
     let mut head = RequestHead::new();
-    let mut deadline = Deadline::new(&worker.clock);
+    let mut deadline = Deadline::new(&worker.wheel);
     let waiting = Rc::clone(&worker);
     let mut drained = pin!(waiting.drained.notified());
     loop {
@@ -126,7 +126,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
 pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, worker.draining());
     let mut head = RequestHead::new();
-    let mut deadline = Deadline::new(&worker.clock);
+    let mut deadline = Deadline::new(&worker.wheel);
     let mut bounds = worker.view().snapshot.bounds;
     bounds.keep_alive = LINGER;
     bounds.head_time = LINGER;

@@ -163,7 +163,7 @@ async fn begin(
     match converted {
         Err(fault) => exchange::refuse(&worker, Refusal::Head(fault), &mut stream).await,
         Ok(length) => {
-            let mut deadline = Deadline::new(&worker.clock);
+            let mut deadline = Deadline::new(&worker.wheel);
             let view = worker.view();
             exchange::serve(&worker, view, &head, length, &mut stream, &mut deadline).await;
         }

@@ -1,0 +1,151 @@
+//! A worker's coarse timers: whoever waits is looked at when the worker ticks, ten times a second.
+//!
+//! The runtime's own timers are exact to a millisecond and make it read the clock twice around every wait
+//! for the network, though nothing here is due for seconds; with none armed it does not.
+//! Invariant: a waiter is woken at most one tick after its time, and costs nothing before.
+//! Not here: what a deadline is for (`deadline`), who rings the tick (`gate`).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+/// How often a worker ticks.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// A waiter for later than this many ticks is looked at in between and put back.
+const SLOTS: usize = 64;
+
+/// One worker's timers and its latest look at the clock.
+pub(crate) struct Wheel {
+    clock: Cell<Instant>,
+    base: Instant,
+    /// The tick that was dealt with last.
+    tick: Cell<u64>,
+    slots: RefCell<Vec<Vec<Rc<Waiter>>>>,
+}
+
+/// One that waits, kept by its deadline and, while armed, by the wheel.
+pub(crate) struct Waiter {
+    due: Cell<Option<Instant>>,
+    /// The tick at which the wheel will look at it next.
+    armed: Cell<Option<u64>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Waiter {
+    /// Not armed.
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::new(Self {
+            due: Cell::new(None),
+            armed: Cell::new(None),
+            waker: RefCell::new(None),
+        })
+    }
+
+    /// Waits for nothing any more; the wheel forgets it when it next comes by.
+    pub(crate) fn disarm(&self) {
+        self.due.set(None);
+    }
+}
+
+impl Wheel {
+    /// A wheel whose time begins now.
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            clock: Cell::new(now),
+            base: now,
+            tick: Cell::new(0),
+            slots: RefCell::new(vec![Vec::new(); SLOTS]),
+        }
+    }
+
+    /// The latest look at the clock, at most a tick ago.
+    pub(crate) fn clock(&self) -> Instant {
+        self.clock.get()
+    }
+
+    /// Looks at the clock.
+    pub(crate) fn look(&self) -> Instant {
+        let now = Instant::now();
+        self.clock.set(now);
+        now
+    }
+
+    /// Wakes this waker when `due` is past.
+    pub(crate) fn arm(&self, waiter: &Rc<Waiter>, due: Instant, waker: &Waker) {
+        waiter.due.set(Some(due));
+        let mut kept = waiter.waker.borrow_mut();
+        if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
+            *kept = Some(waker.clone());
+        }
+        let tick = self.tick_after(due);
+        if waiter.armed.get().is_none_or(|armed| armed > tick) {
+            self.put(&mut self.slots.borrow_mut(), waiter, tick);
+        }
+    }
+
+    /// Deals with every tick up to now.
+    pub(crate) fn advance(&self) {
+        let now = self.look();
+        let last = self.ticks(now);
+        let mut slots = self.slots.borrow_mut();
+        // After a long stop every slot is due once.
+        let first = (self.tick.get() + 1).max((last + 1).saturating_sub(SLOTS as u64));
+        self.tick.set(last);
+        // All are taken before any is put back, which may be into one of these slots.
+        let mut passed = Vec::new();
+        for tick in first..=last {
+            if let Some(slot) = slots.get_mut(slot_of(tick)) {
+                passed.append(slot);
+            }
+        }
+        for waiter in passed {
+            self.look_at(&mut slots, &waiter, now, last);
+        }
+    }
+
+    fn look_at(&self, slots: &mut [Vec<Rc<Waiter>>], waiter: &Rc<Waiter>, now: Instant, last: u64) {
+        // Armed anew for an earlier tick since: that entry counts.
+        if waiter.armed.get().is_none_or(|armed| armed > last) {
+            return;
+        }
+        waiter.armed.set(None);
+        let is_orphan = Rc::strong_count(waiter) == 1;
+        let Some(due) = waiter.due.get().filter(|_| !is_orphan) else {
+            return;
+        };
+        if due > now {
+            let tick = self.tick_after(due);
+            self.put(slots, waiter, tick);
+        } else if let Some(waker) = waiter.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    fn put(&self, slots: &mut [Vec<Rc<Waiter>>], waiter: &Rc<Waiter>, tick: u64) {
+        let tick = tick.clamp(self.tick.get() + 1, self.tick.get() + SLOTS as u64 - 1);
+        waiter.armed.set(Some(tick));
+        if let Some(slot) = slots.get_mut(slot_of(tick)) {
+            slot.push(Rc::clone(waiter));
+        }
+    }
+
+    /// The first tick at which `due` is past.
+    fn tick_after(&self, due: Instant) -> u64 {
+        self.ticks(due) + 1
+    }
+
+    fn ticks(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.base).as_nanos();
+        u64::try_from(since / TICK.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "below SLOTS")]
+fn slot_of(tick: u64) -> usize {
+    (tick % SLOTS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The wheel against the clock: real time, short waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+
+use super::*;
+
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Bell {
+    fn rings(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A wheel that began so long ago, as if nobody had ticked since.
+fn begun(ago: Duration) -> Wheel {
+    let mut wheel = Wheel::new();
+    wheel.base -= ago;
+    wheel
+}
+
+#[test]
+fn a_waiter_is_woken_once_when_its_time_is_past_and_not_before() {
+    let wheel = Wheel::new();
+    let (bell, waiter) = (Arc::new(Bell::default()), Waiter::new());
+    let begun = Instant::now();
+    let due = begun + Duration::from_millis(250);
+    wheel.arm(&waiter, due, &Arc::clone(&bell).into());
+    while bell.rings() == 0 {
+        std::thread::sleep(Duration::from_millis(10));
+        wheel.advance();
+        assert!(begun.elapsed() < Duration::from_secs(5), "never woken");
+    }
+    assert!(Instant::now() >= due);
+    wheel.advance();
+    assert_eq!(bell.rings(), 1);
+}
+
+#[test]
+fn what_is_put_off_waits_and_what_is_brought_forward_comes_first() {
+    let mut wheel = begun(Duration::from_secs(100));
+    let (bell, waiter) = (Arc::new(Bell::default()), Waiter::new());
+    let waker = Arc::clone(&bell).into();
+    let now = Instant::now();
+    wheel.arm(&waiter, now - Duration::from_secs(50), &waker);
+    wheel.arm(&waiter, now + Duration::from_secs(3600), &waker);
+    wheel.advance();
+    assert_eq!(bell.rings(), 0, "it was put off");
+    wheel.arm(&waiter, now - Duration::from_millis(1), &waker);
+    wheel.base -= Duration::from_millis(200);
+    wheel.advance();
+    assert_eq!(bell.rings(), 1, "it was brought forward");
+}
+
+#[test]
+fn the_wheel_keeps_nothing_of_those_that_are_gone() {
+    let wheel = begun(Duration::ZERO);
+    for n in 0..1000 {
+        let waiter = Waiter::new();
+        let due = Instant::now() + Duration::from_secs(n);
+        wheel.arm(&waiter, due, Waker::noop());
+    }
+    let mut wheel = wheel;
+    wheel.base -= TICK * SLOTS as u32;
+    wheel.advance();
+    assert_eq!(wheel.slots.borrow().iter().map(Vec::len).sum::<usize>(), 0);
+}
