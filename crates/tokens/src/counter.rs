@@ -54,7 +54,7 @@ impl Counter {
     #[must_use]
     pub fn harmony() -> Self {
         Self {
-            vocabulary: Vocabulary::O200k,
+            vocabulary: Vocabulary::O200k.loaded(),
             rendering: Rendering::Harmony,
         }
     }
@@ -63,11 +63,12 @@ impl Counter {
     /// embeddings and text completions are exact.
     #[must_use]
     pub fn without_template(vocabulary: BuiltIn) -> Self {
+        let vocabulary = match vocabulary {
+            BuiltIn::O200k => Vocabulary::O200k,
+            BuiltIn::Cl100k => Vocabulary::Cl100k,
+        };
         Self {
-            vocabulary: match vocabulary {
-                BuiltIn::O200k => Vocabulary::O200k,
-                BuiltIn::Cl100k => Vocabulary::Cl100k,
-            },
+            vocabulary: vocabulary.loaded(),
             rendering: Rendering::Overhead,
         }
     }
