@@ -1,10 +1,12 @@
-//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, and nginx.
+//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, nginx and
+//! Postgres.
 //!
-//! Invariant: all but nginx goes under `target/e2e`, pinned by `parts`; a second run only looks.
+//! Invariant: all but nginx and Postgres goes under `target/e2e`, pinned by `parts`; a second run only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
 mod nginx;
 mod node;
+mod postgres;
 mod python;
 mod stamp;
 
@@ -26,6 +28,7 @@ pub(crate) fn run() -> Result<Installed, String> {
     let python = python::install(&dir)?;
     let (node, node_modules) = node::install(&dir, &python)?;
     nginx::install()?;
+    postgres::install()?;
     Ok(Installed {
         python,
         node,

@@ -24,7 +24,7 @@ impl Server {
             return None;
         }
         let bin = find().expect(
-            "Postgres is not installed: apt-get install postgresql, or set TOLLGATE_NO_POSTGRES=1",
+            "Postgres is not installed: `cargo xtask setup` does it (apt-get install postgresql); or set TOLLGATE_NO_POSTGRES=1",
         );
         let dir = tempfile::tempdir().expect("a directory");
         let user = other_user();
