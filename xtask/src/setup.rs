@@ -1,9 +1,12 @@
-//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, nginx and valgrind.
+//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, and programs of the
+//! distribution: nginx, valgrind, Postgres.
 //!
-//! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run only looks.
+//! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run
+//! only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
 mod node;
+mod postgres;
 mod program;
 mod python;
 mod stamp;
@@ -27,6 +30,7 @@ pub(crate) fn run() -> Result<Installed, String> {
     let (node, node_modules) = node::install(&dir, &python)?;
     program::install("nginx")?;
     valgrind()?;
+    postgres::install()?;
     Ok(Installed {
         python,
         node,

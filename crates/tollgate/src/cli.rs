@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::usage::Usage;
+
 /// An AI gateway: every token passes the gate; every token is counted.
 #[derive(Debug, Parser)]
 #[command(
@@ -52,6 +54,10 @@ pub(crate) enum Verb {
     /// Nothing is needed: no account, no GPU, no file. The set-up is that of the documentation:
     /// two tiers, three identities, three policies.
     Demo(Demo),
+    /// Say what was used, by whom, and what it costs: reports, exports, statements.
+    ///
+    /// The answers come from the ledger that a gate writes; it may be running.
+    Usage(Usage),
     /// Print the version.
     Version,
 }

@@ -10,6 +10,7 @@ mod demo;
 mod logging;
 mod running;
 mod serve;
+mod usage;
 mod watch;
 mod world;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Demo(demo) => demo::run(&demo),
+        cli::Verb::Usage(usage) => usage::usage(&usage),
         cli::Verb::Version => {
             say(&format!("tollgate {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS

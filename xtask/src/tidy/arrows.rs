@@ -7,13 +7,24 @@ use super::graph::Graph;
 /// ground: it lets the demo run on a fresh machine with no account and no GPU.
 const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &[]),
+    ("tokens", &[]),
     ("policy", &["wire"]),
     ("config", &["policy"]),
     ("telemetry", &["policy"]),
+    ("ledger", &["policy"]),
     ("proxy", &["policy", "wire"]),
     (
         "tollgate",
-        &["proxy", "config", "telemetry", "policy", "wire", "engine"],
+        &[
+            "proxy",
+            "config",
+            "ledger",
+            "telemetry",
+            "policy",
+            "wire",
+            "tokens",
+            "engine",
+        ],
     ),
     ("experiment", &[]),
     ("corpus", &["experiment"]),

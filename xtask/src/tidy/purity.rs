@@ -3,7 +3,7 @@
 use super::Fault;
 use super::graph::Graph;
 
-const PURE: &[&str] = &["wire", "policy", "config", "experiment"];
+const PURE: &[&str] = &["wire", "tokens", "policy", "config", "experiment"];
 const EFFECTS: &[&str] = &[
     "tokio",
     "hyper",

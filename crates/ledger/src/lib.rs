@@ -1,0 +1,46 @@
+//! The ledger: usage records on disk, exactly one for each exchange.
+//!
+//! A crate of its own for its weight (SQLite, a Postgres client) and because it waits for disks.
+//! Invariant: a row that was acknowledged survives `kill -9` and power loss; a record settled twice
+//! is one row; what was open when the process died becomes *indeterminate* with bounds. A worker
+//! never waits for the ledger: it is told, later, that a row is on disk.
+//! Not here: what an exchange is and what it cost (`policy`), metrics and access log (`telemetry`),
+//! the command that shows it all (`tollgate`).
+//!
+//! Amounts are whole numbers: tokens, and money in pico-units (1e-12) of its currency. What is not
+//! known is NULL, never zero.
+
+mod chain;
+mod columns;
+pub mod date;
+mod id;
+mod intake;
+mod lock;
+mod open;
+mod postgres;
+mod read;
+pub mod report;
+mod retention;
+mod row;
+mod row_of;
+mod salvage;
+mod schema;
+mod spill;
+mod stats;
+mod store;
+mod verify;
+mod wal;
+mod writer;
+
+pub use chain::{Hash, Head};
+pub use columns::{COLUMNS, Kind, Value};
+pub use id::{Ids, RecordId};
+pub use intake::{Done, Intake, Ledger, Options, Unavailable};
+pub use open::{OpenError, Recovered};
+pub use postgres::{ShipError, Shipper, Shipping};
+pub use read::{Period, ReadError, Reader, Stored};
+pub use row::{Admission, Price, Progress, Settlement, State, Witnesses};
+pub use salvage::Salvaged;
+pub use stats::Stats;
+pub use verify::{Finding, Verified};
+pub use wal::Tail;

@@ -1,0 +1,49 @@
+//! One writer for each ledger.
+//!
+//! Invariant: the lock is the kernel's (`flock` on a file beside the ledger), so it goes with the
+//! process however that ends; the pid in the file is there for people.
+//! Not here: readers, which need no lock.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+/// Held for as long as the ledger is open.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+
+/// Why there is no lock.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// Another process writes; its pid, where it could be read.
+    Held(Option<u32>),
+    Io(io::Error),
+}
+
+impl Lock {
+    pub(crate) fn take(ledger: &Path) -> Result<Self, Refused> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options
+            .open(super::schema::beside(ledger, ".lock"))
+            .map_err(Refused::Io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Refused::Held(pid(&mut file))),
+            Err(TryLockError::Error(error)) => return Err(Refused::Io(error)),
+        }
+        let written = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        // The name is a courtesy: a full disk must not keep a ledger from recovery.
+        drop(written);
+        Ok(Self(file))
+    }
+}
+
+fn pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}

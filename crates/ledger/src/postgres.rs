@@ -1,0 +1,225 @@
+//! Settled rows to the fleet's Postgres.
+//!
+//! A thread reads what comes after the last row that the server has of this ledger, and inserts it,
+//! a batch to a transaction. The queue is the ledger itself: while the server is away rows wait on
+//! disk and nothing else changes.
+//! Invariant: idempotent by record id; the watermark is the server's own largest row number of this
+//! ledger, so a batch whose answer was lost is found there, not sent twice.
+//! Not here: TLS to the server (it has to be near, or behind something that speaks TLS).
+
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use postgres::{Client, Config, NoTls};
+
+use crate::intake::{Ledger, Shared};
+use crate::read::{ReadError, Reader};
+
+/// How long to wait for new rows, and after the first failure.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long at most after many failures.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long a server may take to let us in.
+const CONNECT_FOR: Duration = Duration::from_secs(5);
+
+/// Why rows were not shipped; they wait on disk and are tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum ShipError {
+    /// The connection string is not one.
+    #[error("the Postgres connection string is not understood: {0}")]
+    Config(String),
+    /// The server is away or says no.
+    #[error("Postgres: {0}")]
+    Server(String),
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] ReadError),
+    /// No thread for it.
+    #[error("cannot start the shipper: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+impl From<postgres::Error> for ShipError {
+    fn from(error: postgres::Error) -> Self {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        Self::Server(format!("{error}{}", cause.unwrap_or_default()))
+    }
+}
+
+/// How shipping goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shipping {
+    /// Rows that the server took since the start.
+    pub shipped: u64,
+    /// The last row that the server has.
+    pub up_to: i64,
+    /// Tries that failed.
+    pub failures: u64,
+    /// Why the last try failed; empty when it did not.
+    pub last_fault: String,
+}
+
+/// The thread that ships.
+#[derive(Debug)]
+pub struct Shipper {
+    state: Arc<State>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct State {
+    ending: AtomicBool,
+    shipped: AtomicU64,
+    up_to: AtomicI64,
+    failures: AtomicU64,
+    last_fault: Mutex<String>,
+    ledger: Arc<Shared>,
+}
+
+impl Shipper {
+    /// Starts shipping the rows of `ledger` to `server`, a connection string such as
+    /// `postgres://gate@db/usage`. The table `tollgate_usage` is made where there is none. From now
+    /// on rows are not pruned for their age before they are shipped.
+    ///
+    /// # Errors
+    /// When the string is not understood or no thread can be started. A server that is away is not
+    /// an error.
+    pub fn start(ledger: &Ledger, server: &str) -> Result<Self, ShipError> {
+        let mut config: Config = server
+            .parse()
+            .map_err(|error: postgres::Error| ShipError::Config(error.to_string()))?;
+        config
+            .connect_timeout(CONNECT_FOR)
+            .application_name("tollgate");
+        let shared = ledger.shared();
+        shared.shipped.store(0, Ordering::Release);
+        let state = Arc::new(State {
+            ending: AtomicBool::new(false),
+            shipped: AtomicU64::new(0),
+            up_to: AtomicI64::new(0),
+            failures: AtomicU64::new(0),
+            last_fault: Mutex::default(),
+            ledger: shared,
+        });
+        let (path, shared) = (ledger.path().to_owned(), Arc::clone(&state));
+        let thread = thread::Builder::new()
+            .name("ledger-ship".to_owned())
+            .spawn(move || run(&path, &config, &shared))
+            .map_err(ShipError::Thread)?;
+        Ok(Self {
+            state,
+            thread: Some(thread),
+        })
+    }
+
+    /// How it goes.
+    #[must_use]
+    pub fn shipping(&self) -> Shipping {
+        let fault = self
+            .state
+            .last_fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Shipping {
+            shipped: self.state.shipped.load(Ordering::Relaxed),
+            up_to: self.state.up_to.load(Ordering::Relaxed),
+            failures: self.state.failures.load(Ordering::Relaxed),
+            last_fault: fault.clone(),
+        }
+    }
+
+    /// Ships no more; waits for the batch that is under way.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.state.ending.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            debug_assert!(thread.join().is_ok(), "the shipper panicked");
+        }
+    }
+}
+
+impl Drop for Shipper {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn run(path: &Path, config: &Config, state: &State) {
+    let mut link = None;
+    let mut pause = PAUSE;
+    while !state.ending.load(Ordering::Acquire) {
+        match ship(path, config, &mut link, state) {
+            Ok(true) => continue,
+            Ok(false) => pause = PAUSE,
+            Err(error) => {
+                link = None;
+                state.failures.fetch_add(1, Ordering::Relaxed);
+                *state
+                    .last_fault
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = error.to_string();
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+        thread::park_timeout(pause);
+    }
+}
+
+/// A connection to the server and to the ledger, and how far the first has come with the second.
+struct Link {
+    client: Client,
+    reader: Reader,
+    ledger: String,
+    up_to: i64,
+}
+
+/// Ships a batch; whether there may be more.
+fn ship(
+    path: &Path,
+    config: &Config,
+    link: &mut Option<Link>,
+    state: &State,
+) -> Result<bool, ShipError> {
+    let link = match link {
+        Some(link) => link,
+        None => link.insert(connect(path, config)?),
+    };
+    let rows = link.reader.after(link.up_to, table::BATCH)?;
+    if let Some(last) = rows.last() {
+        let inserted = table::insert(&mut link.client, &link.ledger, &rows)?;
+        link.up_to = last.seq;
+        state.shipped.fetch_add(inserted, Ordering::Relaxed);
+    }
+    state
+        .last_fault
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clear();
+    state.up_to.store(link.up_to, Ordering::Relaxed);
+    state.ledger.shipped.store(link.up_to, Ordering::Release);
+    Ok(rows.len() == table::BATCH)
+}
+
+fn connect(path: &Path, config: &Config) -> Result<Link, ShipError> {
+    let reader = Reader::open(&PathBuf::from(path))?;
+    let (id, _) = reader.origin()?;
+    let ledger: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut client = config.connect(NoTls)?;
+    table::create(&mut client)?;
+    let up_to = table::watermark(&mut client, &ledger)?;
+    Ok(Link {
+        client,
+        reader,
+        ledger,
+        up_to,
+    })
+}

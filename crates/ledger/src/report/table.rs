@@ -1,0 +1,288 @@
+//! A report as text, CSV and JSON.
+//!
+//! Invariant: the same numbers in all three; shares are of the tokens of the whole report.
+//! Not here: what is summed (`report`).
+
+use serde_json::{Value, json};
+
+use super::export::field;
+use super::{By, Drift, Line, Totals, WITNESSES, decimal, rounded};
+
+/// A legible table, numbers to the right, with a sum at the end.
+#[must_use]
+pub fn table(lines: &[Line], by: &[By]) -> String {
+    let all = whole(lines);
+    let heads = [
+        "exchanges",
+        "errors",
+        "prompt",
+        "completion",
+        "share",
+        "cost",
+        "unpriced",
+        "indeterminate",
+        "drift in",
+        "drift out",
+    ];
+    let mut rows = vec![
+        by.iter()
+            .map(|by| by.as_str())
+            .chain(heads)
+            .map(str::to_owned)
+            .collect(),
+    ];
+    rows.extend(
+        lines
+            .iter()
+            .map(|line| cells(line.of.clone(), &line.totals, &all)),
+    );
+    let mut names = vec!["total".to_owned()];
+    names.resize(by.len(), String::new());
+    if !by.is_empty() {
+        rows.push(cells(names, &all, &all));
+    }
+    aligned(&rows, by.len())
+}
+
+fn cells(mut names: Vec<String>, totals: &Totals, all: &Totals) -> Vec<String> {
+    let share = percent(share(totals, all));
+    names.extend([
+        totals.exchanges.to_string(),
+        totals.errors.to_string(),
+        totals.prompt.to_string(),
+        totals.completion.to_string(),
+        share,
+        costs(totals, |pico| rounded(pico, 4)),
+        totals.unpriced.to_string(),
+        totals.indeterminate.to_string(),
+        percent(totals.prompt_drift.ratio()),
+        percent(totals.completion_drift.ratio()),
+    ]);
+    names
+}
+
+/// Reported beside counted, in both directions.
+#[must_use]
+pub fn drift_table(lines: &[Line], by: &[By]) -> String {
+    let heads = [
+        "direction",
+        "exchanges",
+        "reported",
+        "counted",
+        "difference",
+        "drift",
+    ];
+    let mut rows = vec![
+        by.iter()
+            .map(|by| by.as_str())
+            .chain(heads)
+            .map(str::to_owned)
+            .collect(),
+    ];
+    for line in lines {
+        let directions = [
+            ("input", line.totals.prompt_drift),
+            ("output", line.totals.completion_drift),
+        ];
+        for (direction, drift) in directions {
+            let mut cells = line.of.clone();
+            cells.push(direction.to_owned());
+            cells.extend(drift_cells(&drift));
+            rows.push(cells);
+        }
+    }
+    aligned(&rows, by.len() + 1)
+}
+
+fn drift_cells(drift: &Drift) -> [String; 5] {
+    let sign = if drift.reported < drift.counted {
+        "-"
+    } else {
+        ""
+    };
+    [
+        drift.exchanges.to_string(),
+        drift.reported.to_string(),
+        drift.counted.to_string(),
+        format!("{sign}{}", drift.reported.abs_diff(drift.counted)),
+        percent(drift.ratio()),
+    ]
+}
+
+/// The same as CSV (RFC 4180), costs exact.
+#[must_use]
+pub fn as_csv(lines: &[Line], by: &[By]) -> String {
+    let mut out: Vec<&str> = by.iter().map(|by| by.as_str()).collect();
+    out.extend([
+        "exchanges",
+        "errors",
+        "refused",
+        "aborted",
+        "indeterminate",
+        "at_least_tokens",
+        "at_most_tokens",
+        "prompt_tokens",
+        "completion_tokens",
+        "cached_tokens",
+        "reasoning_tokens",
+        "reported_tokens",
+        "counted_tokens",
+        "estimated_tokens",
+        "cost",
+        "unpriced_exchanges",
+        "prompt_drift",
+        "completion_drift",
+    ]);
+    let mut out = out.join(",") + "\r\n";
+    for Line { of, totals: t } in lines {
+        let mut cells: Vec<String> = of.iter().map(|name| field(name)).collect();
+        cells.extend(
+            [t.exchanges, t.errors, t.refused, t.aborted, t.indeterminate].map(|n| n.to_string()),
+        );
+        cells.extend(
+            [
+                t.at_least,
+                t.at_most,
+                t.prompt,
+                t.completion,
+                t.cached,
+                t.reasoning,
+            ]
+            .map(|n| n.to_string()),
+        );
+        cells.extend(t.by_witness.map(|n| n.to_string()));
+        cells.extend([field(&costs(t, decimal)), t.unpriced.to_string()]);
+        cells.extend([t.prompt_drift, t.completion_drift].map(|drift| {
+            drift
+                .ratio()
+                .map_or_else(String::new, |r| format!("{r:.6}"))
+        }));
+        out.push_str(&cells.join(","));
+        out.push_str("\r\n");
+    }
+    out
+}
+
+/// The same as JSON: an array with an object for each line. Sums that could pass what JavaScript
+/// counts exactly are still numbers; money is text.
+#[must_use]
+pub fn as_json(lines: &[Line], by: &[By]) -> Value {
+    let all = whole(lines);
+    lines.iter().map(|line| object(line, by, &all)).collect()
+}
+
+fn object(Line { of, totals: t }: &Line, by: &[By], all: &Totals) -> Value {
+    let drift = |drift: &Drift| json!({"exchanges": drift.exchanges, "reported": long(drift.reported), "counted": long(drift.counted), "ratio": drift.ratio()});
+    let witnesses: serde_json::Map<String, Value> = WITNESSES
+        .iter()
+        .zip(t.by_witness)
+        .map(|(word, n)| ((*word).to_owned(), long(n)))
+        .collect();
+    let cost: serde_json::Map<String, Value> = t
+        .cost
+        .iter()
+        .map(|(currency, pico)| (currency.clone(), decimal(*pico).into()))
+        .collect();
+    let mut object = json!({
+        "exchanges": t.exchanges, "errors": t.errors, "refused": t.refused, "aborted": t.aborted,
+        "indeterminate": {"exchanges": t.indeterminate, "at_least_tokens": long(t.at_least), "at_most_tokens": long(t.at_most)},
+        "prompt_tokens": long(t.prompt), "completion_tokens": long(t.completion),
+        "cached_tokens": long(t.cached), "reasoning_tokens": long(t.reasoning),
+        "tokens_by_witness": witnesses, "share": share(t, all), "cost": cost, "unpriced_exchanges": t.unpriced,
+        "drift": {"input": drift(&t.prompt_drift), "output": drift(&t.completion_drift)},
+    });
+    for (by, name) in by.iter().zip(of) {
+        object[by.as_str()] = name.as_str().into();
+    }
+    object
+}
+
+fn long(n: u128) -> Value {
+    u64::try_from(n).map_or_else(|_| Value::String(n.to_string()), Value::from)
+}
+
+/// All lines as one.
+pub(super) fn whole(lines: &[Line]) -> Totals {
+    let mut all = Totals::default();
+    for Line { totals: t, .. } in lines {
+        all.exchanges += t.exchanges;
+        all.errors += t.errors;
+        all.refused += t.refused;
+        all.aborted += t.aborted;
+        all.indeterminate += t.indeterminate;
+        all.at_least += t.at_least;
+        all.at_most += t.at_most;
+        all.prompt += t.prompt;
+        all.completion += t.completion;
+        all.cached += t.cached;
+        all.reasoning += t.reasoning;
+        all.unpriced += t.unpriced;
+        all.by_witness
+            .iter_mut()
+            .zip(t.by_witness)
+            .for_each(|(all, n)| *all += n);
+        for (currency, pico) in &t.cost {
+            *all.cost.entry(currency.clone()).or_default() += pico;
+        }
+        for (all, drift) in [
+            (&mut all.prompt_drift, t.prompt_drift),
+            (&mut all.completion_drift, t.completion_drift),
+        ] {
+            all.exchanges += drift.exchanges;
+            all.reported += drift.reported;
+            all.counted += drift.counted;
+        }
+    }
+    all
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share to be looked at")]
+fn share(totals: &Totals, all: &Totals) -> Option<f64> {
+    (all.tokens() > 0).then(|| totals.tokens() as f64 / all.tokens() as f64)
+}
+
+/// Each currency's amount with its code; a dash when nothing is known.
+pub(super) fn costs(totals: &Totals, written: impl Fn(i128) -> String) -> String {
+    if totals.cost.is_empty() {
+        return "-".to_owned();
+    }
+    let costs: Vec<String> = totals
+        .cost
+        .iter()
+        .map(|(currency, pico)| format!("{} {currency}", written(*pico)))
+        .collect();
+    costs.join(" + ")
+}
+
+fn percent(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2} %", ratio * 100.0))
+}
+
+/// Columns two spaces apart; the first `names` to the left, the others to the right.
+fn aligned(rows: &[Vec<String>], names: usize) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(at))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if at == 0 { "" } else { "  " };
+            let cell = if at < names {
+                format!("{gap}{cell:<width$}")
+            } else {
+                format!("{gap}{cell:>width$}")
+            };
+            line.push_str(&cell);
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,174 @@
+//! Sums, unknowns and escapes.
+
+use policy::price::Pico;
+use policy::record::{Count, Outcome};
+
+use super::{
+    By, Statement, as_csv, as_json, csv, decimal, drift_table, focus, json_lines, report, rounded,
+    table,
+};
+use crate::read::{Period, Reader};
+use crate::row::{Price, Settlement, Witnesses};
+use crate::schema::{connect, create};
+use crate::store::tests::settlement;
+use crate::store::{Note, Store};
+
+/// Four rows: two priced, one without a price, one indeterminate.
+fn ledger() -> (tempfile::TempDir, Reader) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    let mut db = connect(&path).expect("opens");
+    create(&mut db, [7; 16]).expect("makes tables");
+    let mut store = Store::new(db, "test".into()).expect("has a head");
+    let mut rows: Vec<Settlement> = (1..=4).map(settlement).collect();
+    for (row, cost) in rows.iter_mut().zip([250_000_000_001, 750_000_000_000]) {
+        row.prompt = Witnesses {
+            billed: Count::Reported(u64::MAX),
+            reported: Some(110),
+            counted: Some(100),
+        };
+        row.completion.billed = Count::Counted(20);
+        row.price = Some(Price {
+            id: "p1".into(),
+            currency: "USD".into(),
+            cost: Some(Pico(cost)),
+        });
+    }
+    rows[1].outcome = Outcome::Failed;
+    rows[2].workload = Some("=cmd|' /C calc'!A0,<b>".into());
+    rows[2].prompt.billed = Count::Estimated(7);
+    rows[3].state = crate::State::Indeterminate;
+    let notes: Vec<_> = rows
+        .into_iter()
+        .map(|row| Note::Settle(Box::new(row)))
+        .collect();
+    store.apply(notes.iter()).expect("writes");
+    drop(store);
+    (dir, Reader::open(&path).expect("opens"))
+}
+
+#[test]
+fn sums_are_exact_and_unknowns_add_nothing() {
+    let (_dir, reader) = ledger();
+    let lines = report(&reader, Period::ALL, &[]).expect("reads");
+    let t = &lines[0].totals;
+    assert_eq!(
+        (t.exchanges, t.errors, t.unpriced, t.indeterminate),
+        (4, 1, 1, 1)
+    );
+    assert_eq!(t.prompt, 2 * u128::from(i64::MAX.unsigned_abs()) + 7);
+    assert_eq!(t.cost.get("USD"), Some(&1_000_000_000_001));
+    assert_eq!(t.by_witness[1..], [40, 7]);
+    assert_eq!(
+        (
+            t.prompt_drift.exchanges,
+            t.prompt_drift.reported,
+            t.prompt_drift.counted
+        ),
+        (3, 223, 203)
+    );
+}
+
+#[test]
+fn a_period_takes_its_first_moment_and_not_the_one_after_its_last() {
+    let (_dir, reader) = ledger();
+    let period = Period {
+        from_ms: 2001,
+        to_ms: 2003,
+    };
+    let lines = report(&reader, period, &[By::Day, By::Workload]).expect("reads");
+    assert_eq!(lines.len(), 1);
+    assert_eq!(
+        (lines[0].of.join(" "), lines[0].totals.exchanges),
+        ("1970-01-01 ide".to_owned(), 2)
+    );
+}
+
+#[test]
+fn tables_hold_every_line_and_the_sum() {
+    let (_dir, reader) = ledger();
+    let by = [By::Workload];
+    let lines = report(&reader, Period::ALL, &by).expect("reads");
+    let text = table(&lines, &by);
+    assert!(
+        text.starts_with("workload") && text.contains("1.0000 USD"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 4, "{text}");
+    let drift = drift_table(&lines, &by);
+    assert!(drift.contains("10.00 %"), "{drift}");
+    assert!(as_csv(&lines, &by).contains("1.000000000001 USD"));
+    assert_eq!(as_json(&lines, &by)[1]["cost"]["USD"], "1.000000000001");
+}
+
+#[test]
+fn exports_hold_every_row_and_null_is_not_zero() {
+    let (_dir, reader) = ledger();
+    let (mut as_csv, mut as_json, mut charges) = (Vec::new(), Vec::new(), Vec::new());
+    assert_eq!(csv(&reader, Period::ALL, &mut as_csv).expect("writes"), 4);
+    assert_eq!(
+        json_lines(&reader, Period::ALL, &mut as_json).expect("writes"),
+        4
+    );
+    assert_eq!(
+        focus(&reader, Period::ALL, "us", &mut charges).expect("writes"),
+        3
+    );
+    let last = String::from_utf8(as_json)
+        .expect("text")
+        .lines()
+        .last()
+        .map(str::to_owned)
+        .expect("a line");
+    let last: serde_json::Value = serde_json::from_str(&last).expect("JSON");
+    assert_eq!(
+        (&last["cost"], &last["prompt_reported"]),
+        (&serde_json::Value::Null, &4.into())
+    );
+    let charges = String::from_utf8(charges).expect("text");
+    assert!(
+        charges
+            .lines()
+            .any(|line| line.starts_with("1.000000000001,engineering,")),
+        "{charges}"
+    );
+    let unknown = charges
+        .lines()
+        .filter(|line| line.starts_with(",engineering,"))
+        .count();
+    assert_eq!(unknown, 2, "{charges}");
+}
+
+#[test]
+fn a_statement_says_what_is_not_in_its_sum_and_runs_nothing() {
+    let (_dir, reader) = ledger();
+    let statement = Statement::of(&reader, Period::ALL, "March <2026>").expect("reads");
+    let html = statement.html();
+    for expected in [
+        "March &lt;2026&gt;",
+        "1.00 USD",
+        "1 exchanges used tokens that no known price",
+        "1 exchanges were not seen",
+    ] {
+        assert!(html.contains(expected), "{expected}: {html}");
+    }
+    assert!(!html.contains("<b>"));
+    assert!(statement.csv().contains("\"'=cmd|"), "{}", statement.csv());
+}
+
+#[test]
+fn money_is_written_exactly_and_rounded_half_to_even() {
+    let cases = [
+        (0, "0.00", "0.00"),
+        (5_000_000_000, "0.005", "0.00"),
+        (15_000_000_000, "0.015", "0.02"),
+        (-1_005_000_000_001, "-1.005000000001", "-1.01"),
+    ];
+    for (pico, exact, cents) in cases {
+        assert_eq!(
+            (decimal(pico).as_str(), rounded(pico, 2).as_str()),
+            (exact, cents)
+        );
+    }
+    assert_eq!(rounded(999_999_999_999, 4), "1.0000");
+}

@@ -1,0 +1,125 @@
+//! The file: its tables, and how a connection to it is set up.
+//!
+//! `settled` is the ledger, `open` what has been let in and has not ended, `chain` one row: where
+//! the chain starts (the anchor, which moves when old rows are pruned) and ends (the head).
+//! Invariant: every commit is on disk when it returns (WAL, `synchronous = FULL`).
+//! Not here: what is written when (`store`).
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::columns::{COLUMNS, Kind};
+
+/// Layout of the tables, in `PRAGMA user_version`.
+pub(crate) const LAYOUT: i64 = 1;
+
+/// Pages of the log before it is copied into the file.
+const CHECKPOINT_PAGES: i64 = 4000;
+
+/// A file beside the ledger.
+pub(crate) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
+    let mut name = ledger.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// A connection that writes; makes the file (mode 0640) when there is none.
+pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o640)
+        .open(path);
+    if let Err(error) = made
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        return Err(cannot_open(path, &error));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::from_secs(1))?;
+    db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    db.set_prepared_statement_cache_capacity(32);
+    Ok(db)
+}
+
+fn cannot_open(path: &Path, error: &std::io::Error) -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+    rusqlite::Error::SqliteFailure(code, Some(format!("{}: {error}", path.display())))
+}
+
+/// A connection that reads, also while a gate writes.
+pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    Ok(db)
+}
+
+/// Makes the tables of a new file.
+pub(crate) fn create(db: &mut Connection, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
+    let tx = db.transaction()?;
+    tx.execute_batch(&tables())?;
+    let chain = "INSERT INTO chain VALUES (1, ?1, 0, zeroblob(32), 0, zeroblob(32), 0)";
+    tx.execute(chain, [ledger_id])?;
+    tx.pragma_update(None, "user_version", LAYOUT)?;
+    tx.commit()
+}
+
+fn tables() -> String {
+    let columns: Vec<String> = COLUMNS
+        .iter()
+        .map(|(name, kind)| {
+            let kind = match kind {
+                Kind::Number => "INTEGER",
+                Kind::Text => "TEXT",
+                Kind::Bytes => "BLOB",
+            };
+            format!("  {name} {kind}")
+        })
+        .collect();
+    format!(
+        "CREATE TABLE settled (
+  seq INTEGER PRIMARY KEY,
+{},
+  hash BLOB NOT NULL,
+  prompt_drift INTEGER GENERATED ALWAYS AS (prompt_reported - prompt_counted) VIRTUAL,
+  completion_drift INTEGER GENERATED ALWAYS AS (completion_reported - completion_counted) VIRTUAL
+) STRICT;
+CREATE UNIQUE INDEX settled_id ON settled (id);
+CREATE INDEX settled_ended ON settled (ended_unix_ms);
+CREATE TABLE open (
+  id BLOB PRIMARY KEY,
+  started_unix_ms INTEGER NOT NULL,
+  request_id TEXT NOT NULL,
+  trace_id TEXT,
+  workload TEXT,
+  budget_group TEXT,
+  route TEXT,
+  backend TEXT,
+  model_asked TEXT,
+  model_sent TEXT,
+  reserved_tokens INTEGER NOT NULL,
+  at_most_tokens INTEGER,
+  progress_tokens INTEGER NOT NULL DEFAULT 0,
+  bytes_out INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE TABLE chain (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  ledger_id BLOB NOT NULL,
+  anchor_seq INTEGER NOT NULL,
+  anchor_hash BLOB NOT NULL,
+  head_seq INTEGER NOT NULL,
+  head_hash BLOB NOT NULL,
+  probes INTEGER NOT NULL
+) STRICT;",
+        columns.join(",\n")
+    )
+}

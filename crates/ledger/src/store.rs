@@ -1,0 +1,236 @@
+//! The open database: batches in, all or nothing.
+//!
+//! Invariant: the head in memory moves only when the commit has returned. After any failed commit
+//! the store is dropped and opened anew: a failed fsync is never tried again as if it had worked,
+//! because the kernel may have dropped the pages and called them clean.
+//! Not here: when batches are made (`writer`), what a first opening recovers (`open`).
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, Transaction, params, params_from_iter};
+
+use crate::chain::{Hash, Head, link};
+use crate::columns::{COLUMNS, Value, WIDTH, number, some_number, some_text, text, values};
+use crate::id::RecordId;
+use crate::row::{Admission, Progress, Settlement};
+use crate::schema::connect;
+
+/// Something to write.
+#[derive(Debug, Clone)]
+pub(crate) enum Note {
+    Admit(Box<Admission>),
+    Progress(Progress),
+    Settle(Box<Settlement>),
+    /// An admission that was refused after all: forget it if it was written.
+    Withdraw(RecordId),
+}
+
+/// What a batch came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) settled: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) db: Connection,
+    pub(crate) head: Head,
+    node: Box<str>,
+}
+
+impl Store {
+    pub(crate) fn new(db: Connection, node: Box<str>) -> rusqlite::Result<Self> {
+        let head = head(&db)?;
+        Ok(Self { db, head, node })
+    }
+
+    /// Opens again after a failure. What the log holds is copied into the file and synced there, so
+    /// that nothing rests on pages whose sync failed; then something is written, to know that
+    /// writing works.
+    pub(crate) fn reopen(path: &Path, node: Box<str>) -> rusqlite::Result<Self> {
+        let db = connect(path)?;
+        let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy != 0 {
+            // A reader is in the way; the log is synced anew by the next commit that holds it all.
+            db.execute_batch("PRAGMA wal_checkpoint(FULL)")?;
+        }
+        db.execute("UPDATE chain SET probes = probes + 1", [])?;
+        Self::new(db, node)
+    }
+
+    /// Writes all of it in one commit, or nothing.
+    pub(crate) fn apply<'a>(
+        &mut self,
+        notes: impl Iterator<Item = &'a Note> + Clone,
+    ) -> rusqlite::Result<Applied> {
+        let ended: HashSet<RecordId> = notes
+            .clone()
+            .filter_map(|note| match note {
+                Note::Settle(row) => Some(row.id),
+                Note::Withdraw(id) => Some(*id),
+                Note::Admit(_) | Note::Progress(_) => None,
+            })
+            .collect();
+        let tx = self.db.transaction()?;
+        let mut writing = Writing {
+            tx: &tx,
+            head: self.head,
+            node: &self.node,
+            applied: Applied::default(),
+        };
+        for note in notes {
+            // What begins and ends in one batch never was open on disk.
+            let passing = match note {
+                Note::Admit(open) => ended.contains(&open.id),
+                Note::Progress(progress) => ended.contains(&progress.id),
+                Note::Settle(_) | Note::Withdraw(_) => false,
+            };
+            if !passing {
+                writing.note(note)?;
+            }
+        }
+        let (head, applied) = (writing.head, writing.applied);
+        if head != self.head {
+            tx.prepare_cached("UPDATE chain SET head_seq = ?1, head_hash = ?2")?
+                .execute(params![head.seq, head.hash.0])?;
+        }
+        tx.commit()?;
+        self.head = head;
+        Ok(applied)
+    }
+}
+
+/// The head as the file has it.
+pub(crate) fn head(db: &Connection) -> rusqlite::Result<Head> {
+    db.query_row("SELECT head_seq, head_hash FROM chain", [], |row| {
+        Ok(Head {
+            seq: row.get(0)?,
+            hash: Hash(row.get(1)?),
+        })
+    })
+}
+
+/// One transaction.
+struct Writing<'a> {
+    tx: &'a Transaction<'a>,
+    head: Head,
+    node: &'a str,
+    applied: Applied,
+}
+
+impl Writing<'_> {
+    fn note(&mut self, note: &Note) -> rusqlite::Result<()> {
+        let done = match note {
+            Note::Admit(open) => self.admit(open),
+            Note::Progress(progress) => self.progress(progress),
+            Note::Settle(row) => self.settle(row),
+            Note::Withdraw(id) => self.close(*id),
+        };
+        match done {
+            Err(error) if is_malformed(&error) => {
+                self.applied.refused += 1;
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn admit(&mut self, open: &Admission) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO open SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0,0 \
+                   WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING";
+        let values = [
+            Value::Blob(open.id.0.to_vec()),
+            number(open.started_unix_ms),
+            text(&open.request_id),
+            some_text(open.trace_id.as_deref()),
+            some_text(open.workload.as_deref()),
+            some_text(open.budget_group.as_deref()),
+            some_text(open.route.as_deref()),
+            some_text(open.backend.as_deref()),
+            some_text(open.model_asked.as_deref()),
+            some_text(open.model_sent.as_deref()),
+            number(open.reserved),
+            some_number(open.at_most),
+        ];
+        let changed = self
+            .tx
+            .prepare_cached(sql)?
+            .execute(params_from_iter(values))?;
+        self.applied.admitted += changed as u64;
+        Ok(())
+    }
+
+    fn progress(&mut self, progress: &Progress) -> rusqlite::Result<()> {
+        let sql = "UPDATE open SET progress_tokens = max(progress_tokens, ?2), \
+                   bytes_out = max(bytes_out, ?3) WHERE id = ?1";
+        let (tokens, bytes) = (number(progress.tokens), number(progress.bytes_out));
+        self.tx
+            .prepare_cached(sql)?
+            .execute(params![progress.id.0, tokens, bytes])?;
+        Ok(())
+    }
+
+    fn settle(&mut self, row: &Settlement) -> rusqlite::Result<()> {
+        let values = values(row, self.node);
+        let seq = self.head.seq + 1;
+        let hash = link(self.head.hash, seq, values.iter().map(ValueRef::from));
+        if insert(self.tx, seq, values, hash)? {
+            self.head = Head { seq, hash };
+            self.applied.settled += 1;
+        } else {
+            self.applied.duplicates += 1;
+        }
+        self.close(row.id)
+    }
+
+    fn close(&self, id: RecordId) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached("DELETE FROM open WHERE id = ?1")?
+            .execute([id.0])?;
+        Ok(())
+    }
+}
+
+/// Inserts a row as it stands; `false` when there is one of that id.
+pub(crate) fn insert(
+    tx: &Transaction<'_>,
+    seq: i64,
+    values: [Value; WIDTH],
+    hash: Hash,
+) -> rusqlite::Result<bool> {
+    let mut all = Vec::with_capacity(WIDTH + 2);
+    all.push(Value::Integer(seq));
+    all.extend(values);
+    all.push(Value::Blob(hash.0.to_vec()));
+    let mut statement = tx.prepare_cached(insert_sql())?;
+    Ok(statement.execute(params_from_iter(all))? == 1)
+}
+
+fn insert_sql() -> &'static str {
+    static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+        let marks = vec!["?"; WIDTH + 2].join(",");
+        format!(
+            "INSERT INTO settled (seq,{},hash) VALUES ({marks}) ON CONFLICT (id) DO NOTHING",
+            names.join(",")
+        )
+    });
+    &SQL
+}
+
+/// Faults of the row, not of the disk: trying again would fail again.
+fn is_malformed(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(
+        code,
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+    )
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,188 @@
+//! `kill -9` at random moments: nothing acknowledged is lost, nothing is doubled.
+//!
+//! The child is this test binary, run again with a path in its environment. It says what it was
+//! told is on disk; the parent kills it, opens the ledger, and compares. The page cache outlives a
+//! killed process, so this says nothing of power loss: that rests on `synchronous = FULL`.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ledger::{Ledger, Period, Progress, ReadError, Reader};
+
+use crate::rows::{admission, id, opened, options, settlement, tokens};
+
+/// Where the child writes, and the number of its first record.
+const CHILD: &str = "LEDGER_KILL_CHILD";
+const FIRST: &str = "LEDGER_KILL_FIRST";
+/// How often the parent kills; a few when it is not said.
+const KILLS: &str = "LEDGER_KILLS";
+const ROUND: u64 = 64;
+
+#[test]
+fn a_killed_writer_loses_nothing_and_doubles_nothing() {
+    let kills = std::env::var(KILLS)
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(5);
+    let seed = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("a clock")
+        .subsec_nanos();
+    println!("seed {seed}");
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut promised: BTreeMap<String, (u64, &str)> = BTreeMap::new();
+    let (mut random, mut indeterminate) = (u64::from(seed), 0);
+    for kill in 0..kills {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let after = Duration::from_millis(20 + (random >> 33) % 300);
+        let first = (kill + 1) * 100_000_000;
+        for (kind, n) in child_lives(dir.path(), first, after) {
+            let what = if kind == "S" { "settled" } else { "either" };
+            promised.insert(id(n).to_string(), (n, what));
+        }
+        let (ledger, recovered) = Ledger::open(options(dir.path())).expect("recovers");
+        assert!(
+            !recovered.log.is_damaged && recovered.findings.is_empty(),
+            "{recovered:?}"
+        );
+        indeterminate += recovered.indeterminate;
+        drop(ledger);
+    }
+    check(&dir.path().join("ledger.db"), promised, indeterminate);
+}
+
+/// Starts a child, kills it `after` that time, and gives what it was promised.
+fn child_lives(dir: &Path, first: u64, after: Duration) -> Vec<(String, u64)> {
+    let mut child = Command::new(std::env::current_exe().expect("a name"))
+        .args([
+            "--exact",
+            "kill::child_writes_until_it_is_killed",
+            "--nocapture",
+        ])
+        .env(CHILD, dir)
+        .env(FIRST, first.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("is piped")).lines();
+    // The time runs from the first promise on, so that every child dies at work.
+    let begun = lines
+        .by_ref()
+        .find_map(|line| promise(&line.expect("reads")));
+    let reading = std::thread::spawn(move || {
+        lines
+            .map_while(Result::ok)
+            .filter_map(|line| promise(&line))
+            .collect::<Vec<_>>()
+    });
+    std::thread::sleep(after);
+    child.kill().expect("kills");
+    child.wait().expect("ends");
+    let mut promises = reading.join().expect("reads");
+    promises.extend(begun);
+    promises
+}
+
+/// A whole line `A 17.` or `S 17.`; a torn one promises nothing.
+fn promise(line: &str) -> Option<(String, u64)> {
+    let (kind, n) = line.strip_suffix('.')?.split_once(' ')?;
+    Some((kind.to_owned(), n.parse().ok()?))
+}
+
+fn check(path: &Path, mut promised: BTreeMap<String, (u64, &str)>, indeterminate: u64) {
+    let reader = Reader::open(path).expect("opens");
+    let verified = reader.verify(None).expect("reads");
+    assert_eq!(verified.findings, []);
+    assert_eq!(reader.open_count().expect("reads"), 0, "nothing stays open");
+    let (mut seen, mut open) = (std::collections::BTreeSet::new(), 0);
+    let total = promised.len();
+    let read: Result<(), ReadError> = reader.each(Period::ALL, |row| {
+        assert!(seen.insert(row.id()), "record {} is there twice", row.id());
+        let state = row.text("state").expect("a state").to_owned();
+        open += u64::from(state == "indeterminate");
+        if let Some((n, expected)) = promised.remove(&row.id()) {
+            assert!(
+                expected == "either" || expected == state,
+                "record {n} is {state}"
+            );
+            if state == "settled" {
+                assert_eq!(
+                    row.number("completion_tokens").map(i64::unsigned_abs),
+                    Some(tokens(n))
+                );
+            } else {
+                assert_eq!(row.number("at_most_tokens"), Some(1000));
+            }
+        }
+        Ok(())
+    });
+    read.expect("reads");
+    assert!(promised.is_empty(), "lost: {promised:?}");
+    assert!(total > 0, "the children were promised nothing");
+    assert_eq!(open, indeterminate);
+    println!(
+        "{total} promised, {} rows, {open} indeterminate, 0 lost, 0 doubled",
+        seen.len()
+    );
+}
+
+/// Not a test but the child; without its environment it has nothing to do.
+#[test]
+fn child_writes_until_it_is_killed() {
+    let (Some(dir), Ok(first)) = (
+        std::env::var_os(CHILD).map(PathBuf::from),
+        std::env::var(FIRST),
+    ) else {
+        return;
+    };
+    let mut n: u64 = first.parse().expect("a number");
+    let ledger = opened(options(&dir));
+    let intake = ledger.intake();
+    let (done, is_done) = channel();
+    println!();
+    loop {
+        let round = n..n + ROUND;
+        for n in round.clone() {
+            if n % 4 == 0 {
+                let done = done.clone();
+                intake.admit_durable(admission(n), move |result| {
+                    drop(done.send(('A', n, result)))
+                });
+            } else {
+                intake.admit(admission(n));
+            }
+            intake.progress(Progress {
+                id: id(n),
+                tokens: 1,
+                bytes_out: 10,
+            });
+        }
+        // Every eighth stays open, as a long stream would.
+        for n in round.clone().filter(|n| n % 8 != 1) {
+            intake.settle(settlement(n));
+            intake.settle(settlement(n));
+        }
+        let flushed = done.clone();
+        intake.flush(move |result| drop(flushed.send(('S', round.start, result))));
+        loop {
+            let (kind, at, result) = is_done.recv().expect("an answer");
+            result.expect("the disk is there");
+            let mut out = std::io::stdout().lock();
+            if kind == 'A' {
+                writeln!(out, "A {at}.").expect("says");
+                continue;
+            }
+            for n in (at..at + ROUND).filter(|n| n % 8 != 1) {
+                writeln!(out, "S {n}.").expect("says");
+            }
+            break;
+        }
+        n += ROUND;
+    }
+}

@@ -1,0 +1,8 @@
+//! The ledger against what happens to files: killed writers, full disks, damage, age.
+
+mod damage;
+mod full;
+mod kill;
+mod opening;
+mod retention;
+mod rows;

@@ -1,0 +1,91 @@
+//! Rows to write, and a wait for the disk.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use ledger::{
+    Admission, Intake, Ledger, Options, Progress, RecordId, Settlement, State, Unavailable,
+    Witnesses,
+};
+use policy::record::{Count, Outcome};
+
+pub(crate) fn id(n: u64) -> RecordId {
+    RecordId(u128::from(n).to_be_bytes())
+}
+
+pub(crate) fn admission(n: u64) -> Admission {
+    Admission {
+        id: id(n),
+        started_unix_ms: 1_700_000_000_000 + n,
+        request_id: format!("request-{n}").into(),
+        trace_id: None,
+        workload: Some("swe-rebench-ide".into()),
+        budget_group: None,
+        route: Some("on-prem".into()),
+        backend: Some("vllm".into()),
+        model_asked: Some("gpt-oss-120b".into()),
+        model_sent: Some("gpt-oss-120b".into()),
+        reserved: 1000,
+        at_most: Some(1000),
+    }
+}
+
+/// Tokens of record `n`: whoever reads the row back knows what it must say.
+pub(crate) fn tokens(n: u64) -> u64 {
+    n % 997
+}
+
+pub(crate) fn settlement(n: u64) -> Settlement {
+    let progress = Progress {
+        id: id(n),
+        tokens: 0,
+        bytes_out: 0,
+    };
+    let mut row = Settlement::indeterminate(admission(n), progress, 1_700_000_000_500 + n);
+    row.state = State::Settled;
+    row.outcome = Outcome::Completed;
+    row.status = 200;
+    row.code = "".into();
+    row.completion = Witnesses {
+        billed: Count::Reported(tokens(n)),
+        reported: Some(tokens(n)),
+        counted: None,
+    };
+    row
+}
+
+pub(crate) fn options(dir: &Path) -> Options {
+    Options::at(dir.join("ledger.db"))
+}
+
+pub(crate) fn opened(options: Options) -> Ledger {
+    Ledger::open(options).expect("opens").0
+}
+
+/// Waits until everything sent is on disk, or will not be.
+pub(crate) fn flushed(intake: &Intake) -> Result<(), Unavailable> {
+    let (done, is_done) = channel();
+    intake.flush(move |result| drop(done.send(result)));
+    is_done
+        .recv_timeout(Duration::from_secs(20))
+        .expect("an answer")
+}
+
+pub(crate) fn admitted(intake: &Intake, n: u64) -> Result<(), Unavailable> {
+    let (done, is_done) = channel();
+    intake.admit_durable(admission(n), move |result| drop(done.send(result)));
+    is_done
+        .recv_timeout(Duration::from_secs(20))
+        .expect("an answer")
+}
+
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("not within ten seconds: {what}");
+}

@@ -1,0 +1,126 @@
+//! A Postgres of the test's own.
+//!
+//! It refuses to run as root; then it runs as the user `postgres`, whom Debian's package makes.
+
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Stopped when dropped.
+pub(crate) struct Server {
+    bin: PathBuf,
+    dir: tempfile::TempDir,
+    port: u16,
+    user: Option<(u32, u32)>,
+}
+
+impl Server {
+    /// None when it is not wanted.
+    pub(crate) fn start() -> Option<Self> {
+        if std::env::var_os("TOLLGATE_NO_POSTGRES").is_some() {
+            eprintln!("Postgres is not wanted: shipping was not tested");
+            return None;
+        }
+        let bin = find().expect(
+            "Postgres is not installed: `cargo xtask setup` does it (apt-get install postgresql); or set TOLLGATE_NO_POSTGRES=1",
+        );
+        let dir = tempfile::tempdir().expect("a directory");
+        let user = other_user();
+        if let Some((uid, gid)) = user {
+            chown(dir.path(), Some(uid), Some(gid)).expect("gives the directory away");
+        }
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700))
+            .expect("closes it");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let server = Self {
+            bin,
+            dir,
+            port,
+            user,
+        };
+        server.run(
+            "initdb",
+            &["--auth=trust", "--username=gate", "--no-sync", "-D"],
+        );
+        server.start_again();
+        Some(server)
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("postgres://gate@127.0.0.1:{}/postgres", self.port)
+    }
+
+    pub(crate) fn start_again(&self) {
+        let options = format!(
+            "-p {} -h 127.0.0.1 -k {}",
+            self.port,
+            self.dir.path().display()
+        );
+        let log = self.dir.path().join("log").display().to_string();
+        self.run(
+            "pg_ctl",
+            &["start", "-w", "-t", "30", "-l", &log, "-o", &options, "-D"],
+        );
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.run("pg_ctl", &["stop", "-w", "-m", "immediate", "-D"]);
+    }
+
+    fn run(&self, program: &str, args: &[&str]) {
+        let status = self.command(program, args).status().expect("starts");
+        assert!(status.success(), "{program} {args:?}: {status}");
+    }
+
+    fn command(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(self.bin.join(program));
+        command
+            .args(args)
+            .arg(self.dir.path().join("data"))
+            .current_dir(self.dir.path());
+        command.stdout(std::process::Stdio::null());
+        if let Some((uid, gid)) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(
+            self.command("pg_ctl", &["stop", "-m", "immediate", "-D"])
+                .status(),
+        );
+    }
+}
+
+/// Where Debian keeps the programs, the newest version first.
+fn find() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut bins: Vec<PathBuf> = versions
+        .flatten()
+        .map(|version| version.path().join("bin"))
+        .collect();
+    bins.sort();
+    bins.into_iter()
+        .rev()
+        .find(|bin| bin.join("initdb").exists())
+}
+
+/// The user to run as, when we are root.
+fn other_user() -> Option<(u32, u32)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let is_root = status
+        .lines()
+        .any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let line = users.lines().find(|line| line.starts_with("postgres:"))?;
+    let mut ids = line.split(':').skip(2);
+    let ids = (ids.next()?.parse().ok()?, ids.next()?.parse().ok()?);
+    is_root.then_some(ids)
+}

@@ -1,0 +1,152 @@
+//! The counter of one model: built once, shared by everyone who counts.
+//!
+//! Invariant: immutable; the same body at the same moment gives the same count on any thread.
+//! Not here: which model has which counter (configuration), when a count is worth its time (the host).
+
+use crate::conversation::Conversation;
+use crate::count::{Count, Doubt};
+use crate::output::OutputCounter;
+use crate::template::{Template, TemplateSettings};
+use crate::tree::Tree;
+use crate::uncountable::{Uncountable, UnusableModel};
+use crate::vocabulary::Vocabulary;
+use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt};
+
+/// The API a body was written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `POST /v1/chat/completions`
+    Chat,
+    /// `POST /v1/completions`
+    Completions,
+    /// `POST /v1/responses`
+    Responses,
+    /// Anthropic's `POST /v1/messages`
+    Messages,
+    /// `POST /v1/embeddings`
+    Embeddings,
+}
+
+/// A vocabulary that is built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BuiltIn {
+    /// OpenAI's since GPT-4o.
+    O200k,
+    /// OpenAI's before that, and of its embedding models.
+    Cl100k,
+}
+
+/// Counts the tokens of one model's prompts and outputs.
+pub struct Counter {
+    vocabulary: Vocabulary,
+    rendering: Rendering,
+}
+
+pub(crate) enum Rendering {
+    Harmony,
+    Template(Box<Template>),
+    /// No template is known: the documented overhead stands in for it.
+    Overhead,
+}
+
+impl Counter {
+    /// For gpt-oss: Harmony, as vLLM renders it.
+    #[must_use]
+    pub fn harmony() -> Self {
+        Self {
+            vocabulary: Vocabulary::O200k.loaded(),
+            rendering: Rendering::Harmony,
+        }
+    }
+
+    /// For a provider's model whose template is not public: conversations count as [`Doubt::TemplateUnknown`];
+    /// embeddings and text completions are exact.
+    #[must_use]
+    pub fn without_template(vocabulary: BuiltIn) -> Self {
+        let vocabulary = match vocabulary {
+            BuiltIn::O200k => Vocabulary::O200k,
+            BuiltIn::Cl100k => Vocabulary::Cl100k,
+        };
+        Self {
+            vocabulary: vocabulary.loaded(),
+            rendering: Rendering::Overhead,
+        }
+    }
+
+    /// For any model with a `tokenizer.json` and a chat template, rendered as vLLM does.
+    ///
+    /// # Errors
+    /// When either cannot be read.
+    pub fn from_template(
+        tokenizer_json: &[u8],
+        template: &str,
+        settings: TemplateSettings,
+    ) -> Result<Self, UnusableModel> {
+        Ok(Self {
+            vocabulary: Vocabulary::own(tokenizer_json)?,
+            rendering: Rendering::Template(Box::new(Template::new(template, settings)?)),
+        })
+    }
+
+    /// Counts the prompt of a request body.
+    ///
+    /// `engine_clock_s`: seconds since 1970 on the wall clock of the engine's time zone. Harmony and many templates
+    /// write the date into the prompt.
+    ///
+    /// # Errors
+    /// When the body has no prompt that can be counted; see [`Uncountable`].
+    pub fn prompt(
+        &self,
+        dialect: Dialect,
+        body: &[u8],
+        engine_clock_s: i64,
+    ) -> Result<Count, Uncountable> {
+        let body = read(body)?;
+        if matches!(dialect, Dialect::Completions | Dialect::Embeddings)
+            && body.get("messages").is_none()
+        {
+            let is_harmony = matches!(self.rendering, Rendering::Harmony);
+            return prompt::count(dialect, &body, &self.vocabulary, is_harmony).map(Count::exact);
+        }
+        let conversation = Conversation::read(dialect, &body)?;
+        match &self.rendering {
+            Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
+                .count(&self.vocabulary)
+                .map(Count::exact),
+            Rendering::Template(template) => {
+                let text = template.render(&conversation, engine_clock_s)?;
+                self.vocabulary.count(&text).map(Count::exact)
+            }
+            Rendering::Overhead => overhead::count(&conversation, &self.vocabulary)
+                .map(|tokens| Count::approximate(tokens, Doubt::TemplateUnknown)),
+        }
+    }
+
+    /// Starts to count one response. Feed it what the client is sent.
+    #[must_use]
+    pub fn output(&self) -> OutputCounter<'_> {
+        OutputCounter::new(&self.vocabulary, &self.rendering)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn rendered(
+        &self,
+        dialect: Dialect,
+        body: &[u8],
+        engine_clock_s: i64,
+    ) -> Result<String, Uncountable> {
+        let conversation = Conversation::read(dialect, &read(body)?)?;
+        match &self.rendering {
+            Rendering::Harmony => Ok(harmony::render(&conversation, engine_clock_s)?.shown()),
+            Rendering::Template(template) => template.render(&conversation, engine_clock_s),
+            Rendering::Overhead => Ok(String::new()),
+        }
+    }
+}
+
+fn read(body: &[u8]) -> Result<Tree, Uncountable> {
+    if body.len() > BODY_LIMIT_BYTES {
+        return Err(Uncountable::TooLong(body.len()));
+    }
+    serde_json::from_slice(body).map_err(|error| Uncountable::NotJson(error.to_string()))
+}

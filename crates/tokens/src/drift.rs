@@ -1,0 +1,135 @@
+//! Drift: when what an engine reports stops being what the gate counts.
+//!
+//! Each exchange lies within a tolerance or outside it. Some lie outside for honest reasons, at most
+//! [`HONEST_SHARE`] of them; the alarm is the cumulative sum of log-likelihood ratios (Page 1954) of "at most that
+//! share" against "[`DRIFTED_SHARE`]". By Lorden (1971) an alarm at `ln(A)` comes falsely once in `A` exchanges or
+//! more rarely, on average; `A` is [`FALSE_ALARM_EXCHANGES`].
+//! Invariant: pure arithmetic on what it is given, in constant memory: one [`Drift`] for each model and direction.
+//! Not here: who keeps them, metrics and log lines (the host).
+
+/// The share of exchanges that may lie outside the tolerance while all is well.
+pub const HONEST_SHARE: f64 = 0.01;
+/// The share that the alarm is tuned to notice soonest. Any share above about a seventh is noticed.
+pub const DRIFTED_SHARE: f64 = 0.5;
+/// Exchanges between two false alarms: at least this many on average.
+pub const FALSE_ALARM_EXCHANGES: f64 = 1e6;
+
+/// How far a report may lie from the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tolerance {
+    /// Tokens, whatever the size.
+    pub tokens: u64,
+    /// And this many in a thousand.
+    pub per_mille: u64,
+}
+
+impl Tolerance {
+    /// For prompts that are rendered exactly.
+    pub const EXACT: Self = Self {
+        tokens: 0,
+        per_mille: 0,
+    };
+    /// For output that is encoded again.
+    pub const OUTPUT: Self = Self {
+        tokens: 4,
+        per_mille: 50,
+    };
+
+    const fn holds(self, reported: u64, counted: u64) -> bool {
+        let allowed = self
+            .tokens
+            .saturating_add(counted.saturating_mul(self.per_mille) / 1000);
+        reported.abs_diff(counted) <= allowed
+    }
+}
+
+/// What an exchange did to the alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// It went off.
+    Raised,
+    /// It is over: reports agree again.
+    Cleared,
+}
+
+/// The drift of one model in one direction.
+#[derive(Clone, Debug)]
+pub struct Drift {
+    tolerance: Tolerance,
+    reported: u64,
+    counted: u64,
+    exchanges: u64,
+    outside: u64,
+    score: f64,
+    is_raised: bool,
+}
+
+impl Drift {
+    /// Starts at no drift.
+    #[must_use]
+    pub const fn new(tolerance: Tolerance) -> Self {
+        Self {
+            tolerance,
+            reported: 0,
+            counted: 0,
+            exchanges: 0,
+            outside: 0,
+            score: 0.0,
+            is_raised: false,
+        }
+    }
+
+    /// Takes one exchange that has both numbers.
+    pub fn observe(&mut self, reported: u64, counted: u64) -> Change {
+        self.reported = self.reported.saturating_add(reported);
+        self.counted = self.counted.saturating_add(counted);
+        self.exchanges += 1;
+        let threshold = FALSE_ALARM_EXCHANGES.ln();
+        let step = if self.tolerance.holds(reported, counted) {
+            ((1.0 - DRIFTED_SHARE) / (1.0 - HONEST_SHARE)).ln()
+        } else {
+            self.outside += 1;
+            (DRIFTED_SHARE / HONEST_SHARE).ln()
+        };
+        // The ceiling lets an alarm end some forty good exchanges after the fault did, however long that lasted.
+        self.score = (self.score + step).clamp(0.0, 2.0 * threshold);
+        if !self.is_raised && self.score >= threshold {
+            self.is_raised = true;
+            return Change::Raised;
+        }
+        if self.is_raised && self.score == 0.0 {
+            self.is_raised = false;
+            return Change::Cleared;
+        }
+        Change::None
+    }
+
+    /// Reported over counted tokens, less one; none before anything was counted.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        (self.counted > 0).then(|| self.reported as f64 / self.counted as f64 - 1.0)
+    }
+
+    /// Tokens reported and counted so far.
+    #[must_use]
+    pub const fn tokens(&self) -> (u64, u64) {
+        (self.reported, self.counted)
+    }
+
+    /// Exchanges seen, and those of them outside the tolerance.
+    #[must_use]
+    pub const fn exchanges(&self) -> (u64, u64) {
+        (self.exchanges, self.outside)
+    }
+
+    /// Whether the alarm is on.
+    #[must_use]
+    pub const fn is_raised(&self) -> bool {
+        self.is_raised
+    }
+}
+
+#[cfg(test)]
+mod tests;

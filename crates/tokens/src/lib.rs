@@ -1,0 +1,46 @@
+//! The gate's own count: the prompt rendered as the engine renders it and counted with the model's tokenizer,
+//! and the output text counted as it streams by.
+//!
+//! A crate of its own for its *weight*: vocabularies, a template language and a tokenizer library, which
+//! nothing else in the gate should have to build. It is pure all the same: no file, clock, thread or log; a
+//! tokenizer and a template arrive as bytes, the time as an argument.
+//! Invariant: nothing counts as zero because it could not be read: a count is `Exact`, `Approximate` with the
+//! reason, or refused with [`Uncountable`]. No input panics, and time grows with length, not with its square.
+//! Not here: what the engine reports (`wire::usage`), who waits for a count and in which pool (the host).
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod conversation;
+mod count;
+mod counter;
+pub mod drift;
+mod harmony;
+mod output;
+mod overhead;
+mod prompt;
+mod template;
+mod tree;
+mod uncountable;
+mod vocabulary;
+
+pub use count::{Certainty, Count, Doubt};
+pub use counter::{BuiltIn, Counter, Dialect};
+pub use output::{Ending, Lane, OutputCount, OutputCounter};
+pub use template::{ContentForm, TemplateSettings};
+pub use uncountable::{Uncountable, UnusableModel};
+
+/// The longest body, in bytes, that is read for counting.
+pub const BODY_LIMIT_BYTES: usize = 32 << 20;
+/// The longest text, in bytes, that a chat template may produce.
+pub const RENDERED_LIMIT_BYTES: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests;

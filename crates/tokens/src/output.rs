@@ -1,0 +1,166 @@
+//! Output tokens of one response, counted while it streams by.
+//!
+//! Text is kept by lane (a choice's content, its reasoning, a call's arguments) and counted at places where the
+//! tokenizer cuts anyway, so a lane holds a few kilobytes however long the stream is.
+//! Invariant: with a built-in vocabulary, any way to cut the text into pieces gives the count of the whole.
+//! Not here: finding the text in a stream's events (`wire::sse` and who reads them), what the engine reports.
+
+mod segment;
+
+use std::collections::BTreeMap;
+
+use crate::count::{Count, Doubt};
+use crate::counter::Rendering;
+use crate::uncountable::Uncountable;
+use crate::vocabulary::Vocabulary;
+use segment::Segment;
+
+/// The most lanes that are told apart; text of any more shares the last one.
+const LANES_LIMIT: usize = 1024;
+
+/// Where a piece of output belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Hidden or shown reasoning.
+    Reasoning,
+    /// The answer.
+    Content,
+    /// Name of the tool call with this index.
+    CallName(u32),
+    /// Arguments of the tool call with this index.
+    CallArguments(u32),
+}
+
+/// How a response ended, as far as the gate saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The model stopped: the token that ends its turn was sampled too.
+    Stop,
+    /// Cut off by a cap on tokens, by the client or by a fault: no such token.
+    Cut,
+}
+
+/// Tokens of one response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputCount {
+    /// Of the answer.
+    pub content: u64,
+    /// Of the reasoning.
+    pub reasoning: u64,
+    /// Of tool calls: names and arguments.
+    pub calls: u64,
+    /// That the model sampled around the text: channel headers and ends of messages. The engine counts them too.
+    pub framing: u64,
+    /// Whether a piece had to be cut where the tokenizer would not have cut it.
+    pub had_long_piece: bool,
+}
+
+/// Counts one response.
+pub struct OutputCounter<'a> {
+    vocabulary: &'a Vocabulary,
+    is_harmony: bool,
+    has_template: bool,
+    lanes: BTreeMap<(u32, Lane), Segment>,
+}
+
+impl<'a> OutputCounter<'a> {
+    pub(crate) fn new(vocabulary: &'a Vocabulary, rendering: &Rendering) -> Self {
+        Self {
+            vocabulary,
+            is_harmony: matches!(rendering, Rendering::Harmony),
+            has_template: matches!(rendering, Rendering::Template(_)),
+            lanes: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the next piece of a lane of the choice with this index.
+    ///
+    /// # Errors
+    /// When the model's own tokenizer fails on the text.
+    pub fn push(&mut self, choice: u32, lane: Lane, text: &str) -> Result<(), Uncountable> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let key = (choice, lane);
+        let key = if self.lanes.len() < LANES_LIMIT || self.lanes.contains_key(&key) {
+            key
+        } else {
+            (u32::MAX, lane.folded())
+        };
+        self.lanes
+            .entry(key)
+            .or_default()
+            .push(text, self.vocabulary)
+    }
+
+    /// Counts what is left and gives the whole.
+    ///
+    /// # Errors
+    /// When the model's own tokenizer fails on the text.
+    pub fn finish(mut self, ending: Ending) -> Result<OutputCount, Uncountable> {
+        let mut count = OutputCount::default();
+        let mut choices: BTreeMap<u32, u64> = BTreeMap::new();
+        for ((choice, lane), segment) in std::mem::take(&mut self.lanes) {
+            let (tokens, was_cut) = segment.finish(self.vocabulary)?;
+            count.had_long_piece |= was_cut;
+            let messages = choices.entry(choice).or_default();
+            match lane {
+                Lane::Content => count.content += tokens,
+                Lane::Reasoning => count.reasoning += tokens,
+                Lane::CallName(_) | Lane::CallArguments(_) => count.calls += tokens,
+            }
+            *messages += u64::from(!matches!(lane, Lane::CallName(_)));
+            if self.is_harmony {
+                count.framing += header_tokens(lane);
+            }
+        }
+        for messages in choices.values() {
+            count.framing += self.turn_tokens(*messages, ending);
+        }
+        Ok(count)
+    }
+
+    /// What stands between a choice's messages and at its end.
+    fn turn_tokens(&self, messages: u64, ending: Ending) -> u64 {
+        let end = u64::from(ending == Ending::Stop && (self.is_harmony || self.has_template));
+        if self.is_harmony {
+            // `<|end|><|start|>assistant` between two messages.
+            return 3 * messages.saturating_sub(1) + end;
+        }
+        end
+    }
+}
+
+impl Lane {
+    fn folded(self) -> Self {
+        match self {
+            Self::CallName(_) => Self::CallName(u32::MAX),
+            Self::CallArguments(_) => Self::CallArguments(u32::MAX),
+            lane => lane,
+        }
+    }
+}
+
+impl OutputCount {
+    /// All of it: what to hold against the engine's `completion_tokens`.
+    #[must_use]
+    pub const fn total(&self) -> Count {
+        let doubt = if self.had_long_piece {
+            Doubt::LongPiece
+        } else {
+            Doubt::EncodedAgain
+        };
+        let tokens = self.content + self.reasoning + self.calls + self.framing;
+        Count::approximate(tokens, doubt)
+    }
+}
+
+/// Harmony's header of a message: `<|channel|>analysis<|message|>`, and for a call
+/// `<|channel|>commentary to=functions.` + name + ` <|constrain|>json<|message|>`.
+const fn header_tokens(lane: Lane) -> u64 {
+    match lane {
+        Lane::Content | Lane::Reasoning => 3,
+        Lane::CallName(_) => 0,
+        Lane::CallArguments(_) => 10,
+    }
+}

@@ -1,0 +1,124 @@
+//! A model's own chat template, rendered as Hugging Face's `transformers` does for vLLM.
+//!
+//! Invariant: a template runs in bounded time (fuel) and its text is bounded; whatever it does wrong is an error of
+//! this one count.
+//! Not here: the filters and functions that templates expect (`environment`), the messages as a template sees them
+//! (`arguments`).
+
+mod arguments;
+mod environment;
+mod instant;
+mod python_text;
+
+pub(crate) use instant::date;
+
+use minijinja::{Environment, Value};
+
+use crate::RENDERED_LIMIT_BYTES;
+use crate::conversation::Conversation;
+use crate::uncountable::{Uncountable, UnusableModel};
+
+const NAME: &str = "chat";
+
+/// What a template is given beside the conversation.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateSettings {
+    /// `bos_token`, `eos_token` and the like, as the tokenizer's configuration names them.
+    pub special_tokens: Vec<(String, String)>,
+    /// How the content of messages is handed over.
+    pub content: ContentForm,
+}
+
+/// How a template takes the content of a message (vLLM's `--chat-template-content-format`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentForm {
+    /// As parts where the template has a loop over something named `content`, as text otherwise.
+    #[default]
+    Detect,
+    /// One string, its parts joined by line ends.
+    Text,
+    /// A list of `{type, text}`.
+    Parts,
+}
+
+/// A template, compiled.
+pub(crate) struct Template {
+    environment: Environment<'static>,
+    special_tokens: Vec<(String, String)>,
+    shape: Shape,
+}
+
+/// What a template's text says about what it can take.
+#[derive(Clone, Copy)]
+struct Shape {
+    takes_parts: bool,
+    knows_developer: bool,
+}
+
+impl Template {
+    pub(crate) fn new(source: &str, settings: TemplateSettings) -> Result<Self, UnusableModel> {
+        let mut environment = environment::new();
+        environment
+            .add_template_owned(NAME, environment::without_generation_marks(source))
+            .map_err(|error| UnusableModel::Template(said(&error)))?;
+        Ok(Self {
+            environment,
+            special_tokens: settings.special_tokens,
+            shape: Shape {
+                takes_parts: match settings.content {
+                    ContentForm::Detect => loops_over_content(source),
+                    ContentForm::Text => false,
+                    ContentForm::Parts => true,
+                },
+                knows_developer: source.contains("\"developer\"") || source.contains("'developer'"),
+            },
+        })
+    }
+
+    pub(crate) fn render(
+        &self,
+        conversation: &Conversation,
+        engine_clock_s: i64,
+    ) -> Result<String, Uncountable> {
+        let mut arguments = arguments::of(conversation, self.shape);
+        for (name, token) in &self.special_tokens {
+            arguments.push((name.clone(), Value::from(token.as_str())));
+        }
+        arguments.push((
+            "strftime_now".to_owned(),
+            Value::from_function(move |format: String| date(engine_clock_s, &format)),
+        ));
+        let text = self
+            .environment
+            .get_template(NAME)
+            .and_then(|template| template.render(Value::from_pairs(arguments)))
+            .map_err(|error| Uncountable::Template(said(&error)))?;
+        if text.len() > RENDERED_LIMIT_BYTES {
+            return Err(Uncountable::TooLong(text.len()));
+        }
+        Ok(text)
+    }
+}
+
+/// Whether a `for` goes over `content`, `message.content` or `message['content']`.
+fn loops_over_content(source: &str) -> bool {
+    source.split("{%").skip(1).any(|tag| {
+        let tag = tag.split("%}").next().unwrap_or_default();
+        let tag = tag.trim_start_matches('-').trim();
+        let Some((_, over)) = tag
+            .strip_prefix("for ")
+            .and_then(|rest| rest.split_once(" in "))
+        else {
+            return false;
+        };
+        let over = over.trim_end_matches('-').trim();
+        over.ends_with("content") || over.ends_with("'content']") || over.ends_with("\"content\"]")
+    })
+}
+
+/// The reason in one line, without the template's text.
+fn said(error: &minijinja::Error) -> String {
+    error
+        .detail()
+        .map_or_else(|| error.to_string(), str::to_owned)
+}

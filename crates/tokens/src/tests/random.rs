@@ -1,0 +1,95 @@
+//! Random text that is hard on tokenizers. Not here: what is checked with it.
+
+/// xorshift64.
+pub(super) struct Random(u64);
+
+impl Random {
+    /// Seeded by the moment; says so, so that a failure can be repeated by writing the number here.
+    pub(super) fn announced() -> Self {
+        let seed = std::time::UNIX_EPOCH
+            .elapsed()
+            .map_or(1, |since| since.as_nanos() as u64)
+            | 1;
+        println!("seed {seed}");
+        Self(seed)
+    }
+
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    pub(super) fn text(&mut self, pieces: usize) -> String {
+        (0..pieces)
+            .map(|_| PIECES[self.below(PIECES.len())])
+            .collect()
+    }
+}
+
+/// Mixed so that a tokenizer's cuts depend on what follows: contractions, runs of space, letters of both cases and of
+/// none, marks, signs before line ends.
+const PIECES: &[&str] = &[
+    "a",
+    "b",
+    "the",
+    "The",
+    "THE",
+    "don",
+    "'",
+    "'t",
+    "'r",
+    "e",
+    "'ll",
+    "L",
+    "Ǆ",
+    "ǅ",
+    "ʰ",
+    "中",
+    "文",
+    "東京",
+    "\u{301}",
+    "\u{a0}",
+    "\u{3000}",
+    "\u{2028}",
+    " ",
+    " ",
+    "  ",
+    "   ",
+    "\t",
+    "\n",
+    "\r\n",
+    "\r",
+    "\n\n",
+    "!",
+    "...",
+    "/",
+    "//",
+    "://",
+    "-",
+    "(",
+    "{\"",
+    "1",
+    "12",
+    "345",
+    "6789",
+    "½",
+    "٣",
+    "🦀",
+    "👩‍👩‍👧",
+    "\u{200d}",
+    "é",
+    "ß",
+    "ſ",
+    "K",
+    "م",
+    "<|start|>",
+    "<|end|>",
+    "<|",
+    "|>",
+    "_",
+    "AbC",
+    "xX",
+    "zzzzzz",
+];

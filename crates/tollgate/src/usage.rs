@@ -1,0 +1,226 @@
+//! `tollgate usage`: what the ledger says.
+//!
+//! Invariant: reads only. A ledger that was tampered with is exit code 1; so is one that cannot be
+//! read. A reader that goes away (a closed pipe) is not an error.
+//! Not here: sums and forms (`ledger::report`).
+
+mod arguments;
+mod tail;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use ledger::report::{self, By, ExportError};
+use ledger::{Hash, Period, ReadError, Reader, date};
+use serde_json::json;
+
+pub(crate) use arguments::Usage;
+use arguments::{Drift, Export, Form, Question, Report, Span, Statement, Verify};
+
+use crate::complain;
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Fault {
+    /// The question makes no sense.
+    Asked(String),
+    Ledger(ReadError),
+    Target(io::Error),
+}
+
+impl From<ReadError> for Fault {
+    fn from(error: ReadError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Target(error)
+    }
+}
+
+impl From<ExportError> for Fault {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Read(error) => Self::Ledger(error),
+            ExportError::Write(error) => Self::Target(error),
+        }
+    }
+}
+
+/// Answers.
+pub(crate) fn usage(options: &Usage) -> ExitCode {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let told = answer(options, &mut out).and_then(|is_good| {
+        out.flush()?;
+        Ok(is_good)
+    });
+    match told {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(Fault::Target(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Fault::Target(error)) => fail(&format!("cannot write: {error}")),
+        Err(Fault::Ledger(error)) => fail(&error.to_string()),
+        Err(Fault::Asked(says)) => {
+            complain(&format!("tollgate usage: {says}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn fail(says: &str) -> ExitCode {
+    complain(&format!("tollgate usage: {says}"));
+    ExitCode::FAILURE
+}
+
+/// Whether all is well with the ledger, as far as was asked.
+fn answer(options: &Usage, out: &mut dyn Write) -> Result<bool, Fault> {
+    let reader = Reader::open(&options.ledger)?;
+    match &options.question {
+        Question::Report(asked) => summed(&reader, asked, out)?,
+        Question::Drift(asked) => drifted(&reader, asked, out)?,
+        Question::Export(asked) => exported(&reader, asked, out)?,
+        Question::Verify(asked) => return verified(&reader, asked, out),
+        Question::Tail(asked) => tail::tail(&reader, asked, out)?,
+        Question::Statement(asked) => stated(&reader, asked, out)?,
+    }
+    Ok(true)
+}
+
+fn summed(reader: &Reader, asked: &Report, out: &mut dyn Write) -> Result<(), Fault> {
+    let by = cuts(&asked.by);
+    let lines = report::report(reader, asked.span.period()?, &by)?;
+    if asked.json {
+        writeln!(out, "{:#}", report::as_json(&lines, &by))?;
+    } else if asked.csv {
+        out.write_all(report::as_csv(&lines, &by).as_bytes())?;
+    } else {
+        out.write_all(report::table(&lines, &by).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn drifted(reader: &Reader, asked: &Drift, out: &mut dyn Write) -> Result<(), Fault> {
+    let by = cuts(&asked.by);
+    let lines = report::report(reader, asked.span.period()?, &by)?;
+    if asked.json {
+        writeln!(out, "{:#}", report::as_json(&lines, &by))?;
+    } else {
+        out.write_all(report::drift_table(&lines, &by).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn exported(reader: &Reader, asked: &Export, out: &mut dyn Write) -> Result<(), Fault> {
+    let period = asked.span.period()?;
+    to(asked.out.as_deref(), out, |out| {
+        match asked.form {
+            Form::Csv => report::csv(reader, period, out)?,
+            Form::Jsonl => report::json_lines(reader, period, out)?,
+            Form::Focus => report::focus(reader, period, &asked.issuer, out)?,
+        };
+        Ok(())
+    })
+}
+
+fn stated(reader: &Reader, asked: &Statement, out: &mut dyn Write) -> Result<(), Fault> {
+    let statement = report::Statement::of(reader, asked.span.period()?, &asked.title)?;
+    let text = if asked.csv {
+        statement.csv()
+    } else {
+        statement.html()
+    };
+    to(asked.out.as_deref(), out, |out| {
+        Ok(out.write_all(text.as_bytes())?)
+    })
+}
+
+fn verified(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Result<bool, Fault> {
+    let not_a_hash = || Fault::Asked("--head takes the 64 hex digits of a hash".to_owned());
+    let expected = asked
+        .head
+        .as_deref()
+        .map(|head| Hash::parse(head).ok_or_else(not_a_hash))
+        .transpose()?;
+    let verified = reader.verify(expected)?;
+    let findings: Vec<String> = verified.findings.iter().map(ToString::to_string).collect();
+    let (seq, hash) = (verified.head.seq, verified.head.hash.to_string());
+    if asked.json {
+        let told = json!({"rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": seq, "hash": hash}, "findings": findings});
+        writeln!(out, "{told:#}")?;
+        return Ok(findings.is_empty());
+    }
+    for finding in &findings {
+        writeln!(out, "{finding}")?;
+    }
+    let verdict = if findings.is_empty() {
+        "every row is as it was written"
+    } else {
+        "not as it was written"
+    };
+    writeln!(
+        out,
+        "{verdict}: {} rows after row {}, head {seq} {hash}",
+        verified.rows, verified.anchor
+    )?;
+    Ok(findings.is_empty())
+}
+
+/// Writes to a file when one is named.
+fn to(
+    file: Option<&Path>,
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let Some(path) = file else { return write(out) };
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let mut file = BufWriter::new(File::create(path).map_err(named)?);
+    write(&mut file)?;
+    Ok(file.flush().map_err(named)?)
+}
+
+fn cuts(by: &[arguments::By]) -> Vec<By> {
+    let cut = |by: &arguments::By| match by {
+        arguments::By::Workload => By::Workload,
+        arguments::By::Group => By::Group,
+        arguments::By::Model => By::Model,
+        arguments::By::Backend => By::Backend,
+        arguments::By::Day => By::Day,
+    };
+    by.iter().map(cut).collect()
+}
+
+impl Span {
+    fn period(&self) -> Result<Period, Fault> {
+        let read = |text: &String| {
+            let says = || {
+                Fault::Asked(format!(
+                    "{text} is neither a day (2026-11-21) nor a month (2026-11)"
+                ))
+            };
+            date::parse(text).ok_or_else(says)
+        };
+        let [from, to] = [&self.from, &self.to].map(|date| self.period.as_ref().or(date.as_ref()));
+        let period = Period {
+            from_ms: from
+                .map(read)
+                .transpose()?
+                .map_or(Period::ALL.from_ms, |span| span.0),
+            to_ms: to
+                .map(read)
+                .transpose()?
+                .map_or(Period::ALL.to_ms, |span| span.1),
+        };
+        if period.from_ms >= period.to_ms {
+            return Err(Fault::Asked("--from lies after --to".to_owned()));
+        }
+        Ok(period)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What `tollgate usage` is asked, as its help reads.
+//!
+//! Not here: the answers (`usage`).
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Options of `usage`.
+#[derive(Debug, Args)]
+pub(crate) struct Usage {
+    /// The ledger's file. It is only read, and may be in use by a gate.
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LEDGER",
+        default_value = "tollgate-ledger.db",
+        value_name = "FILE"
+    )]
+    pub(crate) ledger: PathBuf,
+    #[command(subcommand)]
+    pub(crate) question: Question,
+}
+
+/// What to answer.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Question {
+    /// Tokens, cost, errors and drift of a period, by whoever spent them.
+    Report(Report),
+    /// The engines' word beside the gate's count.
+    Drift(Drift),
+    /// Single records for other programs.
+    Export(Export),
+    /// Look for records that were altered, removed or inserted; exit code 1 when there are.
+    Verify(Verify),
+    /// The newest records.
+    Tail(Tail),
+    /// A chargeback statement for people: HTML, or CSV.
+    Statement(Statement),
+}
+
+/// A span of days, UTC; records count by their end.
+#[derive(Debug, Args)]
+pub(crate) struct Span {
+    /// A day (2026-11-21) or a month (2026-11).
+    #[arg(long, conflicts_with_all = ["from", "to"], value_name = "DATE")]
+    pub(crate) period: Option<String>,
+    /// The first day or month.
+    #[arg(long, value_name = "DATE")]
+    pub(crate) from: Option<String>,
+    /// The last day or month, itself included.
+    #[arg(long, value_name = "DATE")]
+    pub(crate) to: Option<String>,
+}
+
+/// What a report is cut by.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum By {
+    Workload,
+    Group,
+    Model,
+    Backend,
+    Day,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// What to cut by, in order.
+    #[arg(long, value_delimiter = ',', default_value = "workload")]
+    pub(crate) by: Vec<By>,
+    #[command(flatten)]
+    pub(crate) span: Span,
+    /// JSON instead of a table.
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) json: bool,
+    /// CSV instead of a table.
+    #[arg(long)]
+    pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Drift {
+    /// What to cut by, in order.
+    #[arg(long, value_delimiter = ',', default_value = "model")]
+    pub(crate) by: Vec<By>,
+    #[command(flatten)]
+    pub(crate) span: Span,
+    /// JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forms of an export.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Form {
+    /// Every column of every record.
+    Csv,
+    /// The same, an object to a line.
+    Jsonl,
+    /// Hourly charges in the columns of FOCUS 1.2.
+    Focus,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The form.
+    #[arg(long, value_enum, default_value = "csv")]
+    pub(crate) form: Form,
+    #[command(flatten)]
+    pub(crate) span: Span,
+    /// Where to; standard output when it is not said.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Who bills, in FOCUS rows.
+    #[arg(long, default_value = "Tollgate", value_name = "NAME")]
+    pub(crate) issuer: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// A head that was printed before, by this command or on a statement: the history up to it has
+    /// to be the same.
+    #[arg(long, value_name = "HASH")]
+    pub(crate) head: Option<String>,
+    /// JSON instead of words.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// How many.
+    #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
+    pub(crate) last: u32,
+    /// Go on as records come.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// JSON lines instead of words.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Statement {
+    #[command(flatten)]
+    pub(crate) span: Span,
+    /// What stands on top.
+    #[arg(long, default_value = "Usage of language models", value_name = "TEXT")]
+    pub(crate) title: String,
+    /// CSV instead of HTML.
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Where to; standard output when it is not said.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}

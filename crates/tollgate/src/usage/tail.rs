@@ -1,0 +1,78 @@
+//! `tollgate usage tail`: the newest records, and those that come.
+//!
+//! Not here: the other questions (`usage`).
+
+use std::io::Write;
+use std::time::Duration;
+
+use ledger::report::rounded;
+use ledger::{Reader, Stored, date};
+
+use super::Fault;
+use super::arguments::Tail;
+
+/// How often the ledger is looked at while following.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Rows read at once.
+const PAGE: usize = 1000;
+
+pub(super) fn tail(reader: &Reader, asked: &Tail, out: &mut dyn Write) -> Result<(), Fault> {
+    let mut last = (reader.head()?.seq - i64::from(asked.last)).max(0);
+    loop {
+        let rows = reader.after(last, PAGE)?;
+        for row in &rows {
+            if asked.json {
+                writeln!(out, "{}", row.to_json())?;
+            } else {
+                writeln!(out, "{}", line(row))?;
+            }
+            last = row.seq;
+        }
+        if rows.len() == PAGE {
+            continue;
+        }
+        if !asked.follow {
+            return Ok(());
+        }
+        out.flush()?;
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// A record in a line: when, who, where, what, how it ended, tokens, cost.
+fn line(row: &Stored) -> String {
+    let text = |column| {
+        row.text(column)
+            .filter(|text| !text.is_empty())
+            .unwrap_or("-")
+    };
+    let ended = date::stamp(
+        row.number("ended_unix_ms")
+            .unwrap_or_default()
+            .unsigned_abs(),
+    );
+    let ending = match text("state") {
+        "indeterminate" => "indeterminate",
+        _ => text("outcome"),
+    };
+    let tokens = |column| {
+        row.number(column)
+            .map_or_else(|| "?".to_owned(), |n| n.to_string())
+    };
+    let cost = row.number("cost_pico").map_or_else(
+        || "no price".to_owned(),
+        |pico| format!("{} {}", rounded(pico.into(), 6), text("currency")),
+    );
+    format!(
+        "{ended} {} {} -> {} {} {ending} {} in {} ({}) out {} ({}) {cost}",
+        row.seq,
+        text("workload"),
+        text("backend"),
+        row.text("model_sent").unwrap_or(text("model_asked")),
+        row.number("status").unwrap_or_default(),
+        tokens("prompt_tokens"),
+        text("prompt_source"),
+        tokens("completion_tokens"),
+        text("completion_source"),
+    )
+}
