@@ -7,6 +7,7 @@
 //! request), and faults. [`fixed`] is the other, cheaper upstream: constant answers for
 //! measuring cost.
 
+pub mod chance;
 mod chat;
 mod completions;
 mod config;
@@ -16,6 +17,7 @@ pub mod fixed;
 mod generation;
 mod histogram;
 mod inspect;
+pub mod kv;
 mod listener;
 mod metrics;
 mod models;
@@ -23,6 +25,7 @@ mod pace;
 mod plan;
 mod responses;
 mod route;
+pub mod scheduler;
 mod server;
 pub mod text;
 mod tools;
