@@ -174,7 +174,7 @@ impl KvCache {
         }
     }
 
-    /// Room for `tokens` more after `computed` ones, and names for the blocks that are then full. False, and
+    /// Room for `tokens` more after `computed` ones, and names for the blocks that are then full and may be shared. False, and
     /// nothing taken, when there is none.
     pub fn grow(&mut self, table: &mut Table, chain: &Chain, computed: u32, tokens: u32) -> bool {
         if let Some(window) = self.config.sliding_window {
@@ -196,9 +196,19 @@ impl KvCache {
             table.extend(&mut self.pool, missing, groups == 2);
         }
         if self.config.prefix_caching {
-            table.name(&mut self.pool, chain, end / self.config.block_size);
+            let full = end / self.config.block_size;
+            table.name(&mut self.pool, chain, full.min(chain.shareable()));
         }
         true
+    }
+
+    /// Gives back every block of a sequence that will come again, under names by which it may find them. Blocks
+    /// that are its alone get theirs only now: nobody else could have asked for them.
+    pub fn suspend(&mut self, table: &mut Table, chain: &Chain, computed: u32) {
+        if self.config.prefix_caching {
+            table.name(&mut self.pool, chain, computed / self.config.block_size);
+        }
+        table.release(&mut self.pool);
     }
 
     /// Gives back every block of a sequence, the last first, so that its beginning stays cached longest.

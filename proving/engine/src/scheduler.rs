@@ -11,15 +11,17 @@
 
 mod choose;
 mod request;
+mod slots;
 mod step;
 
 pub use request::{NeverFits, Request, RequestId};
 pub use step::{Admission, Emitted, Load, Step, Work};
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::kv::{KvCache, KvConfig};
 use request::Sequence;
+use slots::Slots;
 
 /// Steps that vLLM has under way at most: one on the GPU and one scheduled behind it.
 pub const MAX_STEPS_UNDER_WAY: usize = 2;
@@ -47,10 +49,11 @@ pub struct SchedulerConfig {
 pub struct Scheduler {
     config: SchedulerConfig,
     kv: KvCache,
-    sequences: HashMap<RequestId, Sequence>,
-    running: Vec<RequestId>,
-    waiting: VecDeque<RequestId>,
-    next_epoch: u64,
+    sequences: Slots,
+    /// Slots, in order of admission.
+    running: Vec<u32>,
+    /// Slots, the next to be admitted first.
+    waiting: VecDeque<u32>,
     next_step: u64,
     totals: Totals,
 }
@@ -101,10 +104,9 @@ impl Scheduler {
         Self {
             kv: KvCache::new(config.kv),
             config,
-            sequences: HashMap::new(),
+            sequences: Slots::default(),
             running: Vec::new(),
             waiting: VecDeque::new(),
-            next_epoch: 0,
             next_step: 0,
             totals: Totals::default(),
         }
@@ -122,11 +124,8 @@ impl Scheduler {
     /// When it could never run: no tokens, more than `max_model_len`, more blocks than there are, or an id in use.
     pub fn submit(&mut self, request: Request) -> Result<(), NeverFits> {
         self.check(&request)?;
-        let id = request.id;
-        self.sequences
-            .insert(id, Sequence::new(request, self.next_epoch));
-        self.next_epoch += 1;
-        self.waiting.push_back(id);
+        let slot = self.sequences.insert(Sequence::new(request));
+        self.waiting.push_back(slot);
         self.totals.submitted += 1;
         Ok(())
     }
@@ -148,7 +147,7 @@ impl Scheduler {
         if blocks > there_are {
             return Err(NeverFits::Blocks { blocks, there_are });
         }
-        if self.sequences.contains_key(&request.id) {
+        if self.sequences.find(request.id).is_some() {
             return Err(NeverFits::IdInUse(request.id));
         }
         Ok(())
@@ -157,18 +156,20 @@ impl Scheduler {
     /// Ends a request wherever it is and frees its blocks. False when there is none of that id: it may just have
     /// finished.
     pub fn abort(&mut self, id: RequestId) -> bool {
-        let Some(mut sequence) = self.sequences.remove(&id) else {
+        let Some(slot) = self.sequences.find(id) else {
             return false;
         };
-        self.kv.release(&mut sequence.table);
-        self.forget(id);
+        self.running.retain(|&other| other != slot);
+        self.waiting.retain(|&other| other != slot);
+        self.leave(slot);
         self.totals.aborted += 1;
         true
     }
 
-    fn forget(&mut self, id: RequestId) {
-        self.running.retain(|&other| other != id);
-        self.waiting.retain(|&other| other != id);
+    fn leave(&mut self, slot: u32) {
+        if let Some(mut sequence) = self.sequences.remove(slot) {
+            self.kv.release(&mut sequence.table);
+        }
     }
 
     /// Takes a step that has run: every sequence that reached its newest token gets one more. Those that have
@@ -176,19 +177,20 @@ impl Scheduler {
     pub fn complete(&mut self, step: &Step) -> Vec<Emitted> {
         let mut emitted = Vec::with_capacity(step.work.len());
         for work in step.work.iter().filter(|work| work.samples) {
-            let Some(sequence) = self.sequences.get_mut(&work.id) else {
+            let Some(sequence) = self.sequences.at(work.slot, work.epoch) else {
                 continue; // aborted meanwhile
             };
-            if sequence.epoch != work.epoch {
-                continue; // aborted, and its id given to another
-            }
+            let index = sequence.emitted;
             sequence.emitted += 1;
-            let index = sequence.emitted - 1;
             let last = sequence.emitted == sequence.output_tokens;
             self.totals.generation_tokens += 1;
             if index == 0 {
                 self.totals.prompt_tokens += u64::from(sequence.prompt_tokens);
                 self.totals.prompt_tokens_cached += u64::from(sequence.first_hit);
+            }
+            if last {
+                self.leave(work.slot);
+                self.totals.finished += 1;
             }
             emitted.push(Emitted {
                 id: work.id,
@@ -196,16 +198,10 @@ impl Scheduler {
                 last,
             });
         }
-        for done in emitted.iter().filter(|token| token.last) {
-            if let Some(mut sequence) = self.sequences.remove(&done.id) {
-                self.kv.release(&mut sequence.table);
-                self.totals.finished += 1;
-            }
-        }
         if emitted.iter().any(|token| token.last) {
-            let alive = &self.sequences;
-            self.running.retain(|id| alive.contains_key(id));
-            self.waiting.retain(|id| alive.contains_key(id));
+            let sequences = &self.sequences;
+            self.running.retain(|&slot| sequences.is_used(slot));
+            self.waiting.retain(|&slot| sequences.is_used(slot));
         }
         emitted
     }
@@ -234,7 +230,7 @@ impl Scheduler {
     /// Names the first block, count or queue that is not as it has to be.
     pub fn audit(&self) -> Result<(), String> {
         self.kv
-            .audit(self.sequences.values().map(|sequence| &sequence.table))?;
+            .audit(self.sequences.iter().map(|sequence| &sequence.table))?;
         let queued = self.running.len() + self.waiting.len();
         if queued != self.sequences.len() {
             return Err(format!(

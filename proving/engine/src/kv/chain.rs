@@ -64,6 +64,12 @@ impl Chain {
         Self::of_blocks(Vec::new(), own)
     }
 
+    /// Blocks that another sequence may have too; those after them are this one's alone.
+    #[must_use]
+    pub fn shareable(&self) -> u32 {
+        self.known.len() as u32
+    }
+
     /// The name of block `i`.
     #[must_use]
     pub fn block(&self, i: u32) -> BlockHash {

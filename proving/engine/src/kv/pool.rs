@@ -3,8 +3,10 @@
 //! Invariant: a block is in the free list exactly when nobody references it; a name leads to at most one block.
 //! Not here: which sequence holds which block (`table`).
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::num::NonZeroU64;
 
 /// No block.
 pub(super) const NIL: u32 = u32::MAX;
@@ -12,7 +14,7 @@ pub(super) const NIL: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Block {
     refs: u32,
-    name: Option<u64>,
+    name: Option<NonZeroU64>,
     before: u32,
     after: u32,
 }
@@ -71,7 +73,7 @@ impl Pool {
         }
         self.dequeue(block);
         if let Some(name) = self.at_mut(block).name.take() {
-            self.named.remove(&name);
+            self.named.remove(&name.get());
         }
         self.at_mut(block).refs = 1;
         Some(block)
@@ -96,9 +98,12 @@ impl Pool {
 
     /// Names a full block. Where another block has the name already, that one keeps it.
     pub(super) fn name(&mut self, block: u32, name: u64) {
-        if !self.named.contains_key(&name) {
-            self.named.insert(name, block);
-            self.at_mut(block).name = Some(name);
+        let Some(nonzero) = NonZeroU64::new(name) else {
+            return; // one name in 2^64 is not remembered
+        };
+        if let Entry::Vacant(vacant) = self.named.entry(name) {
+            vacant.insert(block);
+            self.at_mut(block).name = Some(nonzero);
         }
     }
 
@@ -151,7 +156,7 @@ impl Pool {
             }
             if state
                 .name
-                .is_some_and(|name| self.named(name) != Some(block))
+                .is_some_and(|name| self.named(name.get()) != Some(block))
             {
                 return Err(format!("the name of block {block} leads elsewhere"));
             }

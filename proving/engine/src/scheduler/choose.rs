@@ -3,7 +3,7 @@
 //! Invariant: a step that preempts admits nobody; the victim is the request admitted last.
 //! Not here: what happens when the step has run (`Scheduler::complete`).
 
-use super::{Admission, RequestId, Scheduler, Step, Work};
+use super::{Admission, Scheduler, Step, Work};
 
 impl Scheduler {
     /// The next step, or `None` when there is nothing that could run now.
@@ -26,66 +26,66 @@ impl Scheduler {
 
     fn run_on(&mut self, step: &mut Step, budget: &mut u32) {
         let mut at = 0;
-        while at < self.running.len() && *budget > 0 {
-            let id = self.running[at];
-            let Some(tokens) = self.sequences.get(&id).map(|s| s.pending().min(*budget)) else {
-                at += 1;
-                continue;
+        while *budget > 0 {
+            let Some(&slot) = self.running.get(at) else {
+                return;
             };
+            at += 1;
+            let pending = self.sequences.get(slot).map_or(0, |(s, _)| s.pending());
+            let tokens = pending.min(*budget);
             if tokens == 0 {
-                at += 1;
                 continue;
             }
-            if !self.make_room(id, tokens, step) {
+            if !self.make_room(slot, tokens, step) {
                 return;
             }
             *budget -= tokens;
-            self.advance(id, tokens, step);
-            at += 1;
+            self.advance(slot, tokens, step);
         }
     }
 
     /// Finds blocks for a running request, at the expense of those admitted after it. False when it was itself
     /// the last.
-    fn make_room(&mut self, id: RequestId, tokens: u32, step: &mut Step) -> bool {
+    fn make_room(&mut self, slot: u32, tokens: u32, step: &mut Step) -> bool {
         loop {
-            let Some(sequence) = self.sequences.get_mut(&id) else {
+            let Some((sequence, _)) = self.sequences.get(slot) else {
                 return false;
             };
-            if self.kv.grow(
-                &mut sequence.table,
-                &sequence.chain,
-                sequence.computed,
-                tokens,
-            ) {
+            let computed = sequence.computed;
+            if self
+                .kv
+                .grow(&mut sequence.table, &sequence.chain, computed, tokens)
+            {
                 return true;
             }
             let Some(victim) = self.running.pop() else {
                 return false;
             };
             self.preempt(victim, step);
-            if victim == id {
+            if victim == slot {
                 return false;
             }
         }
     }
 
-    fn preempt(&mut self, victim: RequestId, step: &mut Step) {
-        if let Some(sequence) = self.sequences.get_mut(&victim) {
-            self.kv.release(&mut sequence.table);
+    fn preempt(&mut self, victim: u32, step: &mut Step) {
+        if let Some((sequence, _)) = self.sequences.get(victim) {
+            let computed = sequence.computed;
+            self.kv
+                .suspend(&mut sequence.table, &sequence.chain, computed);
             sequence.computed = 0;
+            step.preempted.push(sequence.id);
         }
         self.waiting.push_front(victim);
         self.totals.preemptions += 1;
-        step.preempted.push(victim);
     }
 
     fn admit(&mut self, step: &mut Step, budget: &mut u32) {
         while *budget > 0 && self.running.len() < self.config.max_num_seqs {
-            let Some(&id) = self.waiting.front() else {
+            let Some(&slot) = self.waiting.front() else {
                 return;
             };
-            let Some(sequence) = self.sequences.get_mut(&id) else {
+            let Some((sequence, _)) = self.sequences.get(slot) else {
                 self.waiting.pop_front();
                 continue;
             };
@@ -96,10 +96,8 @@ impl Scheduler {
             let hit = self.kv.look_up(&sequence.chain, all);
             let tokens = (all - hit.tokens).min(*budget);
             let whole = self.config.reserve_full_prompt.then_some(all);
-            if !self
-                .kv
-                .admit(&mut sequence.table, &sequence.chain, hit, tokens, whole)
-            {
+            let (table, chain) = (&mut sequence.table, &sequence.chain);
+            if !self.kv.admit(table, chain, hit, tokens, whole) {
                 return;
             }
             sequence.computed = hit.tokens;
@@ -110,19 +108,19 @@ impl Scheduler {
                 self.totals.prefix_hits += u64::from(hit.tokens);
             }
             step.admitted.push(Admission {
-                id,
+                id: sequence.id,
                 cached_tokens: hit.tokens,
                 first,
             });
             self.waiting.pop_front();
-            self.running.push(id);
+            self.running.push(slot);
             *budget -= tokens;
-            self.advance(id, tokens, step);
+            self.advance(slot, tokens, step);
         }
     }
 
-    fn advance(&mut self, id: RequestId, tokens: u32, step: &mut Step) {
-        let Some(sequence) = self.sequences.get_mut(&id) else {
+    fn advance(&mut self, slot: u32, tokens: u32, step: &mut Step) {
+        let Some((sequence, epoch)) = self.sequences.get(slot) else {
             return;
         };
         let context = sequence.computed;
@@ -133,8 +131,9 @@ impl Scheduler {
             sequence.sampled += 1;
         }
         step.work.push(Work {
-            id,
-            epoch: sequence.epoch,
+            id: sequence.id,
+            slot,
+            epoch,
             context,
             tokens,
             prefill,

@@ -63,12 +63,11 @@ pub enum NeverFits {
 /// A request in the engine.
 #[derive(Debug)]
 pub(super) struct Sequence {
+    pub(super) id: RequestId,
     pub(super) prompt_tokens: u32,
     pub(super) output_tokens: u32,
     pub(super) chain: Chain,
     pub(super) table: Table,
-    /// Tells it from another request that had the same id.
-    pub(super) epoch: u64,
     /// Tokens whose keys and values are computed, or will be by a step under way.
     pub(super) computed: u32,
     /// Output tokens that steps, finished or under way, have sampled.
@@ -81,13 +80,13 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    pub(super) fn new(request: Request, epoch: u64) -> Self {
+    pub(super) fn new(request: Request) -> Self {
         Self {
+            id: request.id,
             prompt_tokens: request.prompt_tokens,
             output_tokens: request.output_tokens,
             chain: request.chain,
             table: Table::default(),
-            epoch,
             computed: 0,
             sampled: 0,
             emitted: 0,

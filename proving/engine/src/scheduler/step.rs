@@ -23,6 +23,7 @@ pub struct Step {
 pub struct Work {
     /// Whose.
     pub id: RequestId,
+    pub(super) slot: u32,
     pub(super) epoch: u64,
     /// Tokens before these, which are attended to.
     pub context: u32,
