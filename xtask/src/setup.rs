@@ -1,9 +1,9 @@
-//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, and nginx.
+//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, nginx, and promtool.
 //!
-//! Invariant: all but nginx goes under `target/e2e`, pinned by `parts`; a second run only looks.
+//! Invariant: all but nginx and promtool goes under `target/e2e`, pinned by `parts`; a second run only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
-mod nginx;
+mod debian;
 mod node;
 mod python;
 mod stamp;
@@ -25,7 +25,8 @@ pub(crate) fn run() -> Result<Installed, String> {
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let python = python::install(&dir)?;
     let (node, node_modules) = node::install(&dir, &python)?;
-    nginx::install()?;
+    debian::install("nginx", "nginx")?;
+    debian::install("promtool", "prometheus")?;
     Ok(Installed {
         python,
         node,
