@@ -58,6 +58,7 @@ fn the_page_has_each_family_once_and_each_gpu_in_it() {
          hostname=\"a \\\"host\\\"\"} 66024\n"
     ));
     assert!(page.contains("} 25\n"));
-    let samples = page.lines().filter(|line| !line.starts_with('#'));
-    assert!(samples.clone().count() == 9 * 4 && samples.last().unwrap().ends_with(" 6220800"));
+    let samples: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(samples.len(), 9 * 4);
+    assert!(samples[35].ends_with(" 6220800"));
 }

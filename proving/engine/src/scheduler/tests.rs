@@ -246,10 +246,10 @@ fn storm(seed: u64, sliding_window: Option<u32>) {
         if rng.below(8) == 0 {
             s.abort(RequestId(next - (rng.below(20)).min(next)));
         }
-        if under_way.len() == MAX_STEPS_UNDER_WAY || rng.below(2) == 0 {
-            if let Some(step) = under_way.pop_front() {
-                s.complete(&step);
-            }
+        if (under_way.len() == MAX_STEPS_UNDER_WAY || rng.below(2) == 0)
+            && let Some(step) = under_way.pop_front()
+        {
+            s.complete(&step);
         }
         if rng.below(16) == 0 {
             s.audit().expect("the invariants hold");

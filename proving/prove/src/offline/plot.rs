@@ -12,6 +12,9 @@ const PANEL: f64 = 220.0;
 const LEFT: f64 = 50.0;
 const GAP: f64 = 40.0;
 
+/// What of a sample is drawn.
+type Value = fn(&Sample) -> f64;
+
 /// An SVG with two panels.
 pub(super) fn draw(recorded: &[Sample], simulated: &[Sample]) -> String {
     let last = |series: &[Sample]| series.last().map_or(1.0, |sample| sample.at_s);
@@ -22,8 +25,10 @@ pub(super) fn draw(recorded: &[Sample], simulated: &[Sample]) -> String {
          font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
         WIDTH + LEFT + 20.0
     );
-    let panels: [(&str, fn(&Sample) -> f64); 2] =
-        [("running", |s| s.running), ("waiting", |s| s.waiting)];
+    let panels = [
+        ("running", (|s| s.running) as Value),
+        ("waiting", |s| s.waiting),
+    ];
     for (i, (name, value)) in panels.into_iter().enumerate() {
         let top = 30.0 + i as f64 * (PANEL + GAP);
         let most = recorded
