@@ -3,7 +3,7 @@
 //! Invariant: everything that the tests install is pinned, down to what the pinned parts need.
 //! The Rust toolchain is pinned in `rust-toolchain.toml`, crates in `Cargo.lock`.
 
-/// Python packages of the end-to-end tests: the OpenAI SDK with all it needs, and a Node that is
+/// Python packages of the end-to-end tests: the OpenAI SDK and LangChain with all they need, and a Node that is
 /// new enough for the SDK of that side (a distribution's is often not).
 pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "openai==3.52.0",
@@ -22,6 +22,31 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "truststore==0.10.5",
     "typing-extensions==4.16.0",
     "typing-inspection==0.4.5",
+    // LangChain's client, and what it needs beside that.
+    "langchain-openai==1.7.3",
+    "certifi==2026.10.18",
+    "charset-normalizer==3.5.2",
+    "distro==1.9.0",
+    "httpcore==1.0.9",
+    "httpx==0.28.1",
+    "jsonpatch==1.47",
+    "jsonpointer==3.12",
+    "langchain-core==1.7.2",
+    "langchain-protocol==0.0.20",
+    "langsmith==0.14.17",
+    "orjson==3.13.0",
+    "packaging==26.3",
+    "pyyaml==6.0.3",
+    "regex==2026.11.15",
+    "requests==2.34.2",
+    "requests-toolbelt==1.0.0",
+    "tenacity==9.2.1",
+    "tiktoken==0.14.0",
+    "urllib3==2.8.0",
+    "uuid-utils==0.19.0",
+    "websockets==17.4",
+    "xxhash==4.1.0",
+    "zstandard==0.25.0",
 ];
 
 /// npm packages of the end-to-end tests; they need no others.

@@ -1,13 +1,13 @@
 //! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, and programs of the
-//! distribution: nginx, valgrind, Postgres.
+//! distribution: nginx, promtool, valgrind, Postgres.
 //!
 //! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run
 //! only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
+mod debian;
 mod node;
 mod postgres;
-mod program;
 mod python;
 mod stamp;
 
@@ -28,7 +28,8 @@ pub(crate) fn run() -> Result<Installed, String> {
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let python = python::install(&dir)?;
     let (node, node_modules) = node::install(&dir, &python)?;
-    program::install("nginx")?;
+    debian::install("nginx", "nginx")?;
+    debian::install("promtool", "prometheus")?;
     valgrind()?;
     postgres::install()?;
     Ok(Installed {
@@ -40,7 +41,7 @@ pub(crate) fn run() -> Result<Installed, String> {
 
 /// What counts instructions.
 pub(crate) fn valgrind() -> Result<(), String> {
-    program::install("valgrind")
+    debian::install("valgrind", "valgrind")
 }
 
 /// Runs a command to its end; its output is shown only when it fails.

@@ -1,9 +1,10 @@
 //! `/v1/chat/completions`: the request, and the answer whole or as chunks.
 //!
-//! Invariant: a stream is role chunk, one chunk a token, finish chunk, then (only if asked) the usage chunk with
-//! no choices, then `[DONE]`. Log probabilities and several choices are refused, not faked; sampling parameters
-//! and `stop` are accepted and have no effect.
+//! Invariant: each choice of a stream is a role chunk, a chunk for every `stream_interval` tokens that say something,
+//! and a finish chunk; then (only if asked) the usage chunk with no choices, then `[DONE]`.
 //! Not here: message shapes (`validate`), tool schemas (`tools`), time (`pace`).
+
+mod logprobs;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -12,116 +13,82 @@ use serde_json::{Value, json};
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
+use crate::json::Json;
+use crate::model::Model;
 use crate::pace::{Events, Script};
-use crate::plan::{Overrides, Plan, Wanted};
-use crate::text::Tally;
-use crate::tools::{self, Forced};
-use crate::validate::{self, Message};
+use crate::plan::{Finish, Overrides, Plan};
+use crate::render::{Conversation, Effort};
+use crate::sampling::{Sampling, StreamOptions};
+use crate::tools;
+use crate::turn::{Channel, Turn, Wish};
+use crate::validate::{self, MEDIA_TOKENS, Message};
 
 #[derive(Deserialize)]
 pub(crate) struct ChatRequest {
     messages: Vec<Message>,
     #[serde(default)]
-    tools: Option<Vec<Value>>,
+    tools: Option<Vec<Json>>,
     #[serde(default)]
-    tool_choice: Option<Value>,
+    tool_choice: Option<Json>,
+    #[serde(default)]
+    reasoning_effort: Option<String>,
+    #[serde(default)]
+    response_format: Option<Json>,
     #[serde(default)]
     logprobs: Option<bool>,
+    #[serde(default)]
+    top_logprobs: Option<usize>,
     #[serde(flatten)]
     sampling: Sampling,
-}
-
-/// Members that chat and plain completions share.
-#[derive(Deserialize)]
-pub(crate) struct Sampling {
-    #[serde(default)]
-    max_tokens: Option<i64>,
-    #[serde(default)]
-    max_completion_tokens: Option<i64>,
-    #[serde(default)]
-    min_tokens: Option<u64>,
-    #[serde(default)]
-    ignore_eos: Option<bool>,
-    #[serde(default)]
-    n: Option<u64>,
-    #[serde(default)]
-    stream: Option<bool>,
-    #[serde(default)]
-    stream_options: Option<StreamOptions>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-pub(crate) struct StreamOptions {
-    #[serde(default)]
-    pub(crate) include_usage: Option<bool>,
-    #[serde(default)]
-    pub(crate) continuous_usage_stats: Option<bool>,
-}
-
-impl Sampling {
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        if self.n.is_some_and(|n| n != 1) {
-            return Err(Refusal::bad_request("n other than 1 is not simulated").about("n"));
-        }
-        if self.stream_options.is_some() && !self.streams() {
-            let why = "Stream options can only be defined when `stream=True`.";
-            return Err(Refusal::bad_request(why).about("stream_options"));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn streams(&self) -> bool {
-        self.stream.unwrap_or(false)
-    }
-
-    pub(crate) fn stream_options(&self) -> StreamOptions {
-        self.stream_options.unwrap_or_default()
-    }
-
-    pub(crate) fn wanted(&self) -> Wanted {
-        Wanted {
-            cap: self.max_completion_tokens.or(self.max_tokens),
-            min: self.min_tokens.unwrap_or(0),
-            ignore_eos: self.ignore_eos.unwrap_or(false),
-        }
-    }
 }
 
 /// A chat answer.
 pub(crate) struct Chat {
     who: Identity,
     plan: Plan,
-    tool: Option<Forced>,
     options: StreamOptions,
+    /// Alternatives to show with each token, if any are to be shown.
+    logprobs: Option<usize>,
     head: String,
-    sent: usize,
+    sent: Vec<usize>,
 }
 
 impl Chat {
     /// Checks the request and plans its answer. Returns it with whether it is to be streamed.
     pub(crate) fn admit(
         config: &EngineConfig,
+        model: &Model,
         request: ChatRequest,
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
         request.sampling.check()?;
-        if request.logprobs == Some(true) {
-            return Err(Refusal::bad_request("logprobs are not simulated").about("logprobs"));
-        }
-        let mut prompt = Tally::new(config.seed);
-        validate::messages(&request.messages, &who.model, &mut prompt)?;
-        let tool = tools::forced(
-            request.tools.as_ref(),
-            request.tool_choice.as_ref(),
-            &mut prompt,
-        )?;
-        let arguments = tool.as_ref().map(|t| t.arguments.clone());
+        let logprobs = logprobs::asked(request.logprobs, request.top_logprobs)?;
+        let harmony = model.format.is_harmony();
+        let heard = validate::messages(request.messages, harmony)?;
+        let tools = tools::offered(request.tools.as_deref())?;
+        let tool = tools::forced(&tools, request.tool_choice.as_ref())?;
+        let effort = effort(request.reasoning_effort.as_deref(), harmony)?;
+        let conversation = Conversation {
+            said: heard.said,
+            tools,
+            effort,
+        };
+        let mut prompt = model.prompt(&conversation)?;
+        prompt.extend(std::iter::repeat_n(0, heard.media * MEDIA_TOKENS));
+        let content = request.response_format.as_ref().and_then(formatted);
+        let wish = Wish {
+            harmony,
+            reasoning_eighths: eighths(effort),
+            tool,
+            content,
+        };
         let plan = Plan::settle(
             config,
-            prompt,
-            request.sampling.wanted(),
-            arguments,
+            model,
+            vec![prompt],
+            &request.sampling.wanted()?,
+            &wish,
             overrides,
         )?;
         let head = format!(
@@ -131,49 +98,121 @@ impl Chat {
             Value::from(who.model.as_str())
         );
         let options = request.sampling.stream_options();
+        let sent = vec![0; plan.choices.len()];
         Ok((
             Self {
                 who,
                 plan,
-                tool,
                 options,
+                logprobs,
                 head,
-                sent: 0,
+                sent,
             },
             request.sampling.streams(),
         ))
     }
 
-    fn finish_reason(&self) -> &'static str {
-        match &self.tool {
-            Some(tool) if !tool.named && self.plan.finish.as_str() == "stop" => "tool_calls",
-            _ => self.plan.finish.as_str(),
+    fn finish_reason(&self, choice: usize) -> &'static str {
+        let choice = &self.plan.choices[choice];
+        match &choice.turn.tool {
+            Some(tool) if !tool.named && choice.finish == Finish::Stop => "tool_calls",
+            _ => choice.finish.as_str(),
         }
     }
 
-    fn chunk(&self, delta: &Value, finish: Option<&str>) -> Bytes {
-        let finish = Value::from(finish);
-        let choice = format!(
-            "{{\"index\":0,\"delta\":{delta},\"logprobs\":null,\"finish_reason\":{finish}}}"
+    fn chunk(&self, choice: usize, delta: &Value, finish: Option<&str>, logprobs: &Value) -> Bytes {
+        let mut text = format!(
+            "{{\"index\":{choice},\"delta\":{delta},\"logprobs\":{logprobs},\"finish_reason\":"
         );
-        self.event(&choice, self.options.continuous_usage_stats == Some(true))
+        text.push_str(&Value::from(finish).to_string());
+        if finish.is_some() {
+            let stop = Value::from(self.plan.choices[choice].turn.stopped_by.as_deref());
+            text.push_str(&format!(",\"stop_reason\":{stop}"));
+        }
+        text.push('}');
+        let with_usage = self.options.continuous_usage_stats == Some(true);
+        self.event(&text, with_usage.then(|| self.sent[choice]))
     }
 
-    fn event(&self, choices: &str, with_usage: bool) -> Bytes {
+    fn event(&self, choices: &str, completion_tokens: Option<usize>) -> Bytes {
         let mut event = String::with_capacity(self.head.len() + choices.len() + 128);
         event.push_str(&self.head);
         event.push_str(choices);
         event.push(']');
-        if with_usage {
+        if let Some(tokens) = completion_tokens {
             event.push_str(",\"usage\":");
-            event.push_str(&usage(self.plan.prompt_tokens, self.sent).to_string());
+            event.push_str(&usage(self.plan.prompt_tokens(), tokens).to_string());
         }
         event.push_str("}\n\n");
         Bytes::from(event)
     }
 
-    fn tool_call_id(&self) -> String {
-        self.who.id.replacen("chatcmpl-", "chatcmpl-tool-", 1)
+    fn tool_call_id(&self, choice: usize) -> String {
+        let id = self.who.id.replacen("chatcmpl-", "chatcmpl-tool-", 1);
+        if choice == 0 {
+            id
+        } else {
+            format!("{id}-{choice}")
+        }
+    }
+
+    /// The delta of tokens that go to one channel.
+    fn delta(channel: Channel, text: &str) -> Option<Value> {
+        match channel {
+            _ if text.is_empty() => None,
+            Channel::Mark => None,
+            Channel::Reasoning => Some(json!({"reasoning": text, "reasoning_content": text})),
+            Channel::Content => Some(json!({"content": text})),
+            Channel::Arguments => {
+                Some(json!({"tool_calls": [{"index": 0, "function": {"arguments": text}}]}))
+            }
+        }
+    }
+
+    fn call_opening(&self, choice: usize, name: &str) -> Value {
+        json!({"tool_calls": [{"id": self.tool_call_id(choice), "type": "function", "index": 0,
+            "function": {"name": name, "arguments": ""}}]})
+    }
+
+    fn say(&self, choice: usize, from: usize, to: usize, out: &mut Events) {
+        let turn = &self.plan.choices[choice].turn;
+        let mut at = from;
+        while at < to {
+            let channel = turn.token(at).0;
+            let end = (at..to).find(|i| turn.token(*i).0 != channel).unwrap_or(to);
+            let text: String = (at..end).map(|i| turn.token(i).1).collect();
+            let opens =
+                channel == Channel::Arguments && (at == 0 || turn.token(at - 1).0 != channel);
+            if let (true, Some(tool)) = (opens, &turn.tool) {
+                out.push_back(self.chunk(
+                    choice,
+                    &self.call_opening(choice, &tool.name),
+                    None,
+                    &Value::Null,
+                ));
+            }
+            if let Some(delta) = Self::delta(channel, &text) {
+                let logprobs = self
+                    .logprobs
+                    .map_or(Value::Null, |top| logprobs::of(turn, at..end, top));
+                out.push_back(self.chunk(choice, &delta, None, &logprobs));
+            }
+            at = end;
+        }
+    }
+
+    fn message(&self, choice: usize, turn: &Turn) -> Value {
+        let reasoning = Some(turn.reasoning()).filter(|r| !r.is_empty());
+        let calls = match &turn.tool {
+            Some(tool) if turn.calls() => {
+                json!([{"id": self.tool_call_id(choice), "type": "function",
+                "function": {"name": tool.name, "arguments": turn.arguments()}}])
+            }
+            _ => json!([]),
+        };
+        let content = Some(turn.content()).filter(|c| !c.is_empty());
+        json!({"role": "assistant", "content": content, "refusal": null, "annotations": null, "audio": null,
+            "function_call": null, "tool_calls": calls, "reasoning": reasoning, "reasoning_content": reasoning})
     }
 }
 
@@ -182,54 +221,89 @@ impl Script for Chat {
         &self.plan
     }
 
-    fn opening(&mut self, out: &mut Events) {
-        out.push_back(self.chunk(&json!({"role": "assistant", "content": ""}), None));
-        if let Some(tool) = &self.tool {
+    fn tokens(&mut self, choice: usize, from: usize, to: usize, out: &mut Events) {
+        if from == 0 {
             out.push_back(self.chunk(
-                &json!({"tool_calls": [{"id": self.tool_call_id(), "type": "function", "index": 0,
-                    "function": {"name": tool.name, "arguments": ""}}]}),
+                choice,
+                &json!({"role": "assistant", "content": ""}),
                 None,
+                &Value::Null,
+            ));
+        }
+        self.sent[choice] = to;
+        self.say(choice, from, to, out);
+        if to == self.plan.choices[choice].turn.tokens() {
+            out.push_back(self.chunk(
+                choice,
+                &json!({}),
+                Some(self.finish_reason(choice)),
+                &Value::Null,
             ));
         }
     }
 
-    fn token(&mut self, i: usize, out: &mut Events) {
-        self.sent = i + 1;
-        let text = self.plan.output.token(i);
-        let delta = match self.tool {
-            None => json!({"content": text}),
-            Some(_) => json!({"tool_calls": [{"index": 0, "function": {"arguments": text}}]}),
-        };
-        out.push_back(self.chunk(&delta, None));
-    }
-
     fn closing(&mut self, out: &mut Events) {
-        out.push_back(self.chunk(&json!({}), Some(self.finish_reason())));
         if self.options.include_usage == Some(true) {
-            out.push_back(self.event("", true));
+            out.push_back(self.event("", Some(self.plan.completion_tokens())));
         }
         out.push_back(Bytes::from_static(b"data: [DONE]\n\n"));
     }
 
     fn whole(&self) -> Bytes {
-        let text = self.plan.output.text();
-        let message = match &self.tool {
-            None => {
-                json!({"role": "assistant", "content": text, "refusal": null, "tool_calls": []})
-            }
-            Some(tool) => {
-                json!({"role": "assistant", "content": null, "refusal": null, "tool_calls": [{
-                "id": self.tool_call_id(), "type": "function", "function": {"name": tool.name, "arguments": text}}]})
-            }
-        };
+        let choices: Vec<Value> = (0..self.plan.choices.len())
+            .map(|i| {
+                let turn = &self.plan.choices[i].turn;
+                let logprobs = self.logprobs.map_or(Value::Null, |top| logprobs::of(turn, 0..turn.tokens(), top));
+                json!({"index": i, "message": self.message(i, turn), "logprobs": logprobs,
+                    "finish_reason": self.finish_reason(i), "stop_reason": turn.stopped_by, "token_ids": null})
+            })
+            .collect();
         let answer = json!({
             "id": self.who.id, "object": "chat.completion", "created": self.who.created, "model": self.who.model,
-            "choices": [{"index": 0, "message": message, "logprobs": null,
-                "finish_reason": self.finish_reason(), "stop_reason": null}],
-            "service_tier": null, "system_fingerprint": null,
-            "usage": usage(self.plan.prompt_tokens, self.plan.completion_tokens()),
+            "choices": choices, "service_tier": null, "system_fingerprint": null,
+            "usage": usage(self.plan.prompt_tokens(), self.plan.completion_tokens()),
+            "prompt_logprobs": null, "prompt_token_ids": null, "kv_transfer_params": null,
         });
         Bytes::from(answer.to_string())
+    }
+}
+
+/// Reads `reasoning_effort`.
+pub(crate) fn effort(asked: Option<&str>, harmony: bool) -> Result<Effort, Refusal> {
+    match asked {
+        None | Some("medium") => Ok(Effort::Medium),
+        Some("low" | "minimal") => Ok(Effort::Low),
+        Some("high") => Ok(Effort::High),
+        Some("none") if !harmony => Ok(Effort::Low),
+        Some(other) if harmony && other == "none" => Err(Refusal::bad_request(
+            "Harmony does not support reasoning_effort='none'",
+        )
+        .about("reasoning_effort")),
+        Some(other) => Err(
+            Refusal::bad_request(format!("unknown reasoning_effort {other:?}"))
+                .about("reasoning_effort"),
+        ),
+    }
+}
+
+/// Share of an answer's words that are reasoning.
+pub(crate) fn eighths(effort: Effort) -> usize {
+    match effort {
+        Effort::Low => 1,
+        Effort::Medium => 2,
+        Effort::High => 4,
+    }
+}
+
+/// JSON that satisfies a `response_format`, if it asks for any.
+fn formatted(format: &Json) -> Option<String> {
+    match format.get("type").and_then(Json::as_str) {
+        Some("json_object") => Some("{}".to_owned()),
+        Some("json_schema") => {
+            let schema = format.get("json_schema")?.get("schema")?;
+            Some(tools::placeholder(&schema.to_value(), 8).to_string())
+        }
+        _ => None,
     }
 }
 

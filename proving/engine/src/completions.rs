@@ -1,26 +1,33 @@
-//! `/v1/completions`: a plain prompt, and its text whole or as chunks.
+//! `/v1/completions`: plain prompts, and their text whole or as chunks.
 //!
-//! Invariant: as for chat, one chunk a token and usage only if asked. One prompt a call: a batch is refused.
+//! Invariant: one chunk for every `stream_interval` tokens, the last with its finish, and usage only if asked.
+//! Choices go by prompt, `n` for each.
 //! Not here: log probabilities, echo and suffix (refused), time (`pace`).
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chat::{Sampling, StreamOptions, usage};
+use crate::chat::usage;
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
+use crate::json::Json;
+use crate::model::Model;
 use crate::pace::{Events, Script};
 use crate::plan::{Overrides, Plan, Wanted};
-use crate::text::{self, Tally};
+use crate::sampling::{Sampling, StreamOptions};
+use crate::tokenizer::TokenId;
+use crate::turn::Wish;
 
 /// vLLM's and OpenAI's default cap where the call names none.
 const DEFAULT_CAP: i64 = 16;
+/// More prompts in one call are refused.
+const MAX_PROMPTS: usize = 128;
 
 #[derive(Deserialize)]
 pub(crate) struct CompletionRequest {
-    prompt: Value,
+    prompt: Json,
     #[serde(default)]
     logprobs: Option<u64>,
     #[serde(default)]
@@ -35,52 +42,56 @@ pub(crate) struct Completion {
     who: Identity,
     plan: Plan,
     options: StreamOptions,
-    sent: usize,
+    sent: Vec<usize>,
 }
 
 impl Completion {
     /// Checks the request and plans its answer. Returns it with whether it is to be streamed.
     pub(crate) fn admit(
         config: &EngineConfig,
+        model: &Model,
         request: &CompletionRequest,
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
         request.sampling.check()?;
-        if request.logprobs.is_some() || request.echo == Some(true) || request.suffix.is_some() {
-            return Err(Refusal::bad_request(
-                "logprobs, echo and suffix are not simulated",
-            ));
+        if request.suffix.is_some() {
+            return Err(Refusal::bad_request("suffix is not currently supported").about("suffix"));
         }
-        let mut tally = Tally::new(config.seed);
-        prompt(&request.prompt, &mut tally)?;
-        let wanted = request.sampling.wanted();
+        if request.logprobs.is_some() || request.echo == Some(true) {
+            return Err(Refusal::bad_request("logprobs and echo are not simulated"));
+        }
+        let prompts = prompts(&request.prompt, model)?;
+        let wanted = request.sampling.wanted()?;
         let wanted = Wanted {
             cap: wanted.cap.or(Some(DEFAULT_CAP)),
             ..wanted
         };
-        let plan = Plan::settle(config, tally, wanted, None, overrides)?;
+        // A plain prompt is continued as text, whatever the model's format.
+        let wish = Wish {
+            harmony: false,
+            reasoning_eighths: 0,
+            tool: None,
+            content: None,
+        };
+        let plan = Plan::settle(config, model, prompts, &wanted, &wish, overrides)?;
         let options = request.sampling.stream_options();
+        let sent = vec![0; plan.choices.len()];
         Ok((
             Self {
                 who,
                 plan,
                 options,
-                sent: 0,
+                sent,
             },
             request.sampling.streams(),
         ))
     }
 
-    fn chunk(&self, text: &str, finish: Option<&str>) -> Bytes {
-        let with_usage = self.options.continuous_usage_stats == Some(true);
-        self.event(json!([choice(text, finish)]), with_usage)
-    }
-
-    fn event(&self, choices: Value, with_usage: bool) -> Bytes {
+    fn event(&self, choices: Value, completion_tokens: Option<usize>) -> Bytes {
         let mut event = self.envelope(choices);
-        if with_usage {
-            event["usage"] = usage(self.plan.prompt_tokens, self.sent);
+        if let Some(tokens) = completion_tokens {
+            event["usage"] = usage(self.plan.prompt_tokens(), tokens);
         }
         Bytes::from(format!("data: {event}\n\n"))
     }
@@ -89,36 +100,57 @@ impl Completion {
         json!({"id": self.who.id, "object": "text_completion", "created": self.who.created,
             "model": self.who.model, "choices": choices})
     }
-}
 
-fn choice(text: &str, finish: Option<&str>) -> Value {
-    json!({"index": 0, "text": text, "logprobs": null, "finish_reason": finish, "stop_reason": null})
-}
-
-/// A text, a list of token ids, or a list of exactly one of these.
-fn prompt(value: &Value, tally: &mut Tally) -> Result<(), Refusal> {
-    match value {
-        Value::String(text) => tally.add(text),
-        Value::Array(all) if !all.is_empty() && all.iter().all(Value::is_u64) => tokens(all, tally),
-        Value::Array(one) if one.len() == 1 => prompt(&one[0], tally)?,
-        Value::Array(several) if several.len() > 1 => {
-            return Err(Refusal::bad_request("a batch of prompts is not simulated").about("prompt"));
-        }
-        _ => {
-            return Err(
-                Refusal::bad_request("prompt must be a string or a list of token ids")
-                    .about("prompt"),
-            );
-        }
+    fn choice(&self, i: usize, text: &str, ended: bool) -> Value {
+        let choice = &self.plan.choices[i];
+        let finish = ended.then(|| choice.finish.as_str());
+        let stop = choice.turn.stopped_by.as_deref().filter(|_| ended);
+        json!({"index": i, "text": text, "logprobs": null, "finish_reason": finish, "stop_reason": stop})
     }
-    Ok(())
 }
 
-/// Token ids count as themselves.
-pub(crate) fn tokens(ids: &[Value], tally: &mut Tally) {
-    tally.add_fixed(ids.len() as u64);
-    for id in ids.iter().filter_map(Value::as_u64) {
-        tally.hash = text::hash(tally.hash, &id.to_le_bytes());
+/// A text, a list of token ids, or a list of either.
+fn prompts(value: &Json, model: &Model) -> Result<Vec<Vec<TokenId>>, Refusal> {
+    let fault = |why: &str| Refusal::bad_request(why).about("prompt");
+    match value {
+        Json::Array(several) if several.len() > MAX_PROMPTS => {
+            Err(fault("too many prompts in one call"))
+        }
+        Json::Array(several)
+            if matches!(several.first(), Some(Json::String(_) | Json::Array(_))) =>
+        {
+            several
+                .iter()
+                .map(|one| {
+                    prompt(one, model)
+                        .ok_or_else(|| fault("a prompt must be a string or token ids"))
+                })
+                .collect()
+        }
+        one => match prompt(one, model) {
+            Some(prompt) => Ok(vec![prompt]),
+            None => Err(fault(
+                "prompt must be a string, a list of token ids, or a list of either",
+            )),
+        },
+    }
+}
+
+/// One prompt; empty ones are refused.
+pub(crate) fn prompt(value: &Json, model: &Model) -> Option<Vec<TokenId>> {
+    let ids = match value {
+        Json::String(text) => model.tokenizer().encode(text),
+        Json::Array(ids) => ids.iter().map(token_id).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    (!ids.is_empty()).then_some(ids)
+}
+
+/// A token id: a whole number of 32 bits.
+pub(crate) fn token_id(value: &Json) -> Option<TokenId> {
+    match value {
+        Json::Number(n) => n.as_u64().and_then(|n| TokenId::try_from(n).ok()),
+        _ => None,
     }
 }
 
@@ -127,31 +159,32 @@ impl Script for Completion {
         &self.plan
     }
 
-    fn opening(&mut self, _out: &mut Events) {}
-
-    fn token(&mut self, i: usize, out: &mut Events) {
-        self.sent = i + 1;
-        let last = self.sent == self.plan.completion_tokens();
-        let finish = last.then(|| self.plan.finish.as_str());
-        out.push_back(self.chunk(self.plan.output.token(i), finish));
+    fn tokens(&mut self, choice: usize, from: usize, to: usize, out: &mut Events) {
+        self.sent[choice] = to;
+        let turn = &self.plan.choices[choice].turn;
+        let text: String = (from..to).map(|i| turn.token(i).1).collect();
+        let ended = to == turn.tokens();
+        if !text.is_empty() || ended {
+            let with_usage = self.options.continuous_usage_stats == Some(true);
+            let said = json!([self.choice(choice, &text, ended)]);
+            out.push_back(self.event(said, with_usage.then_some(to)));
+        }
     }
 
     fn closing(&mut self, out: &mut Events) {
-        if self.plan.completion_tokens() == 0 {
-            out.push_back(self.chunk("", Some(self.plan.finish.as_str())));
-        }
         if self.options.include_usage == Some(true) {
-            out.push_back(self.event(json!([]), true));
+            out.push_back(self.event(json!([]), Some(self.plan.completion_tokens())));
         }
         out.push_back(Bytes::from_static(b"data: [DONE]\n\n"));
     }
 
     fn whole(&self) -> Bytes {
-        let mut answer = self.envelope(json!([choice(
-            self.plan.output.text(),
-            Some(self.plan.finish.as_str())
-        )]));
-        answer["usage"] = usage(self.plan.prompt_tokens, self.plan.completion_tokens());
+        let all = self.plan.choices.iter().enumerate();
+        let choices: Vec<Value> = all
+            .map(|(i, choice)| self.choice(i, choice.turn.content(), true))
+            .collect();
+        let mut answer = self.envelope(json!(choices));
+        answer["usage"] = usage(self.plan.prompt_tokens(), self.plan.completion_tokens());
         Bytes::from(answer.to_string())
     }
 }

@@ -6,14 +6,30 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use crate::model::ModelFiles;
+use crate::real_time::Hardware;
+
 /// Settings of one simulated engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Where to listen; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// Model names served; a call for any other is answered 404. Names starting with `gpt-oss` (after an
-    /// optional `owner/`) get Harmony's rules for roles.
+    /// optional `owner/`) get o200k and Harmony, others cl100k and ChatML, unless `files` says otherwise.
     pub models: Vec<String>,
+    /// Vocabulary and template of all models, in place of the built-in ones.
+    pub files: Option<ModelFiles>,
+    /// The machine to simulate. All models share it. Without one, each call goes at its own pace: `ttft` and
+    /// `inter_token`.
+    pub hardware: Option<Hardware>,
+    /// Where to serve a DCGM exporter's page of the machine's GPUs. Empty without a machine.
+    pub dcgm: Option<SocketAddr>,
+    /// Tokens in an event of a stream, as vLLM's `--stream-interval`.
+    pub stream_interval: usize,
+    /// The date that system messages name, `YYYY-MM-DD`; today's if it is not given.
+    pub date: Option<String>,
+    /// Show metrics by the names that vLLM 0.26 no longer has.
+    pub old_metric_names: bool,
     /// When set, `/v1/*` needs `Authorization: Bearer <api_key>`.
     pub api_key: Option<String>,
     /// Wait before the first token. Zero means that no timer is used at all.
@@ -37,6 +53,12 @@ impl Default for EngineConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             models: vec!["gpt-oss-120b".to_owned()],
+            files: None,
+            hardware: None,
+            dcgm: None,
+            stream_interval: 1,
+            date: None,
+            old_metric_names: false,
             api_key: None,
             ttft: Duration::from_millis(20),
             inter_token: Duration::from_millis(5),

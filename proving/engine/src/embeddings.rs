@@ -6,11 +6,13 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::completions::tokens;
+use crate::completions;
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
-use crate::text::{Rng, Tally};
+use crate::json::Json;
+use crate::model::Model;
+use crate::text::{Rng, hash};
 
 const DEFAULT_DIMENSIONS: usize = 384;
 const MAX_DIMENSIONS: usize = 8192;
@@ -18,7 +20,7 @@ const MAX_INPUTS: usize = 2048;
 
 #[derive(Deserialize)]
 pub(crate) struct EmbeddingRequest {
-    input: Value,
+    input: Json,
     #[serde(default)]
     dimensions: Option<usize>,
     #[serde(default)]
@@ -36,6 +38,7 @@ enum Encoding {
 /// The answer, and the tokens that it took.
 pub(crate) fn answer(
     config: &EngineConfig,
+    model: &Model,
     request: &EmbeddingRequest,
     who: &Identity,
 ) -> Result<(Value, u64), Refusal> {
@@ -46,7 +49,7 @@ pub(crate) fn answer(
                 .about("dimensions"),
         );
     }
-    let inputs = inputs(config, &request.input)?;
+    let inputs = inputs(config, model, &request.input)?;
     let total: u64 = inputs.iter().map(|input| input.tokens).sum();
     let data: Vec<Value> = inputs
         .iter()
@@ -68,42 +71,50 @@ pub(crate) fn answer(
     Ok((answer, total))
 }
 
-fn inputs(config: &EngineConfig, input: &Value) -> Result<Vec<Tally>, Refusal> {
-    let all = match input {
-        Value::Array(ids) if !ids.is_empty() && ids.iter().all(Value::is_u64) => {
-            vec![one(config, input)?]
-        }
-        Value::Array(several) if (1..=MAX_INPUTS).contains(&several.len()) => several
-            .iter()
-            .map(|input| one(config, input))
-            .collect::<Result<_, _>>()?,
-        other => vec![one(config, other)?],
-    };
-    Ok(all)
+/// An input as it counts: its tokens, and a hash from which its vector follows.
+struct Input {
+    tokens: u64,
+    hash: u64,
 }
 
-fn one(config: &EngineConfig, input: &Value) -> Result<Tally, Refusal> {
-    let mut tally = Tally::new(config.seed);
+fn inputs(config: &EngineConfig, model: &Model, input: &Json) -> Result<Vec<Input>, Refusal> {
     match input {
-        Value::String(text) => tally.add(text),
-        Value::Array(ids) if !ids.is_empty() && ids.iter().all(Value::is_u64) => {
-            tokens(ids, &mut tally)
+        Json::Array(several)
+            if (1..=MAX_INPUTS).contains(&several.len())
+                && several
+                    .iter()
+                    .all(|one| matches!(one, Json::String(_) | Json::Array(_))) =>
+        {
+            several
+                .iter()
+                .map(|one| self::one(config, model, one))
+                .collect()
         }
-        _ => {
-            return Err(
-                Refusal::bad_request("input must be text, token ids, or a list of either")
-                    .about("input"),
-            );
-        }
+        other => Ok(vec![one(config, model, other)?]),
     }
-    if tally.tokens > config.max_model_len as u64 {
+}
+
+fn one(config: &EngineConfig, model: &Model, input: &Json) -> Result<Input, Refusal> {
+    let Some(ids) = completions::prompt(input, model) else {
+        return Err(
+            Refusal::bad_request("input must be text, token ids, or a list of either")
+                .about("input"),
+        );
+    };
+    if ids.len() > config.max_model_len {
         return Err(Refusal::bad_request(format!(
             "This model's maximum context length is {} tokens. However, your request has {} input tokens.",
-            config.max_model_len, tally.tokens
+            config.max_model_len, ids.len()
         ))
         .about("input"));
     }
-    Ok(tally)
+    let hash = ids
+        .iter()
+        .fold(config.seed, |h, id| hash(h, &id.to_le_bytes()));
+    Ok(Input {
+        tokens: ids.len() as u64,
+        hash,
+    })
 }
 
 fn vector(hash: u64, dimensions: usize) -> Vec<f32> {

@@ -1,6 +1,6 @@
 //! What the engine refuses, in vLLM's words and shape.
 //!
-//! Invariant: every refusal is the client's fault and carries the HTTP status as a number in `code`, as vLLM does.
+//! Invariant: every refusal but `internal` is the client's fault, and each carries the HTTP status as a number in `code`, as vLLM does.
 //! Not here: deciding to refuse (`validate`, `plan`, `route`).
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ pub(crate) struct Refusal {
     kind: &'static str,
     message: String,
     param: Option<&'static str>,
+    retry_after_s: Option<u64>,
 }
 
 impl Refusal {
@@ -36,6 +37,28 @@ impl Refusal {
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFoundError", message)
+    }
+
+    /// A refusal that was asked for.
+    pub(crate) fn injected(status: StatusCode, retry_after_s: Option<u64>) -> Self {
+        let kind = match status {
+            StatusCode::TOO_MANY_REQUESTS => "RateLimitError",
+            status if status.is_server_error() => "InternalServerError",
+            _ => "BadRequestError",
+        };
+        Self {
+            retry_after_s,
+            ..Self::new(status, kind, format!("An injected fault: {status}"))
+        }
+    }
+
+    /// The simulated engine gave up: a bug of ours.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalServerError",
+            message,
+        )
     }
 
     pub(crate) fn method() -> Self {
@@ -66,6 +89,7 @@ impl Refusal {
             kind,
             message: message.into(),
             param: None,
+            retry_after_s: None,
         }
     }
 
@@ -79,6 +103,11 @@ impl Refusal {
             http::header::CONTENT_TYPE,
             http::HeaderValue::from_static("application/json"),
         );
+        if let Some(seconds) = self.retry_after_s {
+            response
+                .headers_mut()
+                .insert(http::header::RETRY_AFTER, http::HeaderValue::from(seconds));
+        }
         response
     }
 }

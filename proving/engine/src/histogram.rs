@@ -18,18 +18,40 @@ pub(crate) const REQUEST_S: &[f64] = &[
     480.0, 960.0, 1920.0, 7680.0,
 ];
 
+/// Tokens of an engine's step.
+pub(crate) const STEP_TOKENS: &[f64] = &[
+    1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0,
+];
+/// Choices of a request.
+pub(crate) const CHOICES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0];
+
+/// 1, 2, 5, 10, 20 and so on up to `most`.
+pub(crate) fn up_to(most: usize) -> Vec<f64> {
+    let mut edges = Vec::new();
+    let mut ten = 1u64;
+    loop {
+        for edge in [ten, 2 * ten, 5 * ten] {
+            if edge > most as u64 {
+                return edges;
+            }
+            edges.push(edge as f64);
+        }
+        ten *= 10;
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Histogram {
-    edges: &'static [f64],
+    edges: Vec<f64>,
     counts: Vec<u64>,
     sum: f64,
     count: u64,
 }
 
 impl Histogram {
-    pub(crate) fn new(edges: &'static [f64]) -> Self {
+    pub(crate) fn new(edges: &[f64]) -> Self {
         Self {
-            edges,
+            edges: edges.to_vec(),
             counts: vec![0; edges.len()],
             sum: 0.0,
             count: 0,
@@ -74,6 +96,12 @@ pub(crate) fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn edges_of_lengths_go_by_one_two_and_five() {
+        assert_eq!(up_to(60), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(up_to(131_072).last(), Some(&100_000.0));
+    }
 
     #[test]
     fn an_edge_belongs_to_its_own_bucket_and_buckets_accumulate() {

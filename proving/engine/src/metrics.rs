@@ -1,15 +1,20 @@
-//! The engine's own account of its work: `/metrics` under vLLM's names, and totals for tests.
+//! The engine's own account of its work: what `/metrics` shows, and totals for tests.
 //!
-//! Invariant: every admitted request adds one to `running` and later to exactly one `finished_reason`;
-//! a family is exposed only if this engine really measures it. It has no queue and never preempts, so
-//! `num_requests_waiting` and `num_preemptions_total` are truly 0; it has no KV cache, so it says nothing of one.
-//! Not here: when things happen (`generation`).
+//! Invariant: every admitted sequence adds one to `running` and later to exactly one `finished_reason`. Where a
+//! scheduler runs, its own figures are shown; where none does (each call at its own pace), nothing ever waits, is
+//! preempted or cached, and those figures are truly 0.
+//! Not here: when things happen (`generation`, `real_time`), names and labels (`exposition`).
 
-use std::time::Duration;
+mod exposition;
+
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::histogram::{Histogram, REQUEST_S, TOKEN_S, TTFT_S, line};
+use crate::config::EngineConfig;
+use crate::generation::Subject;
+use crate::histogram::{CHOICES, Histogram, REQUEST_S, STEP_TOKENS, TOKEN_S, TTFT_S, up_to};
+use crate::scheduler::{SchedulerConfig, SchedulerStats};
 
 /// How a request ended, as `finished_reason` has it.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +33,7 @@ pub struct Stats {
     pub received: u64,
     /// Those answered with a 4xx.
     pub refused: u64,
-    /// Admitted requests now in flight.
+    /// Admitted sequences now in flight, waiting ones included.
     pub running: u64,
     /// Ended by themselves.
     pub finished_stop: u64,
@@ -36,10 +41,37 @@ pub struct Stats {
     pub finished_length: u64,
     /// Abandoned by the client.
     pub finished_abort: u64,
-    /// Prompt tokens of admitted requests.
+    /// Prompt tokens of sequences that got their first token or were answered without one.
     pub prompt_tokens: u64,
     /// Tokens generated, those of abandoned requests included.
     pub generation_tokens: u64,
+    /// KV blocks in use now; 0 where no scheduler runs.
+    pub kv_blocks_used: u64,
+    /// Times that a running sequence lost its blocks.
+    pub preemptions: u64,
+}
+
+/// Moments of one sequence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) arrived: Instant,
+    pub(crate) scheduled: Instant,
+    pub(crate) first: Option<Instant>,
+    pub(crate) last: Instant,
+    /// Prompt tokens that were not computed.
+    pub(crate) cached: u64,
+}
+
+impl Times {
+    pub(crate) fn arrived(now: Instant) -> Self {
+        Self {
+            arrived: now,
+            scheduled: now,
+            first: None,
+            last: now,
+            cached: 0,
+        }
+    }
 }
 
 /// Everything measured, by model.
@@ -47,28 +79,52 @@ pub struct Stats {
 pub(crate) struct Metrics {
     pub(crate) received: u64,
     pub(crate) refused: u64,
+    old_names: bool,
+    limits: Option<SchedulerConfig>,
+    /// Of the scheduler that all models share; shown with the first.
+    scheduler: Option<SchedulerStats>,
+    step_tokens: Histogram,
     models: Vec<ModelMetrics>,
 }
 
 #[derive(Debug)]
 pub(crate) struct ModelMetrics {
     labels: String,
-    running: u64,
+    in_flight: u64,
     ended: [u64; REASONS.len()],
     prompt_tokens: u64,
+    cached_tokens: u64,
     generation_tokens: u64,
     ttft: Histogram,
     inter_token: Histogram,
     per_output_token: Histogram,
     e2e: Histogram,
+    queue: Histogram,
+    prefill: Histogram,
+    decode: Histogram,
+    inference: Histogram,
+    prompt_lengths: Histogram,
+    output_lengths: Histogram,
+    most_output: Histogram,
+    choices: Histogram,
+    caps: Histogram,
+    computed: Histogram,
 }
 
 impl Metrics {
-    pub(crate) fn new(models: &[String]) -> Self {
+    pub(crate) fn new(config: &EngineConfig) -> Self {
         Self {
             received: 0,
             refused: 0,
-            models: models.iter().map(|m| ModelMetrics::new(m)).collect(),
+            old_names: config.old_metric_names,
+            limits: config.hardware.as_ref().map(|hardware| hardware.scheduler),
+            scheduler: None,
+            step_tokens: Histogram::new(STEP_TOKENS),
+            models: config
+                .models
+                .iter()
+                .map(|m| ModelMetrics::new(m, config.max_model_len))
+                .collect(),
         }
     }
 
@@ -76,14 +132,25 @@ impl Metrics {
         &mut self.models[index]
     }
 
+    /// A step of the engine that computed `tokens`.
+    pub(crate) fn step(&mut self, tokens: u64) {
+        self.step_tokens.observe(tokens as f64, 1);
+    }
+
+    pub(crate) fn scheduler(&mut self, stats: SchedulerStats) {
+        self.scheduler = Some(stats);
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats {
             received: self.received,
             refused: self.refused,
+            kv_blocks_used: self.scheduler.map_or(0, |s| u64::from(s.kv_blocks_used)),
+            preemptions: self.scheduler.map_or(0, |s| s.totals.preemptions),
             ..Stats::default()
         };
         for m in &self.models {
-            stats.running += m.running;
+            stats.running += m.in_flight;
             stats.finished_stop += m.ended[Ended::Stop as usize];
             stats.finished_length += m.ended[Ended::Length as usize];
             stats.finished_abort += m.ended[Ended::Abort as usize];
@@ -92,156 +159,52 @@ impl Metrics {
         }
         stats
     }
-
-    /// The Prometheus text exposition.
-    pub(crate) fn exposition(&self) -> String {
-        let mut out = String::with_capacity(4096 + 8192 * self.models.len());
-        self.gauge(
-            &mut out,
-            "num_requests_running",
-            "Number of requests in model execution batches.",
-            |m| m.running,
-        );
-        self.gauge(
-            &mut out,
-            "num_requests_waiting",
-            "Number of requests waiting to be processed.",
-            |_| 0,
-        );
-        self.counter(
-            &mut out,
-            "num_preemptions",
-            "Cumulative number of preemptions.",
-            |_| 0,
-        );
-        self.counter(
-            &mut out,
-            "prompt_tokens",
-            "Number of prefill tokens processed.",
-            |m| m.prompt_tokens,
-        );
-        self.counter(
-            &mut out,
-            "generation_tokens",
-            "Number of generation tokens processed.",
-            |m| m.generation_tokens,
-        );
-        head(
-            &mut out,
-            "request_success_total",
-            "counter",
-            "Count of successfully processed requests.",
-        );
-        for m in &self.models {
-            for (reason, count) in REASONS.iter().zip(m.ended) {
-                let labels = &m.labels;
-                line(
-                    &mut out,
-                    format_args!(
-                        "vllm:request_success_total{{{labels},finished_reason=\"{reason}\"}} {count}"
-                    ),
-                );
-            }
-        }
-        let h = &mut out;
-        self.histogram(
-            h,
-            "time_to_first_token_seconds",
-            "Histogram of time to first token in seconds.",
-            |m| &m.ttft,
-        );
-        self.histogram(
-            h,
-            "inter_token_latency_seconds",
-            "Histogram of inter-token latency in seconds.",
-            |m| &m.inter_token,
-        );
-        self.histogram(
-            h,
-            "request_time_per_output_token_seconds",
-            "Histogram of time per output token.",
-            |m| &m.per_output_token,
-        );
-        self.histogram(
-            h,
-            "e2e_request_latency_seconds",
-            "Histogram of e2e request latency in seconds.",
-            |m| &m.e2e,
-        );
-        out
-    }
-
-    fn gauge(&self, out: &mut String, name: &str, help: &str, read: impl Fn(&ModelMetrics) -> u64) {
-        head(out, name, "gauge", help);
-        for m in &self.models {
-            line(out, format_args!("vllm:{name}{{{}}} {}", m.labels, read(m)));
-        }
-    }
-
-    fn counter(
-        &self,
-        out: &mut String,
-        name: &str,
-        help: &str,
-        read: impl Fn(&ModelMetrics) -> u64,
-    ) {
-        head(out, &format!("{name}_total"), "counter", help);
-        for m in &self.models {
-            line(
-                out,
-                format_args!("vllm:{name}_total{{{}}} {}", m.labels, read(m)),
-            );
-        }
-    }
-
-    fn histogram(
-        &self,
-        out: &mut String,
-        name: &str,
-        help: &str,
-        read: impl Fn(&ModelMetrics) -> &Histogram,
-    ) {
-        head(out, name, "histogram", help);
-        for m in &self.models {
-            read(m).write(out, &format!("vllm:{name}"), &m.labels);
-        }
-    }
-}
-
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    line(
-        out,
-        format_args!("# HELP vllm:{name} {help}\n# TYPE vllm:{name} {kind}"),
-    );
 }
 
 impl ModelMetrics {
-    fn new(model: &str) -> Self {
+    fn new(model: &str, max_model_len: usize) -> Self {
         let name = model
             .replace('\\', "\\\\")
             .replace('"', "\\\"")
             .replace('\n', "\\n");
+        let lengths = up_to(max_model_len);
+        let [token, request] = [TOKEN_S, REQUEST_S].map(|edges| move || Histogram::new(edges));
+        let length = || Histogram::new(&lengths);
         Self {
             labels: format!("engine=\"0\",model_name=\"{name}\""),
-            running: 0,
+            in_flight: 0,
             ended: [0; REASONS.len()],
             prompt_tokens: 0,
+            cached_tokens: 0,
             generation_tokens: 0,
             ttft: Histogram::new(TTFT_S),
-            inter_token: Histogram::new(TOKEN_S),
-            per_output_token: Histogram::new(TOKEN_S),
-            e2e: Histogram::new(REQUEST_S),
+            inter_token: token(),
+            per_output_token: token(),
+            e2e: request(),
+            queue: request(),
+            prefill: request(),
+            decode: request(),
+            inference: request(),
+            prompt_lengths: length(),
+            output_lengths: length(),
+            most_output: length(),
+            choices: Histogram::new(CHOICES),
+            caps: length(),
+            computed: length(),
         }
     }
 
-    pub(crate) fn started(&mut self, prompt_tokens: u64) {
-        self.running += 1;
-        self.prompt_tokens += prompt_tokens;
+    pub(crate) fn arrived(&mut self) {
+        self.in_flight += 1;
     }
 
-    pub(crate) fn first_token(&mut self, after: Duration) {
+    pub(crate) fn first_token(&mut self, times: &Times, prompt_tokens: u64) {
         self.generation_tokens += 1;
-        self.ttft.observe(after.as_secs_f64(), 1);
+        self.prompt_tokens += prompt_tokens;
+        self.cached_tokens += times.cached;
+        if let Some(first) = times.first {
+            self.ttft.observe(since(first, times.arrived), 1);
+        }
     }
 
     /// `tokens` more tokens, each `gap` after the one before.
@@ -250,19 +213,41 @@ impl ModelMetrics {
         self.inter_token.observe(gap.as_secs_f64(), tokens);
     }
 
-    pub(crate) fn ended(
-        &mut self,
-        how: Ended,
-        after: Duration,
-        decode: Option<Duration>,
-        tokens: u64,
-    ) {
-        self.running -= 1;
+    pub(crate) fn ended(&mut self, how: Ended, times: &Times, subject: &Subject, tokens: u64) {
+        self.in_flight -= 1;
         self.ended[how as usize] += 1;
-        self.e2e.observe(after.as_secs_f64(), 1);
-        if let (Some(decode), true) = (decode, tokens > 1) {
-            self.per_output_token
-                .observe(decode.as_secs_f64() / (tokens - 1) as f64, 1);
+        let end = if tokens == 0 {
+            Instant::now()
+        } else {
+            times.last
+        };
+        self.e2e.observe(since(end, times.arrived), 1);
+        self.queue.observe(since(times.scheduled, times.arrived), 1);
+        self.inference.observe(since(end, times.scheduled), 1);
+        if let Some(first) = times.first {
+            let decode = since(times.last, first);
+            self.prefill.observe(since(first, times.scheduled), 1);
+            self.decode.observe(decode, 1);
+            if tokens > 1 {
+                self.per_output_token
+                    .observe(decode / (tokens - 1) as f64, 1);
+            }
+        } else if matches!(how, Ended::Stop) {
+            // An answer without a token, such as an embedding.
+            self.prompt_tokens += subject.prompt_tokens;
+        }
+        self.prompt_lengths.observe(subject.prompt_tokens as f64, 1);
+        self.output_lengths.observe(tokens as f64, 1);
+        self.most_output.observe(tokens as f64, 1);
+        self.computed
+            .observe(subject.prompt_tokens.saturating_sub(times.cached) as f64, 1);
+        self.choices.observe(subject.choices as f64, 1);
+        if let Some(cap) = subject.max_tokens {
+            self.caps.observe(cap as f64, 1);
         }
     }
+}
+
+fn since(later: Instant, earlier: Instant) -> f64 {
+    later.saturating_duration_since(earlier).as_secs_f64()
 }

@@ -1,8 +1,10 @@
-//! Giving an answer at its pace: whole after a wait, or as a stream of server-sent events.
+//! Giving an answer as its tokens come: whole at the end, or as a stream of server-sent events.
 //!
-//! Invariant: token `i` leaves no earlier than ttft + i x inter-token after the start; a zero wait arms no timer;
-//! a stream is driven by its reader alone, so a slow reader is never buffered for.
-//! Not here: what the events say (a [`Script`] does).
+//! Tokens come from a simulated engine that many requests share ([`Ticket`]), or, where there is none, at the call's
+//! own pace: token `i` no earlier than ttft + i x inter-token after the start, and no timer for a zero wait.
+//! Invariant: a stream is driven by its reader alone, so a slow reader is never buffered for; what is dropped before
+//! its end is aborted.
+//! Not here: what the events say (a [`Script`] does), faults (`faults`).
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,6 +18,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::generation::Generation;
 use crate::plan::Plan;
+use crate::real_time::Ticket;
 
 /// Events waiting to be sent.
 pub(crate) type Events = VecDeque<Bytes>;
@@ -25,46 +28,85 @@ pub(crate) trait Script: Send + Sync {
     fn plan(&self) -> &Plan;
     /// Events before any token, sent at once.
     fn preamble(&mut self, _out: &mut Events) {}
-    /// Events that come with the first token.
-    fn opening(&mut self, out: &mut Events);
-    fn token(&mut self, i: usize, out: &mut Events);
-    /// Events after the last token.
+    /// Events of the tokens `from..to` of a choice, and its end when those are its last.
+    fn tokens(&mut self, choice: usize, from: usize, to: usize, out: &mut Events);
+    /// Events after the last token of the last choice.
     fn closing(&mut self, out: &mut Events);
     /// The answer in one piece, for a call that is not a stream.
     fn whole(&self) -> Bytes;
 }
 
-/// Waits as long as the whole generation takes, then gives the answer in one piece.
-pub(crate) async fn whole(script: Box<dyn Script>, generation: Generation) -> Bytes {
-    let mut pending = Unfinished { generation, script };
-    let total = pending.script.plan().total();
-    if !total.is_zero() {
-        tokio::time::sleep(total).await;
+/// Where tokens come from.
+pub(crate) enum Source {
+    /// The call's own pace; one generation for each choice.
+    Alone(Vec<Generation>),
+    /// An engine that is shared.
+    Engine(Ticket),
+}
+
+/// Waits as long as the whole generation takes, then gives the answer in one piece. `None` when the engine gave up.
+pub(crate) async fn whole(script: Box<dyn Script>, source: Source) -> Option<Bytes> {
+    match source {
+        Source::Engine(mut ticket) => {
+            let mut seen = vec![0; script.plan().choices.len()];
+            while !is_complete(&seen, script.plan()) {
+                if !std::future::poll_fn(|cx| ticket.poll_news(cx, &mut seen)).await {
+                    return None;
+                }
+            }
+        }
+        Source::Alone(generations) => {
+            let mut pending = Unfinished {
+                generations,
+                script: &*script,
+            };
+            let total = script.plan().total();
+            if !total.is_zero() {
+                tokio::time::sleep(total).await;
+            }
+            pending.finish();
+        }
     }
-    pending
-        .generation
-        .tokens_by_now(pending.script.plan(), true);
-    pending.generation.finish(pending.script.plan().finish);
-    pending.script.whole()
+    Some(script.whole())
 }
 
-/// Counts what an abandoned call had generated before its [`Generation`] ends as aborted.
-struct Unfinished {
-    generation: Generation,
-    script: Box<dyn Script>,
+fn is_complete(came: &[usize], plan: &Plan) -> bool {
+    came.iter()
+        .zip(&plan.choices)
+        .all(|(came, choice)| *came == choice.turn.tokens())
 }
 
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if !self.generation.has_ended() {
-            self.generation.tokens_by_now(self.script.plan(), false);
+/// Counts what an abandoned call had generated before its [`Generation`]s end as aborted.
+struct Unfinished<'a> {
+    generations: Vec<Generation>,
+    script: &'a dyn Script,
+}
+
+impl Unfinished<'_> {
+    fn finish(&mut self) {
+        let plan = self.script.plan();
+        for (generation, choice) in self.generations.iter_mut().zip(&plan.choices) {
+            generation.tokens_by_now(plan, choice.turn.tokens(), true);
+            generation.finish(choice.finish);
         }
     }
 }
 
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let plan = self.script.plan();
+        for (generation, choice) in self.generations.iter_mut().zip(&plan.choices) {
+            if !generation.has_ended() {
+                generation.tokens_by_now(plan, choice.turn.tokens(), false);
+            }
+        }
+    }
+}
+
+#[derive(PartialEq)]
 enum Stage {
     Preamble,
-    Token(usize),
+    Tokens,
     Closing,
     Done,
 }
@@ -72,22 +114,31 @@ enum Stage {
 /// A streamed answer as a response body.
 pub(crate) struct Paced {
     script: Box<dyn Script>,
-    generation: Generation,
+    source: Source,
     stage: Stage,
     events: Events,
+    /// Tokens of each choice that were said.
+    said: Vec<usize>,
+    /// Tokens of each choice that came.
+    came: Vec<usize>,
+    interval: usize,
     due: Instant,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Paced {
-    pub(crate) fn new(script: Box<dyn Script>, generation: Generation) -> Self {
-        let due = Instant::now();
+    /// `interval` is the number of tokens in an event.
+    pub(crate) fn new(script: Box<dyn Script>, source: Source, interval: usize) -> Self {
+        let said = vec![0; script.plan().choices.len()];
         Self {
             script,
-            generation,
+            source,
             stage: Stage::Preamble,
             events: Events::new(),
-            due,
+            came: said.clone(),
+            said,
+            interval: interval.max(1),
+            due: Instant::now(),
             timer: None,
         }
     }
@@ -103,27 +154,50 @@ impl Paced {
         }
     }
 
-    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.timer {
-            Some(timer) => timer.as_mut().poll(cx),
-            None => Poll::Ready(()),
+    /// Waits for the next tokens and says those that are due.
+    fn poll_tokens(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.source {
+            Source::Alone(generations) => {
+                if let Some(timer) = &mut self.timer {
+                    ready!(timer.as_mut().poll(cx));
+                }
+                let now = std::time::Instant::now();
+                let choices = self.script.plan().choices.iter().zip(&mut self.came);
+                for (generation, (choice, came)) in generations.iter_mut().zip(choices) {
+                    let last = choice.turn.tokens();
+                    if *came < last {
+                        *came += 1;
+                        generation.token(now);
+                    }
+                    if *came == last && !generation.has_ended() {
+                        generation.finish(choice.finish);
+                    }
+                }
+                self.arm(self.script.plan().itl);
+            }
+            Source::Engine(ticket) => {
+                if !ready!(ticket.poll_news(cx, &mut self.came)) {
+                    self.stage = Stage::Done;
+                    return Poll::Ready(());
+                }
+            }
         }
+        for choice in 0..self.said.len() {
+            self.say(choice);
+        }
+        if is_complete(&self.said, self.script.plan()) {
+            self.stage = Stage::Closing;
+        }
+        Poll::Ready(())
     }
 
-    fn say_token(&mut self, i: usize) {
-        let tokens = self.script.plan().completion_tokens();
-        if i == 0 {
-            self.script.opening(&mut self.events);
-        }
-        if i < tokens {
-            self.generation.token();
-            self.script.token(i, &mut self.events);
-        }
-        if i + 1 < tokens {
-            self.stage = Stage::Token(i + 1);
-            self.arm(self.script.plan().itl);
-        } else {
-            self.stage = Stage::Closing;
+    /// Says what came of a choice: its first token at once, then as many together as the interval holds, and its end.
+    fn say(&mut self, choice: usize) {
+        let last = self.script.plan().choices[choice].turn.tokens();
+        let (from, came) = (self.said[choice], self.came[choice]);
+        if came > from && (from == 0 || came == last || came - from >= self.interval) {
+            self.said[choice] = came;
+            self.script.tokens(choice, from, came, &mut self.events);
         }
     }
 }
@@ -144,16 +218,12 @@ impl http_body::Body for Paced {
             match this.stage {
                 Stage::Preamble => {
                     this.script.preamble(&mut this.events);
-                    this.stage = Stage::Token(0);
+                    this.stage = Stage::Tokens;
                     this.arm(this.script.plan().ttft);
                 }
-                Stage::Token(i) => {
-                    ready!(this.poll_due(cx));
-                    this.say_token(i);
-                }
+                Stage::Tokens => ready!(this.poll_tokens(cx)),
                 Stage::Closing => {
                     this.script.closing(&mut this.events);
-                    this.generation.finish(this.script.plan().finish);
                     this.stage = Stage::Done;
                 }
                 Stage::Done => return Poll::Ready(None),

@@ -1,4 +1,4 @@
-//! One call made plain: how many tokens come out, at what pace, and why they end.
+//! One call made plain: how many tokens come out of each choice, at what pace, and why they end.
 //!
 //! Invariant: prompt and output together never exceed `max_model_len`; a cap is never exceeded; `Finish::Length`
 //! only when a cap or the context cut the output.
@@ -10,11 +10,15 @@ use http::HeaderMap;
 
 use crate::config::EngineConfig;
 use crate::error::Refusal;
-use crate::text::{Output, Rng, Tally};
+use crate::model::Model;
+use crate::text::{self, Rng};
+use crate::tokenizer::TokenId;
+use crate::turn::{Turn, Wish};
 
 const SHORTEST_TOKENS: usize = 8;
 const LONGEST_TOKENS: usize = 64;
-const MAX_PAD_BYTES: usize = 64 << 20;
+/// Longest answer that a call without a cap is given in one piece of memory.
+const MAX_OUTPUT_TOKENS: usize = 1 << 20;
 
 /// Why generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +37,27 @@ impl Finish {
 }
 
 /// What the call says about its output's length.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) cap: Option<i64>,
     pub(crate) min: u64,
     pub(crate) ignore_eos: bool,
+    pub(crate) choices: usize,
+    pub(crate) stops: Vec<String>,
+    pub(crate) stop_included: bool,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            cap: None,
+            min: 0,
+            ignore_eos: false,
+            choices: 1,
+            stops: Vec::new(),
+            stop_included: false,
+        }
+    }
 }
 
 /// What `x-engine-*` headers say instead of the configuration.
@@ -46,7 +66,6 @@ pub(crate) struct Overrides {
     ttft: Option<Duration>,
     itl: Option<Duration>,
     tokens: Option<usize>,
-    content_bytes: usize,
 }
 
 impl Overrides {
@@ -54,9 +73,8 @@ impl Overrides {
         Ok(Self {
             ttft: number(headers, "x-engine-ttft-ms")?.map(Duration::from_millis),
             itl: number(headers, "x-engine-itl-ms")?.map(Duration::from_millis),
-            tokens: number(headers, "x-engine-tokens")?.map(|n| n as usize),
-            content_bytes: number(headers, "x-engine-content-bytes")?
-                .map_or(0, |n| (n as usize).min(MAX_PAD_BYTES)),
+            tokens: number(headers, "x-engine-tokens")?
+                .map(|n| (n as usize).clamp(1, MAX_OUTPUT_TOKENS)),
         })
     }
 }
@@ -71,68 +89,136 @@ fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, Refusal> {
         .ok_or_else(|| Refusal::bad_request(format!("header {name} must be a whole number")))
 }
 
+/// One choice of an answer.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) turn: Turn,
+    pub(crate) finish: Finish,
+}
+
 /// A call that was understood and admitted.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) prompt_tokens: u64,
-    pub(crate) output: Output,
-    pub(crate) finish: Finish,
+    /// The prompts; all but a batch of plain completions have one. Choices go by prompt.
+    pub(crate) prompts: Vec<Vec<TokenId>>,
+    pub(crate) choices: Vec<Choice>,
     pub(crate) ttft: Duration,
     pub(crate) itl: Duration,
 }
 
 impl Plan {
-    /// Settles length, text and pace. `forced` is output that is already decided, such as a tool call's arguments.
+    /// Settles length, text and pace of every choice of every prompt.
     pub(crate) fn settle(
         config: &EngineConfig,
-        prompt: Tally,
-        wanted: Wanted,
-        forced: Option<String>,
+        model: &Model,
+        prompts: Vec<Vec<TokenId>>,
+        wanted: &Wanted,
+        wish: &Wish,
         overrides: Overrides,
     ) -> Result<Self, Refusal> {
-        let limit = output_limit(config.max_model_len, prompt.tokens, wanted.cap)?;
-        let mut rng = Rng(prompt.hash);
-        let (output, finish) = match forced {
-            Some(text) => {
-                let mut output = Output::of(text);
-                let cut = output.truncate(limit);
-                (output, if cut { Finish::Length } else { Finish::Stop })
+        let mut choices = Vec::with_capacity(prompts.len() * wanted.choices);
+        for prompt in &prompts {
+            let limit = output_limit(config.max_model_len, prompt.len() as u64, wanted.cap)?;
+            let mut rng = Rng(seed(config.seed, prompt));
+            for _ in 0..wanted.choices {
+                choices.push(choice(
+                    model,
+                    rng.next(),
+                    limit,
+                    wanted,
+                    wish,
+                    overrides.tokens,
+                ));
             }
-            None => {
-                let (tokens, finish) = length(&mut rng, limit, wanted, overrides.tokens);
-                (
-                    Output::compose(rng.next(), tokens).pad(overrides.content_bytes),
-                    finish,
-                )
-            }
-        };
+        }
         Ok(Self {
-            prompt_tokens: prompt.tokens,
-            output,
-            finish,
+            prompts,
+            choices,
             ttft: overrides.ttft.unwrap_or(config.ttft),
             itl: overrides.itl.unwrap_or(config.inter_token),
         })
     }
 
-    pub(crate) fn completion_tokens(&self) -> usize {
-        self.output.tokens()
+    pub(crate) fn prompt_tokens(&self) -> u64 {
+        self.prompts.iter().map(|prompt| prompt.len() as u64).sum()
     }
 
-    /// From arrival to the last token.
+    /// The prompt of choice `i`.
+    pub(crate) fn prompt_of(&self, i: usize) -> &[TokenId] {
+        let each = (self.choices.len() / self.prompts.len().max(1)).max(1);
+        self.prompts.get(i / each).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn completion_tokens(&self) -> usize {
+        self.choices.iter().map(|choice| choice.turn.tokens()).sum()
+    }
+
+    pub(crate) fn reasoning_tokens(&self) -> usize {
+        self.choices
+            .iter()
+            .map(|choice| choice.turn.reasoning_tokens())
+            .sum()
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        self.choices
+            .iter()
+            .map(|choice| choice.turn.tokens())
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// From arrival to the last token, at the plan's own pace.
     pub(crate) fn total(&self) -> Duration {
-        let gaps = u32::try_from(self.completion_tokens().saturating_sub(1)).unwrap_or(u32::MAX);
+        let gaps = u32::try_from(self.longest().saturating_sub(1)).unwrap_or(u32::MAX);
         self.ttft.saturating_add(self.itl.saturating_mul(gaps))
     }
 }
 
-fn length(rng: &mut Rng, limit: usize, wanted: Wanted, exact: Option<usize>) -> (usize, Finish) {
+fn seed(seed: u64, prompt: &[TokenId]) -> u64 {
+    prompt.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, id| {
+        text::hash(h, &id.to_le_bytes())
+    })
+}
+
+fn choice(
+    model: &Model,
+    seed: u64,
+    limit: usize,
+    wanted: &Wanted,
+    wish: &Wish,
+    exact: Option<usize>,
+) -> Choice {
+    let mut rng = Rng(seed);
     let drawn = SHORTEST_TOKENS + rng.below(LONGEST_TOKENS - SHORTEST_TOKENS + 1);
-    let natural = exact.unwrap_or_else(|| drawn.max(wanted.min as usize));
-    if wanted.ignore_eos || natural > limit {
-        (limit, Finish::Length)
+    let drawn = if wish.harmony { drawn + 16 } else { drawn };
+    let natural =
+        exact.unwrap_or_else(|| drawn.max(usize::try_from(wanted.min).unwrap_or(usize::MAX)));
+    let decided = wish.tool.is_some() || wish.content.is_some();
+    let ends_itself = decided || !(wanted.ignore_eos || natural > limit);
+    // An answer that is to be cut is one that would have gone on.
+    let tokens = if ends_itself {
+        natural
     } else {
-        (natural, Finish::Stop)
+        limit.saturating_add(8)
+    };
+    let mut turn = Turn::compose(
+        &model.composer,
+        rng.next(),
+        tokens.min(MAX_OUTPUT_TOKENS),
+        wish,
+    );
+    let least = usize::try_from(wanted.min).unwrap_or(usize::MAX);
+    turn.stop_at(&wanted.stops, least, wanted.stop_included);
+    let cut = turn.cut(limit);
+    if cut {
+        turn.stopped_by = None;
+    } else if ends_itself && !decided {
+        turn.cut(natural);
+    }
+    Choice {
+        turn,
+        finish: if cut { Finish::Length } else { Finish::Stop },
     }
 }
 

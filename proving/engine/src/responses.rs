@@ -2,25 +2,33 @@
 //!
 //! Invariant: events carry consecutive sequence numbers and end in exactly one `response.completed` or, when a cap
 //! cut the output, `response.incomplete`, with usage. Nothing is stored: `previous_response_id` is not found.
-//! Not here: reading input items (`input`), tool schemas (`tools`), time (`pace`).
+//! Not here: reading input items (`input`), the events of one output item (`item`), tool schemas (`tools`), time
+//! (`pace`).
 
 mod input;
+mod item;
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::chat::{effort, eighths};
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
+use crate::json::Json;
+use crate::model::Model;
 use crate::pace::{Events, Script};
-use crate::plan::{Finish, Overrides, Plan, Wanted};
-use crate::text::Tally;
-use crate::tools::{self, Forced};
+use crate::plan::{Choice, Finish, Overrides, Plan, Wanted};
+use crate::render::{Conversation, Said};
+use crate::tools;
+use crate::turn::{Channel, Wish};
+use crate::validate::{Heard, MEDIA_TOKENS};
+use item::Item;
 
 #[derive(Deserialize)]
 pub(crate) struct ResponsesRequest {
-    input: Value,
+    input: Json,
     #[serde(default)]
     instructions: Option<String>,
     #[serde(default)]
@@ -28,25 +36,36 @@ pub(crate) struct ResponsesRequest {
     #[serde(default)]
     stream: Option<bool>,
     #[serde(default)]
-    tools: Option<Vec<Value>>,
+    tools: Option<Vec<Json>>,
     #[serde(default)]
-    tool_choice: Option<Value>,
+    tool_choice: Option<Json>,
+    #[serde(default)]
+    reasoning: Option<Reasoning>,
     #[serde(default)]
     previous_response_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Reasoning {
+    #[serde(default)]
+    effort: Option<String>,
 }
 
 pub(crate) struct Responses {
     who: Identity,
     plan: Plan,
-    tool: Option<Forced>,
     request: ResponsesRequest,
     sequence: u64,
+    items: Vec<Item>,
+    /// The item that is being said.
+    at: Option<usize>,
 }
 
 impl Responses {
     /// Checks the request and plans its answer. Returns it with whether it is to be streamed.
     pub(crate) fn admit(
         config: &EngineConfig,
+        model: &Model,
         request: ResponsesRequest,
         who: Identity,
         overrides: Overrides,
@@ -56,38 +75,54 @@ impl Responses {
                 "Response with id '{id}' not found."
             )));
         }
-        let mut prompt = Tally::new(config.seed);
-        if let Some(instructions) = &request.instructions {
-            prompt.add(instructions);
+        let harmony = model.format.is_harmony();
+        let asked = request.reasoning.as_ref().and_then(|r| r.effort.as_deref());
+        let effort = effort(asked, harmony)?;
+        let mut heard = Heard::default();
+        if let Some(text) = &request.instructions {
+            heard.said.push(Said {
+                role: "system".to_owned(),
+                text: Some(text.clone()),
+                ..Said::default()
+            });
         }
-        input::read(&request.input, &mut prompt)?;
-        let tool = tools::forced(
-            request.tools.as_ref(),
-            request.tool_choice.as_ref(),
-            &mut prompt,
-        )?;
+        input::read(&request.input, &mut heard)?;
+        let tools = tools::offered(request.tools.as_deref())?;
+        let tool = tools::forced(&tools, request.tool_choice.as_ref())?;
+        let mut prompt = model.prompt(&Conversation {
+            said: heard.said,
+            tools,
+            effort,
+        })?;
+        prompt.extend(std::iter::repeat_n(0, heard.media * MEDIA_TOKENS));
         let wanted = Wanted {
             cap: request.max_output_tokens,
             ..Wanted::default()
         };
-        let plan = Plan::settle(
-            config,
-            prompt,
-            wanted,
-            tool.as_ref().map(|t| t.arguments.clone()),
-            overrides,
-        )?;
+        let wish = Wish {
+            harmony,
+            reasoning_eighths: eighths(effort),
+            tool,
+            content: None,
+        };
+        let plan = Plan::settle(config, model, vec![prompt], &wanted, &wish, overrides)?;
         let streams = request.stream.unwrap_or(false);
+        let items = Item::all(&who.id, &plan.choices[0].turn);
         Ok((
             Self {
                 who,
                 plan,
-                tool,
                 request,
                 sequence: 0,
+                items,
+                at: None,
             },
             streams,
         ))
+    }
+
+    fn choice(&self) -> &Choice {
+        &self.plan.choices[0]
     }
 
     fn response(&self, status: &str, output: Value, usage: Value) -> Value {
@@ -99,14 +134,14 @@ impl Responses {
             "instructions": self.request.instructions, "max_output_tokens": self.request.max_output_tokens,
             "metadata": {}, "output": output, "parallel_tool_calls": true, "previous_response_id": null,
             "temperature": 1.0, "top_p": 1.0, "text": {"format": {"type": "text"}},
-            "tool_choice": self.request.tool_choice.clone().unwrap_or(json!("auto")),
-            "tools": self.request.tools.clone().unwrap_or_default(),
+            "tool_choice": self.request.tool_choice.as_ref().map_or(json!("auto"), Json::to_value),
+            "tools": self.request.tools.iter().flatten().map(Json::to_value).collect::<Vec<_>>(),
             "truncation": "disabled", "usage": usage,
         })
     }
 
     fn last_status(&self) -> &'static str {
-        match self.plan.finish {
+        match self.choice().finish {
             Finish::Stop => "completed",
             Finish::Length => "incomplete",
         }
@@ -114,40 +149,24 @@ impl Responses {
 
     fn finished(&self) -> Value {
         let (input, output) = (
-            self.plan.prompt_tokens,
+            self.plan.prompt_tokens(),
             self.plan.completion_tokens() as u64,
         );
         let usage = json!({
             "input_tokens": input, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": output,
-            "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": input + output,
+            "output_tokens_details": {"reasoning_tokens": self.plan.reasoning_tokens()},
+            "total_tokens": input + output,
         });
-        self.response(
-            self.last_status(),
-            json!([self.item(self.last_status(), self.plan.output.text())]),
-            usage,
-        )
-    }
-
-    fn item_id(&self) -> String {
-        self.who
-            .id
-            .replacen("resp_", if self.tool.is_some() { "fc_" } else { "msg_" }, 1)
-    }
-
-    fn item(&self, status: &str, text: &str) -> Value {
-        match &self.tool {
-            Some(tool) => json!({
-                "type": "function_call", "id": self.item_id(), "status": status, "name": tool.name,
-                "call_id": self.who.id.replacen("resp_", "call_", 1), "arguments": text,
-            }),
-            None if status == "in_progress" => json!({
-                "type": "message", "id": self.item_id(), "status": status, "role": "assistant", "content": [],
-            }),
-            None => json!({
-                "type": "message", "id": self.item_id(), "status": status, "role": "assistant",
-                "content": [part(text)],
-            }),
-        }
+        let last = self.items.len().saturating_sub(1);
+        let items = self.items.iter().enumerate();
+        let output = items.map(|(i, item)| {
+            item.whole(if i < last {
+                "completed"
+            } else {
+                self.last_status()
+            })
+        });
+        self.response(self.last_status(), output.collect(), usage)
     }
 
     fn say(&mut self, out: &mut Events, kind: &str, mut event: Value) {
@@ -157,19 +176,29 @@ impl Responses {
         out.push_back(Bytes::from(format!("event: {kind}\ndata: {event}\n\n")));
     }
 
-    /// An event about the only item, and about its only part if it is text.
-    fn about(&self, mut event: Value) -> Value {
-        event["item_id"] = json!(self.item_id());
-        event["output_index"] = json!(0);
-        if self.tool.is_none() {
-            event["content_index"] = json!(0);
+    fn say_all(&mut self, out: &mut Events, events: Vec<(&'static str, Value)>) {
+        for (kind, event) in events {
+            self.say(out, kind, event);
         }
-        event
     }
-}
 
-fn part(text: &str) -> Value {
-    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+    /// Ends the item that is being said, and begins the one of `channel`.
+    fn turn_to(&mut self, channel: Option<Channel>, status: &str, out: &mut Events) {
+        let next = self
+            .items
+            .iter()
+            .position(|item| Some(item.channel) == channel);
+        if self.at == next {
+            return;
+        }
+        if let Some(at) = self.at {
+            self.say_all(out, self.items[at].closing(at, status));
+        }
+        if let Some(next) = next {
+            self.say_all(out, self.items[next].opening(next));
+        }
+        self.at = next;
+    }
 }
 
 impl Script for Responses {
@@ -183,47 +212,23 @@ impl Script for Responses {
         self.say(out, "response.in_progress", json!({"response": response}));
     }
 
-    fn opening(&mut self, out: &mut Events) {
-        let item = self.item("in_progress", "");
-        self.say(
-            out,
-            "response.output_item.added",
-            json!({"output_index": 0, "item": item}),
-        );
-        if self.tool.is_none() {
-            let event = self.about(json!({"part": part("")}));
-            self.say(out, "response.content_part.added", event);
-        }
-    }
-
-    fn token(&mut self, i: usize, out: &mut Events) {
-        let event = self.about(json!({"delta": self.plan.output.token(i)}));
-        if self.tool.is_some() {
-            self.say(out, "response.function_call_arguments.delta", event);
-        } else {
-            let mut event = event;
-            event["logprobs"] = json!([]);
-            self.say(out, "response.output_text.delta", event);
+    fn tokens(&mut self, _choice: usize, from: usize, to: usize, out: &mut Events) {
+        for i in from..to {
+            let (channel, text) = self.choice().turn.token(i);
+            if channel == Channel::Mark || text.is_empty() {
+                continue;
+            }
+            let text = text.to_owned();
+            self.turn_to(Some(channel), "completed", out);
+            if let Some(at) = self.at {
+                let (kind, event) = self.items[at].delta(at, &text);
+                self.say(out, kind, event);
+            }
         }
     }
 
     fn closing(&mut self, out: &mut Events) {
-        let text = self.plan.output.text().to_owned();
-        if let Some(name) = self.tool.as_ref().map(|t| t.name.clone()) {
-            let event = self.about(json!({"arguments": text, "name": name}));
-            self.say(out, "response.function_call_arguments.done", event);
-        } else {
-            let event = self.about(json!({"text": text, "logprobs": []}));
-            self.say(out, "response.output_text.done", event);
-            let event = self.about(json!({"part": part(&text)}));
-            self.say(out, "response.content_part.done", event);
-        }
-        let item = self.item(self.last_status(), &text);
-        self.say(
-            out,
-            "response.output_item.done",
-            json!({"output_index": 0, "item": item}),
-        );
+        self.turn_to(None, self.last_status(), out);
         let kind = format!("response.{}", self.last_status());
         let response = self.finished();
         self.say(out, &kind, json!({"response": response}));

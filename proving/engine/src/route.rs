@@ -1,35 +1,40 @@
 //! From a request to its answer: path, key, body, model, and the dialect that answers.
 //!
 //! Invariant: under `/v1` nothing is read before the key was checked; every refusal has vLLM's shape.
-//! Not here: what each dialect accepts and says.
+//! Not here: what each dialect accepts and says, the engine's own pages (`house`), a call's way through the engine
+//! (`call`).
+
+mod call;
+mod house;
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
-use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use crate::chat::Chat;
 use crate::completions::Completion;
 use crate::error::Refusal;
-use crate::generation::{Generation, Identity};
-use crate::pace::{self, Paced, Script};
-use crate::plan::{Finish, Overrides};
+use crate::faults::Fault;
+use crate::json::Json;
+use crate::models;
+use crate::pace::Script;
+use crate::plan::Overrides;
 use crate::responses::Responses;
 use crate::server::State;
-use crate::{embeddings, models};
+use call::Call;
 
 const JSON: &str = "application/json";
-const SSE: &str = "text/event-stream; charset=utf-8";
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(crate) type Answer = Response<Either<Full<Bytes>, Paced>>;
+pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 /// Answers one request. Never fails: a refusal is an answer.
 pub(crate) async fn answer(
@@ -40,40 +45,9 @@ pub(crate) async fn answer(
     let answered = if head.uri.path().starts_with("/v1/") {
         api(&state, &head, body).await
     } else {
-        house(&state, &head)
+        house::answer(&state, &head, body).await
     };
-    Ok(answered.unwrap_or_else(|refusal| refusal.into_response().map(Either::Left)))
-}
-
-/// Everything that needs no key and is no part of OpenAI's API.
-fn house(state: &State, head: &Parts) -> Result<Answer, Refusal> {
-    match (&head.method, head.uri.path()) {
-        (&Method::GET, "/health" | "/ping") => Ok(full(JSON, Bytes::new())),
-        (&Method::GET, "/version") => Ok(full(
-            JSON,
-            json!({"version": concat!(env!("CARGO_PKG_VERSION"), "+simulated")}).to_string(),
-        )),
-        (&Method::GET, "/metrics") => Ok(full(PROMETHEUS, state.metrics().exposition())),
-        (method, path) if path.starts_with("/_engine/") => inspection(state, method, path),
-        (_, "/health" | "/ping" | "/version" | "/metrics") => Err(Refusal::method()),
-        _ => Err(Refusal::not_found("Not Found")),
-    }
-}
-
-fn inspection(state: &State, method: &Method, path: &str) -> Result<Answer, Refusal> {
-    let Some(mut inspector) = state.inspector() else {
-        return Err(Refusal::not_found("Not Found"));
-    };
-    let body = match (method, path) {
-        (&Method::GET, "/_engine/requests") => json!({"requests": inspector.requests()}),
-        (&Method::DELETE, "/_engine/requests") => {
-            inspector.clear();
-            json!({"requests": []})
-        }
-        (&Method::GET, "/_engine/stats") => json!(state.metrics().stats()),
-        _ => return Err(Refusal::not_found("Not Found")),
-    };
-    Ok(full(JSON, body.to_string()))
+    Ok(answered.unwrap_or_else(|refusal| refusal.into_response().map(whole)))
 }
 
 async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
@@ -155,6 +129,13 @@ async fn dispatch(
     if head.method != Method::POST {
         return Err(Refusal::method());
     }
+    let fault = Fault::of(&head.headers, &mut state.storm())?;
+    if let Some(wait) = fault.stall_head {
+        tokio::time::sleep(wait).await;
+    }
+    if let Some(refusal) = fault.refusal() {
+        return Err(refusal);
+    }
     let overrides = Overrides::read(&head.headers)?;
     let (request, model) = parse(state, body)?;
     let who = state.identity(prefix, &state.config.models[model]);
@@ -163,47 +144,38 @@ async fn dispatch(
         model,
         seen,
         id: who.id.clone(),
+        fault,
     };
-    let config = &state.config;
+    let (config, served) = (&state.config, &state.models[model]);
     let (script, streams): (Box<dyn Script>, bool) = match path {
-        "/v1/chat/completions" => boxed(Chat::admit(config, typed(request)?, who, overrides)?),
-        "/v1/completions" => boxed(Completion::admit(config, &typed(request)?, who, overrides)?),
-        "/v1/responses" => boxed(Responses::admit(config, typed(request)?, who, overrides)?),
-        _ => return call.embed(request, &who),
+        "/v1/chat/completions" => boxed(Chat::admit(
+            config,
+            served,
+            typed(request)?,
+            who,
+            overrides,
+        )?),
+        "/v1/completions" => boxed(Completion::admit(
+            config,
+            served,
+            &typed(request)?,
+            who,
+            overrides,
+        )?),
+        "/v1/responses" => boxed(Responses::admit(
+            config,
+            served,
+            typed(request)?,
+            who,
+            overrides,
+        )?),
+        _ => return call.embed(&typed(request)?, &who),
     };
-    Ok(call.generate(script, streams).await)
+    call.generate(script, streams).await
 }
 
 fn boxed<S: Script + 'static>((script, streams): (S, bool)) -> (Box<dyn Script>, bool) {
     (Box::new(script), streams)
-}
-
-/// An admitted call on its way to an answer.
-struct Call<'a> {
-    state: &'a Arc<State>,
-    model: usize,
-    seen: Option<u64>,
-    id: String,
-}
-
-impl Call<'_> {
-    fn start(&self, prompt_tokens: u64) -> Generation {
-        Generation::start(self.state, self.model, self.seen, &self.id, prompt_tokens)
-    }
-
-    async fn generate(self, script: Box<dyn Script>, streams: bool) -> Answer {
-        let generation = self.start(script.plan().prompt_tokens);
-        if streams {
-            return typed_answer(SSE, Either::Right(Paced::new(script, generation)));
-        }
-        full(JSON, pace::whole(script, generation).await)
-    }
-
-    fn embed(self, request: Value, who: &Identity) -> Result<Answer, Refusal> {
-        let (answer, tokens) = embeddings::answer(&self.state.config, &typed(request)?, who)?;
-        self.start(tokens).finish(Finish::Stop);
-        Ok(full(JSON, answer.to_string()))
-    }
 }
 
 fn model_cards(state: &State, head: &Parts, path: &str) -> Result<Answer, Refusal> {
@@ -222,16 +194,16 @@ fn model_cards(state: &State, head: &Parts, path: &str) -> Result<Answer, Refusa
 }
 
 /// The body as JSON (of two equal members the last counts, as in Python) and the index of its model.
-fn parse(state: &State, body: &[u8]) -> Result<(Value, usize), Refusal> {
-    let request: Value = serde_json::from_slice(body)
+fn parse(state: &State, body: &[u8]) -> Result<(Json, usize), Refusal> {
+    let request: Json = serde_json::from_slice(body)
         .map_err(|e| Refusal::bad_request(format!("JSON decode error: {e}")))?;
     let models = &state.config.models;
     match request.get("model") {
-        _ if !request.is_object() => Err(Refusal::bad_request(
+        _ if request.as_object().is_none() => Err(Refusal::bad_request(
             "the request body must be a JSON object",
         )),
-        None | Some(Value::Null) if !models.is_empty() => Ok((request, 0)),
-        Some(Value::String(name)) => match models.iter().position(|m| m == name) {
+        None | Some(Json::Null) if !models.is_empty() => Ok((request, 0)),
+        Some(Json::String(name)) => match models.iter().position(|m| m == name) {
             Some(index) => Ok((request, index)),
             None => Err(Refusal::unknown_model(name)),
         },
@@ -239,16 +211,21 @@ fn parse(state: &State, body: &[u8]) -> Result<(Value, usize), Refusal> {
     }
 }
 
-fn typed<T: DeserializeOwned>(request: Value) -> Result<T, Refusal> {
-    serde_json::from_value(request)
+fn typed<T: DeserializeOwned>(request: Json) -> Result<T, Refusal> {
+    request
+        .into_typed()
         .map_err(|e| Refusal::bad_request(format!("validation error: {e}")))
 }
 
 fn full(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
-    typed_answer(content_type, Either::Left(Full::new(body.into())))
+    typed_answer(content_type, whole(Full::new(body.into())))
 }
 
-fn typed_answer(content_type: &'static str, body: Either<Full<Bytes>, Paced>) -> Answer {
+fn whole(body: Full<Bytes>) -> UnsyncBoxBody<Bytes, io::Error> {
+    body.map_err(|never| match never {}).boxed_unsync()
+}
+
+fn typed_answer(content_type: &'static str, body: UnsyncBoxBody<Bytes, io::Error>) -> Answer {
     let mut response = Response::new(body);
     response
         .headers_mut()

@@ -13,13 +13,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::config::EngineConfig;
+use crate::exporter::{self, Gauge};
+use crate::faults::Storm;
 use crate::generation::{Identity, fresh_id};
 use crate::inspect::Inspector;
 use crate::metrics::{Metrics, Stats};
+use crate::model::Model;
+use crate::real_time::{self, Command};
+use crate::scheduler::RequestId;
 use crate::{listener, route};
 
 const MAX_STREAMS_PER_CONNECTION: u32 = 8192;
@@ -31,27 +36,40 @@ pub struct Engine {
     listener: TcpListener,
     address: SocketAddr,
     state: Arc<State>,
+    work: mpsc::UnboundedReceiver<Command>,
+    exporter: Option<TcpListener>,
 }
 
 /// What all requests share.
 pub(crate) struct State {
     pub(crate) config: EngineConfig,
+    pub(crate) models: Vec<Model>,
     pub(crate) started_s: u64,
+    /// To the simulated machine; nobody reads it where there is none.
+    pub(crate) engine: mpsc::UnboundedSender<Command>,
     metrics: Mutex<Metrics>,
     inspector: Option<Mutex<Inspector>>,
+    storm: Mutex<Storm>,
+    gauge: Option<Mutex<Gauge>>,
     id_seed: u64,
     numbers: AtomicU64,
 }
 
 impl Engine {
-    /// Takes the port. Fails if it cannot be bound.
+    /// Reads the models' vocabularies and takes the port. Fails if either cannot be had.
     pub fn bind(config: EngineConfig) -> io::Result<Self> {
         let listener = listener::bind(config.listen)?;
         let address = listener.local_addr()?;
+        let (engine, work) = mpsc::unbounded_channel();
+        let state = State::new(config, engine)
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+        let exporter = state.config.dcgm.map(listener::bind).transpose()?;
         Ok(Self {
             listener,
             address,
-            state: Arc::new(State::new(config)),
+            state: Arc::new(state),
+            work,
+            exporter,
         })
     }
 
@@ -60,10 +78,25 @@ impl Engine {
         self.address
     }
 
+    /// Where the DCGM exporter's page is, if it is anywhere.
+    pub fn dcgm_addr(&self) -> Option<SocketAddr> {
+        self.exporter
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok())
+    }
+
     /// Answers until `shutdown` resolves, then cuts what is in flight. Needs a tokio runtime with I/O and time.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let mut connections = JoinSet::new();
+        // Ends with us, like the connections.
+        let mut machine = JoinSet::new();
+        if let Some(hardware) = self.state.config.hardware.clone() {
+            machine.spawn(real_time::run(hardware, Arc::clone(&self.state), self.work));
+        }
+        if let Some(exporter) = self.exporter {
+            machine.spawn(exporter::serve(exporter, Arc::clone(&self.state)));
+        }
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             tokio::select! {
@@ -99,25 +132,48 @@ async fn connection(stream: TcpStream, state: Arc<State>) {
 }
 
 impl State {
-    fn new(config: EngineConfig) -> Self {
-        Self {
+    fn new(config: EngineConfig, engine: mpsc::UnboundedSender<Command>) -> Result<Self, String> {
+        let date = config.date.clone().unwrap_or_else(today);
+        Ok(Self {
+            models: Model::all(&config, &date)?,
             started_s: now_s(),
-            metrics: Mutex::new(Metrics::new(&config.models)),
+            engine,
+            metrics: Mutex::new(Metrics::new(&config)),
             inspector: config.inspect.then(Mutex::default),
+            storm: Mutex::default(),
+            gauge: config
+                .hardware
+                .as_ref()
+                .map(|hardware| Mutex::new(Gauge::new(hardware.gpus.clone()))),
             id_seed: config.seed ^ since_1970().as_nanos() as u64,
             numbers: AtomicU64::new(0),
             config,
-        }
+        })
     }
 
     pub(crate) fn metrics(&self) -> MutexGuard<'_, Metrics> {
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn storm(&self) -> MutexGuard<'_, Storm> {
+        self.storm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn gauge(&self) -> Option<MutexGuard<'_, Gauge>> {
+        self.gauge
+            .as_ref()
+            .map(|g| g.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(crate) fn inspector(&self) -> Option<MutexGuard<'_, Inspector>> {
         self.inspector
             .as_ref()
             .map(|i| i.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A fresh name for a sequence in the simulated machine.
+    pub(crate) fn request_id(&self) -> RequestId {
+        RequestId(self.numbers.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A fresh identity for an answer of `model`.
@@ -133,6 +189,22 @@ impl State {
 
 fn now_s() -> u64 {
     since_1970().as_secs()
+}
+
+/// `YYYY-MM-DD` in UTC, by the proleptic Gregorian calendar (days to civil: Howard Hinnant, 2013).
+fn today() -> String {
+    let days = (now_s() / 86_400) as i64 + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    format!("{:04}-{month:02}-{day:02}", era * 400 + year + next)
 }
 
 fn since_1970() -> Duration {

@@ -1,44 +1,18 @@
-//! Tokens of the simulated engine: how text is cut into them, and how output is made of them.
+//! Generated text, whose number of tokens is known before it is made.
 //!
-//! A token is a run of at most four alphanumeric characters, or one other visible character; white space
-//! belongs to the token after it (at the very end, to the one before) and counts nothing by itself. It is an
-//! approximation of a BPE tokenizer, near one token per four characters of English.
-//! Invariant: for every output, `count(output.text()) == output.tokens()`: prompt and output are counted alike.
-//! Not here: a real tokenizer or chat template.
+//! Words are taken that are one token each in the model's own vocabulary, wherever they stand, so that the text read
+//! back by the same tokenizer gives exactly the tokens that it was made of.
+//! Invariant: for every output, `tokenizer.count(output.text()) == output.tokens()`; its pieces join to its text.
+//! Not here: how an answer is framed (`turn`), vocabularies (`tokenizer`).
 
 mod words;
 
+use std::sync::Arc;
+
+use crate::tokenizer::Tokenizer;
 use words::WORDS;
 
-const RUN: usize = 4;
-
-/// Number of tokens in `text`.
-pub fn count(text: &str) -> u64 {
-    let mut tokens = 0;
-    scan(text, |_| tokens += 1);
-    tokens
-}
-
-/// Calls `start` with the offset at which each token's first visible character stands.
-fn scan(text: &str, mut start: impl FnMut(usize)) {
-    let mut run = 0;
-    for (at, c) in text.char_indices() {
-        if c.is_whitespace() {
-            run = 0;
-        } else if c.is_alphanumeric() {
-            if run == 0 || run == RUN {
-                start(at);
-                run = 0;
-            }
-            run += 1;
-        } else {
-            start(at);
-            run = 0;
-        }
-    }
-}
-
-/// Generated text with the end of each of its tokens.
+/// Text that is made of known tokens, with the end of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     text: String,
@@ -46,85 +20,19 @@ pub struct Output {
 }
 
 impl Output {
-    /// Natural-looking text of exactly `tokens` tokens, the same for the same `seed`.
-    pub fn compose(seed: u64, tokens: usize) -> Self {
-        let mut rng = Rng(seed);
-        let mut text = String::with_capacity(tokens * 5);
-        let (mut made, mut left_in_sentence) = (0, 0);
-        while made < tokens {
-            if made > 0 && left_in_sentence == 0 {
-                text.push('.');
-                made += 1;
-                if made == tokens {
-                    break;
-                }
-            }
-            let opens = left_in_sentence == 0;
-            if made > 0 {
-                text.push_str(if opens && rng.below(6) == 0 {
-                    "\n\n"
-                } else {
-                    " "
-                });
-            }
-            if opens {
-                left_in_sentence = 5 + rng.below(10);
-            }
-            left_in_sentence -= 1;
-            made += push_word(
-                &mut text,
-                WORDS[rng.below(WORDS.len())],
-                opens,
-                tokens - made,
-            );
-        }
-        Self::of(text)
-    }
-
     /// `text` cut into its tokens.
-    pub fn of(text: String) -> Self {
-        let mut ends = Vec::with_capacity(text.len() / RUN);
-        let mut open = false;
-        scan(&text, |at| {
-            if open {
-                ends.push(text[..at].trim_end().len());
-            }
-            open = true;
-        });
-        if open {
-            ends.push(text.len());
-        }
+    pub fn of(tokenizer: &Tokenizer, text: String) -> Self {
+        let ends = tokenizer.ends(&text);
         Self { text, ends }
     }
 
-    /// Keeps the first `tokens` tokens. Returns whether any were cut.
-    pub fn truncate(&mut self, tokens: usize) -> bool {
-        let cut = tokens < self.ends.len();
-        if cut {
-            self.ends.truncate(tokens);
-            self.text.truncate(self.ends.last().copied().unwrap_or(0));
+    fn of_pieces<'a>(pieces: impl Iterator<Item = &'a str>) -> Self {
+        let mut output = Self::default();
+        for piece in pieces {
+            output.text.push_str(piece);
+            output.ends.push(output.text.len());
         }
-        cut
-    }
-
-    /// Widens the text to at least `bytes` bytes by spaces before tokens, which changes no count.
-    pub fn pad(self, bytes: usize) -> Self {
-        let tokens = self.tokens();
-        let missing = bytes.saturating_sub(self.text.len());
-        if missing == 0 || tokens == 0 {
-            return self;
-        }
-        let mut padded = Self {
-            text: String::with_capacity(bytes),
-            ends: Vec::with_capacity(tokens),
-        };
-        for i in 0..tokens {
-            let spaces = missing / tokens + usize::from(i < missing % tokens);
-            padded.text.extend(std::iter::repeat_n(' ', spaces));
-            padded.text.push_str(self.token(i));
-            padded.ends.push(padded.text.len());
-        }
-        padded
+        output
     }
 
     /// The whole text.
@@ -137,56 +45,143 @@ impl Output {
         self.ends.len()
     }
 
-    /// Token `i` with the white space before it; empty past the end.
-    pub fn token(&self, i: usize) -> &str {
-        let start = if i == 0 {
-            0
-        } else {
-            self.ends.get(i - 1).copied().unwrap_or(self.text.len())
+    /// The end of each token, in bytes.
+    pub(crate) fn ends(&self) -> &[usize] {
+        &self.ends
+    }
+}
+
+/// Makes text for one vocabulary. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Composer {
+    tokenizer: Tokenizer,
+    forms: Arc<Forms>,
+}
+
+/// Words by where they stand, each one token there.
+#[derive(Debug, Default)]
+struct Forms {
+    /// At the very start and after an empty line.
+    bare: Vec<String>,
+    /// After a full stop.
+    opening: Vec<String>,
+    inner: Vec<String>,
+    stop: Option<String>,
+    empty_line: Option<String>,
+}
+
+impl Composer {
+    /// Chooses words for a vocabulary. Fails when it has none that are one token, so that no text could be exact.
+    pub fn new(tokenizer: &Tokenizer) -> Result<Self, String> {
+        let composer = Self {
+            tokenizer: tokenizer.clone(),
+            forms: Arc::new(Forms::of(tokenizer)),
         };
-        let end = self.ends.get(i).copied().unwrap_or(self.text.len());
-        &self.text[start..end]
+        for tokens in [1, 2, 3, 64] {
+            let made = composer.plain(1, tokens);
+            if tokenizer.count(made.text()) != tokens as u64 {
+                return Err("tokenizer: has too few plain words of one token to write text of a known length".to_owned());
+            }
+        }
+        Ok(composer)
+    }
+
+    /// Natural-looking text of exactly `tokens` tokens, the same for the same `seed`.
+    pub fn compose(&self, seed: u64, tokens: usize) -> Output {
+        let made = self.sentences(seed, tokens);
+        if self.tokenizer.is_built_in() || self.tokenizer.count(made.text()) == tokens as u64 {
+            return made;
+        }
+        self.plain(seed, tokens)
+    }
+
+    fn sentences(&self, seed: u64, tokens: usize) -> Output {
+        let (mut rng, forms) = (Rng(seed), &*self.forms);
+        let mut pieces: Vec<&str> = Vec::with_capacity(tokens);
+        let (mut left, mut place) = (5 + rng.below(10), &forms.bare);
+        while pieces.len() < tokens {
+            let room = tokens - pieces.len();
+            match (&forms.stop, &forms.empty_line) {
+                (_, Some(end)) if left == 0 && room > 1 && rng.below(6) == 0 => {
+                    pieces.push(end);
+                    place = &forms.bare;
+                    left = 5 + rng.below(10);
+                }
+                (Some(end), _)
+                    if left == 0
+                        || (room == 1 && pieces.len() > 2 && std::ptr::eq(place, &forms.inner)) =>
+                {
+                    pieces.push(end);
+                    place = &forms.opening;
+                    left = 5 + rng.below(10);
+                }
+                _ => {
+                    pieces.push(&place[rng.below(place.len())]);
+                    place = &forms.inner;
+                    left = left.saturating_sub(1);
+                }
+            }
+        }
+        Output::of_pieces(pieces.into_iter())
+    }
+
+    /// Nothing but words: what any vocabulary can do.
+    fn plain(&self, seed: u64, tokens: usize) -> Output {
+        let (mut rng, forms) = (Rng(seed), &*self.forms);
+        if forms.inner.is_empty() || forms.bare.is_empty() {
+            return Output::default();
+        }
+        let first = forms.bare[rng.below(forms.bare.len())].as_str();
+        let rest = (1..tokens).map(|_| forms.inner[rng.below(forms.inner.len())].as_str());
+        Output::of_pieces(std::iter::once(first).take(tokens).chain(rest))
+    }
+
+    /// The vocabulary that it writes in.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
     }
 }
 
-/// Appends at most `room` tokens of `word`; returns how many.
-fn push_word(text: &mut String, word: &str, capital: bool, room: usize) -> usize {
-    let mut chars = 0;
-    for (i, c) in word.chars().take(room.saturating_mul(RUN)).enumerate() {
-        text.push(if capital && i == 0 {
-            c.to_ascii_uppercase()
+impl Forms {
+    fn of(tokenizer: &Tokenizer) -> Self {
+        let is_one = |piece: &String| tokenizer.count(piece) == 1;
+        let own = tokenizer.own_words(400);
+        let words = || {
+            WORDS
+                .iter()
+                .map(|w| (*w).to_owned())
+                .chain(own.iter().cloned())
+        };
+        let all =
+            |form: &dyn Fn(String) -> String| words().map(form).filter(is_one).collect::<Vec<_>>();
+        let inner = all(&|word| format!(" {word}"));
+        let capitals = all(&|word| capital(&word));
+        let opening = all(&|word| format!(" {}", capital(&word)));
+        let bare = if capitals.is_empty() {
+            all(&|word| word)
         } else {
-            c
-        });
-        chars += 1;
-    }
-    usize::div_ceil(chars, RUN)
-}
-
-/// A prompt as it is read: its tokens, and a hash from which its answer follows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tally {
-    pub(crate) tokens: u64,
-    pub(crate) hash: u64,
-}
-
-impl Tally {
-    pub(crate) fn new(seed: u64) -> Self {
+            capitals
+        };
         Self {
-            tokens: 0,
-            hash: seed ^ 0xcbf2_9ce4_8422_2325,
+            opening: if opening.is_empty() {
+                inner.clone()
+            } else {
+                opening
+            },
+            bare: if bare.is_empty() { inner.clone() } else { bare },
+            inner,
+            stop: Some(".".to_owned()).filter(is_one),
+            empty_line: Some(".\n\n".to_owned()).filter(is_one),
         }
     }
+}
 
-    pub(crate) fn add(&mut self, text: &str) {
-        self.tokens += count(text);
-        self.hash = hash(self.hash, text.as_bytes());
-    }
-
-    /// Tokens that stand for something which is not text (template marks, images).
-    pub(crate) fn add_fixed(&mut self, tokens: u64) {
-        self.tokens += tokens;
-    }
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// FNV-1a, continued from `state`.

@@ -6,7 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::Refusal;
-use crate::text::Tally;
+use crate::json::Json;
+use crate::render::Tool;
 
 /// A function call that the answer must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,79 +18,86 @@ pub(crate) struct Forced {
     pub(crate) named: bool,
 }
 
-/// Reads `tools` and `tool_choice` of the chat or the responses dialect, and counts them into `prompt`.
-pub(crate) fn forced(
-    tools: Option<&Vec<Value>>,
-    choice: Option<&Value>,
-    prompt: &mut Tally,
-) -> Result<Option<Forced>, Refusal> {
-    let tools = tools.map(Vec::as_slice).unwrap_or_default();
-    for tool in tools {
-        if function(tool).is_none()
-            && tool
-                .get("type")
-                .and_then(Value::as_str)
-                .is_none_or(|t| t == "function")
-        {
-            return Err(fault("a tool needs a type, and a function tool a name").about("tools"));
-        }
-        prompt.add(&tool.to_string());
-    }
-    match choice {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(mode)) => match mode.as_str() {
-            "auto" | "none" => Ok(None),
-            "required" => {
-                let first = tools.iter().find_map(function);
-                first
-                    .map(|f| Some(call(f, false)))
-                    .ok_or_else(|| fault("tool_choice is required but no tool is given"))
+/// Tools of the chat or the responses dialect, as a prompt shows them.
+pub(crate) fn offered(tools: Option<&[Json]>) -> Result<Vec<Tool>, Refusal> {
+    let mut offered = Vec::new();
+    for tool in tools.unwrap_or_default() {
+        let kind = tool.get("type").and_then(Json::as_str);
+        match function(tool) {
+            Some(inner) if kind.is_none_or(|k| k == "function") => offered.push(Tool {
+                name: name(inner).unwrap_or_default().to_owned(),
+                description: inner
+                    .get("description")
+                    .and_then(Json::as_str)
+                    .unwrap_or_default()
+                    .to_owned(),
+                parameters: inner
+                    .get("parameters")
+                    .filter(|p| **p != Json::Null)
+                    .cloned(),
+                whole: tool.clone(),
+            }),
+            _ if kind.is_none_or(|k| k == "function") => {
+                return Err(fault("a tool needs a type, and a function tool a name").about("tools"));
             }
+            // Built-in tools (web search and the like) are not simulated and show the model nothing.
+            _ => {}
+        }
+    }
+    Ok(offered)
+}
+
+/// The call that `tool_choice` forces.
+pub(crate) fn forced(tools: &[Tool], choice: Option<&Json>) -> Result<Option<Forced>, Refusal> {
+    match choice {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(mode)) => match mode.as_str() {
+            "auto" | "none" => Ok(None),
+            "required" => tools
+                .first()
+                .map(|tool| Some(call(tool, false)))
+                .ok_or_else(|| fault("tool_choice is required but no tool is given")),
             other => Err(fault(&format!("unknown tool_choice {other:?}"))),
         },
         Some(choice) => {
             let name = function(choice)
                 .and_then(name)
                 .ok_or_else(|| fault("tool_choice must name a function"))?;
-            let found = tools
-                .iter()
-                .filter_map(function)
-                .find(|f| self::name(f) == Some(name));
+            let found = tools.iter().find(|tool| tool.name == name);
             found
-                .map(|f| Some(call(f, true)))
+                .map(|tool| Some(call(tool, true)))
                 .ok_or_else(|| fault(&format!("tool_choice names {name:?}, not in tools")))
         }
     }
 }
 
 /// The function of a tool: nested in chat, flat in responses.
-fn function(tool: &Value) -> Option<&Value> {
+fn function(tool: &Json) -> Option<&Json> {
     let inner = tool.get("function").unwrap_or(tool);
     name(inner).map(|_| inner)
 }
 
-fn name(function: &Value) -> Option<&str> {
-    function.get("name").and_then(Value::as_str)
+fn name(function: &Json) -> Option<&str> {
+    function.get("name").and_then(Json::as_str)
 }
 
-fn call(function: &Value, named: bool) -> Forced {
-    let arguments = function
-        .get("parameters")
-        .map_or_else(|| json!({}), |schema| placeholder(schema, 8));
+fn call(tool: &Tool, named: bool) -> Forced {
+    let schema = tool.parameters.as_ref().map(Json::to_value);
+    let arguments = schema.map_or_else(|| json!({}), |schema| placeholder(&schema, 8));
     let arguments = if arguments.is_object() {
         arguments
     } else {
         json!({})
     };
     Forced {
-        name: name(function).unwrap_or_default().to_owned(),
+        name: tool.name.clone(),
         arguments: arguments.to_string(),
         named,
     }
 }
 
 /// A value that satisfies the common part of JSON Schema; `depth` bounds recursion.
-fn placeholder(schema: &Value, depth: usize) -> Value {
+pub(crate) fn placeholder(schema: &Value, depth: usize) -> Value {
     if let Some(first) = schema
         .get("enum")
         .and_then(Value::as_array)

@@ -1,27 +1,25 @@
 //! The shape of chat messages: who may speak, and what a message must hold.
 //!
 //! Invariant: a message that passes has a known role, readable content, and what its role requires.
-//! Not here: the rest of a chat request (`chat`), its length (`plan`).
+//! Not here: the rest of a chat request (`chat`), how messages become a prompt (`render`).
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::error::Refusal;
-use crate::text::Tally;
+use crate::json::Json;
+use crate::render::{Called, Said};
 
-/// Marks that a chat template puts around each message.
-const MESSAGE_OVERHEAD_TOKENS: u64 = 4;
-/// Marks that open the answer.
-const ANSWER_OVERHEAD_TOKENS: u64 = 3;
-/// What a part that is no text (image, sound, file) counts.
-pub(crate) const MEDIA_TOKENS: u64 = 256;
+/// What a part that is no text (image, sound, file) counts, in place of what a vision model would make of it.
+pub(crate) const MEDIA_TOKENS: usize = 256;
 
 /// One message of a chat.
 #[derive(Deserialize)]
 pub(crate) struct Message {
     role: String,
     #[serde(default)]
-    content: Option<Value>,
+    content: Option<Json>,
+    #[serde(default, alias = "reasoning_content")]
+    reasoning: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<ToolCall>>,
     #[serde(default)]
@@ -42,37 +40,41 @@ struct CalledFunction {
     arguments: String,
 }
 
-/// Checks all messages and counts them into `prompt`.
-pub(crate) fn messages(
-    messages: &[Message],
-    model: &str,
-    prompt: &mut Tally,
-) -> Result<(), Refusal> {
+/// What was said, and how many parts of it were no text.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) said: Vec<Said>,
+    pub(crate) media: usize,
+}
+
+/// Checks all messages. `harmony` models know no `function` role and see no images.
+pub(crate) fn messages(messages: Vec<Message>, harmony: bool) -> Result<Heard, Refusal> {
     if messages.is_empty() {
         return Err(fault(0, "at least one message is required"));
     }
-    for (i, message) in messages.iter().enumerate() {
-        message.check(i, is_harmony(model))?;
-        message.tally(i, prompt)?;
+    let mut heard = Heard::default();
+    for (i, message) in messages.into_iter().enumerate() {
+        message.check(i, harmony)?;
+        let said = message
+            .into_said(&mut heard.media)
+            .map_err(|why| fault(i, &why))?;
+        if harmony && heard.media > 0 {
+            return Err(fault(i, "this model is not a multimodal model"));
+        }
+        heard.said.push(said);
     }
-    prompt.add_fixed(ANSWER_OVERHEAD_TOKENS);
-    Ok(())
-}
-
-fn is_harmony(model: &str) -> bool {
-    model
-        .rsplit('/')
-        .next()
-        .is_some_and(|name| name.starts_with("gpt-oss"))
+    Ok(heard)
 }
 
 impl Message {
     fn check(&self, i: usize, harmony: bool) -> Result<(), Refusal> {
+        let calls = self
+            .tool_calls
+            .as_ref()
+            .is_some_and(|calls| !calls.is_empty());
         match self.role.as_str() {
             "system" | "developer" | "user" => self.need_content(i),
-            "assistant"
-                if self.content.is_none() && self.tool_calls.as_ref().is_none_or(Vec::is_empty) =>
-            {
+            "assistant" if self.content.is_none() && self.reasoning.is_none() && !calls => {
                 Err(fault(i, "an assistant message needs content or tool_calls"))
             }
             "assistant" => Ok(()),
@@ -95,54 +97,66 @@ impl Message {
             .ok_or_else(|| fault(i, &format!("a {} message needs content", self.role)))
     }
 
-    fn tally(&self, i: usize, prompt: &mut Tally) -> Result<(), Refusal> {
-        prompt.add_fixed(MESSAGE_OVERHEAD_TOKENS);
-        prompt.add(&self.role);
-        if let Some(name) = &self.name {
-            prompt.add(name);
-        }
-        if let Some(value) = &self.content {
-            content(value, prompt).map_err(|why| fault(i, &why))?;
-        }
-        for call in self.tool_calls.iter().flatten() {
-            for text in [&call.id, &call.function.name, &call.function.arguments] {
-                prompt.add(text);
-            }
-        }
-        Ok(())
+    fn into_said(self, media: &mut usize) -> Result<Said, String> {
+        let text = self
+            .content
+            .as_ref()
+            .map(|content| self::content(content, media))
+            .transpose()?;
+        let calls = self
+            .tool_calls
+            .unwrap_or_default()
+            .into_iter()
+            .map(|call| Called {
+                id: call.id,
+                name: call.function.name,
+                arguments: call.function.arguments,
+            });
+        Ok(Said {
+            role: self.role,
+            text,
+            reasoning: self.reasoning,
+            calls: calls.collect(),
+            call_id: self.tool_call_id,
+        })
     }
 }
 
-/// Counts content that is a text or a list of parts; says what is wrong with any other.
-pub(crate) fn content(value: &Value, prompt: &mut Tally) -> Result<(), String> {
+/// The text of content that is a text or a list of parts, and in `media` how many are none; says what is wrong with
+/// any other.
+pub(crate) fn content(value: &Json, media: &mut usize) -> Result<String, String> {
     match value {
-        Value::String(text) => prompt.add(text),
-        Value::Array(parts) => parts.iter().try_for_each(|one| part(one, prompt))?,
-        _ => return Err("content must be a string or a list of parts".to_owned()),
+        Json::String(text) => Ok(text.clone()),
+        Json::Array(parts) => {
+            let mut whole = String::new();
+            parts
+                .iter()
+                .try_for_each(|one| part(one, &mut whole, media))?;
+            Ok(whole)
+        }
+        _ => Err("content must be a string or a list of parts".to_owned()),
     }
-    Ok(())
 }
 
-fn part(part: &Value, prompt: &mut Tally) -> Result<(), String> {
+fn part(part: &Json, whole: &mut String, media: &mut usize) -> Result<(), String> {
     let kind = part
         .get("type")
-        .and_then(Value::as_str)
+        .and_then(Json::as_str)
         .ok_or("a content part needs a type")?;
     match kind {
         "text" | "input_text" | "output_text" | "refusal" => {
             let member = if kind == "refusal" { "refusal" } else { "text" };
-            let text = part.get(member).and_then(Value::as_str);
-            prompt
-                .add(text.ok_or_else(|| format!("a {kind} part needs a string member {member}"))?);
+            let text = part.get(member).and_then(Json::as_str);
+            whole.push_str(
+                text.ok_or_else(|| format!("a {kind} part needs a string member {member}"))?,
+            );
         }
         "image_url" | "input_audio" | "audio_url" | "video_url" | "file" => {
-            let media = part
-                .get(kind)
+            part.get(kind)
                 .ok_or_else(|| format!("a {kind} part needs a member {kind}"))?;
-            prompt.add_fixed(MEDIA_TOKENS);
-            prompt.hash = crate::text::hash(prompt.hash, media.to_string().as_bytes());
+            *media += 1;
         }
-        "input_image" | "input_file" => prompt.add_fixed(MEDIA_TOKENS),
+        "input_image" | "input_file" => *media += 1,
         other => return Err(format!("Unknown part type: {other}")),
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! Exit codes: 0 all is well, 1 a result is not to be trusted, 2 nothing could be done.
 
 mod host;
+mod offline;
 mod race;
 mod simulate;
 mod upstream;
@@ -26,7 +27,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Race(race::Race),
-    Engine(simulate::Simulate),
+    Engine(Engine),
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
@@ -41,6 +42,15 @@ enum Command {
     },
 }
 
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Engine {
+    #[command(subcommand)]
+    offline: Option<offline::Offline>,
+    #[command(flatten)]
+    serve: simulate::Simulate,
+}
+
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Race(options) => match race::race(&options) {
@@ -48,7 +58,14 @@ fn main() -> ExitCode {
             Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
         },
-        Command::Engine(options) => match simulate::simulate(&options) {
+        Command::Engine(Engine {
+            offline: Some(what),
+            ..
+        }) => match offline::offline(&what) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&*error),
+        },
+        Command::Engine(Engine { serve, .. }) => match simulate::simulate(&serve) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },

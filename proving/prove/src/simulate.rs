@@ -1,16 +1,17 @@
 //! `prove engine`: a simulated inference engine in the foreground.
 //!
 //! Invariant: the API key comes from a file, never from the command line, where others could read it.
-//! Not here: the engine (`engine`).
+//! Not here: the engine (`engine`), what can be done without a socket (`offline`).
 
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use engine::{Engine, EngineConfig};
+use engine::preset::Preset;
+use engine::{Engine, EngineConfig, Hardware, ModelFiles};
 
 /// Serves a simulated engine until it is interrupted.
 #[derive(Debug, Args)]
@@ -18,36 +19,65 @@ pub(crate) struct Simulate {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
-    /// A model to serve; may be given more than once.
-    #[arg(long = "model", default_value = "gpt-oss-120b")]
+    /// Machine to simulate: the name of a preset, or its file. Without one, each call goes at its own pace.
+    #[arg(long)]
+    preset: Option<String>,
+    /// Address for a DCGM exporter's page of the simulated GPUs.
+    #[arg(long, requires = "preset")]
+    dcgm: Option<SocketAddr>,
+    /// A model to serve; may be given more than once. The preset's, if there is one, else gpt-oss-120b.
+    #[arg(long = "model")]
     models: Vec<String>,
     /// File that holds the key which clients must present.
     #[arg(long)]
     api_key_file: Option<PathBuf>,
-    /// Time to the first token, in milliseconds.
+    /// Time to the first token, in milliseconds, without a preset.
     #[arg(long, default_value_t = 20)]
     ttft_ms: u64,
-    /// Time between two tokens, in milliseconds.
+    /// Time between two tokens, in milliseconds, without a preset.
     #[arg(long, default_value_t = 5)]
     itl_ms: u64,
+    /// Tokens in an event of a stream.
+    #[arg(long, default_value_t = 1)]
+    stream_interval: usize,
+    /// Most tokens of prompt and output together, without a preset.
+    #[arg(long)]
+    max_model_len: Option<usize>,
+    /// Seed of the generated text.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// A `tokenizer.json`, for models whose vocabulary is not built in.
+    #[arg(long)]
+    tokenizer: Option<PathBuf>,
+    /// The `tokenizer_config.json` beside it, with its marks and its chat template.
+    #[arg(long, requires = "tokenizer")]
+    tokenizer_config: Option<PathBuf>,
+    /// A chat template in a file of its own.
+    #[arg(long, requires = "tokenizer")]
+    chat_template: Option<PathBuf>,
+    /// Date that system messages name, YYYY-MM-DD. Today's, if not given.
+    #[arg(long)]
+    date: Option<String>,
+    /// Show metrics by the names that vLLM no longer has.
+    #[arg(long)]
+    old_metric_names: bool,
+    /// Keep what arrives, credentials included, for `GET /_engine/requests`.
+    #[arg(long)]
+    inspect: bool,
 }
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn simulate(options: &Simulate) -> io::Result<()> {
-    let config = EngineConfig {
-        listen: options.listen,
-        models: options.models.clone(),
-        api_key: options.api_key_file.as_ref().map(read_key).transpose()?,
-        ttft: Duration::from_millis(options.ttft_ms),
-        inter_token: Duration::from_millis(options.itl_ms),
-        ..EngineConfig::default()
-    };
+    let config = config(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let engine = Engine::bind(config)?;
         eprintln!("engine: listening on http://{}/v1", engine.local_addr());
+        if let Some(address) = engine.dcgm_addr() {
+            eprintln!("engine: GPUs at http://{address}/metrics");
+        }
         let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         engine
             .serve(async move {
@@ -57,10 +87,59 @@ pub(crate) fn simulate(options: &Simulate) -> io::Result<()> {
     })
 }
 
-fn read_key(path: &PathBuf) -> io::Result<String> {
-    let named =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    let key = fs::read_to_string(path).map_err(named)?.trim().to_owned();
+fn config(options: &Simulate) -> io::Result<EngineConfig> {
+    let default = EngineConfig::default();
+    let preset = options
+        .preset
+        .as_deref()
+        .map(Preset::load)
+        .transpose()
+        .map_err(io::Error::other)?;
+    let models = match &preset {
+        _ if !options.models.is_empty() => options.models.clone(),
+        Some(preset) => vec![preset.model.clone()],
+        None => default.models.clone(),
+    };
+    let of_preset = preset.as_ref().map(|p| p.scheduler.max_model_len as usize);
+    Ok(EngineConfig {
+        listen: options.listen,
+        models,
+        hardware: preset.as_ref().map(Hardware::from),
+        dcgm: options.dcgm,
+        files: files(options)?,
+        api_key: options.api_key_file.as_deref().map(read_key).transpose()?,
+        ttft: Duration::from_millis(options.ttft_ms),
+        inter_token: Duration::from_millis(options.itl_ms),
+        stream_interval: options.stream_interval,
+        max_model_len: of_preset
+            .or(options.max_model_len)
+            .unwrap_or(default.max_model_len),
+        seed: options.seed,
+        date: options.date.clone(),
+        old_metric_names: options.old_metric_names,
+        inspect: options.inspect,
+        ..default
+    })
+}
+
+fn files(options: &Simulate) -> io::Result<Option<ModelFiles>> {
+    let Some(tokenizer) = &options.tokenizer else {
+        return Ok(None);
+    };
+    Ok(Some(ModelFiles {
+        tokenizer: read(tokenizer)?,
+        config: options.tokenizer_config.as_deref().map(read).transpose()?,
+        chat_template: options.chat_template.as_deref().map(read).transpose()?,
+    }))
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+fn read_key(path: &Path) -> io::Result<String> {
+    let key = read(path)?.trim().to_owned();
     if key.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,

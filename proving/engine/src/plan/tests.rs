@@ -1,111 +1,182 @@
-//! Caps, context and overrides decide the length and the reason.
+//! How long an answer is, and why it ends.
 
 use super::*;
+use crate::render::Format;
+use crate::text::Composer;
+use crate::tokenizer::Tokenizer;
 
-fn settle(prompt_tokens: u64, wanted: Wanted, overrides: Overrides) -> Result<Plan, Refusal> {
+fn model(harmony: bool) -> Model {
+    let format = if harmony {
+        Format::Harmony {
+            date: "2025-06-28".to_owned(),
+        }
+    } else {
+        Format::ChatMl
+    };
+    Model {
+        format,
+        composer: Composer::new(&Tokenizer::o200k()).unwrap(),
+    }
+}
+
+fn wish(harmony: bool) -> Wish {
+    Wish {
+        harmony,
+        reasoning_eighths: 2,
+        tool: None,
+        content: None,
+    }
+}
+
+fn settle_as(
+    harmony: bool,
+    prompt: usize,
+    wanted: &Wanted,
+    overrides: Overrides,
+) -> Result<Plan, Refusal> {
     let config = EngineConfig {
         max_model_len: 100,
         ..EngineConfig::default()
     };
     Plan::settle(
         &config,
-        Tally {
-            tokens: prompt_tokens,
-            hash: 5,
-        },
+        &model(harmony),
+        vec![vec![1; prompt]],
         wanted,
-        None,
+        &wish(harmony),
         overrides,
     )
 }
 
-#[test]
-fn an_uncapped_output_ends_by_itself_within_the_default_range() {
-    let plan = settle(10, Wanted::default(), Overrides::default()).unwrap();
-    assert!((SHORTEST_TOKENS..=LONGEST_TOKENS).contains(&plan.completion_tokens()));
-    assert_eq!(plan.finish, Finish::Stop);
+fn settle(
+    prompt: usize,
+    wanted: &Wanted,
+    overrides: Overrides,
+) -> Result<(usize, Finish), Refusal> {
+    let plan = settle_as(false, prompt, wanted, overrides)?;
+    Ok((plan.completion_tokens(), plan.choices[0].finish))
+}
+
+fn exactly(tokens: usize) -> Overrides {
+    Overrides {
+        tokens: Some(tokens),
+        ..Overrides::default()
+    }
 }
 
 #[test]
 fn a_cap_cuts_and_says_length() {
-    let plan = settle(
-        10,
-        Wanted {
-            cap: Some(3),
-            ..Wanted::default()
-        },
-        Overrides::default(),
-    )
-    .unwrap();
-    assert_eq!((plan.completion_tokens(), plan.finish), (3, Finish::Length));
-}
-
-#[test]
-fn the_header_gives_the_exact_length_below_the_cap() {
-    let overrides = Overrides {
-        tokens: Some(70),
-        ..Overrides::default()
+    let capped = Wanted {
+        cap: Some(5),
+        ..Wanted::default()
     };
-    let plan = settle(
-        10,
-        Wanted {
-            cap: Some(80),
-            ..Wanted::default()
-        },
-        overrides,
-    )
-    .unwrap();
-    assert_eq!((plan.completion_tokens(), plan.finish), (70, Finish::Stop));
-}
-
-#[test]
-fn the_context_cuts_what_the_header_asks_beyond_it() {
-    let overrides = Overrides {
-        tokens: Some(1_000),
-        ..Overrides::default()
-    };
-    let plan = settle(10, Wanted::default(), overrides).unwrap();
     assert_eq!(
-        (plan.completion_tokens(), plan.finish),
-        (90, Finish::Length)
+        settle(10, &capped, exactly(6)).unwrap(),
+        (5, Finish::Length)
+    );
+    assert_eq!(settle(10, &capped, exactly(5)).unwrap(), (5, Finish::Stop));
+}
+
+#[test]
+fn without_a_cap_the_answer_ends_itself_within_the_context() {
+    let (tokens, finish) = settle(10, &Wanted::default(), Overrides::default()).unwrap();
+    assert!((SHORTEST_TOKENS..=LONGEST_TOKENS).contains(&tokens));
+    assert_eq!(finish, Finish::Stop);
+    assert_eq!(
+        settle(95, &Wanted::default(), Overrides::default()).unwrap(),
+        (5, Finish::Length)
     );
 }
 
 #[test]
-fn ignoring_the_end_mark_runs_to_the_cap() {
-    let plan = settle(
-        10,
-        Wanted {
-            cap: Some(77),
-            ignore_eos: true,
-            min: 0,
-        },
-        Overrides::default(),
-    )
-    .unwrap();
+fn min_tokens_and_ignore_eos_lengthen() {
+    let least = Wanted {
+        min: 80,
+        ..Wanted::default()
+    };
     assert_eq!(
-        (plan.completion_tokens(), plan.finish),
+        settle(10, &least, Overrides::default()).unwrap(),
+        (80, Finish::Stop)
+    );
+    let endless = Wanted {
+        cap: Some(77),
+        ignore_eos: true,
+        ..Wanted::default()
+    };
+    assert_eq!(
+        settle(10, &endless, Overrides::default()).unwrap(),
         (77, Finish::Length)
     );
 }
 
 #[test]
 fn a_prompt_or_cap_beyond_the_context_is_refused() {
-    assert!(settle(100, Wanted::default(), Overrides::default()).is_err());
-    assert!(settle(99, Wanted::default(), Overrides::default()).is_ok());
+    assert!(settle(100, &Wanted::default(), Overrides::default()).is_err());
+    assert!(settle(99, &Wanted::default(), Overrides::default()).is_ok());
     for cap in [91, 0, -1] {
-        assert!(
-            settle(
-                10,
-                Wanted {
-                    cap: Some(cap),
-                    ..Wanted::default()
-                },
-                Overrides::default()
-            )
-            .is_err()
-        );
+        let wanted = Wanted {
+            cap: Some(cap),
+            ..Wanted::default()
+        };
+        assert!(settle(10, &wanted, Overrides::default()).is_err());
     }
+}
+
+#[test]
+fn harmony_counts_its_marks_in_every_length() {
+    for tokens in 1..=60 {
+        let plan = settle_as(true, 10, &Wanted::default(), exactly(tokens)).unwrap();
+        assert_eq!(plan.completion_tokens(), tokens);
+        let turn = &plan.choices[0].turn;
+        let said = |text: &str| Tokenizer::o200k().count(text) as usize;
+        let (reasoning, content) = (said(turn.reasoning()), said(turn.content()));
+        assert_eq!(reasoning, turn.reasoning_tokens());
+        let marks = if reasoning > 0 { 10 } else { tokens.min(4) };
+        assert_eq!(marks + reasoning + content, tokens);
+    }
+}
+
+#[test]
+fn choices_differ_and_each_has_its_prompt() {
+    let wanted = Wanted {
+        choices: 3,
+        ..Wanted::default()
+    };
+    let plan = settle_as(false, 10, &wanted, exactly(20)).unwrap();
+    assert_eq!(
+        (
+            plan.choices.len(),
+            plan.completion_tokens(),
+            plan.prompt_tokens()
+        ),
+        (3, 60, 10)
+    );
+    assert_ne!(
+        plan.choices[0].turn.content(),
+        plan.choices[1].turn.content()
+    );
+    assert_eq!(plan.prompt_of(2).len(), 10);
+}
+
+#[test]
+fn a_stop_ends_the_answer_and_is_not_said() {
+    let plain = settle_as(false, 10, &Wanted::default(), exactly(40)).unwrap();
+    let text = plain.choices[0].turn.content().to_owned();
+    let stop = text.split(' ').nth(3).unwrap().to_owned();
+    let wanted = Wanted {
+        stops: vec!["never said".to_owned(), stop.clone()],
+        ..Wanted::default()
+    };
+    let plan = settle_as(false, 10, &wanted, exactly(40)).unwrap();
+    let turn = &plan.choices[0].turn;
+    assert_eq!(turn.content(), &text[..text.find(&stop).unwrap()]);
+    assert_eq!(
+        (turn.stopped_by.as_deref(), plan.choices[0].finish),
+        (Some(stop.as_str()), Finish::Stop)
+    );
+    assert!(turn.tokens() < 40);
+    let said: String = (0..turn.tokens()).map(|i| turn.token(i).1).collect();
+    assert_eq!(said, turn.content());
 }
 
 #[test]

@@ -1,23 +1,26 @@
-//! Input items of the Responses API: their shape and their tokens.
+//! Input items of the Responses API: their shape, and what they say.
 //!
 //! Invariant: an item that passes is a message, a call, a call's output or reasoning, with what it requires.
-//! Not here: the rest of the request.
-
-use serde_json::Value;
+//! Not here: the rest of the request, how items become a prompt (`render`).
 
 use crate::error::Refusal;
-use crate::text::Tally;
-use crate::validate;
+use crate::json::Json;
+use crate::render::{Called, Said};
+use crate::validate::{self, Heard};
 
-const ITEM_OVERHEAD_TOKENS: u64 = 4;
-
-/// Counts `input` (a text or a list of items) into `prompt`.
-pub(super) fn read(input: &Value, prompt: &mut Tally) -> Result<(), Refusal> {
+/// Reads `input`: a text or a list of items.
+pub(super) fn read(input: &Json, heard: &mut Heard) -> Result<(), Refusal> {
     match input {
-        Value::String(text) => prompt.add(text),
-        Value::Array(items) if !items.is_empty() => {
+        Json::String(text) => heard.said.push(Said {
+            role: "user".to_owned(),
+            text: Some(text.clone()),
+            ..Said::default()
+        }),
+        Json::Array(items) if !items.is_empty() => {
             for (i, one) in items.iter().enumerate() {
-                item(one, prompt).map_err(|why| fault(format!("input[{i}]: {why}")))?;
+                let said = item(one, &mut heard.media)
+                    .map_err(|why| fault(format!("input[{i}]: {why}")))?;
+                heard.said.push(said);
             }
         }
         _ => {
@@ -26,44 +29,66 @@ pub(super) fn read(input: &Value, prompt: &mut Tally) -> Result<(), Refusal> {
             ));
         }
     }
-    prompt.add_fixed(ITEM_OVERHEAD_TOKENS);
     Ok(())
 }
 
-fn item(item: &Value, prompt: &mut Tally) -> Result<(), String> {
-    prompt.add_fixed(ITEM_OVERHEAD_TOKENS);
+fn item(item: &Json, media: &mut usize) -> Result<Said, String> {
     let text = |member: &str| {
-        item.get(member)
-            .and_then(Value::as_str)
+        let text = item.get(member).and_then(Json::as_str);
+        text.map(str::to_owned)
             .ok_or_else(|| format!("needs a string member {member}"))
     };
-    match item.get("type").map_or(Some("message"), Value::as_str) {
+    let mut content =
+        |member: &str| validate::content(item.get(member).unwrap_or(&Json::Null), media);
+    match item.get("type").map_or(Some("message"), Json::as_str) {
         Some("message") => {
             let role = text("role")?;
-            if !["system", "developer", "user", "assistant"].contains(&role) {
+            if !["system", "developer", "user", "assistant"].contains(&role.as_str()) {
                 return Err(format!("Unknown role: {role}"));
             }
-            prompt.add(role);
-            validate::content(item.get("content").unwrap_or(&Value::Null), prompt)?;
+            Ok(Said {
+                role,
+                text: Some(content("content")?),
+                ..Said::default()
+            })
         }
         Some("function_call") => {
-            for member in ["call_id", "name", "arguments"] {
-                prompt.add(text(member)?);
-            }
+            let call = Called {
+                id: text("call_id")?,
+                name: text("name")?,
+                arguments: text("arguments")?,
+            };
+            Ok(Said {
+                role: "assistant".to_owned(),
+                calls: vec![call],
+                ..Said::default()
+            })
         }
-        Some("function_call_output") => {
-            prompt.add(text("call_id")?);
-            validate::content(item.get("output").unwrap_or(&Value::Null), prompt)?;
+        Some("function_call_output") => Ok(Said {
+            role: "tool".to_owned(),
+            text: Some(content("output")?),
+            call_id: Some(text("call_id")?),
+            ..Said::default()
+        }),
+        Some("reasoning") => {
+            let parts = item
+                .get("content")
+                .and_then(Json::as_array)
+                .unwrap_or_default();
+            let said = parts
+                .iter()
+                .filter_map(|part| part.get("text").and_then(Json::as_str));
+            Ok(Said {
+                role: "assistant".to_owned(),
+                reasoning: Some(said.collect()),
+                ..Said::default()
+            })
         }
-        Some("reasoning") => prompt.add(&item.to_string()),
-        other => {
-            return Err(format!(
-                "Unknown item type: {}",
-                other.unwrap_or("not a string")
-            ));
-        }
+        other => Err(format!(
+            "Unknown item type: {}",
+            other.unwrap_or("not a string")
+        )),
     }
-    Ok(())
 }
 
 fn fault(why: String) -> Refusal {

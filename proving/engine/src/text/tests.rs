@@ -1,61 +1,68 @@
-//! Counting and composing agree, whatever the seed and length.
+//! Made text and counting agree, whatever the seed, the length and the vocabulary.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
 
 use super::*;
 
-#[test]
-fn runs_of_four_and_single_marks_are_tokens() {
-    for (text, tokens) in [
-        ("", 0),
-        ("   \n", 0),
-        ("cat", 1),
-        ("gate", 1),
-        ("gateway", 2),
-        ("a, b", 3),
-        ("{\"k\":\"v\"}", 9),
-        ("naïve", 2),
-        ("数据", 1),
-        ("don't", 3),
-    ] {
-        assert_eq!(count(text), tokens, "{text:?}");
-    }
+static O200K: LazyLock<Composer> = LazyLock::new(|| Composer::new(&Tokenizer::o200k()).unwrap());
+
+fn both() -> [Composer; 2] {
+    [Tokenizer::o200k(), Tokenizer::cl100k()].map(|tokenizer| Composer::new(&tokenizer).unwrap())
 }
 
 #[test]
-fn composed_text_has_the_asked_number_of_tokens_and_its_pieces_join_to_it() {
-    for seed in 0..50 {
-        for tokens in (0..70).chain([500, 4_001]) {
-            let output = Output::compose(seed, tokens);
-            assert_eq!(output.tokens(), tokens, "seed {seed}");
-            assert_eq!(count(output.text()), tokens as u64, "seed {seed}");
-            let joined: String = (0..tokens).map(|i| output.token(i)).collect();
-            assert_eq!(joined, output.text(), "seed {seed}");
-            assert!(
-                (0..tokens).all(|i| count(output.token(i)) == 1),
-                "seed {seed}"
-            );
+fn made_text_reads_back_as_the_tokens_it_was_made_of() {
+    for composer in both() {
+        for seed in 0..20 {
+            for tokens in (0..70).chain([501, 4_001]) {
+                let output = composer.compose(seed, tokens);
+                assert_eq!(output.tokens(), tokens, "seed {seed}");
+                assert_eq!(
+                    composer.tokenizer().count(output.text()),
+                    tokens as u64,
+                    "seed {seed}: {}",
+                    output.text()
+                );
+                assert_eq!(
+                    Output::of(composer.tokenizer(), output.text().to_owned()),
+                    output,
+                    "seed {seed}"
+                );
+            }
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_seed_gives_the_asked_number(seed: u64, tokens in 0usize..600) {
+        let composer = &*O200K;
+        let output = composer.compose(seed, tokens);
+        prop_assert_eq!(composer.tokenizer().count(output.text()), tokens as u64);
+        prop_assert_eq!(output.ends().last().copied().unwrap_or(0), output.text().len());
+    }
+
+    #[test]
+    fn any_text_is_cut_at_characters(text in "\\PC{0,80}") {
+        let output = Output::of(O200K.tokenizer(), text.clone());
+        prop_assert!(output.ends().iter().all(|end| text.is_char_boundary(*end)));
+        prop_assert!(output.ends().is_sorted());
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_text_and_another_gives_another() {
-    assert_eq!(Output::compose(7, 40), Output::compose(7, 40));
-    assert_ne!(Output::compose(7, 40), Output::compose(8, 40));
+    let [composer, _] = both();
+    assert_eq!(composer.compose(7, 40), composer.compose(7, 40));
+    assert_ne!(composer.compose(7, 40), composer.compose(8, 40));
 }
 
 #[test]
-fn padding_adds_bytes_and_no_tokens() {
-    let plain = Output::compose(1, 13);
-    let padded = plain.clone().pad(4_096);
-    assert_eq!(padded.text().len(), 4_096);
-    assert_eq!((padded.tokens(), count(padded.text())), (13, 13));
-    assert_eq!(plain.clone().pad(1), plain);
-}
-
-#[test]
-fn truncating_cuts_at_a_token_and_says_so() {
-    let mut output = Output::of("{\"city\": \"string\"}".to_owned());
-    assert!(!output.truncate(100));
-    assert!(output.truncate(4));
-    assert_eq!((output.text(), output.tokens()), ("{\"city\"", 4));
+fn text_has_sentences_and_more_than_ascii() {
+    let [composer, _] = both();
+    let output = composer.compose(3, 4_000);
+    assert!(output.text().contains(". ") && output.text().contains(".\n\n"));
+    assert!(!output.text().is_ascii());
 }

@@ -1,7 +1,7 @@
-//! The vocabulary of generated text: plain words, some longer than one token, some outside ASCII.
+//! The words of generated text: plain ones, some outside ASCII.
 //!
-//! Invariant: letters only, so that a word is a whole number of tokens wherever it stands.
-//! Not here: how sentences are made of them.
+//! Invariant: letters only, so that a tokenizer cuts before and after each.
+//! Not here: which of them are one token in a vocabulary (`text`), how sentences are made of them.
 
 pub(super) const WORDS: &[&str] = &[
     "the",

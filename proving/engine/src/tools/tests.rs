@@ -2,9 +2,13 @@
 
 use super::*;
 
-fn weather() -> Vec<Value> {
-    vec![
-        json!({"type": "function", "function": {"name": "weather", "parameters": {
+fn tools(value: &Value) -> Vec<Json> {
+    serde_json::from_str(&value.to_string()).unwrap()
+}
+
+fn weather() -> Vec<Json> {
+    tools(
+        &json!([{"type": "function", "function": {"name": "weather", "parameters": {
             "type": "object",
             "properties": {
                 "city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer"},
@@ -12,12 +16,13 @@ fn weather() -> Vec<Value> {
                 "optional": {"type": "string"},
             },
             "required": ["city", "unit", "days", "place"],
-        }}}),
-    ]
+        }}}]),
+    )
 }
 
-fn force(tools: &[Value], choice: Value) -> Result<Option<Forced>, Refusal> {
-    forced(Some(&tools.to_vec()), Some(&choice), &mut Tally::new(0))
+fn force(tools: &[Json], choice: Value) -> Result<Option<Forced>, Refusal> {
+    let choice: Json = serde_json::from_str(&choice.to_string()).unwrap();
+    forced(&offered(Some(tools))?, Some(&choice))
 }
 
 #[test]
@@ -43,15 +48,15 @@ fn required_takes_the_first_tool_and_auto_takes_none() {
         "weather"
     );
     assert_eq!(force(&weather(), json!("auto")).unwrap(), None);
-    assert_eq!(forced(None, None, &mut Tally::new(0)).unwrap(), None);
+    assert_eq!(forced(&[], None).unwrap(), None);
 }
 
 #[test]
 fn the_responses_dialect_has_flat_tools() {
-    let tools = [
-        json!({"type": "function", "name": "f", "parameters": {"type": "object"}}),
-        json!({"type": "web_search"}),
-    ];
+    let tools = tools(&json!([
+        {"type": "function", "name": "f", "parameters": {"type": "object"}},
+        {"type": "web_search"},
+    ]));
     let call = force(&tools, json!({"type": "function", "name": "f"}))
         .unwrap()
         .unwrap();
@@ -69,12 +74,15 @@ fn a_choice_that_cannot_be_met_is_refused() {
         )
         .is_err()
     );
-    assert!(force(&[json!({"type": "function"})], json!("auto")).is_err());
+    assert!(force(&tools(&json!([{"type": "function"}])), json!("auto")).is_err());
 }
 
 #[test]
-fn tools_count_as_prompt() {
-    let mut prompt = Tally::new(0);
-    forced(Some(&weather()), None, &mut prompt).unwrap();
-    assert!(prompt.tokens > 50);
+fn a_schema_keeps_its_order() {
+    let text = r#"[{"type":"function","function":{"name":"f","parameters":{"z":1,"a":2}}}]"#;
+    let offered = offered(Some(&serde_json::from_str::<Vec<Json>>(text).unwrap())).unwrap();
+    assert_eq!(
+        offered[0].parameters.as_ref().unwrap().to_string(),
+        r#"{"z":1,"a":2}"#
+    );
 }

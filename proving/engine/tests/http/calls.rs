@@ -1,8 +1,13 @@
 //! Answers that are not streams: every endpoint, honest usage, tools.
 
+use engine::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
 use crate::client::{chat, fast, get, post, start};
+
+fn count(text: &str) -> u64 {
+    Tokenizer::o200k().count(text)
+}
 
 #[test]
 fn a_chat_answer_counts_what_it_says() {
@@ -17,8 +22,14 @@ fn a_chat_answer_counts_what_it_says() {
     let answer = reply.json();
     let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
     let usage = &answer["usage"];
-    assert_eq!(usage["completion_tokens"], engine::text::count(content));
-    assert_eq!(usage["prompt_tokens"], 4 + 1 + 4 + 3);
+    let message = &answer["choices"][0]["message"];
+    let reasoning = message["reasoning_content"].as_str().unwrap();
+    // Three marks before the reasoning, three after it; three before the answer and one after it.
+    assert_eq!(
+        usage["completion_tokens"],
+        10 + count(reasoning) + count(content)
+    );
+    assert_eq!(usage["prompt_tokens"], 71);
     assert_eq!(
         usage["total_tokens"],
         usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap()
@@ -41,25 +52,18 @@ fn a_chat_answer_counts_what_it_says() {
 #[test]
 fn headers_decide_the_exact_length() {
     let engine = start(fast());
-    let headers = [
-        ("x-engine-tokens", "123"),
-        ("x-engine-content-bytes", "5000"),
-    ];
-    let answer = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &headers,
-        &chat(json!({})).to_string(),
-    )
-    .json();
-    assert_eq!(answer["usage"]["completion_tokens"], 123);
-    assert_eq!(
-        answer["choices"][0]["message"]["content"]
-            .as_str()
-            .unwrap()
-            .len(),
-        5000
-    );
+    for tokens in ["1", "4", "11", "123"] {
+        let headers = [("x-engine-tokens", tokens)];
+        let answer = post(
+            engine.addr(),
+            "/v1/chat/completions",
+            &headers,
+            &chat(json!({})).to_string(),
+        )
+        .json();
+        assert_eq!(answer["usage"]["completion_tokens"].to_string(), tokens);
+        assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    }
 }
 
 #[test]
@@ -68,10 +72,7 @@ fn a_plain_completion_is_cut_at_sixteen_tokens() {
     let body = json!({"model": "gpt-oss-120b", "prompt": "Once upon a time", "min_tokens": 20});
     let answer = post(engine.addr(), "/v1/completions", &[], &body.to_string()).json();
     assert_eq!(answer["usage"]["completion_tokens"], 16);
-    assert_eq!(
-        engine::text::count(answer["choices"][0]["text"].as_str().unwrap()),
-        16
-    );
+    assert_eq!(count(answer["choices"][0]["text"].as_str().unwrap()), 16);
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
 }
 
@@ -83,8 +84,19 @@ fn a_response_is_complete_or_says_what_cut_it() {
         post(engine.addr(), "/v1/responses", &[], &body.to_string()).json()
     };
     let whole = call(Value::Null);
-    let text = whole["output"][0]["content"][0]["text"].as_str().unwrap();
-    assert_eq!(whole["usage"]["output_tokens"], engine::text::count(text));
+    let text = |i: usize| whole["output"][i]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(
+        (&whole["output"][0]["type"], &whole["output"][1]["type"]),
+        (&json!("reasoning"), &json!("message"))
+    );
+    assert_eq!(
+        whole["usage"]["output_tokens"],
+        10 + count(text(0)) + count(text(1))
+    );
+    assert_eq!(
+        whole["usage"]["output_tokens_details"]["reasoning_tokens"],
+        count(text(0))
+    );
     assert_eq!(whole["status"], "completed");
     let cut = call(json!(5));
     assert_eq!(
@@ -99,7 +111,7 @@ fn embeddings_count_their_inputs() {
     let engine = start(fast());
     let body = json!({"model": "gpt-oss-120b", "input": ["two words", "three more words"], "dimensions": 8});
     let answer = post(engine.addr(), "/v1/embeddings", &[], &body.to_string()).json();
-    assert_eq!(answer["usage"]["prompt_tokens"], 8);
+    assert_eq!(answer["usage"]["prompt_tokens"], 5);
     assert_eq!(answer["data"][1]["embedding"].as_array().unwrap().len(), 8);
 }
 
@@ -122,10 +134,17 @@ fn a_forced_tool_is_called_with_its_required_arguments() {
         (&json!("weather"), &json!("{\"city\":\"string\"}"))
     );
     assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
-    assert_eq!(
-        answer["usage"]["completion_tokens"],
-        engine::text::count("{\"city\":\"string\"}")
+    let said = count("{\"city\":\"string\"}") + count(call_reasoning(&answer));
+    assert!(
+        answer["usage"]["completion_tokens"].as_u64().unwrap() > said,
+        "{answer}"
     );
+}
+
+fn call_reasoning(answer: &Value) -> &str {
+    answer["choices"][0]["message"]["reasoning_content"]
+        .as_str()
+        .unwrap_or_default()
 }
 
 #[test]
@@ -165,21 +184,21 @@ fn metrics_are_valid_exposition_and_add_up() {
     let labels = "engine=\"0\",model_name=\"gpt-oss-120b\"";
     assert_eq!(
         sample(&format!("vllm:generation_tokens_total{{{labels}}}")),
-        "30"
+        "30.0"
     );
     assert_eq!(
         sample(&format!("vllm:prompt_tokens_total{{{labels}}}")),
-        "36"
+        "213.0"
     );
     assert_eq!(
         sample(&format!("vllm:num_requests_running{{{labels}}}")),
-        "0"
+        "0.0"
     );
     assert_eq!(
         sample(&format!(
             "vllm:request_success_total{{{labels},finished_reason=\"stop\"}}"
         )),
-        "3"
+        "3.0"
     );
     assert_eq!(
         sample(&format!(

@@ -67,7 +67,16 @@ fn bad_requests_are_refused_with_400() {
             "/v1/chat/completions",
             chat(json!({"stream_options": {"include_usage": true}})),
         ),
-        ("/v1/chat/completions", chat(json!({"n": 2}))),
+        ("/v1/chat/completions", chat(json!({"n": 0}))),
+        ("/v1/chat/completions", chat(json!({"n": 129}))),
+        ("/v1/chat/completions", chat(json!({"temperature": 2.5}))),
+        ("/v1/chat/completions", chat(json!({"stop": 5}))),
+        ("/v1/chat/completions", chat(json!({"top_logprobs": 3}))),
+        (
+            "/v1/chat/completions",
+            chat(json!({"reasoning_effort": "none"})),
+        ),
+        ("/v1/chat/completions", "[".repeat(100_000)),
         (
             "/v1/chat/completions",
             chat(json!({"tool_choice": "required"})),
@@ -98,18 +107,18 @@ fn bad_requests_are_refused_with_400() {
 #[test]
 fn a_prompt_beyond_the_context_is_refused() {
     let config = EngineConfig {
-        max_model_len: 50,
+        max_model_len: 100,
         ..fast()
     };
     let body =
-        chat(json!({"messages": [{"role": "user", "content": "word ".repeat(60)}]})).to_string();
+        chat(json!({"messages": [{"role": "user", "content": "word ".repeat(90)}]})).to_string();
     let (status, error) = refused(config, &[], "/v1/chat/completions", &body);
     assert_eq!(status, 400);
     assert!(
         error["message"]
             .as_str()
             .unwrap()
-            .contains("maximum context length is 50"),
+            .contains("maximum context length is 100"),
         "{error}"
     );
 }

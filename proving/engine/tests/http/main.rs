@@ -8,6 +8,9 @@
 mod abort;
 mod calls;
 mod client;
+mod face;
+mod faults;
 mod fixed;
 mod limits;
+mod machine;
 mod streams;

@@ -3,6 +3,7 @@
 //! The well-behaved gateway is the upstream itself on another port: its answers are the same bytes.
 
 mod faults;
+mod offline;
 mod schema;
 
 use std::fs;

@@ -1,0 +1,64 @@
+use super::*;
+
+fn four() -> Gpus {
+    Gpus {
+        count: 4,
+        layers: 36,
+        hidden: 2880,
+        memory_mib: 81_559,
+        weights_mib: 15_000,
+        kv_mib: 50_000,
+        idle_watts: 100.0,
+        busy_watts: 700.0,
+        ..Gpus::default()
+    }
+}
+
+#[test]
+fn a_token_costs_two_ring_all_reduces_in_each_layer() {
+    assert_eq!(
+        four().nvlink_bytes_per_token(),
+        (2 * 36 * 2880 * 2) as f64 * 1.5
+    );
+    assert_eq!(Gpus::default().nvlink_bytes_per_token(), 0.0);
+}
+
+#[test]
+fn figures_follow_from_the_steps() {
+    let (gpus, mut activity) = (four(), Activity::default());
+    activity.record(Duration::from_millis(300), 1000);
+    activity.record(Duration::from_millis(200), 1000);
+    let closed = activity.close(Duration::from_secs(1), &gpus);
+    assert_eq!(closed.share(), 0.5);
+    assert_eq!(closed.energy_mj, 400_000);
+    assert_eq!(
+        closed.nvlink_bytes_per_s(&gpus),
+        2000.0 * gpus.nvlink_bytes_per_token()
+    );
+    let idle = activity.close(Duration::from_secs(1), &gpus);
+    assert_eq!((idle.share(), idle.energy_mj), (0.0, 500_000));
+    assert_eq!(idle.nvlink_bytes_per_s(&gpus), 0.0);
+}
+
+#[test]
+fn the_page_has_each_family_once_and_each_gpu_in_it() {
+    let (gpus, mut activity) = (four(), Activity::default());
+    activity.record(Duration::from_millis(250), 10);
+    let page = activity
+        .close(Duration::from_secs(1), &gpus)
+        .page(&gpus, "a \"host\"");
+    assert_eq!(
+        page.matches("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n").count(),
+        1
+    );
+    assert_eq!(page.matches("\nDCGM_FI_DEV_GPU_UTIL{").count(), 4);
+    assert!(page.contains(
+        "DCGM_FI_DEV_FB_USED{gpu=\"3\",UUID=\"GPU-00000000-0000-0000-0000-000000000003\",\
+         pci_bus_id=\"00000000:04:00.0\",device=\"nvidia3\",modelName=\"simulated\",\
+         hostname=\"a \\\"host\\\"\"} 66024\n"
+    ));
+    assert!(page.contains("} 25\n"));
+    let samples: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(samples.len(), 9 * 4);
+    assert!(samples[35].ends_with(" 6220800"));
+}

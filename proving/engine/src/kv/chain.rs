@@ -1,0 +1,90 @@
+//! Names of blocks: each stands for its tokens and all tokens before them.
+//!
+//! Invariant: two sequences have the same name for block i when their first i + 1 blocks hold the same tokens, and
+//! only then (but for a collision of 64 bits).
+//! Not here: which block holds what (`pool`).
+
+/// The name of one full block and of everything before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockHash(pub u64);
+
+impl BlockHash {
+    /// The name of a block of `tokens` after the block `self`.
+    #[must_use]
+    pub fn then(self, tokens: &[u32]) -> Self {
+        Self(tokens.iter().fold(mix(self.0), |hash, &token| {
+            mix(hash ^ u64::from(token).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        }))
+    }
+
+    pub(super) fn of_full(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn of_window(self) -> u64 {
+        mix(self.0 ^ 0x5851_f42d_4c95_7f2d)
+    }
+}
+
+/// The names of a sequence's blocks, as far as it may ever get.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    known: Vec<BlockHash>,
+    rest: u64,
+}
+
+impl Chain {
+    /// The blocks of `tokens`; what is generated after them is shared with nobody. `own` tells this sequence from
+    /// all others.
+    #[must_use]
+    pub fn of_tokens(tokens: &[u32], block_size: u32, own: u64) -> Self {
+        let mut last = BlockHash(0);
+        let known = tokens
+            .chunks_exact(block_size.max(1) as usize)
+            .map(|block| {
+                last = last.then(block);
+                last
+            })
+            .collect();
+        Self::of_blocks(known, own)
+    }
+
+    /// Blocks named by the caller; those after them are shared with nobody.
+    #[must_use]
+    pub fn of_blocks(known: Vec<BlockHash>, own: u64) -> Self {
+        Self {
+            known,
+            rest: mix(own),
+        }
+    }
+
+    /// A sequence that shares nothing.
+    #[must_use]
+    pub fn unshared(own: u64) -> Self {
+        Self::of_blocks(Vec::new(), own)
+    }
+
+    /// Blocks that another sequence may have too; those after them are this one's alone.
+    #[must_use]
+    pub fn shareable(&self) -> u32 {
+        self.known.len() as u32
+    }
+
+    /// The name of block `i`.
+    #[must_use]
+    pub fn block(&self, i: u32) -> BlockHash {
+        let own = || {
+            let place = (u64::from(i) + 1).wrapping_mul(0xd134_2543_de82_ef95);
+            BlockHash(mix(self.rest ^ place))
+        };
+        self.known.get(i as usize).copied().unwrap_or_else(own)
+    }
+}
+
+/// A permutation of 64 bits that leaves no pattern (the finaliser of SplitMix64, Steele et al. 2014).
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

@@ -1,0 +1,94 @@
+//! A model that is served: its vocabulary, and how it wants its prompts.
+//!
+//! Invariant: prompt and output are counted by the same vocabulary. A name that starts with `gpt-oss` (after an
+//! optional `owner/`) gets o200k and Harmony; any other gets what was configured, or else cl100k and ChatML.
+//! Not here: weights. There are none.
+
+use std::sync::Arc;
+
+use crate::config::EngineConfig;
+use crate::error::Refusal;
+use crate::render::template::Template;
+use crate::render::{Conversation, Format};
+use crate::text::Composer;
+use crate::tokenizer::{TokenId, Tokenizer};
+
+/// The files of a model whose vocabulary is not built in, by content.
+#[derive(Clone, Debug, Default)]
+pub struct ModelFiles {
+    /// `tokenizer.json`.
+    pub tokenizer: String,
+    /// `tokenizer_config.json`, which holds the marks and often the template.
+    pub config: Option<String>,
+    /// `chat_template.jinja`, when it is a file of its own.
+    pub chat_template: Option<String>,
+}
+
+/// One served model.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) format: Format,
+    pub(crate) composer: Composer,
+}
+
+impl Model {
+    /// Every model of a configuration. Fails with what is wrong with its files.
+    pub(crate) fn all(config: &EngineConfig, date: &str) -> Result<Vec<Self>, String> {
+        let given = config
+            .files
+            .as_ref()
+            .map(|files| from_files(files, date))
+            .transpose()?;
+        config
+            .models
+            .iter()
+            .map(|name| {
+                let (composer, format) = match &given {
+                    Some((composer, format)) => (composer.clone(), format.clone()),
+                    None if is_gpt_oss(name) => (
+                        Composer::new(&Tokenizer::o200k())?,
+                        Format::Harmony {
+                            date: date.to_owned(),
+                        },
+                    ),
+                    None => (Composer::new(&Tokenizer::cl100k())?, Format::ChatMl),
+                };
+                Ok(Self { format, composer })
+            })
+            .collect()
+    }
+
+    /// The prompt of a conversation. Refused where the template refuses it.
+    pub(crate) fn prompt(&self, conversation: &Conversation) -> Result<Vec<TokenId>, Refusal> {
+        self.format
+            .prompt(self.tokenizer(), conversation)
+            .map_err(|why| Refusal::bad_request(why).about("messages"))
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        self.composer.tokenizer()
+    }
+}
+
+fn from_files(files: &ModelFiles, date: &str) -> Result<(Composer, Format), String> {
+    let tokenizer = Tokenizer::from_json(&files.tokenizer).map_err(|error| error.to_string())?;
+    let format = match (&files.config, &files.chat_template) {
+        (Some(config), own) => {
+            Format::Template(Arc::new(Template::from_config(config, own.clone(), date)?))
+        }
+        (None, Some(own)) => Format::Template(Arc::new(Template::new(
+            own.clone(),
+            String::new(),
+            String::new(),
+            date,
+        )?)),
+        (None, None) => Format::ChatMl,
+    };
+    Ok((Composer::new(&tokenizer)?, format))
+}
+
+fn is_gpt_oss(name: &str) -> bool {
+    name.rsplit('/')
+        .next()
+        .is_some_and(|name| name.starts_with("gpt-oss"))
+}

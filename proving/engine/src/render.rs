@@ -1,0 +1,96 @@
+//! From a conversation to the prompt that a model is given, as token ids.
+//!
+//! Invariant: what a user wrote never becomes a mark, whatever it says (a template's output excepted, as in the
+//! engine that is simulated, where templates are text too).
+//! Not here: reading requests (`validate`, `responses::input`), vocabularies (`tokenizer`).
+
+pub(crate) mod chatml;
+pub(crate) mod harmony;
+pub(crate) mod template;
+mod typescript;
+
+use std::sync::Arc;
+
+use crate::json::Json;
+use crate::tokenizer::{TokenId, Tokenizer};
+
+/// A function that the model may call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) parameters: Option<Json>,
+    /// The tool as the request has it, which templates expect.
+    pub(crate) whole: Json,
+}
+
+/// A call that an earlier answer made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Called {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+}
+
+/// One message, whichever API it came by.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Said {
+    pub(crate) role: String,
+    pub(crate) text: Option<String>,
+    pub(crate) reasoning: Option<String>,
+    pub(crate) calls: Vec<Called>,
+    /// Of a tool's answer: the call that it answers.
+    pub(crate) call_id: Option<String>,
+}
+
+/// How hard a model is asked to think.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Effort {
+    Low,
+    #[default]
+    Medium,
+    High,
+}
+
+/// Everything that a prompt follows from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conversation {
+    pub(crate) said: Vec<Said>,
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) effort: Effort,
+}
+
+/// How a model wants its conversations.
+#[derive(Clone, Debug)]
+pub(crate) enum Format {
+    /// gpt-oss's, with the date that its system message names.
+    Harmony { date: String },
+    /// What stands in for a model whose template is not at hand.
+    ChatMl,
+    /// A template in Jinja, from the model's own files.
+    Template(Arc<template::Template>),
+}
+
+impl Format {
+    pub(crate) fn is_harmony(&self) -> bool {
+        matches!(self, Self::Harmony { .. })
+    }
+
+    /// The prompt. Fails only where a template refuses the conversation, and says why.
+    pub(crate) fn prompt(
+        &self,
+        tokenizer: &Tokenizer,
+        conversation: &Conversation,
+    ) -> Result<Vec<TokenId>, String> {
+        match self {
+            Self::Harmony { date } => Ok(harmony::prompt(tokenizer, conversation, date)),
+            Self::ChatMl => Ok(chatml::prompt(tokenizer, conversation)),
+            Self::Template(template) => {
+                Ok(tokenizer.encode_marked(&template.render(conversation)?))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Harmony, gpt-oss's format, as vLLM builds it from a chat request.
+//!
+//! Invariant: each piece of a header and each content is encoded by itself, as openai-harmony 0.0.8 does, so that
+//! counts agree to the token (`vectors/harmony`). Reasoning before the last final answer is left out.
+//! Not here: built-in tools (browser, python), which vLLM offers only when it is told to.
+
+use super::typescript::function_type;
+use super::{Conversation, Effort, Said, Tool};
+use crate::tokenizer::{TokenId, Tokenizer};
+
+/// What gpt-oss was trained to be told about itself.
+const IDENTITY: &str =
+    "You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06";
+const CHANNELS: &str =
+    "# Valid channels: analysis, commentary, final. Channel must be included for every message.";
+const TOOLS_HINT: &str = "\nCalls to these tools must go to the commentary channel: 'functions'.";
+
+pub(crate) fn prompt(
+    tokenizer: &Tokenizer,
+    conversation: &Conversation,
+    date: &str,
+) -> Vec<TokenId> {
+    let mut out = Writer {
+        tokenizer,
+        ids: Vec::new(),
+    };
+    out.message(
+        "system",
+        &[],
+        None,
+        &system(conversation, date),
+        End::Message,
+    );
+    let (instructions, said) = split_instructions(&conversation.said);
+    if instructions.is_some() || !conversation.tools.is_empty() {
+        out.message(
+            "developer",
+            &[],
+            None,
+            &developer(instructions, &conversation.tools),
+            End::Message,
+        );
+    }
+    let last_final = said.iter().rposition(is_final).unwrap_or(0);
+    for (i, one) in said.iter().enumerate() {
+        // An answer's own reasoning stands before it, so the last one's goes too.
+        out.said(one, said, i > last_final || !said.iter().any(is_final));
+    }
+    out.mark("<|start|>");
+    out.text("assistant");
+    out.ids
+}
+
+/// An answer to the user, which makes the reasoning before it superfluous.
+fn is_final(said: &Said) -> bool {
+    said.role == "assistant"
+        && said.calls.is_empty()
+        && said.text.as_ref().is_some_and(|t| !t.is_empty())
+}
+
+fn split_instructions(said: &[Said]) -> (Option<&str>, &[Said]) {
+    match said.split_first() {
+        Some((first, rest)) if first.role == "system" || first.role == "developer" => {
+            (Some(first.text.as_deref().unwrap_or_default()), rest)
+        }
+        _ => (None, said),
+    }
+}
+
+fn system(conversation: &Conversation, date: &str) -> String {
+    let effort = match conversation.effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    };
+    let hint = if conversation.tools.is_empty() {
+        ""
+    } else {
+        TOOLS_HINT
+    };
+    format!("{IDENTITY}\nCurrent date: {date}\n\nReasoning: {effort}\n\n{CHANNELS}{hint}")
+}
+
+fn developer(instructions: Option<&str>, tools: &[Tool]) -> String {
+    let mut sections = Vec::new();
+    if let Some(instructions) = instructions {
+        sections.push(format!("# Instructions\n\n{instructions}"));
+    }
+    if !tools.is_empty() {
+        let types: String = tools
+            .iter()
+            .map(|tool| format!("{}\n", function_type(tool)))
+            .collect();
+        sections.push(format!(
+            "# Tools\n\n## functions\n\nnamespace functions {{\n\n{types}}} // namespace functions"
+        ));
+    }
+    sections.join("\n\n")
+}
+
+/// How a message ends.
+enum End {
+    Message,
+    Call,
+}
+
+struct Writer<'a> {
+    tokenizer: &'a Tokenizer,
+    ids: Vec<TokenId>,
+}
+
+impl Writer<'_> {
+    fn mark(&mut self, name: &str) {
+        self.ids.extend(self.tokenizer.mark(name));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.ids.extend(self.tokenizer.encode(text));
+    }
+
+    /// `author` and `more` stand before the channel, a content type after it.
+    fn message(
+        &mut self,
+        author: &str,
+        more: &[&str],
+        channel: Option<(&str, &str)>,
+        content: &str,
+        end: End,
+    ) {
+        self.mark("<|start|>");
+        self.text(author);
+        more.iter().for_each(|piece| self.text(piece));
+        if let Some((name, content_type)) = channel {
+            self.mark("<|channel|>");
+            self.text(name);
+            self.text(content_type);
+        }
+        self.mark("<|message|>");
+        self.text(content);
+        self.mark(match end {
+            End::Message => "<|end|>",
+            End::Call => "<|call|>",
+        });
+    }
+
+    fn said(&mut self, said: &Said, all: &[Said], with_reasoning: bool) {
+        let text = said.text.as_deref().unwrap_or_default();
+        let reasoning = said
+            .reasoning
+            .as_deref()
+            .filter(|r| with_reasoning && !r.is_empty());
+        match said.role.as_str() {
+            "assistant" if !said.calls.is_empty() => {
+                if !text.is_empty() {
+                    self.message(
+                        "assistant",
+                        &[],
+                        Some(("commentary", "")),
+                        text,
+                        End::Message,
+                    );
+                }
+                if let Some(reasoning) = reasoning {
+                    self.message(
+                        "assistant",
+                        &[],
+                        Some(("analysis", "")),
+                        reasoning,
+                        End::Message,
+                    );
+                }
+                for call in &said.calls {
+                    let to = format!(" to=functions.{}", call.name);
+                    self.message(
+                        "assistant",
+                        &[&to],
+                        Some(("commentary", " json")),
+                        &call.arguments,
+                        End::Call,
+                    );
+                }
+            }
+            "assistant" => {
+                if let Some(reasoning) = reasoning {
+                    self.message(
+                        "assistant",
+                        &[],
+                        Some(("analysis", "")),
+                        reasoning,
+                        End::Message,
+                    );
+                }
+                if !text.is_empty() {
+                    self.message("assistant", &[], Some(("final", "")), text, End::Message);
+                }
+            }
+            "tool" => {
+                let author = format!("functions.{}", answered(said, all));
+                self.message(
+                    &author,
+                    &[" to=assistant"],
+                    Some(("commentary", "")),
+                    text,
+                    End::Message,
+                );
+            }
+            role => self.message(role, &[], None, text, End::Message),
+        }
+    }
+}
+
+/// The function whose call a tool's answer names.
+fn answered<'a>(said: &Said, all: &'a [Said]) -> &'a str {
+    let mut calls = all.iter().flat_map(|s| &s.calls);
+    calls
+        .rfind(|call| Some(&call.id) == said.call_id.as_ref())
+        .map_or("", |call| call.name.as_str())
+}

@@ -1,0 +1,161 @@
+//! Harmony against openai-harmony's own rendering, and templates against what they should say.
+//!
+//! The golden cases in `vectors/harmony` were written by the Python package openai-harmony 0.0.8, given the messages
+//! that vLLM would give it. `HARMONY_CASES` may name a file of more, as a JSON list of `{request, ids}`.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::*;
+use crate::tools;
+use crate::validate::{self, Message};
+
+#[derive(Deserialize)]
+struct Request {
+    messages: Vec<Message>,
+    #[serde(default)]
+    tools: Option<Vec<Json>>,
+    #[serde(default)]
+    reasoning_effort: Option<String>,
+}
+
+fn prompt(request: Request, date: &str) -> Vec<TokenId> {
+    let conversation = Conversation {
+        said: validate::messages(request.messages, true).unwrap().said,
+        tools: tools::offered(request.tools.as_deref()).unwrap(),
+        effort: crate::chat::effort(request.reasoning_effort.as_deref(), true).unwrap(),
+    };
+    let format = Format::Harmony {
+        date: date.to_owned(),
+    };
+    format.prompt(&Tokenizer::o200k(), &conversation).unwrap()
+}
+
+fn section<'a>(text: &'a str, name: &str) -> &'a str {
+    let start = text.find(&format!("=== {name}\n")).unwrap() + name.len() + 5;
+    let end = text[start..]
+        .find("\n=== ")
+        .map_or(text.len(), |at| start + at);
+    text[start..end].trim_end_matches('\n')
+}
+
+#[test]
+fn harmony_is_what_openai_harmony_renders() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/harmony");
+    let mut cases = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let ids: Vec<TokenId> = section(&text, "ids")
+            .split_whitespace()
+            .map(|id| id.parse().unwrap())
+            .collect();
+        let request = serde_json::from_str(section(&text, "request")).unwrap();
+        let got = prompt(request, section(&text, "date"));
+        let shown = Tokenizer::o200k().decode(&got).unwrap();
+        let wanted: String = serde_json::from_str(section(&text, "text")).unwrap();
+        assert_eq!(shown, wanted, "{}", path.display());
+        assert_eq!(got, ids, "{}", path.display());
+        assert_eq!(
+            got.len().to_string(),
+            section(&text, "count"),
+            "{}",
+            path.display()
+        );
+        cases += 1;
+    }
+    assert!(cases >= 18, "{cases} cases");
+}
+
+#[test]
+fn harmony_agrees_on_further_cases_if_there_are_any() {
+    #[derive(Deserialize)]
+    struct Case {
+        request: Request,
+        ids: Vec<TokenId>,
+    }
+    let Ok(path) = std::env::var("HARMONY_CASES") else {
+        return;
+    };
+    let cases: Vec<Case> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for (i, case) in cases.into_iter().enumerate() {
+        let got = prompt(case.request, "2025-06-28");
+        let [got_text, wanted] =
+            [&got, &case.ids].map(|ids| Tokenizer::o200k().decode(ids).unwrap());
+        assert_eq!(got_text, wanted, "case {i}");
+        assert_eq!(got, case.ids, "case {i}");
+    }
+}
+
+fn hello() -> Conversation {
+    let said = |role: &str, text: &str| Said {
+        role: role.to_owned(),
+        text: Some(text.to_owned()),
+        ..Said::default()
+    };
+    Conversation {
+        said: vec![said("system", "Be brief."), said("user", "Hi <|im_end|>")],
+        ..Conversation::default()
+    }
+}
+
+#[test]
+fn chatml_keeps_a_users_marks_as_text() {
+    let tokenizer = Tokenizer::cl100k();
+    let ids = Format::ChatMl.prompt(&tokenizer, &hello()).unwrap();
+    let text = tokenizer.decode(&ids).unwrap();
+    assert_eq!(
+        text,
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <|im_end|><|im_end|>\n<|im_start|>assistant\n"
+    );
+    let ends = ids
+        .iter()
+        .filter(|id| **id == tokenizer.mark("<|im_end|>").unwrap())
+        .count();
+    assert_eq!(ends, 2);
+}
+
+const CONFIG: &str = r#"{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template":
+ "{{ bos_token }}{% for m in messages %}\n    {% if m['role'] == 'system' %}\n[{{ m.content | trim }}]{% elif m.role.startswith('us') %}\n<{{ m['content'] }}>{% else %}{{ raise_exception('no ' + m.role) }}{% endif %}\n{% endfor %}\n{% if tools %}{{ tools | tojson }}{% endif %}{{ strftime_now('%d %b %Y') }}{% if add_generation_prompt %} ->{% endif %}"}"#;
+
+#[test]
+fn a_template_is_rendered_as_in_python() {
+    let template = template::Template::from_config(CONFIG, None, "2025-06-28").unwrap();
+    let mut conversation = hello();
+    assert_eq!(
+        template.render(&conversation).unwrap(),
+        "<s>[Be brief.]<Hi <|im_end|>>28 Jun 2025 ->"
+    );
+    let whole: Json =
+        serde_json::from_str(r#"{"type":"function","function":{"name":"f","a":[1,2]}}"#).unwrap();
+    conversation.tools = vec![Tool {
+        whole,
+        ..Tool::default()
+    }];
+    let text = template.render(&conversation).unwrap();
+    assert!(
+        text.contains(r#"[{"type": "function", "function": {"name": "f", "a": [1, 2]}}]"#),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_template_may_refuse_and_its_words_are_given() {
+    let template = template::Template::from_config(CONFIG, None, "2025-06-28").unwrap();
+    let mut conversation = hello();
+    conversation.said[1].role = "tool".to_owned();
+    assert_eq!(template.render(&conversation).unwrap_err(), "no tool");
+    assert!(template::Template::from_config("{}", None, "2025-06-28").is_err());
+    let broken = template::Template::from_config("{}", Some("{% for".to_owned()), "2025-06-28");
+    assert!(broken.unwrap_err().starts_with("chat template: "));
+}
+
+#[test]
+fn a_template_without_an_end_is_stopped() {
+    let source =
+        "{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}"
+            .to_owned();
+    let template = template::Template::from_config("{}", Some(source), "2025-06-28").unwrap();
+    assert!(template.render(&hello()).is_err());
+}

@@ -1,0 +1,165 @@
+//! An admitted call's way through the engine to its answer.
+//!
+//! Invariant: every choice is one sequence with one generation, whether a machine is shared or the call goes alone.
+//! Not here: admission (the parent), pace (`pace`), the machine (`real_time`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+
+use super::{Answer, JSON, full, typed_answer};
+use crate::embeddings::{self, EmbeddingRequest};
+use crate::error::Refusal;
+use crate::faults::Fault;
+use crate::faults::body::Faulty;
+use crate::generation::{Generation, Identity, Subject};
+use crate::kv::Chain;
+use crate::pace::{self, Paced, Script, Source};
+use crate::plan::{Finish, Plan};
+use crate::real_time::{Command, Hardware, Job, Progress, Ticket};
+use crate::scheduler::{Request, RequestId};
+use crate::server::State;
+
+const SSE: &str = "text/event-stream; charset=utf-8";
+
+pub(super) struct Call<'a> {
+    pub(super) state: &'a Arc<State>,
+    pub(super) model: usize,
+    pub(super) seen: Option<u64>,
+    pub(super) id: String,
+    pub(super) fault: Fault,
+}
+
+impl Call<'_> {
+    fn start(&self, prompt_tokens: u64, choices: u64) -> Generation {
+        let (id, max_tokens) = (self.id.clone(), None);
+        Generation::start(
+            self.state,
+            Subject {
+                model: self.model,
+                seen: self.seen,
+                id,
+                prompt_tokens,
+                max_tokens,
+                choices,
+            },
+        )
+    }
+
+    pub(super) async fn generate(
+        self,
+        script: Box<dyn Script>,
+        streams: bool,
+    ) -> Result<Answer, Refusal> {
+        let plan = script.plan();
+        let each = (plan.choices.len() / plan.prompts.len().max(1)) as u64;
+        let start = |i| self.start(plan.prompt_of(i).len() as u64, each);
+        let generations: Vec<Generation> = (0..plan.choices.len()).map(start).collect();
+        let source = match &self.state.config.hardware {
+            None => Source::Alone(generations),
+            Some(hardware) => {
+                fits(hardware, plan)?;
+                if !hardware.frontend.before_queue.is_zero() {
+                    tokio::time::sleep(hardware.frontend.before_queue).await;
+                }
+                Source::Engine(self.submit(hardware, plan, generations))
+            }
+        };
+        if streams {
+            let body = Paced::new(script, source, self.state.config.stream_interval);
+            if self.fault.leaves_body() {
+                return Ok(typed_answer(
+                    SSE,
+                    body.map_err(|never| match never {}).boxed_unsync(),
+                ));
+            }
+            return Ok(typed_answer(
+                SSE,
+                Faulty::new(body, self.fault).boxed_unsync(),
+            ));
+        }
+        let answer = pace::whole(script, source)
+            .await
+            .ok_or_else(|| Refusal::internal("the engine gave up"))?;
+        Ok(self.hand_over(answer))
+    }
+
+    /// An answer in one piece, with its fault.
+    fn hand_over(self, answer: Bytes) -> Answer {
+        if self.fault.leaves_body() {
+            return full(JSON, answer);
+        }
+        typed_answer(
+            JSON,
+            Faulty::new(Full::new(answer), self.fault).boxed_unsync(),
+        )
+    }
+
+    /// Gives every choice to the machine. Dropping what comes back takes them away again.
+    fn submit(&self, hardware: &Hardware, plan: &Plan, generations: Vec<Generation>) -> Ticket {
+        let progress = Progress::new(plan.choices.len());
+        let ids: Vec<RequestId> = generations
+            .iter()
+            .map(|_| self.state.request_id())
+            .collect();
+        let ticket = Ticket::new(
+            Arc::clone(&progress),
+            ids.clone(),
+            self.state.engine.clone(),
+        );
+        for (choice, (generation, id)) in generations.into_iter().zip(ids).enumerate() {
+            let prompt = plan.prompt_of(choice);
+            let request = Request {
+                id,
+                prompt_tokens: length(prompt.len()),
+                output_tokens: length(plan.choices[choice].turn.tokens()),
+                chain: Chain::of_tokens(prompt, hardware.scheduler.kv.block_size, id.0),
+            };
+            let finish = plan.choices[choice].finish;
+            let job = Job {
+                request,
+                generation,
+                finish,
+                progress: Arc::clone(&progress),
+                choice,
+            };
+            // The machine ends with the server, and the answer with it.
+            let _ = self.state.engine.send(Command::Submit(Box::new(job)));
+        }
+        ticket
+    }
+
+    pub(super) fn embed(
+        self,
+        request: &EmbeddingRequest,
+        who: &Identity,
+    ) -> Result<Answer, Refusal> {
+        let (config, model) = (&self.state.config, &self.state.models[self.model]);
+        let (answer, tokens) = embeddings::answer(config, model, request, who)?;
+        self.start(tokens, 1).finish(Finish::Stop);
+        Ok(self.hand_over(Bytes::from(answer.to_string())))
+    }
+}
+
+/// Refuses what could never have its blocks all at once.
+fn fits(hardware: &Hardware, plan: &Plan) -> Result<(), Refusal> {
+    let kv = &hardware.scheduler.kv;
+    for (i, choice) in plan.choices.iter().enumerate() {
+        let (prompt, output) = (plan.prompt_of(i).len(), choice.turn.tokens());
+        let tokens = (prompt + output) as u64;
+        let most = u64::from(kv.blocks.saturating_sub(1)) * u64::from(kv.block_size);
+        let context = u64::from(hardware.scheduler.max_model_len);
+        if prompt == 0 || tokens > most.min(context) {
+            return Err(Refusal::bad_request(format!(
+                "The request needs {tokens} tokens of KV cache and there are {}.",
+                most.min(context)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn length(tokens: usize) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}

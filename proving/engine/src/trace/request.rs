@@ -1,0 +1,125 @@
+//! The requests of a recording.
+//!
+//! Invariant: times of one request never go back; times count from the first arrival.
+//! Not here: what they are compared with (`replay`).
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::At;
+
+/// A request that was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// As it was named.
+    pub id: String,
+    /// Length of the prompt.
+    pub prompt_tokens: u32,
+    /// Tokens generated.
+    pub output_tokens: u32,
+    /// When, on the engine's clock from the first arrival on.
+    pub times: Times,
+}
+
+/// When a request arrived, and when its first and last token came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// It arrived.
+    pub arrival: Duration,
+    /// Its first token came out.
+    pub first: Duration,
+    /// Its last token came out.
+    pub last: Duration,
+}
+
+impl Times {
+    /// Seconds from arrival to the first token.
+    #[must_use]
+    pub fn ttft(&self) -> f64 {
+        (self.first.saturating_sub(self.arrival)).as_secs_f64()
+    }
+
+    /// Seconds for each token after the first; `None` when there was only one.
+    #[must_use]
+    pub fn tpot(&self, output_tokens: u32) -> Option<f64> {
+        let gaps = output_tokens.checked_sub(1).filter(|&gaps| gaps > 0)?;
+        Some((self.last.saturating_sub(self.first)).as_secs_f64() / f64::from(gaps))
+    }
+
+    /// Seconds from arrival to the last token.
+    #[must_use]
+    pub fn e2e(&self) -> f64 {
+        (self.last.saturating_sub(self.arrival)).as_secs_f64()
+    }
+}
+
+#[derive(Deserialize)]
+struct Line {
+    request_id: String,
+    input_toks: u32,
+    output_toks: u32,
+    arrival_time: f64,
+    queued_ts: f64,
+    first_token_ts: f64,
+    last_token_ts: f64,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
+    let mut lines = Vec::new();
+    for (i, text) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, text)| !text.trim().is_empty())
+    {
+        let line: Line = serde_json::from_str(text).map_err(|error| (i + 1, error.to_string()))?;
+        check(&line).map_err(|says| (i + 1, says))?;
+        lines.push(line);
+    }
+    lines.sort_by(|a, b| a.arrival_time.total_cmp(&b.arrival_time));
+    let Some(start) = lines.first().map(|line| line.arrival_time) else {
+        return Err((1, "holds no request".to_owned()));
+    };
+    let offset = lines
+        .iter()
+        .map(|line| line.queued_ts - line.arrival_time)
+        .fold(f64::INFINITY, f64::min);
+    Ok(lines
+        .into_iter()
+        .map(|line| recorded(line, start, offset))
+        .collect())
+}
+
+fn check(line: &Line) -> Result<(), String> {
+    if line.input_toks == 0 || line.output_toks == 0 {
+        return Err("a request without prompt or output tokens".to_owned());
+    }
+    let times = [
+        line.arrival_time,
+        line.queued_ts,
+        line.first_token_ts,
+        line.last_token_ts,
+    ];
+    if times.iter().any(|time| !time.is_finite()) {
+        return Err("a time is not a number".to_owned());
+    }
+    if line.first_token_ts < line.queued_ts || line.last_token_ts < line.first_token_ts {
+        return Err("queued_ts, first_token_ts and last_token_ts are out of order".to_owned());
+    }
+    Ok(())
+}
+
+fn recorded(line: Line, start: f64, offset: f64) -> Recorded {
+    let since =
+        |time: f64| Duration::try_from_secs_f64(time - offset - start).unwrap_or(Duration::ZERO);
+    Recorded {
+        id: line.request_id,
+        prompt_tokens: line.input_toks,
+        output_tokens: line.output_toks,
+        times: Times {
+            arrival: since(line.arrival_time + offset),
+            first: since(line.first_token_ts),
+            last: since(line.last_token_ts),
+        },
+    }
+}

@@ -1,0 +1,248 @@
+//! A simulated machine behind the face: load is shared, blocks come back, and its metrics add up.
+
+use std::time::{Duration, Instant};
+
+use engine::cost::{DecodeCost, FrontendCost, PrefillCost, StepCost};
+use engine::kv::KvConfig;
+use engine::preset::Preset;
+use engine::scheduler::SchedulerConfig;
+use engine::{EngineConfig, EngineHandle, Hardware, Stats};
+use serde_json::json;
+
+use crate::client::{chat, fast, get, open, post, start};
+
+/// A machine whose every step takes `step_ms`, and each prompt token `prefill_us` more.
+pub(crate) fn machine(step_ms: f64, prefill_us: f64, blocks: u32) -> EngineConfig {
+    let scheduler = SchedulerConfig {
+        max_num_seqs: 1024,
+        max_num_batched_tokens: 8192,
+        max_model_len: 8192,
+        reserve_full_prompt: true,
+        async_scheduling: true,
+        kv: KvConfig {
+            block_size: 16,
+            blocks,
+            prefix_caching: true,
+            sliding_window: None,
+        },
+    };
+    let preset = Preset::load("instant").unwrap();
+    let cost = StepCost {
+        overhead_ms: step_ms,
+        prefill: PrefillCost {
+            base_ms: 0.0,
+            per_token_us: prefill_us,
+            per_pair_ns: 0.0,
+        },
+        decode: DecodeCost::Line {
+            base_ms: 0.0,
+            per_sequence_us: 0.0,
+            per_context_token_ns: 0.0,
+        },
+    };
+    let frontend = FrontendCost {
+        before_queue: Duration::ZERO,
+        per_token: Duration::ZERO,
+    };
+    EngineConfig {
+        hardware: Some(Hardware {
+            scheduler,
+            cost,
+            frontend,
+            gpus: preset.gpus,
+        }),
+        max_model_len: 8192,
+        ..fast()
+    }
+}
+
+fn wait_for(engine: &EngineHandle, what: &str, done: impl Fn(&Stats) -> bool) -> Stats {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done(&engine.stats()) {
+        assert!(Instant::now() < deadline, "{what}: {:?}", engine.stats());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    engine.stats()
+}
+
+fn value(metrics: &str, start: &str) -> f64 {
+    let line = metrics
+        .lines()
+        .find(|l| l.starts_with(start))
+        .unwrap_or_else(|| panic!("{start}\n{metrics}"));
+    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn steps_take_their_time_and_answers_are_whole() {
+    let engine = start(machine(5.0, 0.0, 1000));
+    for streamed in [false, true] {
+        let began = Instant::now();
+        let reply = post(
+            engine.addr(),
+            "/v1/chat/completions",
+            &[("x-engine-tokens", "40")],
+            &chat(json!({"stream": streamed, "n": 2})).to_string(),
+        );
+        let took = began.elapsed();
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        assert!(took >= Duration::from_millis(195), "{took:?}");
+        assert!(took < Duration::from_millis(1200), "{took:?}");
+    }
+    assert_eq!(engine.stats().generation_tokens, 160);
+}
+
+#[test]
+fn a_long_prompt_slows_the_others() {
+    let engine = start(machine(1.0, 50.0, 4000));
+    let address = engine.addr();
+    let quick = std::thread::spawn(move || {
+        let began = Instant::now();
+        let headers = [("x-engine-tokens", "60")];
+        post(
+            address,
+            "/v1/chat/completions",
+            &headers,
+            &chat(json!({})).to_string(),
+        );
+        began.elapsed()
+    });
+    wait_for(&engine, "the first", |s| s.generation_tokens > 5);
+    let body = chat(
+        json!({"messages": [{"role": "user", "content": "word ".repeat(6000)}], "max_tokens": 1}),
+    );
+    post(address, "/v1/chat/completions", &[], &body.to_string());
+    // 6,000 tokens of 50 us in one step, which the other sits out.
+    assert!(quick.join().unwrap() > Duration::from_millis(300));
+}
+
+#[test]
+fn the_prefix_cache_and_the_scheduler_show_in_metrics() {
+    let engine = start(machine(0.2, 0.0, 1000));
+    let long =
+        chat(json!({"messages": [{"role": "user", "content": "word ".repeat(200)}]})).to_string();
+    for _ in 0..2 {
+        post(engine.addr(), "/v1/chat/completions", &[], &long);
+    }
+    wait_for(&engine, "the end", |s| s.running == 0);
+    let metrics = get(engine.addr(), "/metrics").body;
+    let labels = "{engine=\"0\",model_name=\"gpt-oss-120b\"";
+    let of = |name: &str| value(&metrics, &format!("vllm:{name}{labels}"));
+    assert_eq!(of("request_success_total"), 2.0);
+    let (queries, hits) = (
+        of("prefix_cache_queries_total"),
+        of("prefix_cache_hits_total"),
+    );
+    assert!(hits > 200.0 && hits < queries / 2.0, "{hits} of {queries}");
+    assert_eq!(of("prompt_tokens_cached_total"), hits);
+    assert_eq!(of("request_queue_time_seconds_count"), 2.0);
+    assert_eq!(of("kv_cache_usage_perc"), 0.0);
+    assert!(of("iteration_tokens_total_count") > 10.0);
+    assert!(metrics.contains("vllm:cache_config_info{block_size=\"16\""));
+}
+
+#[test]
+fn what_never_fits_is_refused() {
+    let engine = start(machine(0.2, 0.0, 10));
+    let body = chat(
+        json!({"messages": [{"role": "user", "content": "word ".repeat(200)}], "max_tokens": 9}),
+    );
+    let reply = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[],
+        &body.to_string(),
+    );
+    assert_eq!(reply.status, 400, "{}", reply.body);
+    assert!(reply.body.contains("KV cache"));
+}
+
+#[test]
+fn clients_that_leave_at_random_leave_nothing_behind() {
+    let clients = std::env::var("ENGINE_ABORTS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(400u64);
+    let engine = start(machine(1.0, 5.0, 400));
+    let mut state = 0x5eed_u64;
+    println!("seed {state}");
+    let mut held = Vec::new();
+    for i in 0..clients {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let words = "word ".repeat((state >> 33) as usize % 300);
+        let body = chat(
+            json!({"stream": i % 3 != 0, "n": 1 + i % 2, "messages": [{"role": "user", "content": words}]}),
+        );
+        held.push(open(
+            engine.addr(),
+            "POST",
+            "/v1/chat/completions",
+            &[("x-engine-tokens", "500")],
+            &body.to_string(),
+        ));
+        // Only what was read can be left behind.
+        while engine.stats().received <= i {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        if held.len() > 60 {
+            held.swap_remove((state >> 40) as usize % held.len());
+        }
+    }
+    drop(held);
+    let stats = wait_for(&engine, "all gone", |s| {
+        s.running == 0 && s.kv_blocks_used == 0
+    });
+    let sequences = (0..clients).map(|i| 1 + i % 2).sum::<u64>();
+    assert_eq!(
+        stats.finished_stop + stats.finished_abort,
+        sequences,
+        "{stats:?}"
+    );
+    assert!(stats.finished_abort > sequences / 2, "{stats:?}");
+    let metrics = get(engine.addr(), "/metrics").body;
+    for gauge in [
+        "num_requests_running",
+        "num_requests_waiting",
+        "kv_cache_usage_perc",
+    ] {
+        assert_eq!(value(&metrics, &format!("vllm:{gauge}{{")), 0.0);
+    }
+    let after = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[("x-engine-tokens", "9")],
+        &chat(json!({})).to_string(),
+    );
+    assert_eq!(after.status, 200);
+}
+
+#[test]
+fn an_exporter_shows_the_gpus_beside_the_engine() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let engine = start(EngineConfig {
+        dcgm: Some(free),
+        ..machine(5.0, 0.0, 1000)
+    });
+    let headers = [("x-engine-tokens", "220")];
+    post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &headers,
+        &chat(json!({})).to_string(),
+    );
+    let page = get(free, "/metrics").body;
+    let busy = page
+        .lines()
+        .find(|l| l.starts_with("DCGM_FI_DEV_GPU_UTIL{"))
+        .unwrap_or_else(|| panic!("{page}"));
+    assert!(
+        busy.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap() > 50.0,
+        "{busy}"
+    );
+    assert_eq!(get(free, "/").status, 404);
+}

@@ -1,0 +1,29 @@
+//! Programs from the distribution: nginx, beside which the gate is measured, and promtool, which checks metrics.
+//!
+//! Not here: what is pinned. These are whatever the distribution has.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use super::apt_install;
+
+/// Installs `package` unless its `program` is there.
+pub(super) fn install(program: &str, package: &str) -> Result<(), String> {
+    if find(program).is_some() {
+        return Ok(());
+    }
+    apt_install(package)?;
+    find(program)
+        .map(drop)
+        .ok_or_else(|| format!("{package} was installed but {program} is not on the path"))
+}
+
+/// Looks in the path, and where Debian keeps servers, which users' paths often leave out.
+fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = env::split_paths(&path).collect();
+    dirs.push(Path::new("/usr/sbin").to_owned());
+    dirs.into_iter()
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
+}
