@@ -1,3 +1,5 @@
+//! Published numbers, means and spreads.
+
 use super::*;
 
 const SEED: u64 = 7;

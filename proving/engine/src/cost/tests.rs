@@ -1,3 +1,5 @@
+//! Costs by hand, and tables that are refused.
+
 use super::*;
 
 fn line() -> StepCost {

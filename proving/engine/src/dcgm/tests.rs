@@ -1,3 +1,5 @@
+//! Figures that follow from steps, and the page.
+
 use super::*;
 
 fn four() -> Gpus {

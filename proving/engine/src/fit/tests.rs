@@ -1,3 +1,5 @@
+//! Fits of a made-up run, and of real ones where they lie beside the checkout.
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

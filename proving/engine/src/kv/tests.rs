@@ -1,3 +1,5 @@
+//! Names, reuse and room, in a cache of a few blocks.
+
 use super::*;
 
 fn cache(blocks: u32) -> KvCache {

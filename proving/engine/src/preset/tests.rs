@@ -1,3 +1,5 @@
+//! Presets that come with the program, and faults by their place.
+
 use super::*;
 
 const SMALL: &str = r#"

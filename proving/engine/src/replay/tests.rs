@@ -1,3 +1,5 @@
+//! A run of the simulator played again.
+
 use super::*;
 use crate::fit::made_up;
 

@@ -1,3 +1,5 @@
+//! Steps by hand, and a storm of aborts.
+
 use super::*;
 use crate::chance::Chance;
 use crate::kv::{BlockHash, Chain};

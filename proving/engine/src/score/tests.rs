@@ -1,3 +1,5 @@
+//! Quantiles, errors and shares.
+
 use super::*;
 
 #[test]

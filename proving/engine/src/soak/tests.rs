@@ -1,3 +1,5 @@
+//! Closed loops: the same from a seed, and Little's law.
+
 use super::*;
 
 fn plan() -> Plan {

@@ -1,3 +1,5 @@
+//! Clocks made one, and bad lines by number.
+
 use super::*;
 use std::time::Duration;
 

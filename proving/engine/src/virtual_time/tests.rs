@@ -1,3 +1,5 @@
+//! Steps on the clock, by the millisecond.
+
 use super::*;
 use crate::cost::{DecodeCost, PrefillCost};
 use crate::kv::{Chain, KvConfig};
