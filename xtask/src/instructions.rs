@@ -12,6 +12,7 @@ mod gate;
 mod scene;
 
 use std::path::Path;
+use std::process::Command;
 
 use self::book::Book;
 use self::scene::SCENES;
@@ -21,6 +22,13 @@ pub(crate) const TOLERANCE_PERCENT: f64 = 3.0;
 /// Exchanges of the two runs.
 const FEW: u32 = 100;
 const MANY: u32 = 600;
+
+/// Has a gate serve every scenario so many times, for a profile of what it does.
+pub(crate) fn train(binary: &Path, dir: &Path, exchanges: u32) -> Result<(), String> {
+    SCENES
+        .iter()
+        .try_for_each(|scene| gate::run(Command::new(binary), dir, scene, exchanges))
+}
 
 /// Counts every scenario with this binary and compares, or writes the book anew.
 pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {

@@ -8,6 +8,7 @@ mod cargo;
 mod instructions;
 mod lane;
 mod parts;
+mod pgo;
 mod setup;
 mod stages;
 mod tally;
@@ -25,6 +26,7 @@ cargo xtask <verb>
   e2e [FILTER]   only the end-to-end tests (those whose name contains FILTER)
   instructions   count the gate's instructions, scenario by scenario, and compare with
                  xtask/instructions.json; --write keeps the new counts
+  pgo            a release build laid out by a profile, in target/pgo/tollgate
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["e2e", filter] => stages::e2e(Some(filter)),
         ["instructions"] => stages::instructions(false),
         ["instructions", "--write"] => stages::instructions(true),
+        ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["tidy"] => report(tidy::run_and_print()),
         ["setup"] => report(setup::run().map(drop)),
         ["help" | "-h" | "--help"] => {

@@ -18,40 +18,50 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Instructions of the whole process, when it has served so many exchanges.
 pub(super) fn instructions(binary: &Path, scene: &Scene, exchanges: u32) -> Result<u64, String> {
     let dir = target_dir(&metadata()?)?.join("instructions");
-    std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
+    let profile = dir.join(format!("{}.out", scene.name));
+    let mut callgrind = Command::new("valgrind");
+    callgrind
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", profile.display()))
+        .arg(binary);
+    run(callgrind, &dir, scene, exchanges)?;
+    total(&profile)
+}
+
+/// Starts a gate by this command, in this folder, has it serve so many exchanges, and ends it.
+pub(super) fn run(
+    mut gate: Command,
+    dir: &Path,
+    scene: &Scene,
+    exchanges: u32,
+) -> Result<(), String> {
+    std::fs::create_dir_all(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let upstream = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
     let [data, admin] = [free()?, free()?];
-    let place = |path: &Path| path.display().to_string();
     let config = scene
         .config
-        .replace("{dir}", &place(&dir))
+        .replace("{dir}", &dir.display().to_string())
         .replace("{upstream}", &local(&upstream)?.to_string());
     let config =
         format!("listen: {{ data: \"{data}\", admin: \"{admin}\" }}\nworkers: 1\n{config}");
     let file = dir.join("tollgate.yaml");
     std::fs::write(dir.join("secret"), "sk-upstream\n").map_err(|cause| cause.to_string())?;
     std::fs::write(&file, config).map_err(|cause| cause.to_string())?;
-    let profile = dir.join(format!("{}.out", scene.name));
     let said = dir.join(format!("{}.log", scene.name));
     let log = std::fs::File::create(&said).map_err(|cause| cause.to_string())?;
-    let child = Command::new("valgrind")
-        .args(["--tool=callgrind", "--quiet"])
-        .arg(format!("--callgrind-out-file={}", profile.display()))
-        .arg(binary)
+    let child = gate
         .args(["run", "--config"])
         .arg(&file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
-        .map_err(|cause| format!("valgrind did not start: {cause}"))?;
-    let mut gate = Gate(child);
-    let served = serve(&mut gate, scene, exchanges, data, upstream);
+        .map_err(|cause| format!("{gate:?} did not start: {cause}"))?;
+    let served = serve(&mut Gate(child), scene, exchanges, data, upstream);
     served.map_err(|says| {
         let said = std::fs::read_to_string(&said).unwrap_or_default();
         format!("{}: {says}\nthe gate said:\n{said}", scene.name)
-    })?;
-    total(&profile)
+    })
 }
 
 fn serve(
