@@ -4,10 +4,12 @@
 //!
 //! A machine whose every step takes the same time serves all streams together, so that all tokens of a stream should
 //! be one step apart. Prints the gaps between the events of a stream less that step. The engine has a thread of its own,
-//! the clients have another.
+//! the clients have another; where there is `taskset`, each has a core of its own.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use engine::cost::{DecodeCost, FrontendCost, PrefillCost, StepCost};
@@ -26,6 +28,7 @@ fn main() -> Outcome<()> {
         ..EngineConfig::default()
     })?;
     warm(engine.addr())?;
+    let pinned = pin(thread("engine")?, 0) && pin(thread("jitter")?, 1);
     let before = cpu_ns("engine")?;
     let began = Instant::now();
     let arrivals = receive(engine.addr(), streams, tokens)?;
@@ -41,13 +44,14 @@ fn main() -> Outcome<()> {
     let at = |share: f64| off[((off.len() - 1) as f64 * share) as usize];
     println!(
         "{streams} streams of {tokens} tokens, a step of {step_ms} ms, {} gaps: off by p50 {:.2}, p90 {:.2}, p99 {:.2}, \
-         max {:.2} ms; the engine's thread was busy {:.0} % of the time",
+         max {:.2} ms; the engine's thread was busy {:.0} % of the time{}",
         off.len(),
         at(0.5),
         at(0.9),
         at(0.99),
         at(1.0),
-        busy * 100.0
+        busy * 100.0,
+        if pinned { " of one core" } else { "" }
     );
     Ok(())
 }
@@ -120,22 +124,39 @@ async fn client(addr: SocketAddr, tokens: usize) -> std::io::Result<Vec<Instant>
         }
         let (now, text) = (Instant::now(), String::from_utf8_lossy(&buffer[..read]));
         times.extend(std::iter::repeat_n(now, text.matches("data: {").count()));
+        // Tokens that shared an event are one arrival.
+        if text.contains("[DONE]") {
+            break;
+        }
     }
     Ok(times)
 }
 
-/// Time on a CPU of the thread named `name`.
-fn cpu_ns(name: &str) -> Outcome<u64> {
+/// The thread of this process that is named `name`.
+fn thread(name: &str) -> Outcome<PathBuf> {
     for task in std::fs::read_dir("/proc/self/task")? {
         let task = task?.path();
         if std::fs::read_to_string(task.join("comm"))?.trim() == name {
-            let stat = std::fs::read_to_string(task.join("schedstat"))?;
-            return Ok(stat
-                .split(' ')
-                .next()
-                .ok_or("an empty schedstat")?
-                .parse()?);
+            return Ok(task);
         }
     }
     Err(format!("no thread {name}").into())
+}
+
+/// Time on a CPU of the thread named `name`.
+fn cpu_ns(name: &str) -> Outcome<u64> {
+    let stat = std::fs::read_to_string(thread(name)?.join("schedstat"))?;
+    let time = stat.split(' ').next().ok_or("an empty schedstat")?;
+    Ok(time.parse()?)
+}
+
+/// Keeps a thread on one core. False where that cannot be done.
+fn pin(thread: PathBuf, core: usize) -> bool {
+    let Some(id) = thread.file_name() else {
+        return false;
+    };
+    let mut taskset = Command::new("taskset");
+    taskset.args(["-pc", &core.to_string()]).arg(id);
+    let done = taskset.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    done.is_ok_and(|status| status.success())
 }

@@ -113,12 +113,12 @@ impl Completion {
 fn prompts(value: &Json, model: &Model) -> Result<Vec<Vec<TokenId>>, Refusal> {
     let fault = |why: &str| Refusal::bad_request(why).about("prompt");
     match value {
-        Json::Array(several) if several.len() > MAX_PROMPTS => {
-            Err(fault("too many prompts in one call"))
-        }
         Json::Array(several)
             if matches!(several.first(), Some(Json::String(_) | Json::Array(_))) =>
         {
+            if several.len() > MAX_PROMPTS {
+                return Err(fault("too many prompts in one call"));
+            }
             several
                 .iter()
                 .map(|one| {

@@ -16,6 +16,9 @@ pub use table::Table;
 
 use pool::Pool;
 
+/// Blocks that a simulated cache has at most: beyond any machine, and still only some hundred megabytes here.
+pub const MOST_BLOCKS: u32 = 1 << 24;
+
 /// Size and habits of a KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvConfig {

@@ -7,8 +7,10 @@
 //! Not here: real load over HTTP, arrivals that do not wait for answers.
 
 mod crowd;
+mod question;
 mod report;
 
+pub use question::{Question, Questions};
 pub use report::Report;
 
 use std::time::Duration;
@@ -19,6 +21,9 @@ use crate::scheduler::{NeverFits, RequestId};
 use crate::virtual_time::{Turn, VirtualEngine};
 use crowd::Crowd;
 use report::Observed;
+
+/// Shorter pauses are refused: on an engine that takes no time, neither would the users.
+const LEAST_THINK: Duration = Duration::from_millis(1);
 
 /// What users do.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +54,14 @@ pub enum SoakError {
     /// The plan makes no sense.
     #[error("{0}")]
     Plan(&'static str),
+    /// Requests would be cut.
+    #[error(
+        "prompt and answer are on average longer than the preset's max_model_len, {max_model_len} tokens"
+    )]
+    Long {
+        /// Most tokens of prompt and output together.
+        max_model_len: u32,
+    },
     /// A request could never run.
     #[error("request {} of the soak never fits: {reason}", .id.0)]
     NeverFits {
@@ -67,7 +80,7 @@ pub enum SoakError {
 /// # Errors
 /// When the plan makes no sense, a request could never run, or none finished.
 pub fn soak(preset: &Preset, plan: &Plan) -> Result<Report, SoakError> {
-    check(plan)?;
+    check(plan, preset)?;
     let mut engine = VirtualEngine::new(preset.scheduler, preset.step.clone());
     let mut crowd = Crowd::new(plan, preset);
     let mut observed = Observed::default();
@@ -94,11 +107,21 @@ pub fn soak(preset: &Preset, plan: &Plan) -> Result<Report, SoakError> {
         .ok_or(SoakError::Nothing)
 }
 
-fn check(plan: &Plan) -> Result<(), SoakError> {
+fn check(plan: &Plan, preset: &Preset) -> Result<(), SoakError> {
     if plan.users == 0 || plan.prompt_tokens == 0 || plan.output_tokens == 0 {
         return Err(SoakError::Plan(
             "users, prompt tokens and output tokens have to be at least 1",
         ));
+    }
+    if plan.think < LEAST_THINK {
+        return Err(SoakError::Plan(
+            "the mean pause has to be at least 1 ms, or time might stand still",
+        ));
+    }
+    let tokens = [plan.cached_tokens, plan.prompt_tokens, plan.output_tokens];
+    let max_model_len = preset.scheduler.max_model_len;
+    if tokens.iter().map(|&n| u64::from(n)).sum::<u64>() > u64::from(max_model_len) {
+        return Err(SoakError::Long { max_model_len });
     }
     if !(0.0..=10.0).contains(&plan.variation) {
         return Err(SoakError::Plan(

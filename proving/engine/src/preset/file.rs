@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Preset;
 use crate::cost::{DecodeCost, DecodeTable, FrontendCost, PrefillCost, StepCost};
 use crate::dcgm::Gpus;
-use crate::kv::KvConfig;
+use crate::kv::{KvConfig, MOST_BLOCKS};
 use crate::scheduler::SchedulerConfig;
 
 #[derive(Deserialize, Serialize)]
@@ -180,8 +180,23 @@ fn check(config: &SchedulerConfig) -> Result<(), Fault> {
     if config.kv.blocks < 2 {
         return fault("kv.blocks", "is less than 2: one block is never given out");
     }
-    if config.max_model_len > 1 << 28 {
-        return fault("scheduler.max_model_len", "is more than 268435456");
+    let most = [
+        ("kv.blocks", config.kv.blocks, MOST_BLOCKS),
+        ("kv.block_size", config.kv.block_size, 1 << 16),
+        (
+            "kv.sliding_window",
+            config.kv.sliding_window.unwrap_or(1),
+            MOST_TOKENS,
+        ),
+        ("scheduler.max_model_len", config.max_model_len, MOST_TOKENS),
+        (
+            "scheduler.max_num_batched_tokens",
+            config.max_num_batched_tokens,
+            MOST_TOKENS,
+        ),
+    ];
+    if let Some((member, _, most)) = most.iter().find(|(_, value, most)| value > most) {
+        return fault(member, format!("is more than {most}"));
     }
     if config.max_num_seqs > config.max_num_batched_tokens as usize {
         return fault(
@@ -191,6 +206,9 @@ fn check(config: &SchedulerConfig) -> Result<(), Fault> {
     }
     Ok(())
 }
+
+/// No context and no step is longer: sums of two such lengths still fit.
+const MOST_TOKENS: u32 = 1 << 28;
 
 /// One day in milliseconds: no step takes longer.
 const MOST: f64 = 86_400_000.0;

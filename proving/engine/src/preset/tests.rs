@@ -70,6 +70,11 @@ fn a_fault_is_told_with_its_place() {
             "f: scheduler.max_num_batched_tokens: is less",
         ),
         (
+            "block_size = 16",
+            "block_size = 65537",
+            "f: kv.block_size: is more than 65536",
+        ),
+        (
             "per_context_token_ns = 3.0",
             "",
             "f: step.decode: needs either",

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::kv::MOST_BLOCKS;
 use crate::trace::{Sample, Trace};
 
 /// A number of KV blocks and its origin.
@@ -65,7 +66,7 @@ fn ample(trace: &Trace, block_size: u32, seqs: usize) -> u32 {
         .max()
         .unwrap_or(1)
         .saturating_mul(u32::try_from(seqs).unwrap_or(u32::MAX));
-    most.saturating_add(2)
+    most.saturating_add(2).min(MOST_BLOCKS)
 }
 
 /// The median over the seconds in which everything in flight was running, so that what it held is known.
@@ -82,7 +83,7 @@ fn estimate(trace: &Trace, block_size: u32) -> Option<u32> {
         .collect();
     estimates.sort_by(f64::total_cmp);
     let median = estimates.get(estimates.len() / 2)?;
-    Some(*median as u32 + 1)
+    Some((*median as u32).saturating_add(1).min(MOST_BLOCKS))
 }
 
 /// Blocks that the requests in flight held then, and how many these are.

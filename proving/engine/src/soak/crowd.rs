@@ -1,13 +1,12 @@
-//! The users: whose turn it is, and what they ask.
+//! The users: whose turn it is.
 //!
 //! Invariant: a user has one question out at most.
-//! Not here: what is measured (`report`).
+//! Not here: what they ask (`question`), what is measured (`report`).
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{Plan, Turn, VirtualEngine};
-use crate::chance::Chance;
+use super::{Plan, Questions, Turn, VirtualEngine};
 use crate::cost::FrontendCost;
 use crate::kv::{BlockHash, Chain};
 use crate::preset::Preset;
@@ -31,27 +30,27 @@ pub(super) struct Answer {
     pub(super) output_tokens: u32,
 }
 
-pub(super) struct Crowd<'a> {
-    plan: &'a Plan,
+pub(super) struct Crowd {
     frontend: FrontendCost,
-    longest: u32,
     shared: Vec<BlockHash>,
-    chance: Chance,
-    asked: HashMap<RequestId, Answer>,
+    users: Vec<Questions>,
+    /// Who asked what.
+    asked: HashMap<RequestId, (usize, Answer)>,
     next: u64,
     /// When the server has sent what it was given.
     sent: Duration,
 }
 
-impl<'a> Crowd<'a> {
-    pub(super) fn new(plan: &'a Plan, preset: &Preset) -> Self {
+impl Crowd {
+    pub(super) fn new(plan: &Plan, preset: &Preset) -> Self {
         let blocks = plan.cached_tokens / preset.scheduler.kv.block_size;
+        let longest = preset.scheduler.max_model_len;
         Self {
-            plan,
             frontend: preset.frontend,
-            longest: preset.scheduler.max_model_len,
             shared: (1..=u64::from(blocks)).map(BlockHash).collect(),
-            chance: Chance::new(plan.seed),
+            users: (0..plan.users)
+                .map(|user| plan.questions(user, longest))
+                .collect(),
             asked: HashMap::new(),
             next: 0,
             sent: Duration::ZERO,
@@ -60,21 +59,18 @@ impl<'a> Crowd<'a> {
 
     /// Everybody comes in, thinking.
     pub(super) fn arrive(&mut self, engine: &mut VirtualEngine) {
-        (0..self.plan.users).for_each(|_| self.ask(Duration::ZERO, engine));
+        (0..self.users.len()).for_each(|user| self.ask(user, Duration::ZERO, engine));
     }
 
     /// One user thinks from `free` on and then asks.
-    fn ask(&mut self, free: Duration, engine: &mut VirtualEngine) {
+    fn ask(&mut self, user: usize, free: Duration, engine: &mut VirtualEngine) {
         let id = RequestId(self.next);
         self.next += 1;
-        let pause = self.chance.exponential(self.plan.think.as_secs_f64());
-        let asked = free + Duration::from_secs_f64(pause);
+        let Some(question) = self.users.get_mut(user).map(Questions::ask) else {
+            return;
+        };
+        let asked = free + question.pause;
         let queued = asked + self.frontend.before_queue;
-        let prompt_tokens = self.plan.cached_tokens + self.length(self.plan.prompt_tokens);
-        let prompt_tokens = prompt_tokens.min(self.longest.saturating_sub(1)).max(1);
-        let output_tokens = self
-            .length(self.plan.output_tokens)
-            .min(self.longest - prompt_tokens);
         let answer = Answer {
             asked,
             queued,
@@ -82,24 +78,19 @@ impl<'a> Crowd<'a> {
             made: queued,
             first: queued,
             last: queued,
-            output_tokens,
+            output_tokens: question.output_tokens,
         };
-        self.asked.insert(id, answer);
+        self.asked.insert(id, (user, answer));
         let chain = Chain::of_blocks(self.shared.clone(), self.next);
         engine.post(
             queued,
             Request {
                 id,
-                prompt_tokens,
-                output_tokens,
+                prompt_tokens: question.prompt_tokens,
+                output_tokens: question.output_tokens,
                 chain,
             },
         );
-    }
-
-    fn length(&mut self, mean: u32) -> u32 {
-        let drawn = self.chance.lognormal(f64::from(mean), self.plan.variation);
-        (drawn.round() as u32).max(1)
     }
 
     /// Gives the tokens of a step to their users. Those that have all of theirs think again.
@@ -110,7 +101,7 @@ impl<'a> Crowd<'a> {
             .iter()
             .filter(|admission| admission.first)
         {
-            if let Some(answer) = self.asked.get_mut(&admission.id) {
+            if let Some((_, answer)) = self.asked.get_mut(&admission.id) {
                 answer.began = turn.began;
             }
         }
@@ -118,16 +109,16 @@ impl<'a> Crowd<'a> {
         for token in &turn.emitted {
             self.sent = self.sent.max(turn.at) + self.frontend.per_token;
             if token.index == 0
-                && let Some(answer) = self.asked.get_mut(&token.id)
+                && let Some((_, answer)) = self.asked.get_mut(&token.id)
             {
                 (answer.made, answer.first) = (turn.at, self.sent);
             }
             if token.last
-                && let Some(mut answer) = self.asked.remove(&token.id)
+                && let Some((user, mut answer)) = self.asked.remove(&token.id)
             {
                 answer.last = self.sent;
                 complete.push(answer);
-                self.ask(self.sent, engine);
+                self.ask(user, self.sent, engine);
             }
         }
         complete

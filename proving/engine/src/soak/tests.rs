@@ -70,6 +70,20 @@ fn a_plan_without_sense_is_refused() {
         })
         .contains("warm-up")
     );
+    assert!(
+        refused(Plan {
+            think: Duration::ZERO,
+            ..plan()
+        })
+        .contains("pause")
+    );
+    assert!(
+        refused(Plan {
+            cached_tokens: u32::MAX,
+            ..plan()
+        })
+        .contains("131072")
+    );
     let soon = Plan {
         length: Duration::from_millis(20),
         warm_up: Duration::ZERO,

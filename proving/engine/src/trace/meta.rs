@@ -6,6 +6,7 @@
 use serde::Deserialize;
 
 use super::At;
+use crate::kv::MOST_BLOCKS;
 
 /// The settings that a simulation needs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -125,6 +126,9 @@ impl Meta {
             .contains(&Some(0));
         if zero {
             return Err((1, "a limit is 0".to_owned()));
+        }
+        if meta.blocks > Some(MOST_BLOCKS) {
+            return Err((1, format!("num_gpu_blocks is more than {MOST_BLOCKS}")));
         }
         Ok(meta)
     }

@@ -65,6 +65,9 @@ struct Line {
     last_token_ts: f64,
 }
 
+/// No request is longer: the sum of two such lengths still fits.
+const MOST_TOKENS: u32 = 1 << 28;
+
 pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
     let mut lines = Vec::new();
     for (i, text) in text
@@ -72,7 +75,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
         .enumerate()
         .filter(|(_, text)| !text.trim().is_empty())
     {
-        let line: Line = serde_json::from_str(text).map_err(|error| (i + 1, error.to_string()))?;
+        let line: Line = serde_json::from_str(text).map_err(|error| (i + 1, said(&error)))?;
         check(&line).map_err(|says| (i + 1, says))?;
         lines.push(line);
     }
@@ -90,9 +93,22 @@ pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
         .collect())
 }
 
+/// The parser sees one line only, so that only its column tells anything.
+fn said(error: &serde_json::Error) -> String {
+    let place = format!(" at line 1 column {}", error.column());
+    let says = error.to_string();
+    match says.strip_suffix(&place) {
+        Some(says) => format!("column {}: {says}", error.column()),
+        None => says,
+    }
+}
+
 fn check(line: &Line) -> Result<(), String> {
     if line.input_toks == 0 || line.output_toks == 0 {
         return Err("a request without prompt or output tokens".to_owned());
+    }
+    if line.input_toks.max(line.output_toks) > MOST_TOKENS {
+        return Err(format!("a request of more than {MOST_TOKENS} tokens"));
     }
     let times = [
         line.arrival_time,

@@ -9,9 +9,10 @@
 )]
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use engine::preset::Preset;
 use engine::{EngineConfig, EngineHandle, Hardware, spawn_thread};
@@ -76,7 +77,8 @@ fn langchain_works_unmodified() {
     script("TOLLGATE_E2E_PYTHON", "langchain_client.py");
 }
 
-/// What promtool says of a page. It has opinions on style that vLLM's own names go against; those are listed.
+/// What promtool says of a page. It has opinions on style that names of vLLM and of NVIDIA's exporter go against;
+/// those are listed.
 fn promtool(page: &str) -> Vec<String> {
     let mut child = Command::new("promtool")
         .args(["check", "metrics"])
@@ -94,18 +96,20 @@ fn promtool(page: &str) -> Vec<String> {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    let vllms_own = [
+    let their_own = [
         "metric names should not contain ':'",
         "iteration_tokens_total non-counter metrics should not have",
+        "label names should be written in 'snake_case'",
+        "TOTAL_ENERGY_CONSUMPTION counter metrics should have",
     ];
     said.lines()
-        .filter(|line| !vllms_own.iter().any(|own| line.contains(own)))
+        .filter(|line| !their_own.iter().any(|own| line.contains(own)))
         .map(str::to_owned)
         .collect()
 }
 
-fn metrics(engine: &EngineHandle) -> String {
-    let mut stream = TcpStream::connect(engine.addr()).unwrap();
+fn metrics(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
     stream
         .write_all(b"GET /metrics HTTP/1.1\r\nhost: e\r\nconnection: close\r\n\r\n")
         .unwrap();
@@ -117,7 +121,7 @@ fn metrics(engine: &EngineHandle) -> String {
 #[test]
 fn promtool_finds_no_fault_that_vllm_has_not() {
     for old_names in [false, true] {
-        let page = metrics(&start(old_names));
+        let page = metrics(start(old_names).addr());
         assert_eq!(promtool(&page), Vec::<String>::new());
     }
     let broken = "# TYPE a counter\na{b=\"c} 1\n";
@@ -126,4 +130,49 @@ fn promtool_finds_no_fault_that_vllm_has_not() {
         Vec::<String>::new(),
         "promtool itself says nothing"
     );
+}
+
+#[test]
+fn gpus_are_scraped_while_they_work_and_promtool_finds_no_fault() {
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let preset = Preset::load("gpt-oss-120b.h100x4").unwrap();
+    let engine = spawn_thread(EngineConfig {
+        hardware: Some(Hardware::from(&preset)),
+        dcgm: Some(free),
+        ..EngineConfig::default()
+    })
+    .unwrap();
+    let body = r#"{"model":"gpt-oss-120b","prompt":"a","max_tokens":1000,"ignore_eos":true,"stream":true}"#;
+    let mut call = TcpStream::connect(engine.addr()).unwrap();
+    let length = body.len();
+    write!(
+        call,
+        "POST /v1/completions HTTP/1.1\r\nhost: e\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    call.read_exact(&mut [0; 500]).unwrap();
+    // The first page tells of the time before the call too, the next of this second alone.
+    metrics(free);
+    std::thread::sleep(Duration::from_millis(1100));
+    let page = metrics(free);
+    assert_eq!(promtool(&page), Vec::<String>::new());
+    for (name, least) in [
+        ("GPU_UTIL{", 50.0),
+        ("NVLINK_TX_BYTES{", 1e6),
+        ("NVLINK_RX_BYTES{", 1e6),
+    ] {
+        let values: Vec<f64> = page
+            .lines()
+            .filter(|line| line.contains(name))
+            .map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
+            .collect();
+        assert_eq!(values.len(), 4, "{name} of four GPUs");
+        assert!(
+            values.iter().all(|value| *value > least),
+            "{name} {values:?}"
+        );
+    }
 }

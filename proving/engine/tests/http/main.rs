@@ -8,6 +8,7 @@
 mod abort;
 mod calls;
 mod client;
+mod clocks;
 mod face;
 mod faults;
 mod fixed;
