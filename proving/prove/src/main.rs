@@ -27,7 +27,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Race(race::Race),
-    Engine(Engine),
+    Engine(Box<Engine>),
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
@@ -58,17 +58,16 @@ fn main() -> ExitCode {
             Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
         },
-        Command::Engine(Engine {
-            offline: Some(what),
-            ..
-        }) => match offline::offline(&what) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => refuse(&*error),
-        },
-        Command::Engine(Engine { serve, .. }) => match simulate::simulate(&serve) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => refuse(&error),
-        },
+        Command::Engine(engine) => {
+            let done = match &engine.offline {
+                Some(what) => offline::offline(what),
+                None => simulate::simulate(&engine.serve).map_err(Into::into),
+            };
+            match done {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => refuse(&*error),
+            }
+        }
         Command::Upstream(options) => match upstream::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
