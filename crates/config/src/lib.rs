@@ -76,6 +76,23 @@ pub struct Host {
     pub access_log: AccessLog,
     /// How long exchanges in flight may run on when the gate stops.
     pub drain_grace: Duration,
+    /// Where usage is written, where the document says.
+    pub ledger: Option<Ledger>,
+}
+
+/// Where usage is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ledger {
+    /// Its file.
+    pub path: PathBuf,
+    /// This gate's name in each row.
+    pub node: Box<str>,
+    /// Age at which rows are pruned.
+    pub retention: Option<Duration>,
+    /// Size of the file above which the oldest rows are pruned, bytes.
+    pub bytes_max: Option<u64>,
+    /// Connection string of the fleet's Postgres.
+    pub postgres: Option<Secret>,
 }
 
 /// A certificate with its key, read and seen to be PEM.

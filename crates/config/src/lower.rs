@@ -22,6 +22,7 @@ use crate::{Fault, Faults, Loaded, Sources, vars};
 mod backend;
 mod credential;
 mod host;
+mod ledger;
 pub(crate) mod limit;
 mod price;
 mod route;
@@ -95,7 +96,8 @@ impl Lowering<'_> {
             self.backends(backends, &mut snapshot);
         }
         if let Some(routes) = document.routes.get() {
-            self.routes(routes, document.backends.get(), &mut snapshot);
+            let has_ledger = !document.ledger.is_absent();
+            self.routes(routes, document.backends.get(), has_ledger, &mut snapshot);
         }
         snapshot.identity = self.identity(document.identity.get(), &document.routes, &snapshot);
         if let Some(prices) = document.prices.get() {

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    Address, Amount, Count, CredentialHeader, Currency, Decimal, File, IdentityHeader, Inline,
-    LogTarget, Model, Name, Pattern, PricePer, Protocol, Scheme, Size, Span, Variable,
+    Address, Age, Amount, Billing, Count, CredentialHeader, Currency, Decimal, File,
+    IdentityHeader, Inline, LogTarget, Model, Name, Pattern, PricePer, Protocol, Scheme, Size,
+    Span, Variable,
 };
 use crate::target::Target;
 
@@ -33,6 +34,8 @@ record! {
         required routes: ListOf<Route>,
         /// What tokens cost, by model.
         optional prices: MapOf<Model, Price>,
+        /// The usage ledger: a row on disk for each exchange that was let in; none unless said.
+        optional ledger: Ledger,
     }
 }
 
@@ -173,6 +176,8 @@ record! {
         optional model: At<Model>,
         /// Rates, each counted for each workload apart.
         optional limits: ListOf<Limit>,
+        /// grouped (nobody waits for the ledger) or strict (no call runs without its row on disk). Default grouped.
+        optional billing: At<Billing>,
     }
 }
 
@@ -209,6 +214,32 @@ record! {
         optional per: At<PricePer>,
         /// ISO 4217 code. Default USD.
         optional currency: At<Currency>,
+    }
+}
+
+record! {
+    /// The usage ledger.
+    Ledger {
+        /// Its file, made where there is none; the directory must exist.
+        required path: At<File>,
+        /// This gate's name in each row. Default gate.
+        optional node: At<Name>,
+        /// Age at which rows are pruned; kept for good unless said.
+        optional retention: At<Age>,
+        /// Size of the file above which the oldest rows are pruned; none unless said.
+        optional size: At<Size>,
+        /// The fleet's Postgres, which gets a copy of every row.
+        optional postgres: Postgres,
+    }
+}
+
+record! {
+    /// A connection string such as postgres://gate@db/usage, from exactly one of `file` and `env`.
+    Postgres {
+        /// File that holds it alone; read at the start.
+        optional file: At<File>,
+        /// Environment variable that holds it.
+        optional env: At<Variable>,
     }
 }
 

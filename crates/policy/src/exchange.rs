@@ -9,6 +9,7 @@ use std::sync::Arc;
 use wire::call::{CallHead, Splice, splices};
 use wire::head::{Known, RequestHead};
 
+use crate::book::Held;
 use crate::clock::Mono;
 use crate::id::{LimitId, RouteId, WorkloadId};
 use crate::limit::{Kind, Short};
@@ -57,6 +58,8 @@ pub struct Admitted {
     pub stream: bool,
     /// Estimate of prompt tokens, for a response that brings no usage.
     pub prompt_estimate: u64,
+    /// What it may come to, for the book.
+    pub held: Held,
 }
 
 /// A reservation: what was taken from which buckets.
@@ -136,6 +139,10 @@ pub fn admit(
         is_capped: call.is_some_and(|c| c.output_cap().is_some()),
     };
     let hold = reserve(grant, tokens, now, s)?;
+    let held = Held {
+        reserved: prompt_estimate.saturating_add(completion),
+        at_most: tokens.at_most(bytes, opened.operation),
+    };
     let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
     Ok(Decision::Forward(Admitted {
         route: grant.route,
@@ -149,6 +156,7 @@ pub fn admit(
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,
+        held,
     }))
 }
 
@@ -186,7 +194,23 @@ struct Cost {
     is_capped: bool,
 }
 
+/// Tokens that an engine may put around a prompt that says little: a template's system text.
+const FRAME_TOKENS_MAX: u64 = 1024;
+
 impl Cost {
+    /// The most that a call of `bytes` can come to. Each token of a text is at least one byte of
+    /// the body; what the body only refers to (an image's address, an earlier response) is not in it.
+    fn at_most(self, bytes: u64, operation: Operation) -> Option<u64> {
+        let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
+        match operation {
+            Operation::Chat | Operation::Completions if self.is_capped => {
+                Some(prompt.saturating_add(self.completion))
+            }
+            Operation::Embeddings => Some(prompt),
+            _ => None,
+        }
+    }
+
     /// What to take from a bucket that holds `burst` at most. A completion that is only guessed
     /// must not make a small limit refuse every call: then the whole bucket is taken instead.
     fn units(self, burst: u64) -> u64 {

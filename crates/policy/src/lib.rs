@@ -18,6 +18,7 @@
 )]
 
 pub mod attempt;
+pub mod book;
 pub mod clock;
 pub mod credential;
 pub mod exchange;

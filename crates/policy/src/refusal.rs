@@ -114,6 +114,12 @@ pub enum Refusal {
     /// The gate is at a bound.
     #[error("the gateway is at capacity; try again shortly")]
     Overloaded,
+    /// The route runs no call without a row on disk, and the disk takes none.
+    #[error(
+        "the gateway's usage ledger cannot be written, and this route runs no call without it; \
+         try again shortly"
+    )]
+    LedgerUnavailable,
     /// A bug.
     #[error("internal error: {0}")]
     Bug(&'static str),
@@ -166,6 +172,7 @@ impl Refusal {
             Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
             Self::Overloaded => (503, "server_error", "overloaded"),
+            Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
             Self::Bug(_) => (500, "server_error", "internal_error"),
         };
         LocalReply {
@@ -180,7 +187,7 @@ impl Refusal {
             message: self.to_string(),
             retry_after: match self {
                 Self::Limited { wait, .. } => Some(*wait),
-                Self::Overloaded => Some(Duration::from_secs(1)),
+                Self::Overloaded | Self::LedgerUnavailable => Some(Duration::from_secs(1)),
                 _ => None,
             },
             allow: match self {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::book::Billing;
 use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
@@ -69,6 +70,8 @@ pub struct Route {
     pub backends: Vec<BackendId>,
     /// The model sent upstream in place of the client's.
     pub model: Option<Arc<str>>,
+    /// How much care it takes of its rows in the ledger.
+    pub billing: Billing,
 }
 
 /// A named upstream target.
@@ -218,6 +221,13 @@ impl Snapshot {
     #[must_use]
     pub fn route(&self, id: RouteId) -> Option<&Route> {
         self.routes.get(id.index())
+    }
+
+    /// Whether no call runs without a row on disk.
+    #[must_use]
+    pub fn is_strict_throughout(&self) -> bool {
+        let strict = |route: &Route| route.billing == Billing::Strict;
+        !self.routes.is_empty() && self.routes.iter().all(strict)
     }
 
     /// The backend, if the id is of this snapshot.

@@ -6,6 +6,7 @@
 //! `upstream`).
 
 mod attempt;
+mod entry;
 mod open;
 mod relay;
 
@@ -141,6 +142,7 @@ async fn forward<D: Downstream>(
     };
     let outgoing = outgoing(open, head, &admitted, rope);
     open.admitted(admitted);
+    entry::enter(open, client, deadline).await?;
     let response = attempt::attempts(open, &outgoing, client, deadline).await?;
     drop(outgoing);
     relay::relay(open, response, client, deadline).await

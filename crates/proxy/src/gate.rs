@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use policy::book::Book;
 use policy::record::Sink;
 use policy::snapshot::Snapshot;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -64,7 +65,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Binds the listener and starts the workers. `sink` is called once for each worker.
+    /// Binds the listener and starts the workers. `sink` and `book` are called once for each worker;
+    /// without a book nothing is entered, and a strict route runs no call.
     ///
     /// # Errors
     /// The address cannot be bound, or a thread cannot be started.
@@ -72,6 +74,7 @@ impl Gate {
         options: &Options,
         publication: &Publication,
         mut sink: impl FnMut(usize) -> Box<dyn Sink + Send>,
+        mut book: impl FnMut(usize) -> Option<Box<dyn Book + Send>>,
     ) -> io::Result<Self> {
         worker::claim(options.listen)?;
         let mut listeners = vec![worker::listen(options.listen)?];
@@ -93,6 +96,7 @@ impl Gate {
                 bell,
                 publication: publication.clone(),
                 sink: sink(index),
+                book: book(index),
                 room: options.room,
                 taken: Arc::clone(&taken),
                 base: options.base,

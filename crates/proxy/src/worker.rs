@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use policy::book::Book;
 use policy::clock::Mono;
 use policy::record::{Gauge, Sink};
 use policy::snapshot::Origin;
@@ -48,6 +49,7 @@ pub(crate) struct Start {
     pub(crate) bell: Arc<Notify>,
     pub(crate) publication: Publication,
     pub(crate) sink: Box<dyn Sink + Send>,
+    pub(crate) book: Option<Box<dyn Book + Send>>,
     pub(crate) room: usize,
     /// Connections of all workers, which share the descriptors.
     pub(crate) taken: Arc<AtomicUsize>,
@@ -59,6 +61,7 @@ pub(crate) struct Worker {
     view: RefCell<Rc<View>>,
     pools: RefCell<HashMap<Origin, Rc<Pool>>>,
     sink: RefCell<Box<dyn Sink>>,
+    book: RefCell<Option<Box<dyn Book + Send>>>,
     scratch: RefCell<Box<[u8]>>,
     base: Instant,
     /// The timers, with the latest look at the clock.
@@ -89,9 +92,23 @@ impl Worker {
         ))
     }
 
+    /// The same at its latest look, at most a tick ago.
+    pub(crate) fn latest(&self) -> Mono {
+        let latest = self.wheel.clock();
+        Mono(policy::clock::nanos(
+            latest.saturating_duration_since(self.base),
+        ))
+    }
+
     /// Facts go here.
     pub(crate) fn sink(&self, tell: impl FnOnce(&mut dyn Sink)) {
         tell(&mut **self.sink.borrow_mut());
+    }
+
+    /// Usage is entered here, where there is a book.
+    pub(crate) fn book<T>(&self, enter: impl FnOnce(&mut dyn Book) -> T) -> Option<T> {
+        let mut book = self.book.borrow_mut();
+        book.as_mut().map(|book| enter(&mut **book))
     }
 
     /// Lends the read buffer; must not be nested.
@@ -225,6 +242,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         view: RefCell::new(Rc::new(view)),
         pools: RefCell::new(pools),
         sink: RefCell::new(start.sink),
+        book: RefCell::new(start.book),
         scratch: RefCell::new(buffer::take()),
         base: start.base,
         wheel: Rc::new(Wheel::new()),

@@ -135,10 +135,15 @@ fn health(good: bool, running: &Running) -> Response<Full<Bytes>> {
         (false, true) => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
         (false, false) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
     };
+    let ledger = if running.is_ledger_away() {
+        ",\"ledger\":\"unavailable\""
+    } else {
+        ""
+    };
     text(
         status,
         "application/json",
-        format!("{{\"status\":\"{word}\"}}\n"),
+        format!("{{\"status\":\"{word}\"{ledger}}}\n"),
     )
 }
 

@@ -4,6 +4,7 @@
 //! Not here: anything that one of the crates below decides or does.
 
 mod admin;
+mod book;
 mod check;
 mod cli;
 mod demo;

@@ -20,10 +20,13 @@ use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::AccessLog;
 
+use crate::book::Books;
+
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
     pub(crate) gate: Gate,
     pub(crate) log: Option<AccessLog>,
+    pub(crate) books: Option<Books>,
     pub(crate) quota: Quota,
     pub(crate) workers: usize,
     pub(crate) started: Instant,
@@ -45,11 +48,24 @@ pub(crate) struct Origin {
 }
 
 /// Settings that a reload cannot change.
-pub(crate) type Fixed = (SocketAddr, SocketAddr, Option<usize>, config::AccessLog);
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    data: SocketAddr,
+    admin: SocketAddr,
+    workers: Option<usize>,
+    access_log: config::AccessLog,
+    ledger: Option<config::Ledger>,
+}
 
 /// Those of a document.
 pub(crate) fn fixed(host: &config::Host) -> Fixed {
-    (host.data, host.admin, host.workers, host.access_log.clone())
+    Fixed {
+        data: host.data,
+        admin: host.admin,
+        workers: host.workers,
+        access_log: host.access_log.clone(),
+        ledger: host.ledger.clone(),
+    }
 }
 
 /// What is published now.
@@ -128,6 +144,7 @@ impl Running {
     pub(crate) fn new(
         gate: Gate,
         log: Option<AccessLog>,
+        books: Option<Books>,
         quota: Quota,
         workers: usize,
         origin: Origin,
@@ -136,6 +153,7 @@ impl Running {
         Self {
             gate,
             log,
+            books,
             quota,
             workers,
             started: Instant::now(),
@@ -157,7 +175,14 @@ impl Running {
 
     /// Whether new exchanges are welcome.
     pub(crate) fn is_ready(&self) -> bool {
-        self.gate.is_alive() && !self.draining.load(Ordering::SeqCst)
+        let is_useless = self.is_ledger_away() && self.current().snapshot.is_strict_throughout();
+        self.gate.is_alive() && !self.draining.load(Ordering::SeqCst) && !is_useless
+    }
+
+    /// Whether there is a ledger, and its disk takes no rows.
+    pub(crate) fn is_ledger_away(&self) -> bool {
+        let books = self.books.as_ref();
+        books.is_some_and(|books| !books.ledger.stats().available)
     }
 
     /// Loads anew and publishes, or says why not and changes nothing. Gives the files to watch.
@@ -180,7 +205,7 @@ impl Running {
                 let watched = loaded.watched.clone();
                 if fixed(&loaded.host) != self.origin.fixed {
                     tracing::warn!(
-                        "listen.data, listen.admin, workers and access_log change with the next start"
+                        "listen.data, listen.admin, workers, access_log and ledger change with the next start"
                     );
                 }
                 for warning in &loaded.warnings {

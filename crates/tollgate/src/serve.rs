@@ -16,6 +16,7 @@ use proxy::quota;
 use telemetry::{AccessLog, Copied, Facts, Merged, Target};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::book::Books;
 use crate::running::{Origin, Running, fixed, load, publication};
 use crate::world::World;
 use crate::{admin, cli, complain, watch};
@@ -97,16 +98,19 @@ pub(crate) fn start(
     let quota = quota::find();
     let workers = loaded.host.workers.unwrap_or(quota.workers);
     let fixed = fixed(&loaded.host);
+    let ledger = loaded.host.ledger.clone();
     let (publication, current) = publication(loaded, sources)?;
     let admin_listener = bind(admin, "admin")?;
+    let books = ledger.as_ref().map(Books::open).transpose()?;
     let options = Options {
         listen: data,
         workers,
         room: room(),
         base,
     };
-    let gate = Gate::start(&options, &publication, |_| {
-        Box::new(Facts::new(log.as_ref().map(AccessLog::lines)))
+    let sink = |_| Box::new(Facts::new(log.as_ref().map(AccessLog::lines))) as Box<_>;
+    let gate = Gate::start(&options, &publication, sink, |worker| {
+        books.as_ref().map(|books| books.clerk(worker))
     })
     .map_err(|error| cannot_bind("data", data, &error))?;
     tracing::info!(
@@ -131,6 +135,7 @@ pub(crate) fn start(
     let running = Running::new(
         gate,
         log,
+        books,
         quota,
         workers,
         Origin { file, base, fixed },
@@ -183,15 +188,20 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     serving.abort();
 }
 
-/// Closes what is left, in order: workers, then the log they write to. Gives what was counted, to
+/// Closes what is left, in order: workers, then the log and the ledger they write to. Gives what was counted, to
 /// the last exchange; `None` when something still holds on to the gate.
 pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let running = Arc::into_inner(ready.running)?;
     let snapshot = running.current().snapshot;
-    let Running { gate, log, .. } = running;
+    let Running {
+        gate, log, books, ..
+    } = running;
     let copies = gate.join().into_iter().filter_map(Copied::of).collect();
     if let Some(log) = log {
         log.close();
+    }
+    if let Some(books) = books {
+        books.close();
     }
     let mut merged = telemetry::merge(copies);
     merged.register(&snapshot);

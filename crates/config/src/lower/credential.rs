@@ -6,7 +6,8 @@
 use policy::credential::Injection;
 use policy::secret::Secret;
 
-use crate::decode::{Field, Place};
+use crate::decode::{At, Field, Place};
+use crate::scalar::{File, Inline, Variable};
 use crate::schema::Credential;
 
 const SECRET_BYTES_MAX: usize = 16 << 10;
@@ -21,7 +22,14 @@ impl super::Lowering<'_> {
             path: format!("{}.credential", owner.path),
             line: owner.line,
         };
-        let Some((secret, at)) = self.secret(written, &place) else {
+        let found = self.secret(
+            &written.file,
+            &written.env,
+            &written.inline,
+            &place,
+            "file, env and inline",
+        );
+        let Some((secret, at)) = found else {
             return Injection::None;
         };
         let name = written
@@ -56,12 +64,16 @@ impl super::Lowering<'_> {
         }
     }
 
-    fn secret(&mut self, written: &Credential, place: &Place) -> Option<(Secret, Place)> {
-        let sources = [
-            !written.file.is_absent(),
-            !written.env.is_absent(),
-            !written.inline.is_absent(),
-        ];
+    /// A secret from one of these, and where it was named.
+    pub(super) fn secret(
+        &mut self,
+        file: &Field<At<File>>,
+        env: &Field<At<Variable>>,
+        inline: &Field<At<Inline>>,
+        place: &Place,
+        choice: &str,
+    ) -> Option<(Secret, Place)> {
+        let sources = [!file.is_absent(), !env.is_absent(), !inline.is_absent()];
         let count = sources.iter().filter(|present| **present).count();
         if count != 1 {
             let says = if count == 0 {
@@ -70,17 +82,17 @@ impl super::Lowering<'_> {
                 "says several secrets"
             };
             self.findings
-                .fault(place, says, "write exactly one of file, env and inline");
+                .fault(place, says, format!("write exactly one of {choice}"));
         }
         let mut found = None;
-        if let Some(at) = written.file.get() {
+        if let Some(at) = file.get() {
             // What stands here may be a secret in the wrong place: its name is not repeated.
             let bytes = self.read_as(at, "named here");
             let bytes = bytes.map(|(_, bytes)| Secret::new(bytes));
             let secret = bytes.and_then(|b| self.checked(&b, &at.place, "the secret in the file"));
             found = secret.map(|secret| (secret, at.place.clone()));
         }
-        if let Some(at) = written.env.get() {
+        if let Some(at) = env.get() {
             match self.sources.var(&at.value.0) {
                 Some(value) => {
                     let value = Secret::new(value.into_bytes());
@@ -94,7 +106,7 @@ impl super::Lowering<'_> {
                 }
             }
         }
-        if let Some(at) = written.inline.get() {
+        if let Some(at) = inline.get() {
             let secret = self.checked(&at.value.0, &at.place, "the secret");
             found = secret.map(|secret| (secret, at.place.clone()));
         }

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use policy::book::Billing;
 use policy::id::{BackendId, RouteId, WorkloadId};
 use policy::route::ModelPattern;
 use policy::snapshot::{self, Grant, Snapshot};
@@ -26,6 +27,7 @@ impl super::Lowering<'_> {
         &mut self,
         written: &ListOf<Route>,
         backends: Option<&MapOf<Name, Backend>>,
+        has_ledger: bool,
         snapshot: &mut Snapshot,
     ) {
         let known: HashMap<String, BackendId> = snapshot
@@ -59,6 +61,7 @@ impl super::Lowering<'_> {
                 models: lowered(&models),
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
+                billing: self.billing(route, has_ledger),
             });
         }
         for (name, _) in backends.map_or(&[][..], |b| &b.0) {
@@ -67,6 +70,19 @@ impl super::Lowering<'_> {
                     .warn(&name.place, "no route goes to this backend", "");
             }
         }
+    }
+
+    /// How a route is billed; strictly only where there is a ledger to be strict about.
+    fn billing(&mut self, route: &Route, has_ledger: bool) -> Billing {
+        let Some(at) = route.billing.get() else {
+            return Billing::Grouped;
+        };
+        if at.value.0 == Billing::Strict && !has_ledger {
+            let says = "a strict route needs a ledger, and there is none";
+            let hint = "say where it is, such as ledger: { path: usage.db }";
+            self.findings.fault(&at.place, says, hint);
+        }
+        at.value.0
     }
 
     /// Names as written; for the others the backends joined by `+`, numbered where that repeats.

@@ -16,33 +16,56 @@ impl Written for Span {
     const TAKES: Takes = Takes::Either;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-        const EXAMPLES: &str = "write 30s, 1m, 2h or 1d";
-        let (digits, unit) = split_unit(text);
-        if !digits.is_empty() && unit.is_empty() {
-            return Err(Problem::new("has no unit", EXAMPLES));
-        }
-        let unit_ms = match unit {
-            "ms" => 1,
-            "s" => 1000,
-            "m" => 60 * 1000,
-            "h" => 60 * 60 * 1000,
-            "d" => DAY_MS,
-            _ => return Err(Problem::new("is not a duration", EXAMPLES)),
-        };
-        let count = digits.parse::<u64>();
-        let Some(ms) = count.ok().and_then(|c| c.checked_mul(unit_ms)) else {
-            return Err(Problem::new("is not a duration", EXAMPLES));
-        };
-        match ms {
-            0 => Err(Problem::new("is no time at all", "write 1ms or more")),
-            ms if ms > 366 * DAY_MS => Err(Problem::new("is too long", "write 366d or less")),
-            ms => Ok(Self(Duration::from_millis(ms))),
-        }
+        span(text, 366).map(Self)
     }
 
     fn schema() -> Value {
         json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" })
+    }
+}
+
+/// How long something is kept: years, not minutes.
+#[derive(Clone, Copy)]
+pub(crate) struct Age(pub(crate) Duration);
+
+impl Written for Age {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        span(text, 36_600).map(Self)
+    }
+
+    fn schema() -> Value {
+        Span::schema()
+    }
+}
+
+fn span(text: &str, days_max: u64) -> Result<Duration, Problem> {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    const EXAMPLES: &str = "write 30s, 1m, 2h or 1d";
+    let (digits, unit) = split_unit(text);
+    if !digits.is_empty() && unit.is_empty() {
+        return Err(Problem::new("has no unit", EXAMPLES));
+    }
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => DAY_MS,
+        _ => return Err(Problem::new("is not a duration", EXAMPLES)),
+    };
+    let count = digits.parse::<u64>();
+    let Some(ms) = count.ok().and_then(|c| c.checked_mul(unit_ms)) else {
+        return Err(Problem::new("is not a duration", EXAMPLES));
+    };
+    match ms {
+        0 => Err(Problem::new("is no time at all", "write 1ms or more")),
+        ms if ms > days_max * DAY_MS => Err(Problem::new(
+            "is too long",
+            format!("write {days_max}d or less"),
+        )),
+        ms => Ok(Duration::from_millis(ms)),
     }
 }
 

@@ -34,6 +34,15 @@ fn durations_need_a_unit_and_are_neither_nothing_nor_endless() {
 }
 
 #[test]
+fn what_is_kept_may_be_kept_for_decades() {
+    let days = |text| ok(text, |a: Age| a.0.as_secs() / 86_400);
+    assert_eq!(days("400d"), Some(400));
+    assert_eq!(days("36600d"), Some(36_600));
+    assert_eq!(days("36601d"), None);
+    assert_eq!(days("400"), None);
+}
+
+#[test]
 fn sizes_are_bytes_or_have_a_unit() {
     for (text, expected) in [
         ("1", Some(1)),

@@ -1,4 +1,4 @@
-//! Listen addresses, protocols and log targets.
+//! Listen addresses, protocols, kinds of billing and log targets.
 
 use std::net::SocketAddr;
 
@@ -47,6 +47,30 @@ impl Written for Protocol {
 
     fn schema() -> Value {
         json!({ "enum": ["auto", "http1", "http2"] })
+    }
+}
+
+/// How much care a route takes of its rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Billing(pub(crate) policy::book::Billing);
+
+impl Written for Billing {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        use policy::book::Billing as B;
+        match text {
+            "grouped" => Ok(Self(B::Grouped)),
+            "strict" => Ok(Self(B::Strict)),
+            _ => Err(Problem::new(
+                "is not a kind of billing",
+                "write grouped or strict",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["grouped", "strict"] })
     }
 }
 

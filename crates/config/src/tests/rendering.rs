@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use policy::book::Billing;
 use policy::credential::Injection;
 use policy::identity::Identity;
 use policy::route::ModelPattern;
@@ -69,9 +70,13 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         let models: Vec<_> = route.models.iter().map(model).collect();
         writeln!(
             out,
-            "route {} models={models:?} backends={backends:?} override={}",
+            "route {} models={models:?} backends={backends:?} override={}{}",
             route.name,
-            route.model.as_deref().unwrap_or("-")
+            route.model.as_deref().unwrap_or("-"),
+            match route.billing {
+                Billing::Grouped => "",
+                Billing::Strict => " strict",
+            }
         )
         .unwrap();
     }
@@ -124,6 +129,9 @@ fn host(loaded: &Loaded, out: &mut String) {
         window(h.drain_grace)
     )
     .unwrap();
+    if let Some(ledger) = &h.ledger {
+        writeln!(out, "{ledger:?}").unwrap();
+    }
 }
 
 fn model(pattern: &ModelPattern) -> String {

@@ -55,6 +55,8 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Match", "routes: [ { match: "),
         ("Limit", "routes: [ { limits: [ "),
         ("Price", "prices: { m: "),
+        ("Ledger", "ledger: "),
+        ("Postgres", "ledger: { postgres: "),
     ];
     let defs = schema["$defs"].as_object().unwrap();
     assert_eq!(defs.len(), records.len());

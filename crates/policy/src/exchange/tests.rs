@@ -103,6 +103,22 @@ fn used(prompt: u64, completion: u64) -> Tokens {
     }
 }
 
+mod bounds {
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_caps_itself_has_a_most() {
+        let s = plain();
+        let most = |operation, body: &str| admitted(&s, operation, body).held.at_most;
+        let capped = r#"{"model":"m","max_tokens":100,"n":2}"#;
+        let bytes = capped.len() as u64;
+        assert_eq!(most(Chat, capped), Some(bytes + 1024 + 200));
+        assert_eq!(most(Responses, capped), None);
+        assert_eq!(most(Chat, r#"{"model":"m"}"#), None);
+        assert_eq!(most(Embeddings, r#"{"model":"m"}"#), Some(13 + 1024));
+    }
+}
+
 mod opening {
     use super::*;
 

@@ -65,6 +65,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::UpstreamCredential,
         Refusal::UpstreamFormat,
         Refusal::Overloaded,
+        Refusal::LedgerUnavailable,
         Refusal::Bug("a grant without route"),
     ];
     all.extend(calls.map(Refusal::Call));
@@ -94,6 +95,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::UpstreamCredential => "UpstreamCredential",
         Refusal::UpstreamFormat => "UpstreamFormat",
         Refusal::Overloaded => "Overloaded",
+        Refusal::LedgerUnavailable => "LedgerUnavailable",
         Refusal::Bug(_) => "Bug",
     }
 }
@@ -169,7 +171,10 @@ fn every_body_is_the_json_that_openai_sdks_read() {
 fn only_what_time_heals_says_when_to_try_again() {
     for refusal in every_refusal() {
         let reply = refusal.reply();
-        let heals = matches!(refusal, Refusal::Limited { .. } | Refusal::Overloaded);
+        let heals = matches!(
+            refusal,
+            Refusal::Limited { .. } | Refusal::Overloaded | Refusal::LedgerUnavailable
+        );
         assert_eq!(reply.retry_after.is_some(), heals, "{}", reply.code);
     }
 }

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use policy::book::{Entry, Held};
 use policy::clock::Mono;
 use policy::exchange::{Admitted, Hold};
 use policy::id::RouteId;
@@ -33,6 +34,8 @@ pub(crate) struct Open {
     pub(crate) mark: Mono,
     /// When the response was out, where that is known without asking again.
     pub(crate) finished: Option<Mono>,
+    /// Its entry in the book, once it was let in and where there is one.
+    pub(super) entry: Option<Entry>,
     ended: bool,
 }
 
@@ -40,6 +43,7 @@ pub(crate) struct Open {
 pub(crate) struct Calling {
     pub(crate) route: RouteId,
     pub(crate) withhold_usage: bool,
+    pub(super) held: Held,
     hold: Option<Hold>,
     prompt_estimate: u64,
     generates: bool,
@@ -96,6 +100,7 @@ impl Open {
             own_ns: 0,
             mark: began,
             finished: None,
+            entry: None,
             ended: false,
         }
     }
@@ -115,6 +120,7 @@ impl Open {
         self.admitted = Some(Calling {
             route: admitted.route,
             withhold_usage: admitted.withhold_usage,
+            held: admitted.held,
             hold: Some(admitted.hold),
             prompt_estimate: admitted.prompt_estimate,
             generates: self
@@ -122,6 +128,14 @@ impl Open {
                 .operation
                 .is_some_and(policy::operation::Operation::generates),
         });
+    }
+
+    /// The call never ran: it gives back what it held, and leaves no entry.
+    pub(super) fn withdrawn(&mut self) {
+        self.entry = None;
+        if let Some(hold) = self.admitted.as_mut().and_then(|c| c.hold.take()) {
+            hold.release(self.worker.now(), &self.view.snapshot);
+        }
     }
 
     /// What is left of the caller's limits.
@@ -167,6 +181,10 @@ impl Open {
         let record = &self.record;
         self.worker
             .sink(|sink| sink.exchange(&view.snapshot, record));
+        if let Some(entry) = self.entry.take() {
+            self.worker
+                .book(|book| book.settle(entry, &view.snapshot, record));
+        }
         self.worker.exchange_ended();
     }
 

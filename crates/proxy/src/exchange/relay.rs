@@ -20,6 +20,7 @@ use wire::head::{Known, ResponseHead};
 use wire::sse::{Mode, Scanner};
 
 use super::Stop;
+use super::entry::Marks;
 use super::open::{Meter, Open};
 use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
@@ -57,7 +58,9 @@ pub(super) async fn relay<D: Downstream>(
     begin(open, &head, &body, content, withhold, client);
     drop(head);
     let _streaming = (content == Content::Events).then(|| Streaming::new(&open.worker));
+    let marks = Marks::of(open);
     let pump = Pump {
+        marks,
         worker: Rc::clone(&open.worker),
         open,
         client,
@@ -76,6 +79,7 @@ struct Pump<'a, D> {
     worker: Rc<Worker>,
     client: &'a mut D,
     deadline: &'a mut Deadline,
+    marks: Marks,
     withhold: bool,
     /// No piece has come yet.
     is_first: bool,
@@ -113,6 +117,7 @@ impl<D: Downstream> Pump<'_, D> {
             if is_over {
                 return Ok(());
             }
+            self.marks.pass(self.open);
         }
     }
 

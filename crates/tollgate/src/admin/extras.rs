@@ -1,6 +1,8 @@
-//! Metrics of the process: configuration, workers, quota, memory, CPU time.
+//! Metrics of the process: configuration, workers, quota, ledger, memory, CPU time.
 //!
 //! Not here: what exchanges leave behind (`telemetry`).
+
+mod ledger;
 
 use std::sync::atomic::Ordering;
 
@@ -56,6 +58,9 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
             "Access-log lines that could not be written.",
             number(log.dropped()),
         ));
+    }
+    if let Some(books) = &running.books {
+        extras.extend(ledger::of(books));
     }
     if let Some(quota) = running.quota.quota {
         let help = "CPUs' worth of time that the cgroup allows.";

@@ -16,6 +16,7 @@ mod framing;
 mod harness;
 mod http2;
 mod identity;
+mod ledger;
 mod limits;
 mod own_time;
 mod paper;

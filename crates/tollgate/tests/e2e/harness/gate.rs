@@ -63,6 +63,32 @@ impl Gate {
         )
     }
 
+    /// Starts a gate whose writes past a file size limit fail instead of ending it; the limit comes
+    /// later, from [`Gate::limit_files`].
+    pub(crate) fn start_to_be_limited(config: &str) -> Self {
+        let mut command = Command::new("env");
+        command.arg("--ignore-signal=XFSZ").arg(Self::binary());
+        Self::start_as(
+            command,
+            free_address(),
+            free_address(),
+            "",
+            config,
+            &[],
+            &[],
+        )
+    }
+
+    /// Lets no file of its grow beyond this: bytes, or `unlimited`.
+    pub(crate) fn limit_files(&self, most: &str) {
+        let id = self.child.id().to_string();
+        let limit = format!("--fsize={most}:");
+        let status = Command::new("prlimit")
+            .args(["--pid", &id, &limit])
+            .status();
+        assert!(status.expect("prlimit runs").success());
+    }
+
     fn start_at(
         data: SocketAddr,
         admin: SocketAddr,

@@ -1,0 +1,170 @@
+//! The ledger as the gate keeps it: opened with what the configuration says, a clerk for each
+//! worker, closed when all of them have ended.
+//!
+//! Invariant: what a worker enters has its snapshot's names; closing waits for every row.
+//! Not here: when to enter and settle (`proxy`), files and rows (`ledger`), metrics (`admin`).
+
+use std::io::Read;
+use std::time::Duration;
+
+use ledger::{
+    Admission, Ids, Intake, Ledger, Options, Progress, RecordId, Recovered, Settlement, Shipper,
+};
+use policy::book::{Book, Entry, Held, Told};
+use policy::record::Record;
+use policy::snapshot::Snapshot;
+
+/// How long the disk may take for the last rows.
+const CLOSE_WITHIN: Duration = Duration::from_secs(30);
+
+/// The open ledger and its copy's way to the fleet's Postgres.
+pub(crate) struct Books {
+    pub(crate) ledger: Ledger,
+    pub(crate) shipper: Option<Shipper>,
+    /// Differs from start to start, so that no two rows have one name.
+    process: u64,
+}
+
+impl Books {
+    /// Opens it, and tells of what the last process left.
+    pub(crate) fn open(settings: &config::Ledger) -> Result<Self, String> {
+        let options = Options {
+            node: settings.node.clone(),
+            keep: settings.retention,
+            bytes_max: settings.bytes_max,
+            ..Options::at(&settings.path)
+        };
+        let (ledger, recovered) =
+            Ledger::open(options).map_err(|error| format!("the ledger: {error}"))?;
+        tell(&recovered, &settings.path.display().to_string());
+        let server = settings.postgres.as_ref().map(|secret| {
+            // The parser's own words could repeat a password.
+            let not_one = "ledger.postgres: the connection string is not understood; write it as \
+                           postgres://user@host/database";
+            let server = std::str::from_utf8(secret.expose()).map_err(|_| not_one)?;
+            Shipper::start(&ledger, server).map_err(|error| match error {
+                ledger::ShipError::Config(_) => not_one,
+                _ => "cannot start the thread that copies the ledger to Postgres",
+            })
+        });
+        Ok(Self {
+            shipper: server.transpose()?,
+            process: random(),
+            ledger,
+        })
+    }
+
+    /// A worker's book.
+    pub(crate) fn clerk(&self, worker: usize) -> Box<dyn Book + Send> {
+        Box::new(Clerk {
+            intake: self.ledger.intake(),
+            ids: Ids::new(self.process, u16::try_from(worker).unwrap_or(u16::MAX)),
+        })
+    }
+
+    /// Writes what is left. Every worker has to have ended.
+    pub(crate) fn close(self) {
+        if !self.ledger.close(CLOSE_WITHIN) {
+            let why = self.ledger.intake().unavailable();
+            tracing::error!(
+                why = why.map(|u| u.why).unwrap_or_default(),
+                "the disk did not take the ledger's last rows: they are lost, and what was admitted of them becomes indeterminate"
+            );
+        }
+        if let Some(shipper) = self.shipper {
+            shipper.stop();
+        }
+    }
+}
+
+fn tell(recovered: &Recovered, path: &str) {
+    if recovered.indeterminate > 0 {
+        tracing::warn!(
+            rows = recovered.indeterminate,
+            "the last process ended in the middle of exchanges: their rows are indeterminate"
+        );
+    }
+    for kept in &recovered.kept_aside {
+        tracing::error!(ledger = path, kept = %kept.display(), "the ledger was damaged; what was found is kept aside");
+    }
+    for finding in &recovered.findings {
+        tracing::error!(ledger = path, %finding, "the ledger is not as it was written");
+    }
+}
+
+/// Enters one worker's exchanges.
+struct Clerk {
+    intake: Intake,
+    ids: Ids,
+}
+
+impl Book for Clerk {
+    fn admit(&mut self, of: &Snapshot, record: &Record, held: Held, told: Option<Told>) -> Entry {
+        let id = self.ids.next(record.started_unix_ms);
+        let admission = Admission {
+            id,
+            started_unix_ms: record.started_unix_ms,
+            request_id: record.id.clone(),
+            trace_id: None,
+            workload: name(
+                record
+                    .workload
+                    .and_then(|id| of.workload(id))
+                    .map(|w| &w.name),
+            ),
+            budget_group: None,
+            route: name(record.route.and_then(|id| of.route(id)).map(|r| &r.name)),
+            backend: None,
+            model_asked: record.model_asked.clone(),
+            model_sent: record.model_sent.as_deref().map(Into::into),
+            reserved: held.reserved,
+            at_most: held.at_most,
+        };
+        match told {
+            None => self.intake.admit(admission),
+            Some(told) => self
+                .intake
+                .admit_durable(admission, move |done| told(done.is_ok())),
+        }
+        Entry {
+            id: id.0,
+            reserved: held.reserved,
+        }
+    }
+
+    fn progress(&mut self, entry: Entry, tokens: u64, bytes_out: u64) {
+        self.intake.progress(Progress {
+            id: RecordId(entry.id),
+            tokens,
+            bytes_out,
+        });
+    }
+
+    fn settle(&mut self, entry: Entry, of: &Snapshot, record: &Record) {
+        let mut row = Settlement::of(RecordId(entry.id), record, of);
+        row.reserved = Some(entry.reserved);
+        self.intake.settle(row);
+    }
+
+    fn withdraw(&mut self, entry: Entry) {
+        self.intake.withdraw(RecordId(entry.id));
+    }
+}
+
+fn name(name: Option<&std::sync::Arc<str>>) -> Option<Box<str>> {
+    name.map(|name| (**name).into())
+}
+
+/// From the kernel; from the clock and the process id where it gives none.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    if read.is_ok() {
+        return u64::from_be_bytes(bytes);
+    }
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = since.unwrap_or_default().as_nanos().to_be_bytes();
+    let mut low = [0; 8];
+    low.copy_from_slice(&nanos[8..]);
+    u64::from_be_bytes(low) ^ u64::from(std::process::id()) << 32
+}
