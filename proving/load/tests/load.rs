@@ -83,7 +83,7 @@ fn streamed_events_are_counted_and_the_first_byte_comes_before_the_last() {
 #[test]
 fn an_open_loop_counts_the_wait_of_requests_that_could_not_be_sent_in_time() {
     let server = Server::new(|index| {
-        let pause = if index == 0 { 150 } else { 0 };
+        let pause = if index == 0 { 220 } else { 0 };
         vec![server::wait(pause), server::whole(b"late")]
     });
     let arrivals = Arrivals::Open {
@@ -97,10 +97,10 @@ fn an_open_loop_counts_the_wait_of_requests_that_could_not_be_sent_in_time() {
     let seen = start(plan).expect("a thread").finish().expect("a run");
     let latency = seen.latency().expect("answers");
     assert!((25..=30).contains(&seen.answered), "{}", seen.answered);
-    assert!(latency.max >= 150_000, "{latency:?}");
+    assert!(latency.max >= 220_000, "{latency:?}");
     assert!(
         latency.p50 >= 1_000,
-        "half of the requests were due during the stall: {latency:?}"
+        "two thirds of the requests were due during the stall: {latency:?}"
     );
     assert_eq!(seen.unsent, 0);
 }
