@@ -14,7 +14,7 @@ pub(crate) type Block = [u8; BLOCK_BYTES];
 #[inline(always)]
 #[expect(
     unsafe_code,
-    reason = "the counts of `cargo xtask instructions`: 7 % fewer for 1 KiB"
+    reason = "`cargo xtask instructions`: 4 % fewer for 1 KiB, 17 % for 32 KiB"
 )]
 pub(crate) fn special(block: &Block) -> u32 {
     // SAFETY: SSE2, the only thing asked for, is part of x86-64.
@@ -53,7 +53,7 @@ pub(crate) fn controls(block: &Block) -> u32 {
 pub(crate) fn special_at(text: &[u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "half the instructions of SSE2 for long strings")]
+        #[expect(unsafe_code, reason = "36 GB/s where SSE2 takes 17, from 512 bytes on")]
         // SAFETY: the processor has AVX2, as was just asked.
         return unsafe { avx2::special_at(text) };
     }
