@@ -19,6 +19,7 @@
 
 pub mod attempt;
 pub mod book;
+pub mod budget;
 pub mod clock;
 pub mod credential;
 pub mod exchange;
