@@ -24,6 +24,9 @@ use crate::refusal::Refusal;
 use crate::route::ModelPattern;
 use crate::snapshot::Snapshot;
 
+/// Most budgets that may count one workload; more is refused by `config`.
+pub const MAX_BUDGETS: usize = 16;
+
 /// What a budget counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
@@ -103,6 +106,12 @@ impl Budget {
             Scope::Workloads(names) => names.iter().any(|name| Some(&**name) == workload),
         };
         who && self.takes(model)
+    }
+
+    /// Whether it counts calls to `model`, of those whose calls it counts.
+    #[must_use]
+    pub fn counts_model(&self, model: &str) -> bool {
+        self.takes(Some(model))
     }
 
     fn takes(&self, model: Option<&str>) -> bool {
