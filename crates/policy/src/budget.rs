@@ -240,7 +240,10 @@ impl Pledge {
     /// cost is not, the reservation stands; a call of which no token is known came to nothing.
     pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
         let counts = [tokens.prompt.tokens(), tokens.completion.tokens()];
-        let used = counts.iter().flatten().fold(0_u64, |n, m| n.saturating_add(*m));
+        let used = counts
+            .iter()
+            .flatten()
+            .fold(0_u64, |n, m| n.saturating_add(*m));
         let is_nothing = counts.iter().all(Option::is_none);
         for share in self.shares {
             let Some(budget) = s.budgets.get(share.budget) else {

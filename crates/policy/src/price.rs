@@ -117,7 +117,10 @@ pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
     if s.prices.is_empty() {
         return None;
     }
-    let model = record.model_sent.as_deref().or(record.model_asked.as_deref())?;
+    let model = record
+        .model_sent
+        .as_deref()
+        .or(record.model_asked.as_deref())?;
     let price = s.prices.of(model, record.backend)?;
     Some(Charge {
         price,

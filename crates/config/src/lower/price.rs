@@ -203,7 +203,10 @@ fn currency<'w>(written: &'w Field<At<Currency>>, unless: &'w str) -> &'w str {
 
 /// The first 16 hex digits of SHA-256 over what the price says and of what.
 fn id(price: &Price, model: &str, backend: &str) -> String {
-    let mut said = format!("{model}\n{backend}\n{}\n{}", price.currency, price.request.0);
+    let mut said = format!(
+        "{model}\n{backend}\n{}\n{}",
+        price.currency, price.request.0
+    );
     let mut rates = |above: u64, r: &Rates| {
         let [input, cached] = [r.input.0, r.cached.0];
         let [output, reasoning] = [r.output.0, r.reasoning.0];

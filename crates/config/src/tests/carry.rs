@@ -168,10 +168,22 @@ fn a_budget_keeps_what_was_spent_when_its_amount_changes_and_others_come_and_go(
         .unwrap();
     let spent = |loaded: &Loaded, at: usize| Arc::clone(&loaded.snapshot.budgets.list[at].spent);
     for (changed, kept) in [
-        ("a: { tokens: 1, per: day }, b: { tokens: 9, per: day, workload: w }", true),
-        ("a: { tokens: 1, per: day }, b: { tokens: 5, per: week }", false),
-        ("a: { tokens: 1, per: day }, b: { tokens: 5, per: day, zone: \"+01:00\" }", false),
-        ("a: { tokens: 1, per: day }, c: { tokens: 5, per: day }", false),
+        (
+            "a: { tokens: 1, per: day }, b: { tokens: 9, per: day, workload: w }",
+            true,
+        ),
+        (
+            "a: { tokens: 1, per: day }, b: { tokens: 5, per: week }",
+            false,
+        ),
+        (
+            "a: { tokens: 1, per: day }, b: { tokens: 5, per: day, zone: \"+01:00\" }",
+            false,
+        ),
+        (
+            "a: { tokens: 1, per: day }, c: { tokens: 5, per: day }",
+            false,
+        ),
     ] {
         let after = budgets(changed)
             .reload(Some(&before.snapshot), Mono(0))
@@ -187,7 +199,11 @@ fn price_ids(prices: &str) -> Vec<String> {
     let mut world = World::with(&text);
     world.put("key", "canary-one\n");
     let loaded = world.load().unwrap();
-    let ids = loaded.snapshot.prices.iter().map(|(_, _, p)| p.id.to_string());
+    let ids = loaded
+        .snapshot
+        .prices
+        .iter()
+        .map(|(_, _, p)| p.id.to_string());
     ids.collect()
 }
 
@@ -212,7 +228,8 @@ fn a_price_has_the_same_id_however_it_is_written_and_another_when_it_says_someth
     ] {
         assert_ne!(price_ids(other), one, "{other}");
     }
-    let two = price_ids("{ m: { input: 0.1, output: 0.4, at: { a: { input: 0.1, output: 0.4 } } } }");
+    let two =
+        price_ids("{ m: { input: 0.1, output: 0.4, at: { a: { input: 0.1, output: 0.4 } } } }");
     assert_eq!(two[0], one[0]);
     assert_ne!(two[1], one[0], "it is of something else");
 }

@@ -128,7 +128,9 @@ fn host(loaded: &Loaded, out: &mut String) {
 
 fn money(s: &Snapshot, out: &mut String) {
     for (name, backend, price) in s.prices.iter() {
-        let at = backend.map_or(String::new(), |b| format!(" at {}", s.backend(b).unwrap().name));
+        let at = backend.map_or(String::new(), |b| {
+            format!(" at {}", s.backend(b).unwrap().name)
+        });
         let (id, currency, request) = (&price.id, &price.currency, price.request.0);
         writeln!(out, "price {name}{at} {id} {currency} request={request}p").unwrap();
         let base = policy::price::Tier {

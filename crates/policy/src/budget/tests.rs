@@ -110,7 +110,11 @@ fn a_call_must_fit_in_every_budget_that_counts_it_and_takes_from_all_or_none() {
     let first = ask(&s, 0, 50, NOW).expect("fits in both");
     assert_eq!(held(&s, NOW), [50, 50]);
     assert_eq!(refused_by(&s, 0, 11, NOW).as_deref(), Some("a alone"));
-    assert_eq!(held(&s, NOW), [50, 50], "nothing is held for a refused call");
+    assert_eq!(
+        held(&s, NOW),
+        [50, 50],
+        "nothing is held for a refused call"
+    );
     assert_eq!(refused_by(&s, 1, 51, NOW).as_deref(), Some("company"));
     let second = ask(&s, 1, 50, NOW).expect("exactly what is left");
     assert_eq!(refused_by(&s, 1, 1, NOW).as_deref(), Some("company"));
@@ -191,8 +195,10 @@ fn priced(of_input: i128, currency: &str) -> Price {
 fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
     let mut s = counted_by(vec![budget("dollars", Unit::Money("USD".into()), 100, &[])]);
     let backends = s.routes[0].backends.clone();
-    s.prices.insert("m", Some(backends[0]), priced(2_000, "USD"));
-    s.prices.insert("m", Some(backends[1]), priced(5_000, "USD"));
+    s.prices
+        .insert("m", Some(backends[0]), priced(2_000, "USD"));
+    s.prices
+        .insert("m", Some(backends[1]), priced(5_000, "USD"));
     let pledge = ask(&s, 0, 10, NOW).expect("fits");
     assert_eq!(held(&s, NOW), [50], "ten tokens at five nano-dollars");
     assert_eq!(refused_by(&s, 0, 11, NOW).as_deref(), Some("dollars"));
@@ -229,7 +235,10 @@ fn a_call_that_may_have_no_price_is_refused_where_money_counts() {
 
 #[test]
 fn parts_of_a_nano_are_rounded_up() {
-    assert_eq!([0, 1, 1000, 1001].map(|pico| nanos(Pico(pico))), [0, 1, 1, 2]);
+    assert_eq!(
+        [0, 1, 1000, 1001].map(|pico| nanos(Pico(pico))),
+        [0, 1, 1, 2]
+    );
     assert_eq!(nanos(Pico(i128::MAX)), u64::MAX);
 }
 

@@ -457,7 +457,9 @@ mod reserving {
             prompt: Count::Estimated(11),
             ..Tokens::default()
         };
-        admitted(&s, Chat, HUNDRED).hold.settle(&guessed, None, NOW, &s);
+        admitted(&s, Chat, HUNDRED)
+            .hold
+            .settle(&guessed, None, NOW, &s);
         assert_eq!(left(&s, 1), 989);
     }
 

@@ -34,14 +34,17 @@ fn nested() -> Snapshot {
         every: Every::Month,
         east_min: 0,
     };
-    let budgets = scopes.into_iter().zip(AMOUNTS).map(|(scope, amount)| Budget {
-        name: format!("{scope:?}").into(),
-        unit: Unit::Tokens,
-        amount,
-        scope,
-        models: Vec::new(),
-        spent: Arc::new(Spent::new(calendar)),
-    });
+    let budgets = scopes
+        .into_iter()
+        .zip(AMOUNTS)
+        .map(|(scope, amount)| Budget {
+            name: format!("{scope:?}").into(),
+            unit: Unit::Tokens,
+            amount,
+            scope,
+            models: Vec::new(),
+            spent: Arc::new(Spent::new(calendar)),
+        });
     s.budgets.list = budgets.collect();
     let ids = |of: &[u32]| of.iter().copied().map(BudgetId).collect();
     s.budgets.of = vec![ids(&[0, 1, 2]), ids(&[0, 1, 3]), ids(&[0, 4]), ids(&[0, 5])];

@@ -12,7 +12,8 @@ use crate::sample::{completed, limited, snapshot, unknown};
 
 /// A page that has a sample in nearly every family.
 fn busy() -> Merged {
-    let s = snapshot("v1", &["a", "we\"ird\\ work\nload"]);
+    let mut s = snapshot("v1", &["a", "we\"ird\\ work\nload"]);
+    s.prices.insert("override", None, crate::sample::price());
     let mut facts = Facts::new(None);
     for who in [0, 1] {
         facts.exchange(&s, &completed(who));

@@ -21,7 +21,11 @@ pub(super) fn of(snapshot: &Snapshot) -> Vec<Extra> {
                 .with("unit", budget.unit.as_str())
         };
         let help = "What a period of the budget has: tokens, or money in the unit's currency.";
-        let has = gauge("tollgate_budget_amount", help, amount(budget, budget.amount));
+        let has = gauge(
+            "tollgate_budget_amount",
+            help,
+            amount(budget, budget.amount),
+        );
         extras.push(labelled(has));
         let help = "What is left of the running period: neither spent nor reserved.";
         let left = gauge("tollgate_budget_left", help, amount(budget, left));
@@ -34,7 +38,11 @@ pub(super) fn of(snapshot: &Snapshot) -> Vec<Extra> {
             let help = "Whether so much of the running period is spent or reserved (1) or not (0).";
             let passed = f64::from(u8::from(is >= mark));
             let passed = gauge("tollgate_budget_passed", help, passed);
-            extras.push(passed.with("budget", &budget.name).with("percent", &mark.to_string()));
+            extras.push(
+                passed
+                    .with("budget", &budget.name)
+                    .with("percent", &mark.to_string()),
+            );
         }
     }
     // A name's samples stand together on the page.
