@@ -94,25 +94,6 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
     }
 }
 
-/// A dollar for each token.
-#[cfg(test)]
-pub(crate) fn price() -> policy::price::Price {
-    use policy::price::{Pico, Price, Rates};
-    let rate = Pico(1_000_000_000_000);
-    Price {
-        id: Arc::from("p"),
-        currency: Arc::from("USD"),
-        request: Pico(0),
-        rates: Rates {
-            input: rate,
-            cached: rate,
-            output: rate,
-            reasoning: rate,
-        },
-        tiers: Vec::new(),
-    }
-}
-
 fn id(index: usize) -> u32 {
     u32::try_from(index).expect("samples are small")
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ledger::{Known, Period, Reader, Spent, Unsure};
-use policy::budget::{Budget, Level, Unit, nanos};
+use ledger::{Known, Reader, Spent, Unsure};
+use policy::budget::{Budget, Level, Period, Unit, nanos};
 use policy::id::BackendId;
 use policy::price::Pico;
 use policy::snapshot::Snapshot;
@@ -60,7 +60,7 @@ pub(crate) fn read_back(
     }
     let reader = Reader::open(books.ledger.path()).map_err(|error| format!("budgets: {error}"))?;
     for ((from_ms, to_ms), budgets) in by_span {
-        let period = Period { from_ms, to_ms };
+        let period = ledger::Period { from_ms, to_ms };
         let mut found = Found::default();
         reader
             .spent(
@@ -206,6 +206,8 @@ fn look(budget: &Budget, told: &mut HashMap<Arc<str>, Told>) {
             ..Told::default()
         };
     }
+    // The next period's sum is made before a worker needs it.
+    let _next = budget.spent.level(Period(period.0 + 1));
     let (_, ends) = calendar.span(period);
     let until = policy::budget::period::stamp(ends);
     let is = percent(budget, level);

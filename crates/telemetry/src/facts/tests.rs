@@ -11,6 +11,7 @@ use policy::snapshot::Snapshot;
 
 use super::{Copied, Facts};
 use crate::merge::{Gauges, Merged, WorkloadTotals, merge};
+use crate::priced::price;
 use crate::sample::{completed, limited, snapshot, unknown};
 
 fn merged(facts: &Facts) -> Merged {
@@ -272,21 +273,12 @@ fn a_call_that_reached_no_backend_has_no_server_duration() {
     assert!(page.contains("tollgate_own_seconds_count{operation=\"models\"} 1\n"));
 }
 
-fn priced(currency: &str, input: i128) -> policy::price::Price {
-    let mut price = crate::sample::price();
-    price.currency = Arc::from(currency);
-    let rate = policy::price::Pico(input);
-    (price.rates.input, price.rates.cached) = (rate, rate);
-    (price.rates.output, price.rates.reasoning) = (rate, rate);
-    price
-}
-
 #[test]
 fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
     let mut s = snapshot("v1", &["a"]);
     s.prices
-        .insert("dear", None, priced("EUR", 2_000_000_000_000));
-    s.prices.insert("gpt-oss-120b", None, priced("USD", 1));
+        .insert("dear", None, price("EUR", 2_000_000_000_000));
+    s.prices.insert("gpt-oss-120b", None, price("USD", 1));
     let mut facts = Facts::new(None);
     let mut of = |model: &str, outcome| {
         let mut record = completed(0);
