@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{call, config, engine, left, status};
-use crate::harness::{Gate, Sdk, eventually};
+use crate::harness::{Gate, Sdk, eventually, post};
 
 #[test]
 fn a_used_up_budget_is_402_without_a_word_of_trying_again() {
@@ -38,6 +38,18 @@ fn a_used_up_budget_is_402_without_a_word_of_trying_again() {
         assert_eq!(refused.header(absent), None);
     }
     assert_eq!(refused.header("x-should-retry"), Some("false"));
+    let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
+    let other = post("/v1/messages", &["x-workload-app: a"], body);
+    let other = gate.call(&other);
+    assert_eq!(
+        (other.status, &other.json()["type"]),
+        (402, &"error".into())
+    );
+    assert_eq!(
+        other.json()["error"]["type"],
+        "billing_error",
+        "in Anthropic's words"
+    );
     assert_eq!(status(&gate, "b", 10, "1,1"), 200, "nobody counts it");
     assert_eq!(
         upstream.seen().len(),
@@ -46,10 +58,10 @@ fn a_used_up_budget_is_402_without_a_word_of_trying_again() {
     );
     let refusals = ["workload=\"a\"", "code=\"insufficient_quota\""];
     eventually("it is counted", Duration::from_secs(5), || {
-        gate.metric("tollgate_refusals_total", &refusals) == 1.0
+        gate.metric("tollgate_refusals_total", &refusals) == 2.0
     });
     let budget = ["budget=\"a-month\""];
-    assert_eq!(gate.metric("tollgate_budget_refused_total", &budget), 1.0);
+    assert_eq!(gate.metric("tollgate_budget_refused_total", &budget), 2.0);
     assert_eq!(
         gate.metric("http_local_rate_limit_rate_limited", &["workload=\"a\""]),
         0.0
