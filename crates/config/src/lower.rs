@@ -229,6 +229,7 @@ fn empty() -> Snapshot {
         endpoints: Vec::new(),
         limits: Vec::new(),
         prices: policy::price::Prices::default(),
+        tokenizers: Vec::new(),
         bounds: Bounds::default(),
     }
 }

@@ -20,6 +20,7 @@
 pub mod attempt;
 pub mod book;
 pub mod clock;
+pub mod counting;
 pub mod credential;
 pub mod exchange;
 pub mod id;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::book::Billing;
+use crate::counting::Tokenizer;
 use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
@@ -37,6 +38,8 @@ pub struct Snapshot {
     pub limits: Vec<Limit>,
     /// Price catalogue.
     pub prices: Prices,
+    /// Which models are counted, the most specific pattern first.
+    pub tokenizers: Vec<Tokenizer>,
     /// Bounds on what a client may send.
     pub bounds: Bounds,
 }

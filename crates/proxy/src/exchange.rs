@@ -140,12 +140,13 @@ async fn forward<D: Downstream>(
             return Err(refusal.into());
         }
     };
-    let outgoing = outgoing(open, head, &admitted, rope);
+    let mut outgoing = outgoing(open, head, &admitted, rope);
     open.admitted(admitted);
     entry::enter(open, client, deadline).await?;
     let response = attempt::attempts(open, &outgoing, client, deadline).await?;
+    let request = std::mem::take(&mut outgoing.body);
     drop(outgoing);
-    relay::relay(open, response, client, deadline).await
+    relay::relay(open, response, request, client, deadline).await
 }
 
 /// Reads the request body to its end, within its bounds, looking at it as it comes.

@@ -89,6 +89,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         }],
         limits,
         prices: Prices::default(),
+        tokenizers: Vec::new(),
         bounds: Bounds::default(),
     }
 }

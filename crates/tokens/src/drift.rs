@@ -29,6 +29,11 @@ impl Tolerance {
         tokens: 0,
         per_mille: 0,
     };
+    /// For prompts to which a documented overhead was added, because the template is not public.
+    pub const OVERHEAD: Self = Self {
+        tokens: 16,
+        per_mille: 100,
+    };
     /// For output that is encoded again.
     pub const OUTPUT: Self = Self {
         tokens: 4,
@@ -83,11 +88,21 @@ impl Drift {
 
     /// Takes one exchange that has both numbers.
     pub fn observe(&mut self, reported: u64, counted: u64) -> Change {
+        self.observe_within(self.tolerance, reported, counted)
+    }
+
+    /// The same with a tolerance of its own, for a count that is less certain than the others.
+    pub fn observe_within(
+        &mut self,
+        tolerance: Tolerance,
+        reported: u64,
+        counted: u64,
+    ) -> Change {
         self.reported = self.reported.saturating_add(reported);
         self.counted = self.counted.saturating_add(counted);
         self.exchanges += 1;
         let threshold = FALSE_ALARM_EXCHANGES.ln();
-        let step = if self.tolerance.holds(reported, counted) {
+        let step = if tolerance.holds(reported, counted) {
             ((1.0 - DRIFTED_SHARE) / (1.0 - HONEST_SHARE)).ln()
         } else {
             self.outside += 1;

@@ -129,6 +129,7 @@ impl Book for Clerk {
         Entry {
             id: id.0,
             reserved: held.reserved,
+            tally: None,
         }
     }
 
