@@ -9,8 +9,8 @@ use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record
 use crate::node::{Node, Value};
 use crate::scalar::{
     Address, Age, Amount, Billing, BuiltIn, Count, CredentialHeader, Currency, Decimal, File,
-    IdentityHeader, Inline, LogTarget, Model, Name, Pattern, Percent, PricePer, Protocol, Scheme, Size,
-    Span, Variable,
+    IdentityHeader, Inline, LogTarget, Model, Name, Pattern, Percent, PricePer, Protocol, Scheme,
+    Size, Span, Variable,
 };
 use crate::target::Target;
 

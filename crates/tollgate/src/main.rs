@@ -7,6 +7,7 @@ mod admin;
 mod book;
 mod check;
 mod cli;
+mod counting;
 mod demo;
 mod logging;
 mod running;

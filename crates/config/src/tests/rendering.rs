@@ -107,7 +107,11 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         .unwrap();
     }
     for tokenizer in &s.tokenizers {
-        let source = loaded.host.tokenizers.iter().find(|source| source.key == tokenizer.key);
+        let source = loaded
+            .host
+            .tokenizers
+            .iter()
+            .find(|source| source.key == tokenizer.key);
         let source = source.expect("each tokenizer has what it is made of");
         let made_of = match &source.vocabulary {
             Vocabulary::Harmony => "harmony".to_owned(),

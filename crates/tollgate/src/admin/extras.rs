@@ -2,6 +2,7 @@
 //!
 //! Not here: what exchanges leave behind (`telemetry`).
 
+mod counting;
 mod ledger;
 
 use std::sync::atomic::Ordering;
@@ -61,6 +62,9 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     }
     if let Some(books) = &running.books {
         extras.extend(ledger::of(books));
+    }
+    if let Some(counting) = &running.counting {
+        extras.extend(counting::of(counting));
     }
     if let Some(quota) = running.quota.quota {
         let help = "CPUs' worth of time that the cgroup allows.";
