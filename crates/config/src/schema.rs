@@ -245,7 +245,7 @@ record! {
         optional longest: At<Size>,
         /// Percent by which the engine's prompt tokens may differ from ours before it is drift. Default 0 where the template is known, and 10 where it is not.
         optional prompt_tolerance: At<Percent>,
-        /// The same for the output, which is encoded again. Default 5 and four tokens.
+        /// The same for the output, which is encoded again. Default 5 and eight tokens.
         optional output_tolerance: At<Percent>,
     }
 }
@@ -279,13 +279,14 @@ record! {
 /// A vocabulary that is built in, by its name, or files.
 pub(crate) enum Tokenizer {
     BuiltIn(BuiltIn),
-    Files(TokenizerFiles),
+    Files(Box<TokenizerFiles>),
 }
 
 impl Decode for Tokenizer {
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
         if matches!(node.value, Value::Map(_)) {
-            return TokenizerFiles::decode(node, path, findings).map(Self::Files);
+            let files = TokenizerFiles::decode(node, path, findings)?;
+            return Some(Self::Files(Box::new(files)));
         }
         At::<BuiltIn>::decode(node, path, findings).map(|at| Self::BuiltIn(at.value))
     }

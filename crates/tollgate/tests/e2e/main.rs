@@ -8,6 +8,7 @@ mod bodies;
 mod change;
 mod cli;
 mod connections;
+mod counting;
 mod credentials;
 mod drain;
 mod failover;
