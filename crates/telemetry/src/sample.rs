@@ -121,7 +121,7 @@ pub(crate) fn completed(workload: u32) -> Record {
             completion: Count::Reported(21),
             cached: Some(64),
             reasoning: None,
-            invalid: false,
+            ..Tokens::default()
         },
         bytes_in: 1024,
         bytes_out: 4096,

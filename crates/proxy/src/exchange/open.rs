@@ -243,12 +243,14 @@ impl Open {
                 },
                 cached: usage.cached,
                 reasoning: usage.reasoning,
-                invalid: false,
+                ..Tokens::default()
             },
-            Reading::Invalid => Tokens {
+            Reading::Invalid(said) => Tokens {
                 prompt,
                 completion,
                 invalid: true,
+                prompt_said: said.prompt,
+                completion_said: said.completion,
                 ..Tokens::default()
             },
             Reading::Absent => Tokens {

@@ -4,6 +4,7 @@ use engine::EngineConfig;
 use serde_json::{Value, json};
 
 use super::{Counted, engine, number};
+use crate::harness::{Step, Upstream};
 
 const COUNTING: &str = "tokenizers: { gpt-oss-120b: harmony }";
 
@@ -55,6 +56,36 @@ fn u6_each_fault_of_usage_leaves_the_row_that_it_should() {
         }
     }
     engine.stop();
+}
+
+#[test]
+fn u6_of_an_impossible_report_both_numbers_are_kept() {
+    let upstream = Upstream::start(|_, _| {
+        let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"four words of text"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000000000000000000,"completion_tokens":5,"total_tokens":3}}"#;
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        vec![Step::Send((head + body).into_bytes())]
+    });
+    let mut counted = Counted::start(upstream.address, COUNTING, &[]);
+    counted.chat("c", &[], &body(false));
+    let rows = counted.end();
+    let row = &rows["c"];
+    assert_eq!(number(row, "usage_invalid"), 1);
+    assert_eq!(number(row, "prompt_reported"), 1_000_000_000_000_000_000);
+    assert_eq!(number(row, "completion_reported"), 5);
+    for (tokens, source, own) in [
+        ("prompt_tokens", "prompt_source", "prompt_counted"),
+        (
+            "completion_tokens",
+            "completion_source",
+            "completion_counted",
+        ),
+    ] {
+        assert_eq!(row[source], "counted", "{row}");
+        assert_eq!(number(row, tokens), number(row, own), "{row}");
+    }
 }
 
 #[test]
