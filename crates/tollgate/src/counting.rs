@@ -184,6 +184,7 @@ const fn dialect(operation: Operation) -> Option<Dialect> {
         Operation::Chat => Some(Dialect::Chat),
         Operation::Completions => Some(Dialect::Completions),
         Operation::Responses => Some(Dialect::Responses),
+        Operation::Messages => Some(Dialect::Messages),
         Operation::Embeddings => Some(Dialect::Embeddings),
         Operation::Models | Operation::PassThrough => None,
     }
