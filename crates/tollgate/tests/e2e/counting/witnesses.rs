@@ -89,6 +89,75 @@ fn u6_of_an_impossible_report_both_numbers_are_kept() {
 }
 
 #[test]
+fn every_dialect_is_counted() {
+    let engine = engine(EngineConfig::default());
+    let mut counted = Counted::start(engine.addr(), COUNTING, &[]);
+    let text = "What is the weather in Paris?";
+    for (id, path, mut body) in [
+        ("chat", "/v1/chat/completions", body(false)),
+        ("text", "/v1/completions", json!({"prompt": text})),
+        ("responses", "/v1/responses", json!({"input": text})),
+        ("embeddings", "/v1/embeddings", json!({"input": text})),
+    ] {
+        body["model"] = "gpt-oss-120b".into();
+        for stream in [false, true] {
+            if stream && id == "embeddings" {
+                continue;
+            }
+            body["stream"] = stream.into();
+            let id = format!("{id}-{stream}");
+            let answer = counted.call(&id, path, &[], &body.to_string());
+            assert_eq!(answer.status, 200, "{id} {}", answer.text());
+        }
+    }
+    let rows = counted.end();
+    assert_eq!(rows.len(), 7);
+    for (id, row) in &rows {
+        let counted = number(row, "prompt_counted");
+        assert_eq!(number(row, "prompt_reported"), counted, "{id} {row}");
+        if !id.starts_with("embeddings") {
+            let counted = number(row, "completion_counted");
+            let near = number(row, "completion_reported").abs_diff(counted);
+            assert!(counted > 0 && near <= 8, "{id} {row}");
+        }
+    }
+    engine.stop();
+}
+
+#[test]
+fn messages_are_counted() {
+    let upstream = Upstream::start(|_, _| {
+        let events = [
+            r#"{"type":"message_start","message":{"content":[]}}"#,
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"four words of text"}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#,
+            r#"{"type":"message_stop"}"#,
+        ];
+        let body: String = events
+            .map(|event| format!("event: x\ndata: {event}\n\n"))
+            .concat();
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
+        );
+        vec![Step::Send((head + &body).into_bytes())]
+    });
+    let mut counted = Counted::start(upstream.address, "tokenizers: { m: cl100k }", &[]);
+    let body = json!({"model": "m", "max_tokens": 9, "stream": true,
+        "messages": [{"role": "user", "content": "hello world"}]});
+    let answer = counted.call("c", "/v1/messages", &[], &body.to_string());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let rows = counted.end();
+    let row = &rows["c"];
+    assert_eq!(row["completion_source"], "counted", "{row}");
+    assert_eq!(number(row, "completion_tokens"), 4, "{row}");
+    // Two words, the role, and what is documented around a message and an answer.
+    assert_eq!(number(row, "prompt_tokens"), 2 + 1 + 3 + 3, "{row}");
+    assert_eq!(row["prompt_source"], "counted", "{row}");
+}
+
+#[test]
 fn u8_a_stream_that_its_client_left_is_counted_to_the_last_event() {
     use std::io::Read;
     use std::time::Duration;
