@@ -166,7 +166,7 @@ fn interpret(value: &Value) -> (Reading, bool, bool) {
 
 fn read(usage: &Value) -> Reading {
     if !usage.is_object() || usage.to_string().len() > USAGE_LIMIT_BYTES {
-        return Reading::Invalid;
+        return Reading::Invalid(Usage::default());
     }
     let mut invalid = false;
     let mut count = |paths: [&str; 2]| {
@@ -187,6 +187,13 @@ fn read(usage: &Value) -> Reading {
             }
         }
         first
+    };
+    // Whole numbers that a ledger can hold are kept, believed or not.
+    let number = |name: &str| usage[name].as_u64().filter(|&n| i64::try_from(n).is_ok());
+    let said = Usage {
+        prompt: number("prompt_tokens").or_else(|| number("input_tokens")),
+        completion: number("completion_tokens").or_else(|| number("output_tokens")),
+        ..Usage::default()
     };
     let read = count(["/cache_read_input_tokens"; 2]);
     let stored = count(["/cache_creation_input_tokens"; 2]);
@@ -210,7 +217,7 @@ fn read(usage: &Value) -> Reading {
         || usage.total.is_some_and(|t| t < parts)
         || usage.prompt.zip(usage.cached).is_some_and(|(p, c)| c > p)
     {
-        return Reading::Invalid;
+        return Reading::Invalid(said);
     }
     if usage == Usage::default() {
         Reading::Absent

@@ -78,6 +78,56 @@ pub struct Host {
     pub drain_grace: Duration,
     /// Where usage is written, where the document says.
     pub ledger: Option<Ledger>,
+    /// What the snapshot's tokenizers are made of.
+    pub tokenizers: Vec<TokenizerSource>,
+    /// Who counts tokens, and within which bounds.
+    pub counting: Counting,
+}
+
+/// What a tokenizer is made of.
+#[derive(Debug)]
+pub struct TokenizerSource {
+    /// Tells it from any other; the snapshot's tokenizer has the same.
+    pub key: u64,
+    /// Where it stands in the document, for faults that are only found when it is built.
+    pub place: String,
+    /// A vocabulary that is built in, or files.
+    pub vocabulary: Vocabulary,
+}
+
+/// A vocabulary, with the rendering of prompts that belongs to it.
+#[derive(Debug)]
+pub enum Vocabulary {
+    /// gpt-oss's, with its format.
+    Harmony,
+    /// OpenAI's since GPT-4o; the template is not public.
+    O200k,
+    /// OpenAI's before that.
+    Cl100k,
+    /// A model's own files, by content.
+    Files {
+        /// `tokenizer.json`.
+        tokenizer: Vec<u8>,
+        /// The chat template; where there is none, the settings hold one.
+        template: Option<Vec<u8>>,
+        /// `tokenizer_config.json`: special tokens, and often the template.
+        settings: Option<Vec<u8>>,
+    },
+}
+
+/// Who counts tokens, and within which bounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counting {
+    /// Threads beside the workers.
+    pub threads: usize,
+    /// Bytes of requests and answers that may wait to be counted.
+    pub queue_bytes: usize,
+    /// A request or an answer that is longer is not counted, bytes.
+    pub longest_bytes: usize,
+    /// How far a reported prompt may lie from the count, in a thousand, where the document says.
+    pub prompt_per_mille: Option<u64>,
+    /// The same for the output.
+    pub output_per_mille: Option<u64>,
 }
 
 /// Where usage is written.

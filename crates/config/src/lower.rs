@@ -27,6 +27,10 @@ mod ledger;
 pub(crate) mod limit;
 mod price;
 mod route;
+mod tokenizer;
+
+/// Most of a file that holds a secret or a certificate, bytes.
+const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// What lowering needs at hand.
 struct Lowering<'a> {
@@ -91,7 +95,7 @@ fn ordered(mut faults: Vec<Fault>) -> Vec<Fault> {
 
 impl Lowering<'_> {
     fn document(&mut self, document: &Document) -> (Snapshot, Option<crate::Host>) {
-        let host = self.host(document);
+        let mut host = self.host(document);
         let mut snapshot = empty();
         snapshot.bounds = self.bounds(document.bounds.get());
         if let Some(backends) = document.backends.get() {
@@ -106,6 +110,13 @@ impl Lowering<'_> {
             snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);
         }
         snapshot.budgets = self.budgets(document, &snapshot);
+        if let Some(written) = document.tokenizers.get() {
+            let (tokenizers, sources) = self.tokenizers(written);
+            snapshot.tokenizers = tokenizers;
+            if let Some(host) = &mut host {
+                host.tokenizers = sources;
+            }
+        }
         (snapshot, host)
     }
 
@@ -184,14 +195,23 @@ impl Lowering<'_> {
 
     /// The same, with other words for the file in a fault.
     fn read_as(&mut self, at: &At<File>, shown: &str) -> Option<(PathBuf, Vec<u8>)> {
-        const FILE_BYTES_MAX: usize = 4 << 20;
+        self.read_up_to(at, shown, FILE_BYTES_MAX)
+    }
+
+    /// The same with another bound.
+    fn read_up_to(
+        &mut self,
+        at: &At<File>,
+        shown: &str,
+        bytes_max: usize,
+    ) -> Option<(PathBuf, Vec<u8>)> {
         let path = self.path_of(&at.value.0);
         if !self.watched.contains(&path) {
             self.watched.push(path.clone());
         }
         match self.sources.read(&path) {
-            Ok(bytes) if bytes.len() > FILE_BYTES_MAX => {
-                let says = format!("the file {shown} is larger than 4 MiB");
+            Ok(bytes) if bytes.len() > bytes_max => {
+                let says = format!("the file {shown} is larger than {} MiB", bytes_max >> 20);
                 self.findings.fault(&at.place, says, "");
                 None
             }
@@ -233,6 +253,7 @@ fn empty() -> Snapshot {
         limits: Vec::new(),
         prices: policy::price::Prices::default(),
         budgets: policy::budget::Budgets::default(),
+        tokenizers: Vec::new(),
         bounds: Bounds::default(),
     }
 }

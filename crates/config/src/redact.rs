@@ -80,6 +80,7 @@ pub(crate) fn version(document: &Redacted, next: &Snapshot, carry: Option<&Snaps
         .unwrap_or((&carry.version, "0"));
     let generation: u64 = generation.parse().unwrap_or(0);
     let same = old_hash == hash
+        && carry.tokenizers == next.tokenizers
         && carry.endpoints.len() == next.endpoints.len()
         && carry
             .endpoints

@@ -5,11 +5,12 @@
 
 use serde_json::json;
 
-use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, record};
+use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
+use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, Age, Amount, Billing, Count, CredentialHeader, Currency, Decimal, Every, File,
-    IdentityHeader, Inline, LogTarget, Model, Name, Pattern, PricePer, Protocol, Scheme, Size,
-    Span, Variable, Zone,
+    Address, Age, Amount, Billing, BuiltIn, Count, CredentialHeader, Currency, Decimal, Every,
+    File, IdentityHeader, Inline, LogTarget, Model, Name, Pattern, Percent, PricePer, Protocol,
+    Scheme, Size, Span, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -38,6 +39,10 @@ record! {
         optional groups: MapOf<Name, OneOrMany<Name>>,
         /// Amounts of tokens or money over calendar periods, by name; they need a ledger.
         optional budgets: MapOf<Name, Budget>,
+        /// What the gate counts tokens with, by the model sent upstream; the most specific pattern counts.
+        optional tokenizers: MapOf<Pattern, Tokenizer>,
+        /// How tokens are counted, where there are tokenizers.
+        optional counting: Counting,
         /// The usage ledger: a row on disk for each exchange that was let in; none unless said.
         optional ledger: Ledger,
     }
@@ -292,6 +297,34 @@ record! {
 }
 
 record! {
+    /// The files of a model's own tokenizer.
+    TokenizerFiles {
+        /// Its tokenizer.json.
+        required file: At<File>,
+        /// Its chat template, where `settings` has none or another.
+        optional template: At<File>,
+        /// Its tokenizer_config.json: special tokens, and often the template.
+        optional settings: At<File>,
+    }
+}
+
+record! {
+    /// How tokens are counted, where there are tokenizers.
+    Counting {
+        /// Threads that count, beside the workers. Default 1.
+        optional threads: At<Count<64>>,
+        /// What may wait to be counted; what finds no room is not counted. Default 64MiB.
+        optional queue: At<Size>,
+        /// A longer request or answer is not counted. Default 4MiB.
+        optional longest: At<Size>,
+        /// Percent by which the engine's prompt tokens may differ from ours before it is drift. Default 0 where the template is known, and 10 where it is not.
+        optional prompt_tolerance: At<Percent>,
+        /// The same for the output, which is encoded again. Default 5 and eight tokens.
+        optional output_tolerance: At<Percent>,
+    }
+}
+
+record! {
     /// The usage ledger.
     Ledger {
         /// Its file, made where there is none; the directory must exist.
@@ -314,6 +347,26 @@ record! {
         optional file: At<File>,
         /// Environment variable that holds it.
         optional env: At<Variable>,
+    }
+}
+
+/// A vocabulary that is built in, by its name, or files.
+pub(crate) enum Tokenizer {
+    BuiltIn(BuiltIn),
+    Files(Box<TokenizerFiles>),
+}
+
+impl Decode for Tokenizer {
+    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
+        if matches!(node.value, Value::Map(_)) {
+            let files = TokenizerFiles::decode(node, path, findings)?;
+            return Some(Self::Files(Box::new(files)));
+        }
+        At::<BuiltIn>::decode(node, path, findings).map(|at| Self::BuiltIn(at.value))
+    }
+
+    fn schema(defs: &mut Defs) -> serde_json::Value {
+        json!({ "anyOf": [At::<BuiltIn>::schema(defs), TokenizerFiles::schema(defs)] })
     }
 }
 

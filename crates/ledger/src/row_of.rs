@@ -53,8 +53,8 @@ impl Settlement {
             outcome: record.outcome,
             code: record.code.into(),
             attempts: record.attempts,
-            prompt: witnesses(record.tokens.prompt),
-            completion: witnesses(record.tokens.completion),
+            prompt: witnesses(record.tokens.prompt, record.tokens.prompt_said),
+            completion: witnesses(record.tokens.completion, record.tokens.completion_said),
             cached: record.tokens.cached,
             reasoning: record.tokens.reasoning,
             audio: None,
@@ -87,12 +87,14 @@ fn name<T>(
         .map(|one| (**name(one)).into())
 }
 
-fn witnesses(billed: Count) -> Witnesses {
+/// `said` is what the engine reported where that is not believed.
+fn witnesses(billed: Count, said: Option<u64>) -> Witnesses {
     Witnesses {
         billed,
         reported: matches!(billed, Count::Reported(_))
             .then(|| billed.tokens())
-            .flatten(),
+            .flatten()
+            .or(said),
         counted: matches!(billed, Count::Counted(_))
             .then(|| billed.tokens())
             .flatten(),

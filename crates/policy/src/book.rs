@@ -34,6 +34,8 @@ pub struct Entry {
     pub id: [u8; 16],
     /// Tokens estimated for it.
     pub reserved: u64,
+    /// The tally whose count it is settled with; `None` when nobody counts.
+    pub tally: Option<u64>,
 }
 
 /// Told once whether an entry is on disk; from any thread.

@@ -21,6 +21,7 @@ pub mod attempt;
 pub mod book;
 pub mod budget;
 pub mod clock;
+pub mod counting;
 pub mod credential;
 pub mod exchange;
 pub mod id;

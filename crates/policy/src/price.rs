@@ -58,8 +58,8 @@ pub struct Price {
 /// What a call was charged by, and what it came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge<'p> {
-    /// The price.
-    pub price: &'p Price,
+    /// The price; shared with what outlives the snapshot.
+    pub price: &'p Arc<Price>,
     /// In the price's currency; `None` when a count it needs is not known, or it does not fit.
     pub cost: Option<Pico>,
 }
@@ -70,14 +70,15 @@ pub struct Prices(BTreeMap<Box<str>, OfModel>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OfModel {
-    anywhere: Option<Price>,
-    at: Vec<(BackendId, Price)>,
+    anywhere: Option<Arc<Price>>,
+    at: Vec<(BackendId, Arc<Price>)>,
 }
 
 impl Prices {
     /// Adds a price: of a model at one backend, or wherever none of the backend's own is known.
     pub fn insert(&mut self, model: &str, backend: Option<BackendId>, price: Price) {
         let of = self.0.entry(model.into()).or_default();
+        let price = Arc::new(price);
         match backend {
             Some(backend) => of.at.push((backend, price)),
             None => of.anywhere = Some(price),
@@ -86,7 +87,7 @@ impl Prices {
 
     /// What a model costs at a backend; `None` is unknown.
     #[must_use]
-    pub fn of(&self, model: &str, backend: Option<BackendId>) -> Option<&Price> {
+    pub fn of(&self, model: &str, backend: Option<BackendId>) -> Option<&Arc<Price>> {
         let of = self.0.get(model)?;
         let own = of.at.iter().find(|(at, _)| Some(*at) == backend);
         own.map(|(_, price)| price).or(of.anywhere.as_ref())
@@ -99,7 +100,7 @@ impl Prices {
     }
 
     /// Every price with its model and backend, in the order of the models' names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<BackendId>, &Price)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<BackendId>, &Arc<Price>)> {
         self.0.iter().flat_map(|(model, of)| {
             let anywhere = of.anywhere.iter().map(|price| (None, price));
             let at = of.at.iter().map(|(backend, price)| (Some(*backend), price));

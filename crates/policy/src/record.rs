@@ -62,6 +62,10 @@ pub struct Tokens {
     pub reasoning: Option<u64>,
     /// The engine reported something impossible.
     pub invalid: bool,
+    /// Prompt tokens of such a report, where it has a whole number: kept, never believed.
+    pub prompt_said: Option<u64>,
+    /// Its completion tokens.
+    pub completion_said: Option<u64>,
 }
 
 /// How an exchange ended.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::book::Billing;
 use crate::budget::Budgets;
+use crate::counting::Tokenizer;
 use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
@@ -41,6 +42,8 @@ pub struct Snapshot {
     pub prices: Prices,
     /// Amounts over calendar periods.
     pub budgets: Budgets,
+    /// Which models are counted, the most specific pattern first.
+    pub tokenizers: Vec<Tokenizer>,
     /// Bounds on what a client may send.
     pub bounds: Bounds,
 }

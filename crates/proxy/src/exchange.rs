@@ -156,13 +156,14 @@ async fn forward<D: Downstream>(
             return Err(refusal.into());
         }
     };
-    let response = {
-        let outgoing = outgoing(open, head, &admitted, rope);
+    let (response, request) = {
+        let mut outgoing = outgoing(open, head, &admitted, rope);
         open.admitted(admitted);
         entry::enter(open, client, deadline).await?;
-        attempt::attempts(open, &outgoing, client, deadline).await?
+        let response = attempt::attempts(open, &outgoing, client, deadline).await?;
+        (response, std::mem::take(&mut outgoing.body))
     };
-    relay::relay(open, response, client, deadline).await
+    relay::relay(open, response, request, client, deadline).await
 }
 
 /// Reads the request body to its end, within its bounds, looking at it as it comes.

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use policy::book::Book;
+use policy::counting::Counting;
 use policy::record::Sink;
 use policy::snapshot::Snapshot;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -65,8 +66,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Binds the listener and starts the workers. `sink` and `book` are called once for each worker;
-    /// without a book nothing is entered, and a strict route runs no call.
+    /// Binds the listener and starts the workers. `sink`, `book` and `counting` are called once for each
+    /// worker; without a book nothing is entered, and a strict route runs no call.
     ///
     /// # Errors
     /// The address cannot be bound, or a thread cannot be started.
@@ -75,6 +76,7 @@ impl Gate {
         publication: &Publication,
         mut sink: impl FnMut(usize) -> Box<dyn Sink + Send>,
         mut book: impl FnMut(usize) -> Option<Box<dyn Book + Send>>,
+        mut counting: impl FnMut(usize) -> Option<Box<dyn Counting + Send>>,
     ) -> io::Result<Self> {
         worker::claim(options.listen)?;
         let mut listeners = vec![worker::listen(options.listen)?];
@@ -97,6 +99,7 @@ impl Gate {
                 publication: publication.clone(),
                 sink: sink(index),
                 book: book(index),
+                counting: counting(index),
                 room: options.room,
                 taken: Arc::clone(&taken),
                 base: options.base,

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use policy::book::Book;
 use policy::clock::Mono;
+use policy::counting::Counting;
 use policy::record::{Gauge, Sink};
 use policy::snapshot::Origin;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -50,6 +51,7 @@ pub(crate) struct Start {
     pub(crate) publication: Publication,
     pub(crate) sink: Box<dyn Sink + Send>,
     pub(crate) book: Option<Box<dyn Book + Send>>,
+    pub(crate) counting: Option<Box<dyn Counting + Send>>,
     pub(crate) room: usize,
     /// Connections of all workers, which share the descriptors.
     pub(crate) taken: Arc<AtomicUsize>,
@@ -62,6 +64,7 @@ pub(crate) struct Worker {
     pools: RefCell<HashMap<Origin, Rc<Pool>>>,
     sink: RefCell<Box<dyn Sink>>,
     book: RefCell<Option<Box<dyn Book + Send>>>,
+    counting: RefCell<Option<Box<dyn Counting + Send>>>,
     scratch: RefCell<Box<[u8]>>,
     base: Instant,
     /// The timers, with the latest look at the clock.
@@ -109,6 +112,12 @@ impl Worker {
     pub(crate) fn book<T>(&self, enter: impl FnOnce(&mut dyn Book) -> T) -> Option<T> {
         let mut book = self.book.borrow_mut();
         book.as_mut().map(|book| enter(&mut **book))
+    }
+
+    /// What is to be counted is handed over here, where there is counting.
+    pub(crate) fn counting<T>(&self, hand: impl FnOnce(&mut dyn Counting) -> T) -> Option<T> {
+        let mut counting = self.counting.borrow_mut();
+        counting.as_mut().map(|counting| hand(&mut **counting))
     }
 
     /// Lends the read buffer; must not be nested.
@@ -243,6 +252,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         pools: RefCell::new(pools),
         sink: RefCell::new(start.sink),
         book: RefCell::new(start.book),
+        counting: RefCell::new(start.counting),
         scratch: RefCell::new(buffer::take()),
         base: start.base,
         wheel: Rc::new(Wheel::new()),

@@ -90,6 +90,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         limits,
         prices: Prices::default(),
         budgets: policy::budget::Budgets::default(),
+        tokenizers: Vec::new(),
         bounds: Bounds::default(),
     }
 }
@@ -121,7 +122,7 @@ pub(crate) fn completed(workload: u32) -> Record {
             completion: Count::Reported(21),
             cached: Some(64),
             reasoning: None,
-            invalid: false,
+            ..Tokens::default()
         },
         bytes_in: 1024,
         bytes_out: 4096,

@@ -3,6 +3,8 @@
 //! Invariant: immutable; the same body at the same moment gives the same count on any thread.
 //! Not here: which model has which counter (configuration), when a count is worth its time (the host).
 
+use std::sync::Arc;
+
 use crate::conversation::Conversation;
 use crate::count::{Count, Doubt};
 use crate::output::OutputCounter;
@@ -38,8 +40,8 @@ pub enum BuiltIn {
 
 /// Counts the tokens of one model's prompts and outputs.
 pub struct Counter {
-    vocabulary: Vocabulary,
-    rendering: Rendering,
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) rendering: Rendering,
 }
 
 pub(crate) enum Rendering {
@@ -124,8 +126,14 @@ impl Counter {
 
     /// Starts to count one response. Feed it what the client is sent.
     #[must_use]
-    pub fn output(&self) -> OutputCounter<'_> {
-        OutputCounter::new(&self.vocabulary, &self.rendering)
+    pub const fn output(&self) -> OutputCounter<&Self> {
+        OutputCounter::new(self)
+    }
+
+    /// The same for who keeps a response longer than a borrow.
+    #[must_use]
+    pub const fn output_of(self: Arc<Self>) -> OutputCounter<Arc<Self>> {
+        OutputCounter::new(self)
     }
 
     #[cfg(test)]

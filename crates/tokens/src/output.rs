@@ -8,11 +8,11 @@
 mod segment;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use crate::count::{Count, Doubt};
-use crate::counter::Rendering;
+use crate::counter::{Counter, Rendering};
 use crate::uncountable::Uncountable;
-use crate::vocabulary::Vocabulary;
 use segment::Segment;
 
 /// The most lanes that are told apart; text of any more shares the last one.
@@ -55,20 +55,16 @@ pub struct OutputCount {
     pub had_long_piece: bool,
 }
 
-/// Counts one response.
-pub struct OutputCounter<'a> {
-    vocabulary: &'a Vocabulary,
-    is_harmony: bool,
-    has_template: bool,
+/// Counts one response; `C` refers to the model's counter, as `&Counter` or `Arc<Counter>`.
+pub struct OutputCounter<C> {
+    counter: C,
     lanes: BTreeMap<(u32, Lane), Segment>,
 }
 
-impl<'a> OutputCounter<'a> {
-    pub(crate) fn new(vocabulary: &'a Vocabulary, rendering: &Rendering) -> Self {
+impl<C: Deref<Target = Counter>> OutputCounter<C> {
+    pub(crate) const fn new(counter: C) -> Self {
         Self {
-            vocabulary,
-            is_harmony: matches!(rendering, Rendering::Harmony),
-            has_template: matches!(rendering, Rendering::Template(_)),
+            counter,
             lanes: BTreeMap::new(),
         }
     }
@@ -90,7 +86,7 @@ impl<'a> OutputCounter<'a> {
         self.lanes
             .entry(key)
             .or_default()
-            .push(text, self.vocabulary)
+            .push(text, &self.counter.vocabulary)
     }
 
     /// Counts what is left and gives the whole.
@@ -101,7 +97,7 @@ impl<'a> OutputCounter<'a> {
         let mut count = OutputCount::default();
         let mut choices: BTreeMap<u32, u64> = BTreeMap::new();
         for ((choice, lane), segment) in std::mem::take(&mut self.lanes) {
-            let (tokens, was_cut) = segment.finish(self.vocabulary)?;
+            let (tokens, was_cut) = segment.finish(&self.counter.vocabulary)?;
             count.had_long_piece |= was_cut;
             let messages = choices.entry(choice).or_default();
             match lane {
@@ -110,7 +106,7 @@ impl<'a> OutputCounter<'a> {
                 Lane::CallName(_) | Lane::CallArguments(_) => count.calls += tokens,
             }
             *messages += u64::from(!matches!(lane, Lane::CallName(_)));
-            if self.is_harmony {
+            if self.is_harmony() {
                 count.framing += header_tokens(lane);
             }
         }
@@ -122,12 +118,17 @@ impl<'a> OutputCounter<'a> {
 
     /// What stands between a choice's messages and at its end.
     fn turn_tokens(&self, messages: u64, ending: Ending) -> u64 {
-        let end = u64::from(ending == Ending::Stop && (self.is_harmony || self.has_template));
-        if self.is_harmony {
+        let has_end = !matches!(self.counter.rendering, Rendering::Overhead);
+        let end = u64::from(ending == Ending::Stop && has_end);
+        if self.is_harmony() {
             // `<|end|><|start|>assistant` between two messages.
             return 3 * messages.saturating_sub(1) + end;
         }
         end
+    }
+
+    fn is_harmony(&self) -> bool {
+        matches!(self.counter.rendering, Rendering::Harmony)
     }
 }
 

@@ -5,6 +5,7 @@
 //! Not here: when to enter and settle (`proxy`), files and rows (`ledger`), metrics (`admin`).
 
 use std::io::Read;
+use std::sync::mpsc::{SendError, Sender};
 use std::time::Duration;
 
 use ledger::{
@@ -13,6 +14,8 @@ use ledger::{
 use policy::book::{Book, Entry, Held, Told};
 use policy::record::Record;
 use policy::snapshot::Snapshot;
+
+use crate::counting::{Note, Waiting};
 
 /// How long the disk may take for the last rows.
 const CLOSE_WITHIN: Duration = Duration::from_secs(30);
@@ -54,9 +57,10 @@ impl Books {
         })
     }
 
-    /// A worker's book.
-    pub(crate) fn clerk(&self, worker: usize) -> Box<dyn Book + Send> {
+    /// A worker's book. Rows that are counted go by way of the desk.
+    pub(crate) fn clerk(&self, worker: usize, desk: Option<Sender<Note>>) -> Box<dyn Book + Send> {
         Box::new(Clerk {
+            desk,
             intake: self.ledger.intake(),
             ids: Ids::new(self.process, u16::try_from(worker).unwrap_or(u16::MAX)),
         })
@@ -95,6 +99,7 @@ fn tell(recovered: &Recovered, path: &str) {
 /// Enters one worker's exchanges.
 struct Clerk {
     intake: Intake,
+    desk: Option<Sender<Note>>,
     ids: Ids,
 }
 
@@ -129,6 +134,7 @@ impl Book for Clerk {
         Entry {
             id: id.0,
             reserved: held.reserved,
+            tally: None,
         }
     }
 
@@ -143,7 +149,15 @@ impl Book for Clerk {
     fn settle(&mut self, entry: Entry, of: &Snapshot, record: &Record) {
         let mut row = Settlement::of(RecordId(entry.id), record, of);
         row.reserved = Some(entry.reserved);
-        self.intake.settle(row);
+        let (Some(desk), Some(tally)) = (&self.desk, entry.tally) else {
+            return self.intake.settle(row);
+        };
+        let price =
+            policy::price::charge(of, record).map(|charge| std::sync::Arc::clone(charge.price));
+        let held = Note::Held(tally, Box::new(Waiting { row, price }));
+        if let Err(SendError(Note::Held(_, held))) = desk.send(held) {
+            self.intake.settle(held.row);
+        }
     }
 
     fn withdraw(&mut self, entry: Entry) {

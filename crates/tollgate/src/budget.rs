@@ -152,7 +152,7 @@ fn today(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
         let at = snapshot.backends.iter().position(|b| *b.name == *name)?;
         u32::try_from(at).ok().map(BackendId)
     };
-    let cost = |price: &policy::price::Price| match row.tokens {
+    let cost = |price: &std::sync::Arc<policy::price::Price>| match row.tokens {
         Known::Counts(prompt, completion) => price.at_most(prompt, completion),
         Known::Held(tokens) => price.at_most_of(tokens),
     };

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use config::Located;
 
+use crate::counting::Shelf;
 use crate::running::{load, publication};
 use crate::world::World;
 use crate::{cli, complain, say};
@@ -35,7 +36,8 @@ pub(crate) fn check(options: &cli::Check) -> ExitCode {
         loaded.snapshot.routes.len(),
         loaded.snapshot.backends.len(),
     );
-    if let Err(fault) = publication(loaded, &World) {
+    let built = Shelf::default().build(&loaded.host.tokenizers);
+    if let Err(fault) = built.and_then(|_| publication(loaded, &World)) {
         complain(&format!("{}: {fault}", name.display()));
         return ExitCode::FAILURE;
     }

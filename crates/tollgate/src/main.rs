@@ -8,6 +8,7 @@ mod book;
 mod budget;
 mod check;
 mod cli;
+mod counting;
 mod demo;
 mod logging;
 mod running;

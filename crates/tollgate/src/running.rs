@@ -21,12 +21,15 @@ use proxy::tls;
 use telemetry::AccessLog;
 
 use crate::book::Books;
+use crate::counting::{Counters, Counting};
 
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
     pub(crate) gate: Gate,
     pub(crate) log: Option<AccessLog>,
     pub(crate) books: Option<Books>,
+    /// Who counts, where the gate was started with tokenizers.
+    pub(crate) counting: Option<Counting>,
     pub(crate) quota: Quota,
     pub(crate) workers: usize,
     pub(crate) started: Instant,
@@ -55,6 +58,7 @@ pub(crate) struct Fixed {
     workers: Option<usize>,
     access_log: config::AccessLog,
     ledger: Option<config::Ledger>,
+    counting: config::Counting,
 }
 
 /// Those of a document.
@@ -65,6 +69,7 @@ pub(crate) fn fixed(host: &config::Host) -> Fixed {
         workers: host.workers,
         access_log: host.access_log.clone(),
         ledger: host.ledger.clone(),
+        counting: host.counting.clone(),
     }
 }
 
@@ -154,6 +159,7 @@ impl Running {
             gate,
             log,
             books,
+            counting: None,
             quota,
             workers,
             started: Instant::now(),
@@ -185,6 +191,17 @@ impl Running {
         books.is_some_and(|books| !books.ledger.stats().available)
     }
 
+    /// What a new configuration counts with.
+    fn counters(&self, host: &config::Host) -> Result<Counters, String> {
+        let Some(counting) = &self.counting else {
+            if !host.tokenizers.is_empty() {
+                tracing::warn!("the first tokenizers take effect with the next start");
+            }
+            return Ok(Counters::new());
+        };
+        counting.shelf.build(&host.tokenizers)
+    }
+
     /// Loads anew and publishes, or says why not and changes nothing. Gives the files to watch.
     pub(crate) fn reload(&self) -> Arc<[PathBuf]> {
         let before = self.current();
@@ -205,22 +222,26 @@ impl Running {
                 let watched = loaded.watched.clone();
                 if fixed(&loaded.host) != self.origin.fixed {
                     tracing::warn!(
-                        "listen.data, listen.admin, workers, access_log and ledger change with the next start"
+                        "listen.data, listen.admin, workers, access_log, counting and ledger change with the next start"
                     );
                 }
                 for warning in &loaded.warnings {
                     tracing::warn!("{warning}");
                 }
-                let (next, current) =
-                    publication(loaded, &world).map_err(|fault| (fault, watched.clone()))?;
+                let failed = |fault| (fault, watched.clone());
+                let counters = self.counters(&loaded.host).map_err(failed)?;
+                let (next, current) = publication(loaded, &world).map_err(failed)?;
                 if let Some(books) = &self.books {
                     crate::budget::read_back(&current.snapshot, Some(&before.snapshot), books)
-                        .map_err(|fault| (fault, watched))?;
+                        .map_err(failed)?;
                 }
-                Ok((next, current))
+                Ok((counters, (next, current)))
             });
         match result {
-            Ok((publication, current)) => {
+            Ok((counters, (publication, current))) => {
+                if let Some(counting) = &self.counting {
+                    counting.shelf.put(counters);
+                }
                 self.gate.publish(&publication);
                 let watched = Arc::clone(&current.watched);
                 tracing::info!(version = current.snapshot.version, "configuration taken");

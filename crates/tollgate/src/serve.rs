@@ -17,6 +17,7 @@ use telemetry::{AccessLog, Copied, Facts, Merged, Target};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::book::Books;
+use crate::counting::{Counting, Shelf};
 use crate::running::{Origin, Running, fixed, load, publication};
 use crate::world::World;
 use crate::{admin, budget, cli, complain, watch};
@@ -99,12 +100,18 @@ pub(crate) fn start(
     let workers = loaded.host.workers.unwrap_or(quota.workers);
     let fixed = fixed(&loaded.host);
     let ledger = loaded.host.ledger.clone();
+    let counted = (!loaded.host.tokenizers.is_empty()).then(|| loaded.host.counting.clone());
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(shelf.build(&loaded.host.tokenizers)?);
     let (publication, current) = publication(loaded, sources)?;
     let admin_listener = bind(admin, "admin")?;
     let books = ledger.as_ref().map(Books::open).transpose()?;
     if let Some(books) = &books {
         budget::read_back(&current.snapshot, None, books)?;
     }
+    let intake = books.as_ref().map(|books| books.ledger.intake());
+    let counting = counted.map(|settings| Counting::start(&settings, shelf, intake));
+    let counting = counting.transpose()?;
     let options = Options {
         listen: data,
         workers,
@@ -112,10 +119,11 @@ pub(crate) fn start(
         base,
     };
     let sink = |_| Box::new(Facts::new(log.as_ref().map(AccessLog::lines))) as Box<_>;
-    let gate = Gate::start(&options, &publication, sink, |worker| {
-        books.as_ref().map(|books| books.clerk(worker))
-    })
-    .map_err(|error| cannot_bind("data", data, &error))?;
+    let desk = || counting.as_ref().map(Counting::desk);
+    let book = |worker| books.as_ref().map(|books| books.clerk(worker, desk()));
+    let teller = |worker| counting.as_ref().map(|counting| counting.teller(worker));
+    let gate = Gate::start(&options, &publication, sink, book, teller)
+        .map_err(|error| cannot_bind("data", data, &error))?;
     tracing::info!(
         data = %gate.address(),
         admin = %admin_listener.local_addr().unwrap_or(admin),
@@ -135,7 +143,7 @@ pub(crate) fn start(
             "more workers than the CPU quota carries"
         );
     }
-    let running = Running::new(
+    let mut running = Running::new(
         gate,
         log,
         books,
@@ -144,6 +152,7 @@ pub(crate) fn start(
         Origin { file, base, fixed },
         current,
     );
+    running.counting = counting;
     Ok(Ready {
         running: Arc::new(running),
         admin: admin_listener,
@@ -193,17 +202,25 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     serving.abort();
 }
 
-/// Closes what is left, in order: workers, then the log and the ledger they write to. Gives what was counted, to
+/// Closes what is left, in order: workers, then the log, the counting and the ledger that they write to. Gives what was counted, to
 /// the last exchange; `None` when something still holds on to the gate.
 pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let running = Arc::into_inner(ready.running)?;
     let snapshot = running.current().snapshot;
     let Running {
-        gate, log, books, ..
+        gate,
+        log,
+        books,
+        counting,
+        ..
     } = running;
     let copies = gate.join().into_iter().filter_map(Copied::of).collect();
     if let Some(log) = log {
         log.close();
+    }
+    // Rows wait there for their counts.
+    if let Some(counting) = counting {
+        counting.close();
     }
     if let Some(books) = books {
         books.close();

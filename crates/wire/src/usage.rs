@@ -34,8 +34,9 @@ pub struct Usage {
 pub enum Reading {
     /// Counts that can be true.
     Valid(Usage),
-    /// Counts that cannot be: negative, fractional, too large, no numbers, or contradictory.
-    Invalid,
+    /// Counts that cannot be: negative, fractional, too large, no numbers, or contradictory. What of prompt and
+    /// completion is a whole number all the same, is here to be kept and not to be believed.
+    Invalid(Usage),
     /// Nothing.
     #[default]
     Absent,

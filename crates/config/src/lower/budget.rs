@@ -271,9 +271,10 @@ fn who(scope: &Scope, workload: &str) -> bool {
 }
 
 fn plain(patterns: &[At<Pattern>]) -> Vec<ModelPattern> {
-    let any = patterns.iter().any(|at| written_as(&at.value) == "*");
-    let patterns: Vec<Pattern> = patterns.iter().map(|at| at.value.clone()).collect();
-    if any { Vec::new() } else { lowered(&patterns) }
+    if patterns.iter().any(|at| written_as(&at.value) == "*") {
+        return Vec::new();
+    }
+    patterns.iter().map(|at| lowered(&at.value)).collect()
 }
 
 /// Hands what was spent to the budgets that are still the same.

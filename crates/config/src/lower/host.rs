@@ -1,4 +1,4 @@
-//! `listen`, `workers`, `access_log`, `drain`, `ledger`: what the process needs besides the snapshot.
+//! `listen`, `workers`, `access_log`, `drain`, `ledger`, `counting`: what the process needs besides the snapshot.
 //!
 //! Not here: binding, serving, starting threads.
 
@@ -65,6 +65,8 @@ impl super::Lowering<'_> {
                 .and_then(|d| d.grace.get())
                 .map_or(GRACE_DEFAULT, |at| at.value.0),
             ledger: self.ledger(&document.ledger),
+            tokenizers: Vec::new(),
+            counting: self.counting(document.counting.get()),
         })
     }
 

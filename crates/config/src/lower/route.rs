@@ -58,7 +58,7 @@ impl super::Lowering<'_> {
             let models = patterns.unwrap_or_default();
             snapshot.routes.push(snapshot::Route {
                 name,
-                models: lowered(&models),
+                models: models.iter().map(lowered).collect(),
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
                 billing: self.billing(route, has_ledger),
@@ -282,12 +282,12 @@ fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
     id
 }
 
-pub(super) fn lowered(patterns: &[Pattern]) -> Vec<ModelPattern> {
-    let lower = |pattern: &Pattern| match pattern {
+/// A pattern the way policy reads it.
+pub(super) fn lowered(pattern: &Pattern) -> ModelPattern {
+    match pattern {
         Pattern::Exact(name) => ModelPattern::Exact(Arc::from(name.as_str())),
         Pattern::Prefix(start) => ModelPattern::Prefix(start.clone()),
-    };
-    patterns.iter().map(lower).collect()
+    }
 }
 
 /// A pattern the way a person writes it.

@@ -221,6 +221,33 @@ impl Written for Decimal {
     }
 }
 
+/// A share in percent, with at most one decimal: kept in thousandths.
+#[derive(Clone, Copy)]
+pub(crate) struct Percent(pub(crate) u64);
+
+impl Written for Percent {
+    const TAKES: Takes = Takes::Number;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+        let shaped = digits(whole) && digits(tenths) && tenths.len() == 1;
+        match (whole.parse::<u64>(), tenths.parse::<u64>()) {
+            (Ok(whole), Ok(tenths)) if shaped && whole <= 100 && whole * 10 + tenths <= 1000 => {
+                Ok(Self(whole * 10 + tenths))
+            }
+            _ => Err(Problem::new(
+                "is not a percentage",
+                "write 0 to 100, with at most one decimal",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 0, "maximum": 100 })
+    }
+}
+
 /// How many tokens a price is for: a power of ten.
 #[derive(Clone, Copy)]
 pub(crate) struct PricePer(pub(crate) u32);

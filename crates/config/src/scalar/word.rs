@@ -74,6 +74,34 @@ impl Written for Billing {
     }
 }
 
+/// A vocabulary that is built in.
+#[derive(Clone, Copy)]
+pub(crate) enum BuiltIn {
+    Harmony,
+    O200k,
+    Cl100k,
+}
+
+impl Written for BuiltIn {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "harmony" => Ok(Self::Harmony),
+            "o200k" => Ok(Self::O200k),
+            "cl100k" => Ok(Self::Cl100k),
+            _ => Err(Problem::new(
+                "is not a tokenizer",
+                "write harmony, o200k, cl100k, or the model's own files: { file: tokenizer.json, … }",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["harmony", "o200k", "cl100k"] })
+    }
+}
+
 /// Where access-log lines go: `off`, `stdout` or a file.
 #[derive(Clone)]
 pub(crate) enum LogTarget {

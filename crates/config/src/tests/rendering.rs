@@ -9,7 +9,7 @@ use policy::route::ModelPattern;
 use policy::snapshot::{Bounds, Snapshot};
 
 use crate::lower::limit::window;
-use crate::{Loaded, Located};
+use crate::{Loaded, Located, Vocabulary};
 
 pub(crate) fn rendered(loaded: &Loaded) -> String {
     let mut out = String::new();
@@ -98,6 +98,32 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         }
     }
     money(s, &mut out);
+    for tokenizer in &s.tokenizers {
+        let source = loaded
+            .host
+            .tokenizers
+            .iter()
+            .find(|source| source.key == tokenizer.key);
+        let source = source.expect("each tokenizer has what it is made of");
+        let made_of = match &source.vocabulary {
+            Vocabulary::Harmony => "harmony".to_owned(),
+            Vocabulary::O200k => "o200k".to_owned(),
+            Vocabulary::Cl100k => "cl100k".to_owned(),
+            Vocabulary::Files {
+                tokenizer,
+                template,
+                settings,
+            } => {
+                let length = |content: &Option<Vec<u8>>| content.as_ref().map(Vec::len);
+                let (template, settings) = (length(template), length(settings));
+                format!("files {} {template:?} {settings:?}", tokenizer.len())
+            }
+        };
+        writeln!(out, "tokenizer {:?} {made_of}", tokenizer.models).unwrap();
+    }
+    if !s.tokenizers.is_empty() {
+        writeln!(out, "{:?}", loaded.host.counting).unwrap();
+    }
     writeln!(out, "watched {:?}", loaded.watched).unwrap();
     for fault in &loaded.warnings {
         let file = std::path::Path::new("tollgate.yaml");

@@ -25,7 +25,7 @@ fn the_published_schema_is_fresh() {
 
 #[test]
 fn what_the_decoder_takes_the_schema_takes() {
-    for name in ["white-paper", "vllm-and-gemini", "failover"] {
+    for name in ["white-paper", "vllm-and-gemini", "failover", "counting"] {
         let text = std::fs::read_to_string(format!("{ROOT}/examples/{name}.yaml")).unwrap();
         let loaded = example_world(&text).load().unwrap();
         let schema: Json = serde_json::from_str(&json_schema()).unwrap();
@@ -58,6 +58,8 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("PriceAt", "prices: { m: { at: { b: "),
         ("Tier", "prices: { m: { tiers: [ "),
         ("Budget", "budgets: { b: "),
+        ("TokenizerFiles", "tokenizers: { m: "),
+        ("Counting", "counting: "),
         ("Ledger", "ledger: "),
         ("Postgres", "ledger: { postgres: "),
     ];

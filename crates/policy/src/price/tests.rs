@@ -32,6 +32,7 @@ fn tokens(prompt: u64, cached: Option<u64>, completion: u64, reasoning: Option<u
         cached,
         reasoning,
         invalid: false,
+        ..Tokens::default()
     }
 }
 

@@ -134,6 +134,6 @@ fn certain(meter: &Meter) -> u64 {
             let told = |count: Option<u64>| count.unwrap_or(0);
             told(usage.prompt).saturating_add(told(usage.completion))
         }
-        Reading::Absent | Reading::Invalid => tally.data_events / 2,
+        Reading::Absent | Reading::Invalid(_) => tally.data_events / 2,
     }
 }

@@ -4,8 +4,10 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use policy::book::{Entry, Held};
 use policy::clock::Mono;
+use policy::counting::Tally;
 use policy::exchange::{Admitted, Hold};
 use policy::id::RouteId;
 use policy::record::{Count, Outcome, Record, Tokens};
@@ -36,6 +38,8 @@ pub(crate) struct Open {
     pub(crate) finished: Option<Mono>,
     /// Its entry in the book, once it was let in and where there is one.
     pub(super) entry: Option<Entry>,
+    /// What is kept of the answer for who counts it.
+    pub(super) tally: Option<Box<Tally>>,
     ended: bool,
 }
 
@@ -101,6 +105,7 @@ impl Open {
             mark: began,
             finished: None,
             entry: None,
+            tally: None,
             ended: false,
         }
     }
@@ -155,6 +160,25 @@ impl Open {
         })
     }
 
+    /// A good answer to this request begins: it is counted, where its model is.
+    pub(super) fn answered(&mut self, request: Vec<Bytes>) {
+        if matches!(self.meter, Meter::Unary(_) | Meter::Stream(_)) {
+            let (worker, of, record) = (&self.worker, &self.view.snapshot, &self.record);
+            let begun = worker.counting(|counting| counting.begin(of, record, request));
+            self.tally = begun.flatten();
+        }
+    }
+
+    /// This was forwarded.
+    pub(super) fn forwarded(&mut self, data: &[u8]) {
+        self.record.bytes_out += data.len() as u64;
+        if let Some(tally) = &mut self.tally
+            && tally.keep(data)
+        {
+            self.worker.counting(|counting| counting.more(tally));
+        }
+    }
+
     /// Ends the exchange: settles and records.
     ///
     /// By reference: the whole of it would be copied, half a kilobyte. Only the first end counts.
@@ -182,9 +206,14 @@ impl Open {
         let record = &self.record;
         self.worker
             .sink(|sink| sink.exchange(&view.snapshot, record));
-        if let Some(entry) = self.entry.take() {
+        if let Some(mut entry) = self.entry.take() {
+            entry.tally = self.tally.as_ref().map(|tally| tally.id);
             self.worker
                 .book(|book| book.settle(entry, &view.snapshot, record));
+        }
+        if let Some(tally) = self.tally.take() {
+            self.worker
+                .counting(|counting| counting.end(tally, &view.snapshot, record));
         }
         self.worker.exchange_ended();
     }
@@ -215,12 +244,14 @@ impl Open {
                 },
                 cached: usage.cached,
                 reasoning: usage.reasoning,
-                invalid: false,
+                ..Tokens::default()
             },
-            Reading::Invalid => Tokens {
+            Reading::Invalid(said) => Tokens {
                 prompt,
                 completion,
                 invalid: true,
+                prompt_said: said.prompt,
+                completion_said: said.completion,
                 ..Tokens::default()
             },
             Reading::Absent => Tokens {

@@ -40,6 +40,7 @@ enum Content {
 pub(super) async fn relay<D: Downstream>(
     open: &mut Open,
     response: Response,
+    request: Vec<Bytes>,
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Result<(), Stop> {
@@ -55,6 +56,7 @@ pub(super) async fn relay<D: Downstream>(
     open.meter = meter(open, &head, content, withhold);
     open.record.status = head.status;
     open.record.streamed = content == Content::Events;
+    open.answered(request);
     begin(open, &head, &body, content, withhold, client);
     drop(head);
     let _streaming = (content == Content::Events).then(|| Streaming::new(&open.worker));
@@ -157,12 +159,12 @@ impl<D: Downstream> Pump<'_, D> {
             if !self.withhold {
                 self.open.meter.observe(data);
             }
-            self.open.record.bytes_out += data.len() as u64;
+            self.open.forwarded(data);
             return self.client.send(cx, &[data], is_over);
         }
         self.open.meter.sift(data, is_over, &mut self.kept);
         let pieces: Vec<&[u8]> = self.kept.iter().map(|b| &b[..]).collect();
-        self.open.record.bytes_out += pieces.iter().map(|p| p.len() as u64).sum::<u64>();
+        pieces.iter().for_each(|piece| self.open.forwarded(piece));
         if !pieces.is_empty() || is_over {
             self.client.send(cx, &pieces, is_over)?;
         }

@@ -3,6 +3,7 @@
 //! Not here: what exchanges leave behind (`telemetry`).
 
 mod budget;
+mod counting;
 mod ledger;
 
 use std::sync::atomic::Ordering;
@@ -64,6 +65,9 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
         extras.extend(ledger::of(books));
     }
     extras.extend(budget::of(&running.current().snapshot));
+    if let Some(counting) = &running.counting {
+        extras.extend(counting::of(counting));
+    }
     if let Some(quota) = running.quota.quota {
         let help = "CPUs' worth of time that the cgroup allows.";
         extras.push(gauge("tollgate_cpu_quota", help, quota));

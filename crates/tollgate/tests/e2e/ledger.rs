@@ -50,7 +50,7 @@ fn call(id: &str, model: &str) -> Vec<u8> {
 }
 
 /// `tollgate usage` on this ledger; it has to succeed.
-fn usage(ledger: &Path, args: &[&str]) -> String {
+pub(crate) fn usage(ledger: &Path, args: &[&str]) -> String {
     let dir = ledger.parent().expect("a directory");
     let path = ledger.display().to_string();
     let args = [&["usage", "--ledger", &path][..], args].concat();
@@ -60,7 +60,7 @@ fn usage(ledger: &Path, args: &[&str]) -> String {
 }
 
 /// Every row, by request id; no request id twice.
-fn rows(ledger: &Path) -> HashMap<String, Value> {
+pub(crate) fn rows(ledger: &Path) -> HashMap<String, Value> {
     let mut rows = HashMap::new();
     for line in usage(ledger, &["export", "--form", "jsonl"]).lines() {
         let row: Value = serde_json::from_str(line).expect("a line is JSON");
@@ -71,7 +71,7 @@ fn rows(ledger: &Path) -> HashMap<String, Value> {
     rows
 }
 
-fn stop(mut gate: Gate) {
+pub(crate) fn stop(mut gate: Gate) {
     gate.signal(libc::SIGTERM);
     assert_eq!(gate.wait(Duration::from_secs(20)).code(), Some(0));
 }

@@ -9,6 +9,7 @@ mod budgets;
 mod change;
 mod cli;
 mod connections;
+mod counting;
 mod credentials;
 mod drain;
 mod failover;

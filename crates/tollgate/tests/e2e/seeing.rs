@@ -7,8 +7,9 @@ mod quota;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
+use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, post};
 
 const PAGES: [&str; 7] = [
     "/livez",
@@ -309,8 +310,12 @@ fn traffic(gate: &Gate) {
 #[test]
 fn the_metrics_page_is_well_formed_and_documented() {
     let upstream = answering();
-    let gate = Gate::start(&config(&upstream), &[]);
+    let counted = format!("{}\ntokenizers: {{ \"*\": o200k }}\n", config(&upstream));
+    let gate = Gate::start(&counted, &[]);
     traffic(&gate);
+    eventually("something was counted", Duration::from_secs(10), || {
+        gate.metrics().contains("tollgate_token_drift_ratio{")
+    });
     let page = gate.metrics();
     let families = parse(&page);
     for (name, family) in &families {
@@ -321,7 +326,7 @@ fn the_metrics_page_is_well_formed_and_documented() {
                 family
                     .samples
                     .iter()
-                    .all(|(_, _, v)| v.is_finite() && *v >= 0.0),
+                    .all(|(_, _, v)| v.is_finite() && (*v >= 0.0 || name.ends_with("_ratio"))),
                 "{name}"
             ),
         }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use memchr::{memchr2, memmem::Finder};
 
 use crate::json::{self, Found, Interest, Interests, Kind, Member, Repeat, Want};
-use crate::usage::{Reading, USAGE_LIMIT_BYTES, read};
+use crate::usage::{Reading, USAGE_LIMIT_BYTES, Usage, read};
 
 static USAGE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage\""));
 static ERROR_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
@@ -118,7 +118,7 @@ impl Event {
             return;
         };
         self.usage = if usage.cut {
-            Reading::Invalid
+            Reading::Invalid(Usage::default())
         } else {
             read(found.raw(usage))
         };

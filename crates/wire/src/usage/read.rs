@@ -12,9 +12,12 @@ pub fn read(raw: &[u8]) -> Reading {
     if raw == b"null" {
         return Reading::Absent;
     }
-    Report::of(raw)
-        .and_then(Report::reading)
-        .unwrap_or(Reading::Invalid)
+    match Report::of(raw) {
+        Some(report) => report
+            .reading()
+            .unwrap_or_else(|| Reading::Invalid(report.said())),
+        None => Reading::Invalid(Usage::default()),
+    }
 }
 
 /// A count as it was reported: not there or null, a number, or something that cannot be a count.
@@ -23,6 +26,8 @@ enum Count {
     #[default]
     Absent,
     Tokens(u64),
+    /// A whole number beyond what can be.
+    Beyond(u64),
     Impossible,
 }
 
@@ -90,6 +95,16 @@ impl Report {
         reader.is_at_end().then_some(report)
     }
 
+    /// Prompt and completion where they are numbers, be they true or not.
+    fn said(self) -> Usage {
+        let first = |[first, second]: [Count; 2]| first.said().or(second.said());
+        Usage {
+            prompt: first(self.prompt),
+            completion: first(self.completion),
+            ..Usage::default()
+        }
+    }
+
     /// `None` where it cannot be true.
     fn reading(self) -> Option<Reading> {
         let cache_read = self.cache_read.tokens()?;
@@ -131,7 +146,7 @@ impl Count {
         let (kind, raw) = reader.value()?;
         Some(match kind {
             Kind::Null => Self::Absent,
-            Kind::Number => tokens(raw).map_or(Self::Impossible, Self::Tokens),
+            Kind::Number => Self::of(raw),
             _ => Self::Impossible,
         })
     }
@@ -140,7 +155,26 @@ impl Count {
         match self {
             Self::Absent => Some(None),
             Self::Tokens(tokens) => Some(Some(tokens)),
-            Self::Impossible => None,
+            Self::Beyond(_) | Self::Impossible => None,
+        }
+    }
+
+    fn of(digits: &[u8]) -> Self {
+        if let Some(tokens) = tokens(digits) {
+            return Self::Tokens(tokens);
+        }
+        let number = std::str::from_utf8(digits).ok();
+        // What a ledger can hold is kept.
+        match number.and_then(|number| number.parse::<i64>().ok()) {
+            Some(number) if !digits.starts_with(b"-") => Self::Beyond(number.unsigned_abs()),
+            Some(_) | None => Self::Impossible,
+        }
+    }
+
+    const fn said(self) -> Option<u64> {
+        match self {
+            Self::Tokens(number) | Self::Beyond(number) => Some(number),
+            Self::Absent | Self::Impossible => None,
         }
     }
 }

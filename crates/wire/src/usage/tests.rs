@@ -45,7 +45,8 @@ fn a_usage_object_beyond_the_bound_is_invalid_and_takes_no_memory() {
         "{{\"usage\":{{\"x\":\"{}\"}}}}",
         "x".repeat(USAGE_LIMIT_BYTES)
     );
-    assert_eq!(unary(&body, 1000), Reading::Invalid);
+    let nothing = Reading::Invalid(Usage::default());
+    assert_eq!(unary(&body, 1000), nothing);
 }
 
 #[test]
@@ -54,5 +55,42 @@ fn the_largest_count_is_valid_and_the_next_is_not() {
     assert!(
         matches!(unary(&body(TOKEN_LIMIT), 9), Reading::Valid(usage) if usage.prompt == Some(TOKEN_LIMIT))
     );
-    assert_eq!(unary(&body(TOKEN_LIMIT + 1), 9), Reading::Invalid);
+    let said = |prompt| {
+        Reading::Invalid(Usage {
+            prompt,
+            ..Usage::default()
+        })
+    };
+    assert_eq!(
+        unary(&body(TOKEN_LIMIT + 1), 9),
+        said(Some(TOKEN_LIMIT + 1))
+    );
+    let most = i64::MAX.unsigned_abs();
+    assert_eq!(unary(&body(most), 9), said(Some(most)));
+    assert_eq!(unary(&body(most + 1), 9), said(None));
+}
+
+#[test]
+fn what_an_impossible_report_says_is_kept_where_it_is_a_whole_number() {
+    for (report, prompt, completion) in [
+        (
+            r#"{"prompt_tokens":9,"completion_tokens":4,"total_tokens":3}"#,
+            Some(9),
+            Some(4),
+        ),
+        (
+            r#"{"prompt_tokens":-9,"completion_tokens":4}"#,
+            None,
+            Some(4),
+        ),
+        (r#"{"prompt_tokens":9.5,"output_tokens":"4"}"#, None, None),
+        ("[9,4]", None, None),
+    ] {
+        let said = Usage {
+            prompt,
+            completion,
+            ..Usage::default()
+        };
+        assert_eq!(read(report.as_bytes()), Reading::Invalid(said), "{report}");
+    }
 }

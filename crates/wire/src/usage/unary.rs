@@ -2,7 +2,7 @@
 //!
 //! Invariant: memory is bounded; a body that is no JSON gives `Absent`, never an error.
 
-use super::{Reading, USAGE_LIMIT_BYTES, read};
+use super::{Reading, USAGE_LIMIT_BYTES, Usage, read};
 use crate::json::{Interest, Interests, Kind, Repeat, Scanner, Want};
 
 static ASKED: Interests = Interests::new(&[Interest::new(
@@ -54,7 +54,7 @@ impl UnaryUsage {
         match found.member(0) {
             None => Reading::Absent,
             Some(member) if member.kind == Kind::Null => Reading::Absent,
-            Some(member) if member.cut => Reading::Invalid,
+            Some(member) if member.cut => Reading::Invalid(Usage::default()),
             Some(member) => read(found.raw(member)),
         }
     }

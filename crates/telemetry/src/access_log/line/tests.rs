@@ -67,6 +67,7 @@ fn a_limit_and_an_impossible_usage_are_said() {
         cached: None,
         reasoning: None,
         invalid: true,
+        ..Tokens::default()
     };
     let line = line(&record);
     assert_eq!(line["usage_invalid"], true);

@@ -73,6 +73,14 @@ fn the_examples_are_good_where_what_they_refer_to_exists() {
         ("secrets/replicas", "canary-1"),
         ("secrets/openai", "canary-2"),
         ("secrets/gemini-api-key", "canary-3"),
+        (
+            "llama/tokenizer.json",
+            include_str!("../../../../../vectors/tokens/tiny_tokenizer.json"),
+        ),
+        (
+            "llama/tokenizer_config.json",
+            r#"{"chat_template":"{{ messages }}"}"#,
+        ),
     ] {
         let path = dir.path().join(name);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");

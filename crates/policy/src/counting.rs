@@ -1,0 +1,96 @@
+//! What the gate counts for itself: how a worker hands over what there is to count.
+//!
+//! Invariant: a worker copies the bytes that it forwards once, in batches, and never waits for who
+//! counts them. What finds no room is not counted; nothing else about the exchange changes.
+//! Not here: tokenizers, threads and what becomes of a count (`tokens`, `tollgate`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::record::Record;
+use crate::route::ModelPattern;
+use crate::snapshot::Snapshot;
+
+/// Response bytes that are gathered before they are handed over.
+pub const BATCH_BYTES: usize = 16 << 10;
+
+/// Which tokenizer counts which models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tokenizer {
+    /// The models sent upstream that it is for.
+    pub models: ModelPattern,
+    /// What tells it from any other: a hash of all that it is made of.
+    pub key: u64,
+}
+
+/// Finds the tokenizer of a model; of several that take it the most specific, which `config` puts first.
+#[must_use]
+pub fn tokenizer<'s>(of: &'s Snapshot, model: &str) -> Option<&'s Tokenizer> {
+    of.tokenizers.iter().find(|t| t.models.takes(model))
+}
+
+/// The name under which a model may become a label: its own where the configuration has it, or
+/// else the pattern that its tokenizer is found by. A client cannot make new ones.
+#[must_use]
+pub fn label(of: &Snapshot, tokenizer: &Tokenizer, model: &str) -> Arc<str> {
+    let start = match &tokenizer.models {
+        ModelPattern::Exact(name) => return Arc::clone(name),
+        ModelPattern::Prefix(start) => start,
+    };
+    let served = of.backends.iter().flat_map(|backend| &backend.models);
+    let routed = of.routes.iter().flat_map(|route| {
+        let asked = route.models.iter().filter_map(|pattern| match pattern {
+            ModelPattern::Exact(name) => Some(name),
+            ModelPattern::Prefix(_) => None,
+        });
+        asked.chain(&route.model)
+    });
+    let known = served.chain(routed).find(|known| ***known == *model);
+    known.map_or_else(|| Arc::from(format!("{start}*")), Arc::clone)
+}
+
+/// One exchange that is being counted, as its worker holds it.
+#[derive(Debug)]
+pub struct Tally {
+    /// Its name, unlike any other's in this process.
+    pub id: u64,
+    /// Response bytes forwarded and not yet handed over.
+    pub batch: Vec<u8>,
+    /// A batch found no room: from there on nothing is kept.
+    pub is_broken: bool,
+}
+
+impl Tally {
+    /// One of which nothing was forwarded yet.
+    #[must_use]
+    pub fn new(id: u64) -> Self {
+        Self {
+            id,
+            batch: Vec::new(),
+            is_broken: false,
+        }
+    }
+
+    /// Keeps what was forwarded; `true` when there is a batch to hand over.
+    pub fn keep(&mut self, forwarded: &[u8]) -> bool {
+        if self.is_broken {
+            return false;
+        }
+        self.batch.extend_from_slice(forwarded);
+        self.batch.len() >= BATCH_BYTES
+    }
+}
+
+/// A worker's way to who counts. Nothing in it waits.
+pub trait Counting {
+    /// A good answer to this request begins. `None` when its model is not counted, or there is no room.
+    fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Option<Box<Tally>>;
+    /// Takes the batch.
+    fn more(&mut self, tally: &mut Tally);
+    /// The exchange ended; a book that was told of the tally settles it when it is counted.
+    fn end(&mut self, tally: Box<Tally>, of: &Snapshot, record: &Record);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The gate's own count beside the engine's: two tokenizers that know nothing of each other.
+//!
+//! Not here: how answers are read (`tollgate`'s unit tests), goldens of renderings (`tokens`).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use engine::{EngineConfig, EngineHandle, spawn_thread};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Connection, Gate, Response, post};
+use crate::ledger::{rows, stop};
+
+mod conversations;
+mod drift;
+mod files;
+mod pressure;
+mod witnesses;
+
+/// A byte-level BPE of 700 tokens.
+const TOKENIZER: &[u8] = include_bytes!("../../../../vectors/tokens/tiny_tokenizer.json");
+
+/// An engine of these models that takes no time.
+fn engine(config: EngineConfig) -> EngineHandle {
+    spawn_thread(EngineConfig {
+        ttft: Duration::ZERO,
+        inter_token: Duration::ZERO,
+        ..config
+    })
+    .expect("an engine")
+}
+
+/// A gate with a ledger in front of it.
+struct Counted {
+    gate: Gate,
+    dir: TempDir,
+    calls: Connection,
+}
+
+impl Counted {
+    /// `counting` is what the document says besides: tokenizers and bounds.
+    fn start(engine: std::net::SocketAddr, counting: &str, files: &[(&str, &[u8])]) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let ledger = dir.path().join("usage.db");
+        let config = format!(
+            "backends: {{ up: {{ url: http://{engine}/v1 }} }}\n\
+             routes: [ {{ workload: w, backend: up }} ]\n\
+             ledger: {{ path: {} }}\n{counting}\n",
+            ledger.display()
+        );
+        let gate = Gate::start(&config, files);
+        let calls = Connection::open(gate.data);
+        Self { gate, dir, calls }
+    }
+
+    fn call(&mut self, id: &str, path: &str, headers: &[&str], body: &str) -> Response {
+        let id = format!("x-request-id: {id}");
+        let headers = [&["x-workload-app: w", id.as_str()], headers].concat();
+        self.calls.call(&post(path, &headers, body))
+    }
+
+    /// A chat call, which has to succeed.
+    fn chat(&mut self, id: &str, headers: &[&str], body: &Value) {
+        let answer = self.call(id, "/v1/chat/completions", headers, &body.to_string());
+        assert_eq!(answer.status, 200, "{body} {}", answer.text());
+    }
+
+    /// Ends the gate and gives the rows by request id.
+    fn end(self) -> HashMap<String, Value> {
+        let ledger = self.dir.path().join("usage.db");
+        drop(self.calls);
+        stop(self.gate);
+        rows(&ledger)
+    }
+}
+
+/// A row's number.
+fn number(row: &Value, column: &str) -> u64 {
+    let value = row[column].as_u64();
+    value.unwrap_or_else(|| panic!("{column} in {row}"))
+}
+
+/// xorshift64, seeded by the moment and announced.
+struct Random(u64);
+
+impl Random {
+    fn announced() -> Self {
+        let since = std::time::UNIX_EPOCH.elapsed();
+        let seed = since.map_or(1, |since| since.as_nanos() as u64) | 1;
+        println!("seed {seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    /// One time in so many.
+    fn once_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}

@@ -1,0 +1,109 @@
+//! What is flagged, and how soon.
+
+use std::time::Duration;
+
+use engine::EngineConfig;
+use serde_json::json;
+
+use super::{Counted, engine};
+use crate::harness::eventually;
+
+/// The call at which the alarm of this direction is on, of at most a hundred.
+fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Option<usize> {
+    let engine = engine(EngineConfig {
+        models: vec![model.into()],
+        ..EngineConfig::default()
+    });
+    let mut counted = Counted::start(engine.addr(), counting, &[]);
+    let labels = [
+        format!("model=\"{model}\""),
+        format!("direction=\"{direction}\""),
+    ];
+    let labels = [labels[0].as_str(), labels[1].as_str()];
+    let mut at = None;
+    for n in 1..=100 {
+        let question = format!("Why does the build fail in the third module, for the {n}th time?");
+        let body = json!({"model": model, "stream": n % 2 == 0, "max_tokens": 40,
+            "messages": [{"role": "user", "content": question}]});
+        counted.chat(&format!("c{n}"), headers, &body);
+        let results = |gate: &crate::harness::Gate| {
+            gate.metric("tollgate_token_drift_exchanges_total", &labels)
+        };
+        eventually("it is counted", Duration::from_secs(10), || {
+            results(&counted.gate) >= n as f64
+        });
+        if counted.gate.metric("tollgate_token_drift_alarm", &labels) == 1.0 {
+            at = Some(n);
+            break;
+        }
+    }
+    if at.is_some() {
+        assert_eq!(
+            counted
+                .gate
+                .metric("tollgate_token_drift_alarms_total", &labels),
+            1.0
+        );
+        let told = "the engine's tokens are not those that the gate counts";
+        assert!(counted.gate.log().contains(told));
+    }
+    engine.stop();
+    at
+}
+
+const HARMONY: &str = "tokenizers: { \"*\": harmony }\n";
+
+#[test]
+fn u7_an_engine_that_lies_is_flagged_within_a_hundred_calls() {
+    for lie in ["x-fault: usage=x0.5", "x-fault: usage=x10"] {
+        for direction in ["input", "output"] {
+            let counting = "tokenizers: { gpt-oss-120b: harmony }";
+            let at = flagged(counting, "gpt-oss-120b", &[lie], direction);
+            println!("{lie} {direction}: {at:?}");
+            assert!(at.is_some(), "{lie} {direction}");
+        }
+    }
+}
+
+#[test]
+fn u7_a_tokenizer_that_is_not_the_engines_is_flagged_within_a_hundred_calls() {
+    // The engine of any model but gpt-oss has cl100k and ChatML.
+    let at = flagged("tokenizers: { other: harmony }", "other", &[], "input");
+    println!("swapped: {at:?}");
+    assert!(at.is_some());
+}
+
+#[test]
+fn u7_an_honest_engine_is_not_flagged() {
+    for direction in ["input", "output"] {
+        let counting = "tokenizers: { gpt-oss-120b: harmony }";
+        assert_eq!(flagged(counting, "gpt-oss-120b", &[], direction), None);
+    }
+    // The template of another model is taken for one that is not public: near enough.
+    assert_eq!(
+        flagged("tokenizers: { other: cl100k }", "other", &[], "output"),
+        None
+    );
+}
+
+#[test]
+fn a_model_that_the_configuration_does_not_name_is_no_label() {
+    let engine = engine(EngineConfig {
+        models: vec!["invented-1".into(), "invented-2".into()],
+        ..EngineConfig::default()
+    });
+    let mut counted = Counted::start(engine.addr(), HARMONY, &[]);
+    for model in ["invented-1", "invented-2"] {
+        let body = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]});
+        counted.chat(model, &[], &body);
+    }
+    eventually("both are counted", Duration::from_secs(10), || {
+        let labels = ["model=\"*\"", "direction=\"input\""];
+        counted
+            .gate
+            .metric("tollgate_token_drift_exchanges_total", &labels)
+            == 2.0
+    });
+    assert!(!counted.gate.metrics().contains("model=\"invented"));
+    engine.stop();
+}
