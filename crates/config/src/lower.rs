@@ -26,6 +26,7 @@ mod ledger;
 pub(crate) mod limit;
 mod price;
 mod route;
+mod traces;
 
 /// What lowering needs at hand.
 struct Lowering<'a> {

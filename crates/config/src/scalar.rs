@@ -5,9 +5,9 @@
 
 pub(crate) use header::{CredentialHeader, IdentityHeader, Scheme};
 pub(crate) use name::{Model, Name, Pattern};
-pub(crate) use number::{Age, Amount, Count, Currency, Decimal, PricePer, Size, Span};
+pub(crate) use number::{Age, Amount, Count, Currency, Decimal, PricePer, Ratio, Size, Span};
 pub(crate) use source::{File, Inline, Variable};
-pub(crate) use word::{Address, Billing, LogTarget, Protocol};
+pub(crate) use word::{Address, Billing, LogTarget, OtlpProtocol, Protocol};
 
 mod header;
 mod name;

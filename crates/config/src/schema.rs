@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     Address, Age, Amount, Billing, Count, CredentialHeader, Currency, Decimal, File,
-    IdentityHeader, Inline, LogTarget, Model, Name, Pattern, PricePer, Protocol, Scheme, Size,
-    Span, Variable,
+    IdentityHeader, Inline, LogTarget, Model, Name, OtlpProtocol, Pattern, PricePer, Protocol,
+    Ratio, Scheme, Size, Span, Variable,
 };
 use crate::target::Target;
 
@@ -36,6 +36,8 @@ record! {
         optional prices: MapOf<Model, Price>,
         /// The usage ledger: a row on disk for each exchange that was let in; none unless said.
         optional ledger: Ledger,
+        /// Where spans of sampled exchanges are sent; nowhere unless said.
+        optional traces: Traces,
     }
 }
 
@@ -240,6 +242,24 @@ record! {
         optional file: At<File>,
         /// Environment variable that holds it.
         optional env: At<Variable>,
+    }
+}
+
+record! {
+    /// OpenTelemetry spans of sampled exchanges.
+    Traces {
+        /// The collector: http://host:4318, or http://host:4317 for grpc.
+        required otlp: At<Target>,
+        /// How it is spoken to: http (protobuf over HTTP/1.1) or grpc. Default http.
+        optional protocol: At<OtlpProtocol>,
+        /// Which share of the traces that begin here is kept, 0 to 1. Default 1.
+        optional ratio: At<Ratio>,
+        /// The name of this service in its spans. Default tollgate.
+        optional service: At<Name>,
+        /// The credential sent to the collector; none unless said.
+        optional credential: Credential,
+        /// PEM file with the roots to trust instead of the system's.
+        optional ca: At<File>,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `listen`, `workers`, `access_log`, `drain`, `ledger`: what the process needs besides the snapshot.
+//! `listen`, `workers`, `access_log`, `drain`, `ledger`, `traces`: what the process needs besides the snapshot.
 //!
 //! Not here: binding, serving, starting threads.
 
@@ -65,6 +65,7 @@ impl super::Lowering<'_> {
                 .and_then(|d| d.grace.get())
                 .map_or(GRACE_DEFAULT, |at| at.value.0),
             ledger: self.ledger(&document.ledger),
+            traces: self.traces(&document.traces),
         })
     }
 

@@ -132,6 +132,9 @@ fn host(loaded: &Loaded, out: &mut String) {
     if let Some(ledger) = &h.ledger {
         writeln!(out, "{ledger:?}").unwrap();
     }
+    if let Some(traces) = &h.traces {
+        writeln!(out, "{traces:?}").unwrap();
+    }
 }
 
 fn model(pattern: &ModelPattern) -> String {
