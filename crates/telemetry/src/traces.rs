@@ -92,8 +92,6 @@ struct Shared {
     undelivered: AtomicU64,
     failures: AtomicU64,
     is_closing: AtomicBool,
-    /// The collector's last complaint, while it stands.
-    complaint: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -142,13 +140,6 @@ impl Traces {
             undelivered: of(&self.shared.undelivered),
             failures: of(&self.shared.failures),
         }
-    }
-
-    /// Why the collector does not take spans, as long as it does not.
-    #[must_use]
-    pub fn complaint(&self) -> Option<String> {
-        let complaint = self.shared.complaint.lock();
-        complaint.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Offers what is queued once more and ends the thread, or leaves it behind after five seconds.
@@ -235,11 +226,9 @@ impl<C: Collector> Sender<C> {
             let within = if is_last { LAST_OFFER_FOR } else { OFFER_FOR };
             let Err(undelivered) = self.collector.offer(&request, within) else {
                 self.shared.sent.fetch_add(count, Ordering::Relaxed);
-                self.complain(None);
                 return;
             };
             self.shared.failures.fetch_add(1, Ordering::Relaxed);
-            self.complain(Some(undelivered.to_string()));
             if matches!(undelivered, Undelivered::Never(_)) || is_last || offer == OFFERS {
                 break;
             }
@@ -259,11 +248,6 @@ impl<C: Collector> Sender<C> {
 
     fn is_closing(&self) -> bool {
         self.shared.is_closing.load(Ordering::SeqCst)
-    }
-
-    fn complain(&self, complaint: Option<String>) {
-        let mut slot = self.shared.complaint.lock();
-        *slot.as_deref_mut().unwrap_or_else(|e| e.get_mut()) = complaint;
     }
 }
 

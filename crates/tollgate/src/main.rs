@@ -11,6 +11,7 @@ mod demo;
 mod logging;
 mod running;
 mod serve;
+mod traces;
 mod usage;
 mod watch;
 mod world;

@@ -18,15 +18,14 @@ use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Publication};
 use proxy::quota::Quota;
 use proxy::tls;
-use telemetry::AccessLog;
+use telemetry::{AccessLog, Traces};
 
 use crate::book::Books;
 
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
     pub(crate) gate: Gate,
-    pub(crate) log: Option<AccessLog>,
-    pub(crate) books: Option<Books>,
+    pub(crate) outlets: Outlets,
     pub(crate) quota: Quota,
     pub(crate) workers: usize,
     pub(crate) started: Instant,
@@ -35,6 +34,13 @@ pub(crate) struct Running {
     pub(crate) last_reload_good: AtomicBool,
     origin: Origin,
     current: Mutex<Current>,
+}
+
+/// Where what exchanges leave behind goes to.
+pub(crate) struct Outlets {
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) books: Option<Books>,
+    pub(crate) traces: Option<Traces>,
 }
 
 /// What a reload starts from.
@@ -55,6 +61,7 @@ pub(crate) struct Fixed {
     workers: Option<usize>,
     access_log: config::AccessLog,
     ledger: Option<config::Ledger>,
+    traces: Option<config::Traces>,
 }
 
 /// Those of a document.
@@ -65,6 +72,7 @@ pub(crate) fn fixed(host: &config::Host) -> Fixed {
         workers: host.workers,
         access_log: host.access_log.clone(),
         ledger: host.ledger.clone(),
+        traces: host.traces.clone(),
     }
 }
 
@@ -143,8 +151,7 @@ pub(crate) fn publication(
 impl Running {
     pub(crate) fn new(
         gate: Gate,
-        log: Option<AccessLog>,
-        books: Option<Books>,
+        outlets: Outlets,
         quota: Quota,
         workers: usize,
         origin: Origin,
@@ -152,8 +159,7 @@ impl Running {
     ) -> Self {
         Self {
             gate,
-            log,
-            books,
+            outlets,
             quota,
             workers,
             started: Instant::now(),
@@ -181,7 +187,7 @@ impl Running {
 
     /// Whether there is a ledger, and its disk takes no rows.
     pub(crate) fn is_ledger_away(&self) -> bool {
-        let books = self.books.as_ref();
+        let books = self.outlets.books.as_ref();
         books.is_some_and(|books| !books.ledger.stats().available)
     }
 
@@ -205,7 +211,7 @@ impl Running {
                 let watched = loaded.watched.clone();
                 if fixed(&loaded.host) != self.origin.fixed {
                     tracing::warn!(
-                        "listen.data, listen.admin, workers, access_log and ledger change with the next start"
+                        "listen.data, listen.admin, workers, access_log, ledger and traces change with the next start"
                     );
                 }
                 for warning in &loaded.warnings {

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use config::Loaded;
 use proxy::gate::{Gate, Options};
 use proxy::quota;
-use telemetry::{AccessLog, Copied, Facts, Merged, Target};
+use telemetry::{AccessLog, Copied, Facts, Merged, Target, Traces};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::book::Books;
-use crate::running::{Origin, Running, fixed, load, publication};
+use crate::running::{Origin, Outlets, Running, fixed, load, publication};
 use crate::world::World;
-use crate::{admin, cli, complain, watch};
+use crate::{admin, cli, complain, traces, watch};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -99,16 +99,23 @@ pub(crate) fn start(
     let workers = loaded.host.workers.unwrap_or(quota.workers);
     let fixed = fixed(&loaded.host);
     let ledger = loaded.host.ledger.clone();
+    let collector = loaded.host.traces.clone();
     let (publication, current) = publication(loaded, sources)?;
     let admin_listener = bind(admin, "admin")?;
     let books = ledger.as_ref().map(Books::open).transpose()?;
+    let tracing = collector.as_ref().map(traces::start).transpose()?;
+    let (traces, sampling) = tracing.unzip();
     let options = Options {
         listen: data,
         workers,
         room: room(),
         base,
+        sampling,
     };
-    let sink = |_| Box::new(Facts::new(log.as_ref().map(AccessLog::lines))) as Box<_>;
+    let sink = |_| {
+        let facts = Facts::new(log.as_ref().map(AccessLog::lines));
+        Box::new(facts.with_spans(traces.as_ref().map(Traces::spans))) as Box<_>
+    };
     let gate = Gate::start(&options, &publication, sink, |worker| {
         books.as_ref().map(|books| books.clerk(worker))
     })
@@ -134,8 +141,7 @@ pub(crate) fn start(
     }
     let running = Running::new(
         gate,
-        log,
-        books,
+        Outlets { log, books, traces },
         quota,
         workers,
         Origin { file, base, fixed },
@@ -188,20 +194,22 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     serving.abort();
 }
 
-/// Closes what is left, in order: workers, then the log and the ledger they write to. Gives what was counted, to
+/// Closes what is left, in order: workers, then the log, the ledger and the traces they write to. Gives what was counted, to
 /// the last exchange; `None` when something still holds on to the gate.
 pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let running = Arc::into_inner(ready.running)?;
     let snapshot = running.current().snapshot;
-    let Running {
-        gate, log, books, ..
-    } = running;
+    let Running { gate, outlets, .. } = running;
+    let Outlets { log, books, traces } = outlets;
     let copies = gate.join().into_iter().filter_map(Copied::of).collect();
     if let Some(log) = log {
         log.close();
     }
     if let Some(books) = books {
         books.close();
+    }
+    if let Some(traces) = traces {
+        traces.close();
     }
     let mut merged = telemetry::merge(copies);
     merged.register(&snapshot);
@@ -225,7 +233,7 @@ async fn reloads(running: &Running) {
     };
     while hangup.recv().await.is_some() {
         running.reload();
-        if let Some(Err(error)) = running.log.as_ref().map(AccessLog::reopen) {
+        if let Some(Err(error)) = running.outlets.log.as_ref().map(AccessLog::reopen) {
             tracing::error!(%error, "cannot reopen the access log");
         }
     }

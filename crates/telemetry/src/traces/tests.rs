@@ -109,7 +109,6 @@ fn a_batch_is_offered_again_when_the_collector_is_away() {
     traces.close();
     let stats = traces.stats();
     assert_eq!((stats.sent, stats.failures, stats.undelivered), (64, 1, 0));
-    assert_eq!(traces.complaint(), None, "it is well again");
 }
 
 #[test]
@@ -124,7 +123,6 @@ fn what_a_collector_never_takes_is_dropped_at_once_and_counted() {
     assert_eq!(offered.try_recv().ok(), None, "it was offered once");
     let stats = traces.stats();
     assert_eq!((stats.sent, stats.failures, stats.undelivered), (0, 1, 64));
-    assert_eq!(traces.complaint().as_deref(), Some("400"));
 }
 
 #[test]
