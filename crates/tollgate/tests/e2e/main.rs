@@ -26,5 +26,6 @@ mod secrecy;
 mod seeing;
 mod smoke;
 mod toolbench;
+mod traces;
 mod upstream_faults;
 mod usage;
