@@ -13,6 +13,7 @@ use policy::record::{Count, Outcome};
 
 use super::fact::{Attempt, Exchange, Fact};
 use super::protobuf::Message;
+use crate::render::PROVIDER;
 use crate::series::{RESULTS, result_index};
 
 /// Who sends.
@@ -79,8 +80,7 @@ fn write_exchange(span: &mut Message, exchange: &Exchange) {
     times(span, SERVER, begins, record.duration);
     let mut attributes = Attributes(span, 9);
     attributes.known("gen_ai.operation.name", operation);
-    // The dialect that the gate speaks on both sides.
-    attributes.text("gen_ai.provider.name", "openai");
+    attributes.text("gen_ai.provider.name", PROVIDER);
     attributes.known("gen_ai.request.model", record.model_asked.as_deref());
     tokens(&mut attributes, exchange);
     if record.status != 0 {
