@@ -15,9 +15,7 @@ use crate::id::EndpointId;
 /// Length of a `traceparent` of version 00.
 pub const TRACEPARENT_BYTES: usize = 55;
 /// Where the span's id begins in it.
-pub const SPAN_AT: usize = 36;
-/// Hex digits of a span's id.
-pub const SPAN_DIGITS: usize = 16;
+const SPAN_AT: usize = 36;
 
 /// What share of the traces that begin here is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +90,7 @@ impl Trace {
     #[must_use]
     pub fn id_digits(&self) -> [u8; 32] {
         let mut out = [b'0'; 32];
-        hex(&mut out, 0, self.id, 32);
+        hex(&mut out, 0, &self.id.to_be_bytes());
         out
     }
 
@@ -109,8 +107,8 @@ impl Trace {
     #[must_use]
     pub fn traceparent(&self, span: u64) -> [u8; TRACEPARENT_BYTES] {
         let mut out = *b"00-00000000000000000000000000000000-0000000000000000-00";
-        hex(&mut out, 3, self.id, 32);
-        hex(&mut out, SPAN_AT, u128::from(span), SPAN_DIGITS);
+        hex(&mut out, 3, &self.id.to_be_bytes());
+        hex(&mut out, SPAN_AT, &span.to_be_bytes());
         if self.is_sampled
             && let Some(last) = out.last_mut()
         {
@@ -196,18 +194,19 @@ fn number(digits: &[u8]) -> Option<u128> {
     })
 }
 
-/// Writes the low `digits` hex digits of `number` at `at`.
-fn hex(out: &mut [u8], at: usize, number: u128, digits: usize) {
-    let places = out.iter_mut().skip(at).take(digits).rev();
-    for (place, nibble) in places.zip(0_u32..) {
-        let value = u8::try_from(number >> (4 * nibble) & 15).unwrap_or(0);
-        *place = value + if value < 10 { b'0' } else { b'a' - 10 };
+/// Writes bytes at `at` as hex digits, two for each.
+fn hex(out: &mut [u8], at: usize, bytes: &[u8]) {
+    let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
+    let places = out.get_mut(at..).unwrap_or_default();
+    let (pairs, _) = places.as_chunks_mut();
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
     }
 }
 
 /// Puts `span` into a `traceparent` that stands somewhere in `out`, at `at`.
 pub fn put_span(out: &mut [u8], at: usize, span: u64) {
-    hex(out, at + SPAN_AT, u128::from(span), SPAN_DIGITS);
+    hex(out, at + SPAN_AT, &span.to_be_bytes());
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod change;
 mod cli;
 mod connections;
 mod credentials;
+mod deploy;
 mod drain;
 mod failover;
 mod faults;
