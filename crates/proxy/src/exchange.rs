@@ -140,11 +140,12 @@ async fn forward<D: Downstream>(
             return Err(refusal.into());
         }
     };
-    let mut outgoing = outgoing(open, head, &admitted, rope);
-    open.admitted(admitted);
-    entry::enter(open, client, deadline).await?;
-    let response = attempt::attempts(open, &mut outgoing, client, deadline).await?;
-    drop(outgoing);
+    let response = {
+        let mut outgoing = outgoing(open, head, &admitted, rope);
+        open.admitted(admitted);
+        entry::enter(open, client, deadline).await?;
+        attempt::attempts(open, &mut outgoing, client, deadline).await?
+    };
     relay::relay(open, response, client, deadline).await
 }
 
@@ -194,6 +195,7 @@ async fn read_body<D: Downstream>(
     }
     open.request_read(has_waited);
     let call = scanner
+        .as_mut()
         .map(CallScanner::finish)
         .transpose()
         .map_err(Refusal::Call)?;
