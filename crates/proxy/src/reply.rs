@@ -11,7 +11,7 @@ use std::time::Duration;
 use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::limit::{Kind, Level};
-use policy::refusal::{LocalReply, escape};
+use policy::refusal::{LocalReply, Shape, escape};
 use policy::snapshot::Snapshot;
 
 use crate::downstream::{Downstream, Extent};
@@ -114,10 +114,11 @@ fn whole_ms(d: Duration) -> u64 {
 pub(crate) async fn refuse<D: Downstream>(
     to: &mut D,
     reply: &LocalReply,
+    shape: Shape,
     id: &str,
     standing: &Standing,
 ) -> io::Result<u64> {
-    let body = reply.body();
+    let body = reply.body(shape);
     to.begin(reply.status, Extent::Length(body.len() as u64));
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
