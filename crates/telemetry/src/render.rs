@@ -15,12 +15,9 @@ use crate::histogram::{FIRST_TOKEN, Histogram, OWN, PER_TOKEN, REQUEST, Scale, T
 use crate::merge::Merged;
 use crate::series::{
     Cell, CellKey, RESULTS, SOURCES, Times, endpoint_parts, limited_parts, operation_label,
+    provider_label,
 };
 use page::Page;
-
-/// `gen_ai_provider_name`: the dialect spoken upstream, as OpenTelemetry has it for gateways; which
-/// provider it is, `backend` says.
-pub(crate) const PROVIDER: &str = "openai";
 
 /// A sample that is not counted here: the process, the limits, the configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -397,7 +394,7 @@ impl Merged {
     fn gen_ai(&self, key: CellKey) -> [&str; 6] {
         [
             operation_label(key.operation),
-            PROVIDER,
+            provider_label(key.operation),
             self.text(key.model),
             self.text(key.workload),
             self.text(key.route),

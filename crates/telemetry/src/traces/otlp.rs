@@ -13,8 +13,7 @@ use policy::record::{Count, Outcome};
 
 use super::fact::{Attempt, Exchange, Fact};
 use super::protobuf::Message;
-use crate::render::PROVIDER;
-use crate::series::{RESULTS, result_index};
+use crate::series::{RESULTS, operation_index, provider_label, result_index};
 
 /// Who sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +79,8 @@ fn write_exchange(span: &mut Message, exchange: &Exchange) {
     times(span, SERVER, begins, record.duration);
     let mut attributes = Attributes(span, 9);
     attributes.known("gen_ai.operation.name", operation);
-    attributes.text("gen_ai.provider.name", PROVIDER);
+    let provider = provider_label(operation_index(record.operation));
+    attributes.text("gen_ai.provider.name", provider);
     attributes.known("gen_ai.request.model", record.model_asked.as_deref());
     tokens(&mut attributes, exchange);
     if record.status != 0 {

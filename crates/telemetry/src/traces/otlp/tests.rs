@@ -127,6 +127,12 @@ fn an_exchange_is_a_server_span_with_the_usage() {
         assert_eq!(has.get(key).map(String::as_str), Some(value), "{key}");
     }
     assert!(!has.contains_key("error.type"));
+    let mut messages = completed(0);
+    messages.operation = Some(policy::operation::Operation::Messages);
+    let has = exchange(messages);
+    let has = attributes(&has.attributes);
+    assert_eq!(has["gen_ai.operation.name"], "messages");
+    assert_eq!(has["gen_ai.provider.name"], "anthropic");
 }
 
 #[test]
