@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use policy::clock::Mono;
+use policy::credential::Injection;
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 
@@ -82,6 +83,8 @@ pub struct Host {
     pub tokenizers: Vec<TokenizerSource>,
     /// Who counts tokens, and within which bounds.
     pub counting: Counting,
+    /// Where spans are sent, where the document says.
+    pub traces: Option<Traces>,
 }
 
 /// What a tokenizer is made of.
@@ -128,6 +131,40 @@ pub struct Counting {
     pub prompt_per_mille: Option<u64>,
     /// The same for the output.
     pub output_per_mille: Option<u64>,
+}
+
+/// Where spans of sampled exchanges are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traces {
+    /// Whether over TLS.
+    pub tls: bool,
+    /// The collector's host, without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// `host[:port]`, as a request names it.
+    pub authority: String,
+    /// The path that takes spans over HTTP.
+    pub path: String,
+    /// How it is spoken to.
+    pub protocol: OtlpProtocol,
+    /// Which share of the traces that begin here is kept, millionths.
+    pub ratio_millionths: u32,
+    /// `service.name`.
+    pub service: String,
+    /// What the gate sends to be let in.
+    pub injection: Injection,
+    /// Roots to trust in place of the system's, PEM.
+    pub ca_pem: Option<Vec<u8>>,
+}
+
+/// A transport of OTLP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    /// Protobuf over HTTP/1.1.
+    Http,
+    /// gRPC over HTTP/2.
+    Grpc,
 }
 
 /// Where usage is written.

@@ -28,6 +28,7 @@ pub(crate) mod limit;
 mod price;
 mod route;
 mod tokenizer;
+mod traces;
 
 /// Most of a file that holds a secret or a certificate, bytes.
 const FILE_BYTES_MAX: usize = 4 << 20;

@@ -5,10 +5,12 @@
 
 pub(crate) use header::{CredentialHeader, IdentityHeader, Scheme};
 pub(crate) use name::{Model, Name, Pattern};
-pub(crate) use number::{Age, Amount, Count, Currency, Decimal, Percent, PricePer, Size, Span};
+pub(crate) use number::{
+    Age, Amount, Count, Currency, Decimal, Percent, PricePer, Ratio, Size, Span,
+};
 pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, Variable};
-pub(crate) use word::{Address, Billing, BuiltIn, LogTarget, Protocol};
+pub(crate) use word::{Address, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
 
 mod header;
 mod name;

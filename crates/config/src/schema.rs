@@ -9,8 +9,8 @@ use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record
 use crate::node::{Node, Value};
 use crate::scalar::{
     Address, Age, Amount, Billing, BuiltIn, Count, CredentialHeader, Currency, Decimal, Every,
-    File, IdentityHeader, Inline, LogTarget, Model, Name, Pattern, Percent, PricePer, Protocol,
-    Scheme, Size, Span, Variable, Zone,
+    File, IdentityHeader, Inline, LogTarget, Model, Name, OtlpProtocol, Pattern, Percent, PricePer,
+    Protocol, Ratio, Scheme, Size, Span, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -45,6 +45,8 @@ record! {
         optional counting: Counting,
         /// The usage ledger: a row on disk for each exchange that was let in; none unless said.
         optional ledger: Ledger,
+        /// Where spans of sampled exchanges are sent; nowhere unless said.
+        optional traces: Traces,
     }
 }
 
@@ -367,6 +369,24 @@ impl Decode for Tokenizer {
 
     fn schema(defs: &mut Defs) -> serde_json::Value {
         json!({ "anyOf": [At::<BuiltIn>::schema(defs), TokenizerFiles::schema(defs)] })
+    }
+}
+
+record! {
+    /// OpenTelemetry spans of sampled exchanges.
+    Traces {
+        /// The collector: http://host:4318, or http://host:4317 for grpc.
+        required otlp: At<Target>,
+        /// How it is spoken to: http (protobuf over HTTP/1.1) or grpc. Default http.
+        optional protocol: At<OtlpProtocol>,
+        /// Which share of the traces that begin here is kept, 0 to 1. Default 1.
+        optional ratio: At<Ratio>,
+        /// The name of this service in its spans. Default tollgate.
+        optional service: At<Name>,
+        /// The credential sent to the collector; none unless said.
+        optional credential: Credential,
+        /// PEM file with the roots to trust instead of the system's.
+        optional ca: At<File>,
     }
 }
 

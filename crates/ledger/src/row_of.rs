@@ -20,7 +20,7 @@ impl Settlement {
             id,
             state: State::Settled,
             request_id: record.id.clone(),
-            trace_id: None,
+            trace_id: record.trace.map(|trace| trace.id_text()),
             started_unix_ms: record.started_unix_ms,
             ended_unix_ms: record.started_unix_ms.saturating_add(duration_us / 1000),
             workload: name(

@@ -35,6 +35,7 @@ pub mod refusal;
 pub mod route;
 pub mod secret;
 pub mod snapshot;
+pub mod trace;
 
 pub use wire;
 

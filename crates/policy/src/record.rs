@@ -12,6 +12,7 @@ use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
 use crate::operation::Operation;
 use crate::snapshot::Snapshot;
+use crate::trace::{AttemptSpan, Trace};
 
 /// A token count and its witness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,6 +103,8 @@ impl Outcome {
 pub struct Record {
     /// The request id, the client's or ours; visible ASCII, at most 128 bytes.
     pub id: Box<str>,
+    /// Its place in a trace, where traces are kept.
+    pub trace: Option<Trace>,
     /// When it began, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
     /// What was asked, once known.
@@ -177,6 +180,10 @@ pub trait Sink {
     fn exchange(&mut self, snapshot: &Snapshot, record: &Record);
     /// An attempt ended.
     fn attempt(&mut self, snapshot: &Snapshot, attempt: &AttemptRecord);
+    /// An attempt of a sampled exchange ended.
+    fn span(&mut self, snapshot: &Snapshot, span: &AttemptSpan) {
+        let _nobody_keeps_it = (snapshot, span);
+    }
     /// Something rose or fell.
     fn gauge(&mut self, gauge: Gauge, delta: i64);
     /// Called about every 100 ms while there is traffic, and before the worker ends.

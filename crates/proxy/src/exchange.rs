@@ -160,7 +160,7 @@ async fn forward<D: Downstream>(
         let mut outgoing = outgoing(open, head, &admitted, rope);
         open.admitted(admitted);
         entry::enter(open, client, deadline).await?;
-        let response = attempt::attempts(open, &outgoing, client, deadline).await?;
+        let response = attempt::attempts(open, &mut outgoing, client, deadline).await?;
         (response, std::mem::take(&mut outgoing.body))
     };
     relay::relay(open, response, request, client, deadline).await
@@ -228,12 +228,20 @@ fn outgoing<'h>(
 ) -> Outgoing<'h> {
     let policy::identity::Identity::Header { name: identity, .. } = &open.view.snapshot.identity;
     let mut lines = Vec::with_capacity(384);
+    let trace = open.record.trace;
     for field in head.fields.iter() {
-        if credential::forwards(&field, &head.fields, identity.as_bytes()) {
+        if credential::forwards(&field, &head.fields, identity.as_bytes())
+            && trace.is_none_or(|trace| policy::trace::forwards(&trace, field.known))
+        {
             write_field(&mut lines, field.name, field.value);
         }
     }
     write_field(&mut lines, b"x-request-id", open.record.id.as_bytes());
+    let traceparent_at = trace.map(|trace| {
+        let at = lines.len() + b"traceparent: ".len();
+        write_field(&mut lines, b"traceparent", &trace.traceparent(trace.span));
+        at
+    });
     let query = head.query().and_then(credential::clean_query);
     let has_body = !rope.is_empty() || head.method == wire::head::Method::Post;
     let bytes = usize::try_from(open.record.bytes_in).unwrap_or(usize::MAX);
@@ -249,6 +257,7 @@ fn outgoing<'h>(
         path: head.path().strip_prefix("/v1").unwrap_or_default(),
         query: query.map_or_else(String::new, |query| format!("?{query}")),
         lines,
+        traceparent_at,
         body,
         length,
     }

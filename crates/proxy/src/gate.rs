@@ -17,6 +17,7 @@ use policy::book::Book;
 use policy::counting::Counting;
 use policy::record::Sink;
 use policy::snapshot::Snapshot;
+use policy::trace::Sampling;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::wheel::TICK;
@@ -45,6 +46,8 @@ pub struct Options {
     pub room: usize,
     /// Base of the monotonic clock that buckets use, shared with whoever makes snapshots.
     pub base: Instant,
+    /// Which traces are kept; `None` where no exchange belongs to a trace.
+    pub sampling: Option<Sampling>,
 }
 
 /// A word to a worker.
@@ -103,6 +106,7 @@ impl Gate {
                 room: options.room,
                 taken: Arc::clone(&taken),
                 base: options.base,
+                sampling: options.sampling,
             };
             let alive = Arc::clone(&alive);
             alive.fetch_add(1, Ordering::SeqCst);

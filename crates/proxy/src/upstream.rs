@@ -34,6 +34,8 @@ pub(crate) struct Outgoing<'h> {
     pub(crate) query: String,
     /// Header lines that go to any endpoint, each ended by CRLF; names in lower case.
     pub(crate) lines: Vec<u8>,
+    /// Where in them the `traceparent` stands, whose span is each attempt's own.
+    pub(crate) traceparent_at: Option<usize>,
     /// The body, edited.
     pub(crate) body: Vec<Bytes>,
     /// Its length; `None` where there is no body at all.

@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::ops::Range;
@@ -21,10 +22,12 @@ use policy::clock::Mono;
 use policy::counting::Counting;
 use policy::record::{Gauge, Sink};
 use policy::snapshot::Origin;
+use policy::trace::{Sampling, Trace};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
+use wire::head::{Known, RequestHead};
 
 use crate::buffer;
 use crate::downstream;
@@ -56,6 +59,7 @@ pub(crate) struct Start {
     /// Connections of all workers, which share the descriptors.
     pub(crate) taken: Arc<AtomicUsize>,
     pub(crate) base: Instant,
+    pub(crate) sampling: Option<Sampling>,
 }
 
 /// What the tasks of one worker share.
@@ -70,6 +74,8 @@ pub(crate) struct Worker {
     /// The timers, with the latest look at the clock.
     pub(crate) wheel: Rc<Wheel>,
     ids: Cell<u64>,
+    /// Which traces are kept, where any are.
+    sampling: Option<Sampling>,
     /// A moment on the monotonic clock, and the wall clock's milliseconds then.
     wall: Cell<(Mono, u64)>,
     connections: Cell<usize>,
@@ -141,10 +147,27 @@ impl Worker {
         Rc::clone(&self.draining)
     }
 
-    /// A request id: 32 hex digits, unique in practice, of no meaning.
-    pub(crate) fn mint_id(&self) -> Box<str> {
+    /// The place of a request in a trace, where traces are kept.
+    pub(crate) fn trace(&self, head: &RequestHead) -> Option<Trace> {
+        let sampling = self.sampling?;
+        let given = head.fields.of(Known::Traceparent);
+        Some(Trace::begin(given, sampling, || self.fresh()))
+    }
+
+    /// Bits for the id of a trace or a span.
+    pub(crate) fn fresh(&self) -> u64 {
+        mix(self.step())
+    }
+
+    fn step(&self) -> u64 {
         let n = self.ids.get();
         self.ids.set(n.wrapping_add(0x9E37_79B9_7F4A_7C15));
+        n
+    }
+
+    /// A request id: 32 hex digits, unique in practice, of no meaning.
+    pub(crate) fn mint_id(&self) -> Box<str> {
+        let n = self.step();
         let words = [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)].map(hex);
         str::from_utf8(words.as_flattened().as_flattened())
             .unwrap_or_default()
@@ -244,7 +267,9 @@ pub(crate) fn run(start: Start) -> Option<Facts> {
 }
 
 async fn serve(start: Start) -> Option<Rc<Worker>> {
-    let seed = mix(unix_ms() ^ (start.index as u64) << 48 ^ u64::from(std::process::id()) << 32);
+    // Gates of a fleet may start in one millisecond with one process id: the system's chance is in it.
+    let chance = RandomState::new().hash_one(start.index);
+    let seed = mix(unix_ms() ^ chance);
     let mut pools = HashMap::new();
     let view = View::adopt(&start.publication, None, &mut pools, seed);
     let worker = Rc::new(Worker {
@@ -257,6 +282,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         base: start.base,
         wheel: Rc::new(Wheel::new()),
         ids: Cell::new(seed),
+        sampling: start.sampling,
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),
         taken: start.taken,

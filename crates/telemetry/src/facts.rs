@@ -8,18 +8,21 @@ use std::any::Any;
 
 use policy::record::{AttemptRecord, Gauge, Record, Sink};
 use policy::snapshot::Snapshot;
+use policy::trace::AttemptSpan;
 
 use crate::access_log::Lines;
 use crate::names::NameId;
 use crate::series::{CellKey, Series, operation_index};
+use crate::traces::Spans;
 use crate::view::{Views, refused};
 
-/// A worker's metrics and its access-log buffer.
+/// A worker's metrics and its buffers of access-log lines and spans.
 #[derive(Debug, Default)]
 pub struct Facts {
     series: Series,
     views: Views,
     lines: Option<Lines>,
+    spans: Option<Spans>,
 }
 
 impl Facts {
@@ -30,6 +33,12 @@ impl Facts {
             lines,
             ..Self::default()
         }
+    }
+
+    /// With `spans`, each sampled exchange leaves its spans there.
+    #[must_use]
+    pub fn with_spans(self, spans: Option<Spans>) -> Self {
+        Self { spans, ..self }
     }
 }
 
@@ -58,6 +67,9 @@ impl Sink for Facts {
         if let Some(lines) = &mut self.lines {
             lines.push(view.spelled(snapshot), record);
         }
+        if let Some(spans) = &mut self.spans {
+            spans.exchange(snapshot, record);
+        }
     }
 
     fn attempt(&mut self, snapshot: &Snapshot, attempt: &AttemptRecord) {
@@ -70,6 +82,12 @@ impl Sink for Facts {
         );
     }
 
+    fn span(&mut self, snapshot: &Snapshot, span: &AttemptSpan) {
+        if let Some(spans) = &mut self.spans {
+            spans.attempt(snapshot, span);
+        }
+    }
+
     fn gauge(&mut self, gauge: Gauge, delta: i64) {
         self.series.gauges[gauge_index(gauge)] += delta;
     }
@@ -77,6 +95,9 @@ impl Sink for Facts {
     fn tick(&mut self) {
         if let Some(lines) = &mut self.lines {
             lines.flush();
+        }
+        if let Some(spans) = &mut self.spans {
+            spans.flush();
         }
     }
 

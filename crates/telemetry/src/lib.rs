@@ -1,4 +1,4 @@
-//! Records become metrics and access-log lines.
+//! Records become metrics, access-log lines and spans.
 //!
 //! Exists for *weight and effect*: files, a writer thread and text formats stay out of `policy`.
 //! Invariant: a worker that records never waits, never locks, and allocates nothing once its
@@ -14,6 +14,7 @@ mod names;
 mod render;
 mod series;
 mod table;
+mod traces;
 mod view;
 
 #[cfg(test)]
@@ -26,3 +27,4 @@ pub use facts::{Copied, Facts};
 pub use merge::{Gauges, Merged, WorkloadTotals, merge};
 pub use render::{Extra, ExtraKind};
 pub use series::MAX_SERIES;
+pub use traces::{Collector, Service, Spans, TraceStats, Traces, Undelivered};

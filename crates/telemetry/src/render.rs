@@ -16,6 +16,7 @@ use crate::histogram::{FIRST_TOKEN, Histogram, OWN, PER_TOKEN, REQUEST, Scale, T
 use crate::merge::Merged;
 use crate::series::{
     Cell, CellKey, RESULTS, SOURCES, Times, endpoint_parts, limited_parts, operation_label,
+    provider_label,
 };
 use page::Page;
 
@@ -156,25 +157,15 @@ impl Merged {
     }
 
     fn usage(&self, page: &mut Page) {
-        let mut by: BTreeMap<[&str; 6], Histogram<14>> = BTreeMap::new();
-        let mut sums: BTreeMap<[&str; 3], u64> = BTreeMap::new();
+        let mut by: BTreeMap<[&str; 7], Histogram<14>> = BTreeMap::new();
         for (key, cell) in self.cells() {
-            let (model, workload) = (self.text(key.model), self.text(key.workload));
             for (usage, kind) in cell.usage.iter().zip(["input", "output"]) {
                 if usage.count() == 0 {
                     continue;
                 }
-                let labels = [
-                    operation_label(key.operation),
-                    model,
-                    kind,
-                    workload,
-                    self.text(key.route),
-                    self.text(key.backend),
-                ];
+                let [operation, provider, model, workload, route, backend] = self.gen_ai(key);
+                let labels = [operation, provider, model, kind, workload, route, backend];
                 by.entry(labels).or_default().absorb(usage);
-                let sum = sums.entry([model, kind, workload]).or_default();
-                *sum = sum.saturating_add(usage.sum());
             }
         }
         let name = "gen_ai_client_token_usage";
@@ -185,6 +176,7 @@ impl Merged {
         );
         let names = [
             "gen_ai_operation_name",
+            "gen_ai_provider_name",
             "gen_ai_request_model",
             "gen_ai_token_type",
             "workload",
@@ -194,13 +186,9 @@ impl Merged {
         histograms(page, name, names, &by, &TOKENS);
         let name = "gen_ai_client_token_usage_token_sum";
         page.family(name, "counter", "Tokens since the start, by type.");
-        for ([model, kind, workload], n) in sums {
-            let labels = [
-                ("gen_ai_request_model", model),
-                ("gen_ai_token_type", kind),
-                ("workload", workload),
-            ];
-            page.sample(name, &labels, n);
+        for (values, usage) in &by {
+            let labels: Vec<(&str, &str)> = names.into_iter().zip(values.iter().copied()).collect();
+            page.sample(name, &labels, usage.sum());
         }
     }
 
@@ -225,19 +213,21 @@ impl Merged {
         scale: &Scale<B>,
         of: impl Fn(&Cell) -> &Histogram<B>,
     ) {
-        let mut by: BTreeMap<[&str; 3], Histogram<B>> = BTreeMap::new();
+        let mut by: BTreeMap<[&str; 6], Histogram<B>> = BTreeMap::new();
         for (key, cell) in self.cells() {
             if of(cell).count() > 0 {
-                let labels = [
-                    operation_label(key.operation),
-                    self.text(key.model),
-                    self.text(key.workload),
-                ];
-                by.entry(labels).or_default().absorb(of(cell));
+                by.entry(self.gen_ai(key)).or_default().absorb(of(cell));
             }
         }
         page.family(name, "histogram", help);
-        let names = ["gen_ai_operation_name", "gen_ai_request_model", "workload"];
+        let names = [
+            "gen_ai_operation_name",
+            "gen_ai_provider_name",
+            "gen_ai_request_model",
+            "workload",
+            "route",
+            "backend",
+        ];
         histograms(page, name, names, &by, scale);
     }
 
@@ -400,6 +390,18 @@ impl Merged {
         let help = "Observations counted under other because too many series exist.";
         page.family(name, "counter", help);
         page.sample(name, &[], self.series.folded);
+    }
+
+    /// Operation, provider, model, workload, route and backend.
+    fn gen_ai(&self, key: CellKey) -> [&str; 6] {
+        [
+            operation_label(key.operation),
+            provider_label(key.operation),
+            self.text(key.model),
+            self.text(key.workload),
+            self.text(key.route),
+            self.text(key.backend),
+        ]
     }
 
     fn cells(&self) -> impl Iterator<Item = (CellKey, &Cell)> {

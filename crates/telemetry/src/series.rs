@@ -18,7 +18,7 @@ pub(crate) use cell::{Cell, SOURCES, Times, Tries};
 pub(crate) use cost::{Cost, cost_key, cost_parts};
 pub(crate) use key::{
     CellKey, OPERATIONS, RESULTS, endpoint_key, endpoint_parts, limited_key, limited_parts,
-    operation_index, operation_label, result_index,
+    operation_index, operation_label, provider_label, result_index,
 };
 
 use crate::names::{NameId, Names};

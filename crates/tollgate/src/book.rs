@@ -110,7 +110,7 @@ impl Book for Clerk {
             id,
             started_unix_ms: record.started_unix_ms,
             request_id: record.id.clone(),
-            trace_id: None,
+            trace_id: record.trace.map(|trace| trace.id_text()),
             workload: name(
                 record
                     .workload

@@ -13,6 +13,7 @@ mod demo;
 mod logging;
 mod running;
 mod serve;
+mod traces;
 mod usage;
 mod watch;
 mod world;

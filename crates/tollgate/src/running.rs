@@ -18,7 +18,7 @@ use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Publication};
 use proxy::quota::Quota;
 use proxy::tls;
-use telemetry::AccessLog;
+use telemetry::{AccessLog, Traces};
 
 use crate::book::Books;
 use crate::counting::{Counters, Counting};
@@ -26,10 +26,7 @@ use crate::counting::{Counters, Counting};
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
     pub(crate) gate: Gate,
-    pub(crate) log: Option<AccessLog>,
-    pub(crate) books: Option<Books>,
-    /// Who counts, where the gate was started with tokenizers.
-    pub(crate) counting: Option<Counting>,
+    pub(crate) outlets: Outlets,
     pub(crate) quota: Quota,
     pub(crate) workers: usize,
     pub(crate) started: Instant,
@@ -38,6 +35,15 @@ pub(crate) struct Running {
     pub(crate) last_reload_good: AtomicBool,
     origin: Origin,
     current: Mutex<Current>,
+}
+
+/// Where what exchanges leave behind goes to.
+pub(crate) struct Outlets {
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) books: Option<Books>,
+    /// Who counts, where the gate was started with tokenizers.
+    pub(crate) counting: Option<Counting>,
+    pub(crate) traces: Option<Traces>,
 }
 
 /// What a reload starts from.
@@ -59,6 +65,7 @@ pub(crate) struct Fixed {
     access_log: config::AccessLog,
     ledger: Option<config::Ledger>,
     counting: config::Counting,
+    traces: Option<config::Traces>,
 }
 
 /// Those of a document.
@@ -70,6 +77,7 @@ pub(crate) fn fixed(host: &config::Host) -> Fixed {
         access_log: host.access_log.clone(),
         ledger: host.ledger.clone(),
         counting: host.counting.clone(),
+        traces: host.traces.clone(),
     }
 }
 
@@ -148,8 +156,7 @@ pub(crate) fn publication(
 impl Running {
     pub(crate) fn new(
         gate: Gate,
-        log: Option<AccessLog>,
-        books: Option<Books>,
+        outlets: Outlets,
         quota: Quota,
         workers: usize,
         origin: Origin,
@@ -157,9 +164,7 @@ impl Running {
     ) -> Self {
         Self {
             gate,
-            log,
-            books,
-            counting: None,
+            outlets,
             quota,
             workers,
             started: Instant::now(),
@@ -187,13 +192,13 @@ impl Running {
 
     /// Whether there is a ledger, and its disk takes no rows.
     pub(crate) fn is_ledger_away(&self) -> bool {
-        let books = self.books.as_ref();
+        let books = self.outlets.books.as_ref();
         books.is_some_and(|books| !books.ledger.stats().available)
     }
 
     /// What a new configuration counts with.
     fn counters(&self, host: &config::Host) -> Result<Counters, String> {
-        let Some(counting) = &self.counting else {
+        let Some(counting) = &self.outlets.counting else {
             if !host.tokenizers.is_empty() {
                 tracing::warn!("the first tokenizers take effect with the next start");
             }
@@ -222,7 +227,7 @@ impl Running {
                 let watched = loaded.watched.clone();
                 if fixed(&loaded.host) != self.origin.fixed {
                     tracing::warn!(
-                        "listen.data, listen.admin, workers, access_log, counting and ledger change with the next start"
+                        "listen.data, listen.admin, workers, access_log, counting, ledger and traces change with the next start"
                     );
                 }
                 for warning in &loaded.warnings {
@@ -231,7 +236,7 @@ impl Running {
                 let failed = |fault| (fault, watched.clone());
                 let counters = self.counters(&loaded.host).map_err(failed)?;
                 let (next, current) = publication(loaded, &world).map_err(failed)?;
-                if let Some(books) = &self.books {
+                if let Some(books) = &self.outlets.books {
                     crate::budget::read_back(&current.snapshot, Some(&before.snapshot), books)
                         .map_err(failed)?;
                 }
@@ -239,7 +244,7 @@ impl Running {
             });
         match result {
             Ok((counters, (publication, current))) => {
-                if let Some(counting) = &self.counting {
+                if let Some(counting) = &self.outlets.counting {
                     counting.shelf.put(counters);
                 }
                 self.gate.publish(&publication);

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use config::Loaded;
 use proxy::gate::{Gate, Options};
 use proxy::quota;
-use telemetry::{AccessLog, Copied, Facts, Merged, Target};
+use telemetry::{AccessLog, Copied, Facts, Merged, Target, Traces};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::book::Books;
 use crate::counting::{Counting, Shelf};
-use crate::running::{Origin, Running, fixed, load, publication};
+use crate::running::{Origin, Outlets, Running, fixed, load, publication};
 use crate::world::World;
-use crate::{admin, budget, cli, complain, watch};
+use crate::{admin, budget, cli, complain, traces, watch};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -103,6 +103,7 @@ pub(crate) fn start(
     let counted = (!loaded.host.tokenizers.is_empty()).then(|| loaded.host.counting.clone());
     let shelf = Arc::new(Shelf::default());
     shelf.put(shelf.build(&loaded.host.tokenizers)?);
+    let collector = loaded.host.traces.clone();
     let (publication, current) = publication(loaded, sources)?;
     let admin_listener = bind(admin, "admin")?;
     let books = ledger.as_ref().map(Books::open).transpose()?;
@@ -112,13 +113,19 @@ pub(crate) fn start(
     let intake = books.as_ref().map(|books| books.ledger.intake());
     let counting = counted.map(|settings| Counting::start(&settings, shelf, intake));
     let counting = counting.transpose()?;
+    let tracing = collector.as_ref().map(traces::start).transpose()?;
+    let (traces, sampling) = tracing.unzip();
     let options = Options {
         listen: data,
         workers,
         room: room(),
         base,
+        sampling,
     };
-    let sink = |_| Box::new(Facts::new(log.as_ref().map(AccessLog::lines))) as Box<_>;
+    let sink = |_| {
+        let facts = Facts::new(log.as_ref().map(AccessLog::lines));
+        Box::new(facts.with_spans(traces.as_ref().map(Traces::spans))) as Box<_>
+    };
     let desk = || counting.as_ref().map(Counting::desk);
     let book = |worker| books.as_ref().map(|books| books.clerk(worker, desk()));
     let teller = |worker| counting.as_ref().map(|counting| counting.teller(worker));
@@ -143,16 +150,20 @@ pub(crate) fn start(
             "more workers than the CPU quota carries"
         );
     }
-    let mut running = Running::new(
-        gate,
+    let outlets = Outlets {
         log,
         books,
+        counting,
+        traces,
+    };
+    let running = Running::new(
+        gate,
+        outlets,
         quota,
         workers,
         Origin { file, base, fixed },
         current,
     );
-    running.counting = counting;
     Ok(Ready {
         running: Arc::new(running),
         admin: admin_listener,
@@ -202,18 +213,18 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     serving.abort();
 }
 
-/// Closes what is left, in order: workers, then the log, the counting and the ledger that they write to. Gives what was counted, to
-/// the last exchange; `None` when something still holds on to the gate.
+/// Closes what is left, in order: workers, then the log, the counting, the ledger and the traces that they write
+/// to. Gives what was counted, to the last exchange; `None` when something still holds on to the gate.
 pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let running = Arc::into_inner(ready.running)?;
     let snapshot = running.current().snapshot;
-    let Running {
-        gate,
+    let Running { gate, outlets, .. } = running;
+    let Outlets {
         log,
         books,
         counting,
-        ..
-    } = running;
+        traces,
+    } = outlets;
     let copies = gate.join().into_iter().filter_map(Copied::of).collect();
     if let Some(log) = log {
         log.close();
@@ -224,6 +235,9 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
     }
     if let Some(books) = books {
         books.close();
+    }
+    if let Some(traces) = traces {
+        traces.close();
     }
     let mut merged = telemetry::merge(copies);
     merged.register(&snapshot);
@@ -247,7 +261,7 @@ async fn reloads(running: &Running) {
     };
     while hangup.recv().await.is_some() {
         running.reload();
-        if let Some(Err(error)) = running.log.as_ref().map(AccessLog::reopen) {
+        if let Some(Err(error)) = running.outlets.log.as_ref().map(AccessLog::reopen) {
             tracing::error!(%error, "cannot reopen the access log");
         }
     }

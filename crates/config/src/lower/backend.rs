@@ -188,7 +188,7 @@ impl super::Lowering<'_> {
         models
     }
 
-    fn in_clear(&mut self, target: &At<Target>) {
+    pub(super) fn in_clear(&mut self, target: &At<Target>) {
         let host = target.value.host.as_str();
         let here = host
             .parse::<std::net::IpAddr>()

@@ -1,4 +1,4 @@
-//! `listen`, `workers`, `access_log`, `drain`, `ledger`, `counting`: what the process needs besides the snapshot.
+//! `listen`, `workers`, `access_log`, `drain`, `ledger`, `counting`, `traces`: what the process needs besides the snapshot.
 //!
 //! Not here: binding, serving, starting threads.
 
@@ -67,6 +67,7 @@ impl super::Lowering<'_> {
             ledger: self.ledger(&document.ledger),
             tokenizers: Vec::new(),
             counting: self.counting(document.counting.get()),
+            traces: self.traces(&document.traces),
         })
     }
 

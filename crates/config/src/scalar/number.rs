@@ -248,6 +248,31 @@ impl Written for Percent {
     }
 }
 
+/// A share from 0 to 1, in millionths.
+#[derive(Clone, Copy)]
+pub(crate) struct Ratio(pub(crate) u32);
+
+impl Written for Ratio {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let wrong = || Problem::new("is not a share", "write 0 to 1, such as 0.05");
+        let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(part) || part.len() > 6 {
+            return Err(wrong());
+        }
+        match format!("{whole}{part:0<6}").parse::<u32>() {
+            Ok(millionths) if millionths <= 1_000_000 => Ok(Self(millionths)),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 0, "maximum": 1 })
+    }
+}
+
 /// How many tokens a price is for: a power of ten.
 #[derive(Clone, Copy)]
 pub(crate) struct PricePer(pub(crate) u32);

@@ -50,6 +50,29 @@ impl Written for Protocol {
     }
 }
 
+/// How a collector of spans is spoken to.
+#[derive(Clone, Copy)]
+pub(crate) struct OtlpProtocol(pub(crate) crate::OtlpProtocol);
+
+impl Written for OtlpProtocol {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "http" => Ok(Self(crate::OtlpProtocol::Http)),
+            "grpc" => Ok(Self(crate::OtlpProtocol::Grpc)),
+            _ => Err(Problem::new(
+                "is not a protocol of OTLP",
+                "write http or grpc",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["http", "grpc"] })
+    }
+}
+
 /// How much care a route takes of its rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Billing(pub(crate) policy::book::Billing);

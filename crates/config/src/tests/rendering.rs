@@ -150,6 +150,9 @@ fn host(loaded: &Loaded, out: &mut String) {
     if let Some(ledger) = &h.ledger {
         writeln!(out, "{ledger:?}").unwrap();
     }
+    if let Some(traces) = &h.traces {
+        writeln!(out, "{traces:?}").unwrap();
+    }
 }
 
 fn money(s: &Snapshot, out: &mut String) {

@@ -62,6 +62,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Counting", "counting: "),
         ("Ledger", "ledger: "),
         ("Postgres", "ledger: { postgres: "),
+        ("Traces", "traces: "),
     ];
     let defs = schema["$defs"].as_object().unwrap();
     assert_eq!(defs.len(), records.len());

@@ -8,11 +8,13 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use policy::attempt::{Failure, is_retryable};
 use policy::id::EndpointId;
 use policy::record::AttemptRecord;
 use policy::refusal::Refusal;
+use policy::trace::AttemptSpan;
 
 use super::open::Open;
 use super::{Stop, watch};
@@ -22,6 +24,8 @@ use crate::upstream::connect::{Connected, connect};
 use crate::upstream::h1::Broken;
 use crate::upstream::pool::{Connection, Pool};
 use crate::upstream::{Outgoing, Response, Trip, h1, h2};
+use crate::view::View;
+use crate::worker::Worker;
 
 /// A usable connection.
 enum Line {
@@ -38,7 +42,7 @@ enum Line {
 /// The first response that policy accepts.
 pub(super) async fn attempts<D: Downstream>(
     open: &mut Open,
-    request: &Outgoing<'_>,
+    request: &mut Outgoing<'_>,
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Result<Response, Stop> {
@@ -61,6 +65,7 @@ pub(super) async fn attempts<D: Downstream>(
         open.record.attempts = attempts.made();
         open.record.endpoint = Some(endpoint);
         open.record.backend = snapshot.endpoint(endpoint).map(|e| e.backend);
+        begin(open, endpoint, request);
         let result = attempt(open, endpoint, request, client, deadline).await?;
         let now = open.mark;
         let observed = match &result {
@@ -78,6 +83,12 @@ pub(super) async fn attempts<D: Downstream>(
             retried,
         };
         open.worker.sink(|sink| sink.attempt(snapshot, &told));
+        if let Some(span) = &mut open.attempt {
+            span.result = Some(observed);
+            if retried && let Some(span) = open.attempt.take() {
+                over(&open.worker, &view, span, now.since(open.began));
+            }
+        }
         match result {
             Ok(response) if !retried => return Ok(response),
             Ok(response) => last = Failure::Status(response.head.status),
@@ -85,6 +96,31 @@ pub(super) async fn attempts<D: Downstream>(
             Err(failure) => last = failure,
         }
     }
+}
+
+/// Gives an attempt its span, and tells the upstream of it.
+fn begin(open: &mut Open, endpoint: EndpointId, request: &mut Outgoing<'_>) {
+    let (Some(trace), Some(at)) = (open.record.trace, request.traceparent_at) else {
+        return;
+    };
+    let id = open.worker.fresh() | 1;
+    policy::trace::put_span(&mut request.lines, at, id);
+    open.attempt = trace.is_sampled.then(|| AttemptSpan {
+        trace,
+        id,
+        endpoint,
+        number: open.record.attempts,
+        started_unix_ms: open.record.started_unix_ms,
+        after: open.mark.since(open.began),
+        took: Duration::ZERO,
+        result: None,
+    });
+}
+
+/// Hands over an attempt's span that ends so long after the exchange began.
+pub(super) fn over(worker: &Worker, view: &View, mut span: AttemptSpan, ends: Duration) {
+    span.took = ends.saturating_sub(span.after);
+    worker.sink(|sink| sink.span(&view.snapshot, &span));
 }
 
 async fn attempt<D: Downstream>(
@@ -187,7 +223,7 @@ fn reuse(pool: &Pool) -> Option<Line> {
     })
 }
 
-async fn dial(pool: &Rc<Pool>, limit: std::time::Duration) -> Result<Line, Failure> {
+async fn dial(pool: &Rc<Pool>, limit: Duration) -> Result<Line, Failure> {
     let Some(room) = pool.admit() else {
         tracing::warn!(host = pool.origin.host, "upstream pool is full");
         return Err(Failure::Exhausted);

@@ -11,6 +11,7 @@ use policy::counting::Tally;
 use policy::exchange::{Admitted, Hold};
 use policy::id::RouteId;
 use policy::record::{Count, Outcome, Record, Tokens};
+use policy::trace::AttemptSpan;
 use wire::head::{Known, RequestHead};
 use wire::sse;
 use wire::usage::{Reading, UnaryUsage};
@@ -36,6 +37,8 @@ pub(crate) struct Open {
     pub(crate) mark: Mono,
     /// When the response was out, where that is known without asking again.
     pub(crate) finished: Option<Mono>,
+    /// The attempt under way, or the one whose answer is used; in a sampled exchange alone.
+    pub(super) attempt: Option<AttemptSpan>,
     /// Its entry in the book, once it was let in and where there is one.
     pub(super) entry: Option<Entry>,
     /// What is kept of the answer for who counts it.
@@ -74,6 +77,7 @@ impl Open {
         Self {
             record: Record {
                 id: id.map_or_else(|| worker.mint_id(), Box::from),
+                trace: worker.trace(head),
                 started_unix_ms: worker.wall_ms(began),
                 operation: None,
                 workload: None,
@@ -104,6 +108,7 @@ impl Open {
             own_ns: 0,
             mark: began,
             finished: None,
+            attempt: None,
             entry: None,
             tally: None,
             ended: false,
@@ -202,6 +207,9 @@ impl Open {
                 let learnt = calling.generates.then_some(completion);
                 view.learn(calling.route, self.record.bytes_in, Some(prompt), learnt);
             }
+        }
+        if let Some(attempt) = self.attempt.take() {
+            super::attempt::over(&self.worker, view, attempt, now.since(self.began));
         }
         let record = &self.record;
         self.worker

@@ -19,6 +19,11 @@ pub(super) fn write(out: &mut Vec<u8>, stamp: &mut Stamp, spelled: &Spelled, rec
     out.extend_from_slice(b"{\"ts\":\"");
     stamp.write(out, record.started_unix_ms);
     text(out, b"\",\"request_id\":\"", Some(&record.id));
+    if let Some(trace) = record.trace {
+        out.extend_from_slice(b",\"trace_id\":\"");
+        out.extend_from_slice(&trace.id_digits());
+        out.push(b'"');
+    }
     out.extend_from_slice(spelled.workload(record));
     word(
         out,

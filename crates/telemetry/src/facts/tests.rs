@@ -142,15 +142,9 @@ fn a_model_that_the_configuration_does_not_name_is_other() {
     }
     let page = merged(&facts).render(&[]);
     assert!(!page.contains("evil"));
-    let sum = |model: &str| {
-        let name = "gen_ai_client_token_usage_token_sum";
-        format!(
-            "{name}{{gen_ai_request_model=\"{model}\",gen_ai_token_type=\"input\",workload=\"a\"}}"
-        )
-    };
-    assert!(page.contains(&format!("{} 50000\n", sum("other"))));
+    assert!(page.contains(&input_sum("other", 50_000)));
     for known in ["asked", "override", "gpt-oss-120b"] {
-        assert!(page.contains(&format!("{} 100\n", sum(known))), "{known}");
+        assert!(page.contains(&input_sum(known, 100)), "{known}");
     }
 }
 
@@ -173,12 +167,19 @@ fn models_taken_in_turns_are_told_apart_wherever_their_text_lies() {
         facts.exchange(&s, &record);
     }
     let page = merged(&facts).render(&[]);
-    let name = "gen_ai_client_token_usage_token_sum";
     for (model, n) in [("gpt-oss-120b", 400), ("override", 100), ("other", 200)] {
-        let labels = format!("gen_ai_request_model=\"{model}\",gen_ai_token_type=\"input\"");
-        let line = format!("{name}{{{labels},workload=\"a\"}} {n}\n");
+        let line = input_sum(model, n);
         assert!(page.contains(&line), "{line}{page}");
     }
+}
+
+/// The line that says how many input tokens the chats of a model came to.
+fn input_sum(model: &str, n: u64) -> String {
+    format!(
+        "gen_ai_client_token_usage_token_sum{{gen_ai_operation_name=\"chat\",\
+         gen_ai_provider_name=\"openai\",gen_ai_request_model=\"{model}\",\
+         gen_ai_token_type=\"input\",workload=\"a\",route=\"all\",backend=\"on-prem\"}} {n}\n"
+    )
 }
 
 #[test]

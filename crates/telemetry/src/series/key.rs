@@ -117,6 +117,23 @@ pub(crate) fn operation_label(index: usize) -> &'static str {
     Operation::ALL.get(index).map_or("", |o| o.as_str())
 }
 
+/// `gen_ai_provider_name` of an operation's position: whose dialect is spoken upstream, as
+/// OpenTelemetry has it for gateways. Which provider it is, the backend says.
+pub(crate) fn provider_label(index: usize) -> &'static str {
+    match Operation::ALL.get(index) {
+        Some(Operation::Messages) => "anthropic",
+        Some(
+            Operation::Chat
+            | Operation::Completions
+            | Operation::Responses
+            | Operation::Embeddings
+            | Operation::Models
+            | Operation::PassThrough,
+        )
+        | None => "openai",
+    }
+}
+
 /// Key of a limit's refusals.
 pub(crate) fn limited_key(workload: NameId, route: NameId, kind: Kind) -> u64 {
     let kind = match kind {

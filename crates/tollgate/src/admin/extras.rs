@@ -1,4 +1,4 @@
-//! Metrics of the process: configuration, workers, quota, ledger, memory, CPU time.
+//! Metrics of the process: configuration, workers, quota, ledger, traces, memory, CPU time.
 //!
 //! Not here: what exchanges leave behind (`telemetry`).
 
@@ -9,7 +9,7 @@ mod ledger;
 use std::sync::atomic::Ordering;
 
 use proxy::quota;
-use telemetry::{Extra, ExtraKind};
+use telemetry::{Extra, ExtraKind, Traces};
 
 use crate::running::Running;
 
@@ -54,19 +54,22 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
             running.started.elapsed().as_secs_f64(),
         ),
     ];
-    if let Some(log) = &running.log {
+    if let Some(log) = &running.outlets.log {
         extras.push(counter(
             "tollgate_access_log_dropped_total",
             "Access-log lines that could not be written.",
             number(log.dropped()),
         ));
     }
-    if let Some(books) = &running.books {
+    if let Some(books) = &running.outlets.books {
         extras.extend(ledger::of(books));
     }
     extras.extend(budget::of(&running.current().snapshot));
-    if let Some(counting) = &running.counting {
+    if let Some(counting) = &running.outlets.counting {
         extras.extend(counting::of(counting));
+    }
+    if let Some(traces) = &running.outlets.traces {
+        extras.extend(traces_of(traces));
     }
     if let Some(quota) = running.quota.quota {
         let help = "CPUs' worth of time that the cgroup allows.";
@@ -86,6 +89,30 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     }
     extras.extend(process());
     extras
+}
+
+/// What became of spans.
+fn traces_of(traces: &Traces) -> [Extra; 4] {
+    let stats = traces.stats();
+    let lost = |why, n| {
+        let help = "Spans that were not delivered: no room was left, or the collector took none.";
+        counter("tollgate_trace_spans_lost_total", help, number(n)).with("reason", why)
+    };
+    let help = "Offers of a batch of spans that the collector did not take.";
+    [
+        counter(
+            "tollgate_trace_spans_sent_total",
+            "Spans that the collector took.",
+            number(stats.sent),
+        ),
+        lost("no_room", stats.crowded_out),
+        lost("collector", stats.undelivered),
+        counter(
+            "tollgate_trace_failures_total",
+            help,
+            number(stats.failures),
+        ),
+    ]
 }
 
 /// The usual process metrics, from `/proc`.

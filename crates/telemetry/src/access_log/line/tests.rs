@@ -140,9 +140,16 @@ fn the_manual_lists_exactly_these_fields() {
     let mut full = completed(0);
     full.tokens.reasoning = Some(1);
     full.tokens.invalid = true;
+    full.trace = Some(policy::trace::Trace {
+        id: 0xabc,
+        span: 1,
+        parent: None,
+        is_sampled: false,
+    });
     full.code = "x";
     full.limited = Some(Kind::Requests);
     let full = line(&full);
+    assert_eq!(full["trace_id"], format!("{:032x}", 0xabc));
     let written = full.as_object().unwrap().keys().map(String::as_str);
     assert_eq!(listed, written.collect());
 }

@@ -1,0 +1,126 @@
+//! A gate with everything on, an engine with GPUs behind it, and traffic of every outcome.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address, post};
+
+pub(super) struct Scene {
+    gate: Gate,
+    engine: engine::EngineHandle,
+    dcgm: SocketAddr,
+    _odd: Upstream,
+}
+
+impl Scene {
+    pub(super) fn play() -> Self {
+        let dcgm = free_address();
+        let preset = engine::preset::Preset::load("gpt-oss-120b.h100x4").expect("a preset");
+        let engine = engine::spawn_thread(engine::EngineConfig {
+            hardware: Some(engine::Hardware::from(&preset)),
+            dcgm: Some(dcgm),
+            ..engine::EngineConfig::default()
+        })
+        .expect("an engine");
+        // It reports what cannot be, nothing at all, and a cached prompt.
+        let odd = Upstream::start(|n, _| {
+            let usage = [
+                r#","usage":{"prompt_tokens":-1}"#,
+                "",
+                r#","usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":8}}"#,
+            ];
+            let usage = usage[n % usage.len()];
+            let body = format!(r#"{{"choices":[]{usage}}}"#);
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            );
+            vec![Step::Send((head + &body).into_bytes())]
+        });
+        let gate = Gate::start(&config(engine.addr(), odd.address), &[]);
+        let scene = Self {
+            gate,
+            engine,
+            dcgm,
+            _odd: odd,
+        };
+        scene.traffic();
+        scene
+    }
+
+    /// What prometheus.yml scrapes, and where it is here.
+    pub(super) fn targets(&self) -> [(&'static str, SocketAddr); 3] {
+        [
+            ("127.0.0.1:1976", self.gate.admin),
+            ("127.0.0.1:8000", self.engine.addr()),
+            ("127.0.0.1:9400", self.dcgm),
+        ]
+    }
+
+    fn traffic(&self) {
+        for (workload, status) in [
+            ("w", 200),
+            ("again", 200),
+            ("odd", 200),
+            ("odd", 200),
+            ("odd", 200),
+            ("lost", 502),
+            ("few", 200),
+            ("few", 429),
+            ("nobody", 404),
+        ] {
+            let answer = self.gate.call(&call(workload, false));
+            assert_eq!(answer.status, status, "{workload}: {}", answer.text());
+        }
+        let streamed = self.gate.call(&call("w", true));
+        assert!(
+            streamed.whole && streamed.status == 200,
+            "{}",
+            streamed.text()
+        );
+        let mut leaves = Connection::open(self.gate.data);
+        leaves.send(&call("w", true));
+        assert!(leaves.more());
+        drop(leaves);
+        eventually(
+            "the one that left is counted",
+            Duration::from_secs(10),
+            || {
+                self.gate
+                    .metric("tollgate_exchanges_total", &["outcome=\"aborted\""])
+                    == 1.0
+            },
+        );
+    }
+}
+
+fn call(workload: &str, stream: bool) -> Vec<u8> {
+    let workload = format!("x-workload-app: {workload}");
+    let body = chat("gpt-oss-120b", stream);
+    let cap = if stream {
+        r#""max_tokens":200,"#
+    } else {
+        r#""max_tokens":20,"#
+    };
+    post(
+        "/v1/chat/completions",
+        &[&workload],
+        &body.replacen('{', &format!("{{{cap}"), 1),
+    )
+}
+
+fn config(engine: SocketAddr, odd: SocketAddr) -> String {
+    let (dead, collector) = (free_address(), free_address());
+    format!(
+        "workers: 1\n\
+         backends: {{ engine: {{ url: http://{engine}/v1, models: gpt-oss-120b }}, odd: {{ url: http://{odd}/v1 }}, dead: {{ url: http://{dead}/v1 }} }}\n\
+         routes:\n\
+         - {{ workload: w, backend: engine }}\n\
+         - {{ workload: again, backend: [dead, engine] }}\n\
+         - {{ workload: odd, backend: odd }}\n\
+         - {{ workload: lost, backend: dead }}\n\
+         - {{ workload: few, backend: engine, limits: [ {{ requests: 1, per: 1h }} ] }}\n\
+         ledger: {{ path: usage.db }}\n\
+         traces: {{ otlp: \"http://{collector}\" }}\n"
+    )
+}
