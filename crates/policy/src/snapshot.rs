@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::abandon::Abandon;
 use crate::book::Billing;
 use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
@@ -72,6 +73,8 @@ pub struct Route {
     pub model: Option<Arc<str>>,
     /// How much care it takes of its rows in the ledger.
     pub billing: Billing,
+    /// What it does when a client leaves.
+    pub abandon: Abandon,
 }
 
 /// A named upstream target.
@@ -177,6 +180,8 @@ pub struct Bounds {
     pub keep_alive: Duration,
     /// Connections per worker.
     pub connections: usize,
+    /// Answers per worker that are read on without a client.
+    pub drains: usize,
 }
 
 impl Default for Bounds {
@@ -190,6 +195,7 @@ impl Default for Bounds {
             write_stall: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             connections: 50_000,
+            drains: 100,
         }
     }
 }

@@ -8,6 +8,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use policy::abandon::Rest;
 use policy::limit::Kind;
 use policy::record::Outcome;
 
@@ -64,6 +65,7 @@ impl Merged {
         self.tokens(&mut page);
         self.own_times(&mut page);
         self.attempts(&mut page);
+        self.abandoned(&mut page);
         self.gauges_now(&mut page);
         extra(&mut page, extras);
         page.finish()
@@ -361,6 +363,15 @@ impl Merged {
         }
     }
 
+    fn abandoned(&self, page: &mut Page) {
+        let name = "tollgate_abandoned_total";
+        let help = "Answers whose client left, by what became of the rest.";
+        page.family(name, "counter", help);
+        for (rest, n) in Rest::ALL.iter().zip(self.series.abandoned) {
+            page.sample(name, &[("rest", rest.as_str())], n);
+        }
+    }
+
     fn gauges_now(&self, page: &mut Page) {
         let now = self.gauges();
         let gauges = [
@@ -383,6 +394,11 @@ impl Merged {
                 "tollgate_upstream_connections",
                 "Upstream connections open, idle or busy.",
                 now.upstream_connections,
+            ),
+            (
+                "tollgate_open_drains",
+                "Answers being read on without a client.",
+                now.drains,
             ),
             (
                 "tollgate_series",

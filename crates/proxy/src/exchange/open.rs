@@ -13,6 +13,7 @@ use wire::head::{Known, RequestHead};
 use wire::sse;
 use wire::usage::{Reading, UnaryUsage};
 
+use super::leave::Leaving;
 use crate::reply::Standing;
 use crate::view::View;
 use crate::worker::Worker;
@@ -36,6 +37,10 @@ pub(crate) struct Open {
     pub(crate) finished: Option<Mono>,
     /// Its entry in the book, once it was let in and where there is one.
     pub(super) entry: Option<Entry>,
+    /// What is done about it, once its client has left.
+    pub(super) leaving: Option<Box<Leaving>>,
+    /// Events that were forwarded, where more were read.
+    pub(super) forwarded_events: Option<u64>,
     ended: bool,
 }
 
@@ -57,6 +62,16 @@ pub(crate) enum Meter {
     Stream(Box<sse::Scanner>),
     /// A good answer in a form that cannot be read.
     Blind,
+}
+
+impl Meter {
+    /// Events of a stream so far.
+    pub(super) fn events(&self) -> Option<u64> {
+        match self {
+            Self::Stream(scanner) => Some(scanner.tally().data_events),
+            Self::Nothing | Self::Unary(_) | Self::Blind => None,
+        }
+    }
 }
 
 impl Open {
@@ -101,6 +116,8 @@ impl Open {
             mark: began,
             finished: None,
             entry: None,
+            leaving: None,
+            forwarded_events: None,
             ended: false,
         }
     }
@@ -165,6 +182,11 @@ impl Open {
         self.record.outcome = outcome;
         let now = self.finished.unwrap_or_else(|| self.worker.now());
         self.record.duration = now.since(self.began);
+        if let Some(leaving) = self.leaving.take() {
+            // What came after was not for the client.
+            self.record.duration = leaving.at.since(self.began);
+            self.worker.sink(|sink| sink.abandoned(leaving.rest));
+        }
         self.record.tokens = self.tokens();
         let (view, tokens) = (&self.view, self.record.tokens);
         if let Some(calling) = &mut self.admitted {
@@ -202,6 +224,7 @@ impl Open {
         };
         let prompt = Count::Estimated(calling.prompt_estimate);
         // An event of a stream holds about one token; an answer has about four bytes to one.
+        let events = self.forwarded_events.or(events);
         let guess = events.unwrap_or(self.record.bytes_out / 4);
         let completion = Count::Estimated(if calling.generates { guess } else { 0 });
         match reading {

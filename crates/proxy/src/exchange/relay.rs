@@ -21,6 +21,7 @@ use wire::sse::{Mode, Scanner};
 
 use super::Stop;
 use super::entry::Marks;
+use super::leave;
 use super::open::{Meter, Open};
 use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
@@ -45,7 +46,10 @@ pub(super) async fn relay<D: Downstream>(
 ) -> Result<(), Stop> {
     let Response { head, mut body } = response;
     let content = content(&head);
-    check(open, &head, content)?;
+    let has_left = open.leaving.is_some();
+    if !has_left {
+        check(open, &head, content)?;
+    }
     let withhold = content == Content::Events
         && head.status == 200
         && open
@@ -53,8 +57,11 @@ pub(super) async fn relay<D: Downstream>(
             .as_ref()
             .is_some_and(|calling| calling.withhold_usage);
     open.meter = meter(open, &head, content, withhold);
-    open.record.status = head.status;
     open.record.streamed = content == Content::Events;
+    if has_left {
+        return Err(Stop::Left(Box::new(body)));
+    }
+    open.record.status = head.status;
     begin(open, &head, &body, content, withhold, client);
     drop(head);
     let _streaming = (content == Content::Events).then(|| Streaming::new(&open.worker));
@@ -70,7 +77,10 @@ pub(super) async fn relay<D: Downstream>(
         has_waited: false,
         kept: Vec::new(),
     };
-    pump.run(&mut body).await
+    match pump.run(&mut body).await {
+        Err(Stop::Gone) if leave::reads_on(open) => Err(Stop::Left(Box::new(body))),
+        ended => ended,
+    }
 }
 
 /// The copying of one response body.
@@ -105,7 +115,9 @@ impl<D: Downstream> Pump<'_, D> {
             let is_over = match poll_fn(|cx| self.poll_piece(body, cx)).await {
                 Ok(is_over) => is_over,
                 Err(stop) => {
-                    self.release().await;
+                    if matches!(stop, Stop::Cut) {
+                        self.release().await;
+                    }
                     return Err(stop);
                 }
             };
@@ -239,7 +251,7 @@ impl Meter {
         }
     }
 
-    fn observe(&mut self, data: &[u8]) {
+    pub(super) fn observe(&mut self, data: &[u8]) {
         match self {
             Self::Unary(usage) => usage.push(data),
             Self::Stream(scanner) => scanner.observe(data),
