@@ -96,31 +96,31 @@ impl Gate {
         Ok(began.elapsed())
     }
 
-    /// Ends it at once, by SIGKILL; the moment after which it did nothing more.
+    /// Ends it at once, by SIGKILL; when that was.
     pub(super) fn kill(&mut self) -> Result<Instant, AuditError> {
-        self.end(Signal::KILL, END)?;
-        Ok(Instant::now())
+        self.end(Signal::KILL)
     }
 
     /// Ends it well: it drains and writes every row.
     pub(super) fn stop(&mut self) -> Result<(), AuditError> {
-        self.end(Signal::TERM, END)
+        self.end(Signal::TERM).map(drop)
     }
 
-    fn end(&mut self, signal: Signal, patience: Duration) -> Result<(), AuditError> {
+    /// Gives when it was told.
+    fn end(&mut self, signal: Signal) -> Result<Instant, AuditError> {
         let Some(mut group) = self.group.take() else {
-            return Ok(());
+            return Ok(Instant::now());
         };
         group.tell(signal);
-        let began = Instant::now();
+        let told = Instant::now();
         while group.ended().is_none() {
-            if began.elapsed() > patience {
+            if told.elapsed() > END {
                 let log = last_lines(&self.log());
                 return Err(AuditError::Gate(format!("the gate did not end{log}")));
             }
             thread::sleep(POLL);
         }
-        Ok(())
+        Ok(told)
     }
 
     /// Lets no file of its grow beyond so many bytes; `None` lifts that again.

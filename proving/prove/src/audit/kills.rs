@@ -20,6 +20,8 @@ use super::{AuditError, Common, rows};
 
 /// Before a kill, a grouped route may have lost what was answered within this: a group's wait, and a slow disk's commit.
 const LAST_MOMENTS: Duration = Duration::from_secs(1);
+/// After a kill, the engine may still answer for so long what it had been sent.
+const AFTERWARDS: Duration = Duration::from_millis(100);
 /// A kill comes up to this long after its moment in the count.
 const SPREAD_MS: u64 = 20;
 /// Without one answer for so long, the audit is given up.
@@ -176,10 +178,13 @@ fn last_moments(missing: &Missing, kills: &[Instant], verdict: &mut Verdict) {
     let mut early = Found::default();
     let mut longest = Duration::ZERO;
     for at in &missing.lost_at {
+        // The engine may answer what a gate had sent it when that is dead already.
         let before = kills
             .iter()
-            .filter_map(|kill| kill.checked_duration_since(*at));
-        match before.min() {
+            .filter(|kill| **kill + AFTERWARDS >= *at)
+            .map(|kill| kill.saturating_duration_since(*at))
+            .min();
+        match before {
             Some(before) if before <= LAST_MOMENTS => longest = longest.max(before),
             before => early.add(|| format!("answered {before:?} before the next kill")),
         }

@@ -44,7 +44,15 @@ fn held(args: &[&str]) -> Option<impl Fn(&str) -> Value> {
 
 #[test]
 fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
-    let args = ["kills", "--requests", "3000", "--kills", "4", "--users", "16"];
+    let args = [
+        "kills",
+        "--requests",
+        "3000",
+        "--kills",
+        "4",
+        "--users",
+        "16",
+    ];
     let Some(value) = held(&args) else { return };
     assert_eq!((value("rows lost"), value("kills")), (0.into(), 4.into()));
     assert!(value("rows settled").as_u64() > Some(1000));
@@ -53,7 +61,15 @@ fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
 
 #[test]
 fn a_gate_that_is_killed_loses_of_a_grouped_route_only_the_last_moments() {
-    let args = ["kills", "--billing", "grouped", "--requests", "3000", "--kills", "3"];
+    let args = [
+        "kills",
+        "--billing",
+        "grouped",
+        "--requests",
+        "3000",
+        "--kills",
+        "3",
+    ];
     let Some(value) = held(&args) else { return };
     assert_eq!(value("rows lost of earlier calls"), 0);
 }
