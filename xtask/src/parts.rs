@@ -3,7 +3,7 @@
 //! Invariant: everything that the tests install is pinned, down to what the pinned parts need.
 //! The Rust toolchain is pinned in `rust-toolchain.toml`, crates in `Cargo.lock`.
 
-/// Python packages of the end-to-end tests: the OpenAI SDK and LangChain with all they need, and a Node that is
+/// Python packages of the end-to-end tests: the SDKs of OpenAI and Anthropic and LangChain with all they need, and a Node that is
 /// new enough for the SDK of that side (a distribution's is often not).
 pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "openai==3.52.0",
@@ -22,6 +22,10 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "truststore==0.10.5",
     "typing-extensions==4.16.0",
     "typing-inspection==0.4.5",
+    // Anthropic's SDK, and what it needs beside that.
+    "anthropic==2.11.0",
+    "docstring-parser==0.18.0",
+    "opentelemetry-api==1.45.2",
     // LangChain's client, and what it needs beside that.
     "langchain-openai==1.7.3",
     "certifi==2026.10.18",

@@ -7,11 +7,13 @@
 mod export;
 mod focus;
 mod money;
+mod parquet;
 mod statement;
 mod table;
 
 use std::collections::BTreeMap;
 
+pub use self::parquet::parquet;
 pub use export::{ExportError, csv, json_lines};
 pub use focus::focus;
 pub use money::{decimal, rounded};

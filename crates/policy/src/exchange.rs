@@ -203,7 +203,7 @@ impl Cost {
     fn at_most(self, bytes: u64, operation: Operation) -> Option<u64> {
         let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
         match operation {
-            Operation::Chat | Operation::Completions if self.is_capped => {
+            Operation::Chat | Operation::Completions | Operation::Messages if self.is_capped => {
                 Some(prompt.saturating_add(self.completion))
             }
             Operation::Embeddings => Some(prompt),

@@ -17,6 +17,8 @@ pub enum Operation {
     Completions,
     /// `POST /v1/responses`
     Responses,
+    /// `POST /v1/messages`, Anthropic's
+    Messages,
     /// `POST /v1/embeddings`
     Embeddings,
     /// `GET /v1/models` and `GET /v1/models/{id}`
@@ -42,6 +44,7 @@ impl Operation {
             Self::Chat => "chat",
             Self::Completions => "text_completion",
             Self::Responses => "responses",
+            Self::Messages => "messages",
             Self::Embeddings => "embeddings",
             Self::Models => "models",
             Self::PassThrough => "pass_through",
@@ -49,10 +52,11 @@ impl Operation {
     }
 
     /// All operations, for metric tables.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Chat,
         Self::Completions,
         Self::Responses,
+        Self::Messages,
         Self::Embeddings,
         Self::Models,
         Self::PassThrough,
@@ -63,7 +67,7 @@ impl Operation {
     pub fn reads_body(self) -> bool {
         matches!(
             self,
-            Self::Chat | Self::Completions | Self::Responses | Self::Embeddings
+            Self::Chat | Self::Completions | Self::Responses | Self::Messages | Self::Embeddings
         )
     }
 
@@ -76,7 +80,10 @@ impl Operation {
     /// Whether the answer is generated text that costs completion tokens.
     #[must_use]
     pub fn generates(self) -> bool {
-        matches!(self, Self::Chat | Self::Completions | Self::Responses)
+        matches!(
+            self,
+            Self::Chat | Self::Completions | Self::Responses | Self::Messages
+        )
     }
 
     /// Reads method and path.
@@ -102,6 +109,7 @@ impl Operation {
             "chat/completions" => post(Self::Chat),
             "completions" => post(Self::Completions),
             "responses" => post(Self::Responses),
+            "messages" => post(Self::Messages),
             "embeddings" => post(Self::Embeddings),
             "models" => match method {
                 Method::Get | Method::Head => Ok(Self::Models),
@@ -143,10 +151,11 @@ fn is_near_miss(rest: &str) -> bool {
         .iter()
         .rposition(|b| !is_edge(b))
         .map_or(start, |last| last + 1);
-    let read: [&[u8]; 5] = [
+    let read: [&[u8]; 6] = [
         b"chat/completions",
         b"completions",
         b"responses",
+        b"messages",
         b"embeddings",
         b"models",
     ];

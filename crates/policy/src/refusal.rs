@@ -218,15 +218,44 @@ impl Refusal {
     }
 }
 
-impl LocalReply {
-    /// The body in OpenAI's error shape.
+/// Whose clients read a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Shape {
+    /// OpenAI's.
+    #[default]
+    OpenAi,
+    /// Anthropic's: theirs know an error by its `type`, of a list of their own
+    /// (<https://docs.anthropic.com/en/api/errors>).
+    Anthropic,
+}
+
+impl Shape {
+    /// What the callers of a path expect.
     #[must_use]
-    pub fn body(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(160 + self.message.len());
-        out.extend_from_slice(b"{\"error\":{\"message\":\"");
+    pub fn of(path: &str) -> Self {
+        match path.strip_prefix("/v1/messages") {
+            Some("") => Self::Anthropic,
+            Some(rest) if rest.starts_with('/') => Self::Anthropic,
+            _ => Self::OpenAi,
+        }
+    }
+}
+
+impl LocalReply {
+    /// The body in a shape. Anthropic's is OpenAI's with a `type` around it, so that either kind of
+    /// client finds what it looks for.
+    #[must_use]
+    pub fn body(&self, shape: Shape) -> Vec<u8> {
+        let mut out = Vec::with_capacity(176 + self.message.len());
+        let (before, kind) = match shape {
+            Shape::OpenAi => ("{", self.kind),
+            Shape::Anthropic => ("{\"type\":\"error\",", self.anthropic()),
+        };
+        out.extend_from_slice(before.as_bytes());
+        out.extend_from_slice(b"\"error\":{\"message\":\"");
         escape(&self.message, &mut out);
         out.extend_from_slice(b"\",\"type\":\"");
-        out.extend_from_slice(self.kind.as_bytes());
+        out.extend_from_slice(kind.as_bytes());
         out.extend_from_slice(b"\",\"param\":");
         match self.param {
             Some(param) => {
@@ -240,6 +269,23 @@ impl LocalReply {
         out.extend_from_slice(self.code.as_bytes());
         out.extend_from_slice(b"\"}}");
         out
+    }
+}
+
+impl LocalReply {
+    /// The error's type in Anthropic's list.
+    fn anthropic(&self) -> &'static str {
+        match self.status {
+            402 => "billing_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            503 => "overloaded_error",
+            504 => "timeout_error",
+            500.. => "api_error",
+            _ => "invalid_request_error",
+        }
     }
 }
 

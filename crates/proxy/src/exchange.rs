@@ -20,7 +20,7 @@ use bytes::Bytes;
 use policy::credential;
 use policy::exchange::{Admitted, Decision, Opened};
 use policy::record::Outcome;
-use policy::refusal::Refusal;
+use policy::refusal::{Refusal, Shape};
 use policy::snapshot::Bounds;
 use wire::call::{CallHead, CallScanner, apply, spliced_len};
 use wire::head::RequestHead;
@@ -82,7 +82,9 @@ pub(crate) async fn serve<D: Downstream>(
             open.record.code = "upstream_cut";
             open.end(Outcome::Failed);
         }
-        Err(Stop::Refused(refusal)) => answer(open, &refusal, client).await,
+        Err(Stop::Refused(refusal)) => {
+            answer(open, &refusal, Shape::of(head.path()), client).await;
+        }
     }
 }
 
@@ -90,17 +92,24 @@ pub(crate) async fn serve<D: Downstream>(
 pub(crate) async fn refuse<D: Downstream>(worker: &Rc<Worker>, refusal: Refusal, client: &mut D) {
     let view = worker.view();
     let open = Open::begin(worker, view, &RequestHead::new());
-    answer(open, &refusal, client).await;
+    answer(open, &refusal, Shape::default(), client).await;
 }
 
-async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, client: &mut D) {
+async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, shape: Shape, client: &mut D) {
     let reply = refusal.reply();
     open.record.code = reply.code;
     open.record.status = reply.status;
     open.record.limited = refusal.limited();
     let standing = open.standing();
     // Boxed: rare, and its state would make every exchange larger.
-    let sent = Box::pin(reply::refuse(client, &reply, &open.record.id, &standing)).await;
+    let sent = Box::pin(reply::refuse(
+        client,
+        &reply,
+        shape,
+        &open.record.id,
+        &standing,
+    ))
+    .await;
     open.record.bytes_out = sent.unwrap_or(0);
     open.end(if refusal.is_failure() {
         Outcome::Failed
@@ -147,11 +156,12 @@ async fn forward<D: Downstream>(
             return Err(refusal.into());
         }
     };
-    let outgoing = outgoing(open, head, &admitted, rope);
-    open.admitted(admitted);
-    entry::enter(open, client, deadline).await?;
-    let response = attempt::attempts(open, &outgoing, client, deadline).await?;
-    drop(outgoing);
+    let response = {
+        let outgoing = outgoing(open, head, &admitted, rope);
+        open.admitted(admitted);
+        entry::enter(open, client, deadline).await?;
+        attempt::attempts(open, &outgoing, client, deadline).await?
+    };
     relay::relay(open, response, client, deadline).await
 }
 
@@ -201,6 +211,7 @@ async fn read_body<D: Downstream>(
     }
     open.request_read(has_waited);
     let call = scanner
+        .as_mut()
         .map(CallScanner::finish)
         .transpose()
         .map_err(Refusal::Call)?;

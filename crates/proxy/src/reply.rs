@@ -11,7 +11,7 @@ use std::time::Duration;
 use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::limit::{Kind, Level};
-use policy::refusal::{LocalReply, escape};
+use policy::refusal::{LocalReply, Shape, escape};
 use policy::snapshot::Snapshot;
 
 use crate::downstream::{Downstream, Extent};
@@ -47,7 +47,7 @@ impl Standing {
 
     /// Adds OpenAI's six headers, as far as there are limits.
     pub(crate) fn write(&self, to: &mut impl Downstream) {
-        let mut text = Vec::with_capacity(24);
+        let (mut digits, mut text) = (itoa::Buffer::new(), Vec::with_capacity(24));
         let rows = [
             (
                 self.requests,
@@ -70,12 +70,8 @@ impl Standing {
             let Some((amount, level)) = state else {
                 continue;
             };
-            text.clear();
-            decimal(amount, &mut text);
-            to.field(limit, &text);
-            text.clear();
-            decimal(level.remaining, &mut text);
-            to.field(remaining, &text);
+            to.field(limit, digits.format(amount).as_bytes());
+            to.field(remaining, digits.format(level.remaining).as_bytes());
             text.clear();
             go_duration(level.reset, &mut text);
             to.field(reset, &text);
@@ -85,7 +81,7 @@ impl Standing {
 
 /// A duration as OpenAI writes it: `20ms`, `1.5s`, `6m0s`, `1h0m0s`.
 fn go_duration(d: Duration, out: &mut Vec<u8>) {
-    let ms = u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    let ms = whole_ms(d);
     let (h, m, s, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
     if h == 0 && m == 0 && s == 0 {
         decimal(ms, out);
@@ -108,20 +104,27 @@ fn go_duration(d: Duration, out: &mut Vec<u8>) {
     out.push(b's');
 }
 
+/// Milliseconds, rounded up; in 64 bits, as a division in 128 is a call.
+fn whole_ms(d: Duration) -> u64 {
+    let parts = u64::from(d.subsec_nanos().div_ceil(1_000_000));
+    d.as_secs().saturating_mul(1000).saturating_add(parts)
+}
+
 /// Sends a local reply as the whole response.
 pub(crate) async fn refuse<D: Downstream>(
     to: &mut D,
     reply: &LocalReply,
+    shape: Shape,
     id: &str,
     standing: &Standing,
 ) -> io::Result<u64> {
-    let body = reply.body();
+    let body = reply.body(shape);
     to.begin(reply.status, Extent::Length(body.len() as u64));
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
     standing.write(to);
     if let Some(wait) = reply.retry_after {
-        let ms = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let ms = whole_ms(wait);
         let mut text = Vec::new();
         decimal(ms.div_ceil(1000).max(1), &mut text);
         to.field(b"retry-after", &text);

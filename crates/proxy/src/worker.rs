@@ -138,11 +138,10 @@ impl Worker {
     pub(crate) fn mint_id(&self) -> Box<str> {
         let n = self.ids.get();
         self.ids.set(n.wrapping_add(0x9E37_79B9_7F4A_7C15));
-        let mut id = String::with_capacity(32);
-        for word in [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)] {
-            id.extend(word.to_be_bytes().iter().flat_map(|&byte| hex(byte)));
-        }
-        id.into_boxed_str()
+        let words = [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)].map(hex);
+        str::from_utf8(words.as_flattened().as_flattened())
+            .unwrap_or_default()
+            .into()
     }
 
     /// Milliseconds since the Unix epoch at `now`. The wall clock is read at each tick.
@@ -172,10 +171,11 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The two digits of a byte.
-fn hex(byte: u8) -> [char; 2] {
-    let digit = |nibble: u8| char::from(nibble + if nibble < 10 { b'0' } else { b'a' - 10 });
-    [digit(byte >> 4), digit(byte & 15)]
+/// The digits of a word, two a byte.
+fn hex(word: u64) -> [[u8; 2]; 8] {
+    let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
+    word.to_be_bytes()
+        .map(|byte| [digit(byte >> 4), digit(byte & 15)])
 }
 
 /// SplitMix64's finaliser.

@@ -8,7 +8,7 @@ mod arguments;
 mod tail;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,6 +20,9 @@ pub(crate) use arguments::Usage;
 use arguments::{Drift, Export, Form, Question, Report, Span, Statement, Verify};
 
 use crate::complain;
+
+/// Where an answer goes.
+type Out = dyn Write + Send;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ impl From<ExportError> for Fault {
 
 /// Answers.
 pub(crate) fn usage(options: &Usage) -> ExitCode {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(io::stdout());
     let told = answer(options, &mut out).and_then(|is_good| {
         out.flush()?;
         Ok(is_good)
@@ -77,7 +80,7 @@ fn fail(says: &str) -> ExitCode {
 }
 
 /// Whether all is well with the ledger, as far as was asked.
-fn answer(options: &Usage, out: &mut dyn Write) -> Result<bool, Fault> {
+fn answer(options: &Usage, out: &mut Out) -> Result<bool, Fault> {
     let reader = Reader::open(&options.ledger)?;
     match &options.question {
         Question::Report(asked) => summed(&reader, asked, out)?,
@@ -114,19 +117,24 @@ fn drifted(reader: &Reader, asked: &Drift, out: &mut dyn Write) -> Result<(), Fa
     Ok(())
 }
 
-fn exported(reader: &Reader, asked: &Export, out: &mut dyn Write) -> Result<(), Fault> {
+fn exported(reader: &Reader, asked: &Export, out: &mut Out) -> Result<(), Fault> {
     let period = asked.span.period()?;
+    if asked.form == Form::Parquet && asked.out.is_none() && io::stdout().is_terminal() {
+        let says = "a Parquet file is not text: name a file with --out, or pipe it on";
+        return Err(Fault::Asked(says.to_owned()));
+    }
     to(asked.out.as_deref(), out, |out| {
         match asked.form {
             Form::Csv => report::csv(reader, period, out)?,
             Form::Jsonl => report::json_lines(reader, period, out)?,
+            Form::Parquet => report::parquet(reader, period, out)?,
             Form::Focus => report::focus(reader, period, &asked.issuer, out)?,
         };
         Ok(())
     })
 }
 
-fn stated(reader: &Reader, asked: &Statement, out: &mut dyn Write) -> Result<(), Fault> {
+fn stated(reader: &Reader, asked: &Statement, out: &mut Out) -> Result<(), Fault> {
     let statement = report::Statement::of(reader, asked.span.period()?, &asked.title)?;
     let text = if asked.csv {
         statement.csv()
@@ -172,8 +180,8 @@ fn verified(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Result<bool
 /// Writes to a file when one is named.
 fn to(
     file: Option<&Path>,
-    out: &mut dyn Write,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>,
+    out: &mut Out,
+    write: impl FnOnce(&mut Out) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let Some(path) = file else { return write(out) };
     let named =

@@ -40,6 +40,17 @@ fn read_chat_body(bencher: Bencher, bytes: usize) {
         .bench(|| CallHead::read(black_box(&body)).expect("a valid body"));
 }
 
+/// Turns of a kilobyte each, as the race sends them.
+#[divan::bench]
+fn read_long_turns(bencher: Bencher) {
+    let turn = "the quick brown fox counts every token at the gate and ".repeat(18);
+    let turns = vec![format!(r#"{{"role":"user","content":"{turn}"}}"#); 32];
+    let body = format!(r#"{{"model":"m","messages":[{}]}}"#, turns.join(","));
+    bencher
+        .counter(BytesCount::new(body.len()))
+        .bench(|| CallHead::read(black_box(body.as_bytes())).expect("a valid body"));
+}
+
 #[divan::bench]
 fn read_one_long_string(bencher: Bencher) {
     let body = format!(r#"{{"model":"m","prompt":"{}"}}"#, "a".repeat(1024 * 1024));

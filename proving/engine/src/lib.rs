@@ -25,6 +25,7 @@ mod inspect;
 mod json;
 pub mod kv;
 mod listener;
+mod messages;
 mod metrics;
 mod model;
 mod models;

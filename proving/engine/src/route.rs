@@ -25,6 +25,7 @@ use crate::completions::Completion;
 use crate::error::Refusal;
 use crate::faults::Fault;
 use crate::json::Json;
+use crate::messages::Messages;
 use crate::models;
 use crate::pace::Script;
 use crate::plan::Overrides;
@@ -123,6 +124,7 @@ async fn dispatch(
         "/v1/chat/completions" => "chatcmpl-",
         "/v1/completions" => "cmpl-",
         "/v1/responses" => "resp_",
+        "/v1/messages" => "msg_",
         "/v1/embeddings" => "embd-",
         _ => return Err(Refusal::not_found("Not Found")),
     };
@@ -164,6 +166,13 @@ async fn dispatch(
             overrides,
         )?),
         "/v1/responses" => boxed(Responses::admit(
+            config,
+            served,
+            typed(request)?,
+            who,
+            overrides,
+        )?),
+        "/v1/messages" => boxed(Messages::admit(
             config,
             served,
             typed(request)?,

@@ -22,6 +22,18 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
+impl From<::parquet::errors::ParquetError> for ExportError {
+    fn from(error: ::parquet::errors::ParquetError) -> Self {
+        Self::Write(match error {
+            ::parquet::errors::ParquetError::External(cause) => match cause.downcast() {
+                Ok(cause) => *cause,
+                Err(cause) => io::Error::other(cause),
+            },
+            other => io::Error::other(other),
+        })
+    }
+}
+
 /// Rows of a period as CSV (RFC 4180) with a heading. Gives their number.
 ///
 /// # Errors
@@ -108,6 +120,6 @@ pub(super) fn field(text: &str) -> String {
     text.to_owned()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -14,7 +14,7 @@ use crate::store::tests::settlement;
 use crate::store::{Note, Store};
 
 /// Four rows: two priced, one without a price, one indeterminate.
-fn ledger() -> (tempfile::TempDir, Reader) {
+pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let mut db = connect(&path).expect("opens");

@@ -2,7 +2,7 @@
 
 use wire::head::Method;
 
-use super::Operation::{Chat, Completions, Embeddings, Models, PassThrough, Responses};
+use super::Operation::{Chat, Completions, Embeddings, Messages, Models, PassThrough, Responses};
 use super::{Operation, Unknown};
 
 #[test]
@@ -20,6 +20,9 @@ fn every_path_and_method_has_one_meaning() {
         (Method::Post, "/v1/responses", Ok(Responses)),
         (Method::Get, "/v1/responses", Err(post)),
         (Method::Get, "/v1/responses/resp_1", Ok(PassThrough)),
+        (Method::Post, "/v1/messages", Ok(Messages)),
+        (Method::Get, "/v1/messages", Err(post)),
+        (Method::Post, "/v1/messages/count_tokens", Ok(PassThrough)),
         (Method::Post, "/v1/embeddings", Ok(Embeddings)),
         (Method::Delete, "/v1/embeddings", Err(post)),
         (Method::Get, "/v1/models", Ok(Models)),
@@ -52,6 +55,7 @@ fn a_near_miss_of_a_read_path_goes_nowhere() {
         "/v1/chat%2fcompletions",
         "/v1/completions%20",
         "/v1/RESPONSES",
+        "/v1/Messages/",
         "/v1/embeddings/.",
         "/v1/models/",
     ] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wire::call::CallHead;
 use wire::http1::{HeadFault, HeadFaultKind};
 
-use super::{LocalReply, Refusal, escape};
+use super::{LocalReply, Refusal, Shape, escape};
 use crate::attempt::Failure;
 use crate::limit::Kind;
 
@@ -110,7 +110,7 @@ fn every_refusal_has_the_status_type_and_code_of_the_golden_table() {
     );
     for refusal in every_refusal() {
         let reply = refusal.reply();
-        let body = String::from_utf8(reply.body()).expect("UTF-8");
+        let body = String::from_utf8(reply.body(Shape::OpenAi)).expect("UTF-8");
         let blame = if refusal.is_failure() {
             "failed"
         } else {
@@ -149,7 +149,8 @@ fn every_refusal_has_the_status_type_and_code_of_the_golden_table() {
 fn every_body_is_the_json_that_openai_sdks_read() {
     for refusal in every_refusal() {
         let reply = refusal.reply();
-        let json: serde_json::Value = serde_json::from_slice(&reply.body()).expect("JSON");
+        let json: serde_json::Value =
+            serde_json::from_slice(&reply.body(Shape::OpenAi)).expect("JSON");
         let error = json.get("error").expect("an error");
         assert_eq!(error["message"], reply.message);
         assert_eq!(error["type"], reply.kind);
@@ -197,7 +198,39 @@ fn any_text_is_escaped_into_valid_json() {
         param: Some("a\"b"),
         ..Refusal::Slow.reply()
     };
-    let json: serde_json::Value = serde_json::from_slice(&hostile.body()).expect("JSON");
+    let json: serde_json::Value =
+        serde_json::from_slice(&hostile.body(Shape::OpenAi)).expect("JSON");
     assert_eq!(json["error"]["message"], hostile.message);
     assert_eq!(json["error"]["param"], "a\"b");
+}
+
+#[test]
+fn callers_of_messages_find_anthropics_shape_and_ours() {
+    for (path, shape) in [
+        ("/v1/messages", Shape::Anthropic),
+        ("/v1/messages/count_tokens", Shape::Anthropic),
+        ("/v1/messagesx", Shape::OpenAi),
+        ("/v1/chat/completions", Shape::OpenAi),
+    ] {
+        assert_eq!(Shape::of(path), shape, "{path}");
+    }
+    for (refusal, kind) in [
+        (Refusal::NoSuchPath, "not_found_error"),
+        (Refusal::ModelRequired, "invalid_request_error"),
+        (Refusal::Overloaded, "overloaded_error"),
+        (Refusal::BodyTooLarge { limit: 1 }, "request_too_large"),
+        (Refusal::Upstream(Failure::Reset), "api_error"),
+        (
+            Refusal::Upstream(Failure::FirstByteTimeout),
+            "timeout_error",
+        ),
+    ] {
+        let reply = refusal.reply();
+        let json: serde_json::Value =
+            serde_json::from_slice(&reply.body(Shape::Anthropic)).expect("JSON");
+        assert_eq!(json["type"], "error");
+        assert_eq!(json["error"]["type"], kind, "{refusal:?}");
+        assert_eq!(json["error"]["code"], reply.code);
+        assert_eq!(json["error"]["message"], refusal.to_string());
+    }
 }

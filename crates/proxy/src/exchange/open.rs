@@ -173,12 +173,12 @@ impl Open {
     }
 
     /// Ends the exchange: settles and records.
-    pub(crate) fn end(mut self, outcome: Outcome) {
-        self.settle(outcome);
-    }
-
-    fn settle(&mut self, outcome: Outcome) {
-        self.ended = true;
+    ///
+    /// By reference: the whole of it would be copied, half a kilobyte. Only the first end counts.
+    pub(crate) fn end(&mut self, outcome: Outcome) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
         self.record.outcome = outcome;
         let now = self.finished.unwrap_or_else(|| self.worker.now());
         self.record.duration = now.since(self.began);
@@ -213,7 +213,7 @@ impl Open {
     /// Reported where the engine said so, estimated where it did not, nothing where no answer
     /// that costs tokens came.
     fn tokens(&mut self) -> Tokens {
-        let (reading, events) = match std::mem::replace(&mut self.meter, Meter::Nothing) {
+        let (reading, events) = match &mut self.meter {
             Meter::Nothing => return Tokens::default(),
             Meter::Unary(usage) => (usage.finish(), None),
             Meter::Stream(scanner) => (scanner.tally().usage, Some(scanner.tally().data_events)),
@@ -256,9 +256,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if !self.ended {
-            self.settle(Outcome::Aborted);
-        }
+        self.end(Outcome::Aborted);
     }
 }
 

@@ -30,7 +30,9 @@ pub(crate) struct Connection {
 pub(crate) struct Pool {
     pub(crate) origin: Origin,
     trust: RefCell<Option<Arc<ClientConfig>>>,
+    /// Each with the last pruning before it came to rest: near enough, and no look at the clock.
     idle: RefCell<Vec<(Connection, Instant)>>,
+    pruned_at: Cell<Instant>,
     pub(crate) h2: RefCell<Vec<h2::Handle>>,
     open: Rc<Cell<usize>>,
     reported: Cell<usize>,
@@ -51,6 +53,7 @@ impl Pool {
             origin,
             trust: RefCell::default(),
             idle: RefCell::default(),
+            pruned_at: Cell::new(Instant::now()),
             h2: RefCell::default(),
             open: Rc::default(),
             reported: Cell::default(),
@@ -82,7 +85,7 @@ impl Pool {
     pub(crate) fn put(&self, connection: Connection) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < MAX_IDLE {
-            idle.push((connection, Instant::now()));
+            idle.push((connection, self.pruned_at.get()));
         }
     }
 
@@ -98,12 +101,12 @@ impl Pool {
     /// Closes what was idle for too long. Gives how the number of open connections changed since
     /// the last call.
     pub(crate) fn prune(&self) -> i64 {
+        let now = Instant::now();
+        self.pruned_at.set(now);
+        let is_stale = |since: &Instant| now.saturating_duration_since(*since) > IDLE_FOR;
         let mut idle = self.idle.borrow_mut();
-        if idle
-            .first()
-            .is_some_and(|(_, since)| since.elapsed() > IDLE_FOR)
-        {
-            idle.retain(|(_, since)| since.elapsed() <= IDLE_FOR);
+        if idle.first().is_some_and(|(_, since)| is_stale(since)) {
+            idle.retain(|(_, since)| !is_stale(since));
         }
         drop(idle);
         self.h2.borrow_mut().retain(h2::Handle::is_open);

@@ -104,9 +104,10 @@ pub(crate) fn operation_index(operation: Option<Operation>) -> usize {
         Some(Operation::Chat) => 0,
         Some(Operation::Completions) => 1,
         Some(Operation::Responses) => 2,
-        Some(Operation::Embeddings) => 3,
-        Some(Operation::Models) => 4,
-        Some(Operation::PassThrough) => 5,
+        Some(Operation::Messages) => 3,
+        Some(Operation::Embeddings) => 4,
+        Some(Operation::Models) => 5,
+        Some(Operation::PassThrough) => 6,
         None => OPERATIONS - 1,
     }
 }

@@ -91,12 +91,14 @@ pub(crate) struct Drift {
 }
 
 /// Forms of an export.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// Every column of every record.
     Csv,
     /// The same, an object to a line.
     Jsonl,
+    /// The same as a Parquet file: moments, decimals and flags have their types.
+    Parquet,
     /// Hourly charges in the columns of FOCUS 1.2.
     Focus,
 }

@@ -1,4 +1,4 @@
-//! What programs do with the OpenAI SDKs, through the gate: the scripts `sdk/surface` expect it.
+//! What programs do with the SDKs of OpenAI and Anthropic, through the gate: the scripts `sdk/surface` and `sdk/messages` expect it.
 //!
 //! Not here: the white paper's policies (`paper`).
 
@@ -35,6 +35,30 @@ fn the_sdk_for_node_finds_every_dialect_behind_the_gate() {
 }
 
 #[test]
+fn anthropics_sdk_finds_its_messages_behind_the_gate() {
+    let engine = spawn_thread(EngineConfig {
+        models: vec!["gpt-oss-120b".into()],
+        api_key: Some("engine-key".into()),
+        ..EngineConfig::default()
+    })
+    .expect("an engine");
+    let config = format!(
+        "backends:\n  up: {{ url: http://{}/v1, credential: {{ file: key }} }}\n\
+         routes:\n  - {{ workload: open, backend: up, model: gpt-oss-120b }}\n\
+         \x20 - {{ workload: tight, backend: up, limits: [ {{ tokens: 10, per: 1h }} ] }}\n",
+        engine.addr()
+    );
+    let gate = Gate::start(&config, &[("key", b"engine-key")]);
+    let input = json!({ "base_url": format!("http://{}", gate.data) });
+    let shown = json!(["whole", "streamed", "tool", "limited", "unknown"]);
+    assert_eq!(Sdk::Python.run("messages", &input), shown);
+    the_records_say_what_the_engine_says(&gate, &engine, 3);
+    let is_message = |r: &Value| r["operation"] == "messages";
+    let refused = |r: &Value| r["outcome"] == "refused";
+    assert!(gate.records(1).iter().all(|r| is_message(r) || refused(r)));
+}
+
+#[test]
 fn a_script_fails_where_nothing_answers() {
     let closed = free_address();
     for sdk in Sdk::BOTH {
@@ -64,15 +88,15 @@ fn surface(sdk: Sdk) {
     let gate = Gate::start(&config, &[("key", b"engine-key")]);
     let input = json!({ "base_url": format!("http://{}/v1", gate.data), "models": ["gpt-oss-120b", "other"] });
     assert_eq!(sdk.run("surface", &input), json!(SHOWN));
-    the_records_say_what_the_engine_says(&gate, &engine);
+    the_records_say_what_the_engine_says(&gate, &engine, 100);
 }
 
 /// As many records of generated answers, with as many tokens, as the engine counts.
-fn the_records_say_what_the_engine_says(gate: &Gate, engine: &EngineHandle) {
+fn the_records_say_what_the_engine_says(gate: &Gate, engine: &EngineHandle, least: u64) {
     let stats = engine.stats();
     assert_eq!(stats.finished_abort, 0);
     let ended = stats.finished_stop + stats.finished_length;
-    assert!(ended > 100, "{stats:?}");
+    assert!(ended >= least, "{stats:?}");
     let generated = || -> Vec<Value> {
         let reported = |r: &Value| r["prompt_source"] == "reported";
         gate.records(1).into_iter().filter(reported).collect()

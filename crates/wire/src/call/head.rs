@@ -146,7 +146,7 @@ impl CallScanner {
     }
 
     /// Ends the body.
-    pub fn finish(mut self) -> Result<CallHead, CallFault> {
+    pub fn finish(&mut self) -> Result<CallHead, CallFault> {
         let found = self.0.finish()?;
         let Some(open) = found.open else {
             return Err(CallFault {

@@ -47,7 +47,7 @@ impl UnaryUsage {
     }
 
     /// Ends the body.
-    pub fn finish(mut self) -> Reading {
+    pub fn finish(&mut self) -> Reading {
         let Some(Ok(found)) = self.0.as_mut().map(Scanner::finish) else {
             return Reading::Absent;
         };

@@ -257,3 +257,111 @@ fn inspection_shows_what_arrived_and_forgets_on_demand() {
     });
     assert_eq!(get(closed.addr(), "/_engine/requests").status, 404);
 }
+
+fn message(extra: Value) -> Value {
+    let mut body = json!({
+        "model": "gpt-oss-120b", "max_tokens": 200, "system": "Answer briefly.",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Where is the gate?"}]}],
+    });
+    for (name, value) in extra.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+#[test]
+fn a_message_counts_what_it_says_and_its_prompt_as_a_chat_of_the_same() {
+    let engine = start(fast());
+    let body = message(json!({}));
+    let reply = post(engine.addr(), "/v1/messages", &[], &body.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let answer = reply.json();
+    let [thinking, text] = answer["content"].as_array().unwrap().as_slice() else {
+        panic!("thinking and text: {answer}");
+    };
+    let said = |block: &Value, member: &str| count(block[member].as_str().unwrap());
+    let told = said(thinking, "thinking") + said(text, "text");
+    assert_eq!(answer["usage"]["output_tokens"], 10 + told);
+    assert_eq!(answer["stop_reason"], "end_turn");
+    let same = json!({"model": "gpt-oss-120b", "messages": [
+        {"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "Where is the gate?"}]});
+    let chat = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[],
+        &same.to_string(),
+    );
+    assert_eq!(
+        answer["usage"]["input_tokens"],
+        chat.json()["usage"]["prompt_tokens"]
+    );
+}
+
+#[test]
+fn a_message_of_tools_is_a_chat_of_the_same_tools() {
+    let engine = start(fast());
+    let schema =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let turns = json!([
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Ulm"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "rain"}]},
+    ]);
+    let tools = json!([{"name": "weather", "description": "Of a city.", "input_schema": schema}]);
+    let body = message(json!({"messages": turns, "tools": tools, "tool_choice": {"type": "any"}}));
+    let reply = post(engine.addr(), "/v1/messages", &[], &body.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let answer = reply.json();
+    let used = answer["content"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&used["type"], &used["name"]),
+        (&json!("tool_use"), &json!("weather"))
+    );
+    assert!(used["input"]["city"].is_string(), "{used}");
+    assert_eq!(answer["stop_reason"], "tool_use");
+    let same = json!({"model": "gpt-oss-120b", "messages": [
+        {"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "tool_calls": [{"id": "t1", "type": "function",
+            "function": {"name": "weather", "arguments": "{\"city\":\"Ulm\"}"}}]},
+        {"role": "tool", "tool_call_id": "t1", "content": "rain"}],
+        "tools": [{"type": "function", "function": {"name": "weather", "description": "Of a city.", "parameters": schema}}]});
+    let chat = post(
+        engine.addr(),
+        "/v1/chat/completions",
+        &[],
+        &same.to_string(),
+    );
+    assert_eq!(
+        answer["usage"]["input_tokens"],
+        chat.json()["usage"]["prompt_tokens"]
+    );
+}
+
+#[test]
+fn a_message_that_is_none_is_refused() {
+    let engine = start(fast());
+    for (extra, says) in [
+        (json!({"max_tokens": null}), "validation error"),
+        (json!({"messages": []}), "at least one"),
+        (
+            json!({"messages": [{"role": "system", "content": "x"}]}),
+            "Unknown role",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "odd"}]}]}),
+            "Unknown block",
+        ),
+        (json!({"tools": [{"input_schema": {}}]}), "name"),
+        (json!({"tool_choice": {"type": "odd"}}), "tool_choice"),
+    ] {
+        let body = message(extra);
+        let reply = post(engine.addr(), "/v1/messages", &[], &body.to_string());
+        assert_eq!(reply.status, 400, "{body}");
+        assert!(reply.body.contains(says), "{says}: {}", reply.body);
+    }
+}

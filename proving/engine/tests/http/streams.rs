@@ -240,3 +240,50 @@ fn http_2_with_prior_knowledge_streams_the_same() {
     };
     assert_eq!(deltas(&over_1), deltas(&over_2));
 }
+
+#[test]
+fn a_messages_stream_opens_tells_and_closes_its_blocks() {
+    let engine = start(fast());
+    let mut body = json!({"model": "gpt-oss-120b", "max_tokens": 60,
+        "messages": [{"role": "user", "content": "Where is the gate?"}]});
+    let whole = post(engine.addr(), "/v1/messages", &[], &body.to_string()).json();
+    body["stream"] = json!(true);
+    let events = post(engine.addr(), "/v1/messages", &[], &body.to_string()).events();
+    let events: Vec<Value> = events
+        .iter()
+        .map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect();
+    let kinds: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds.first(), Some(&"message_start"));
+    assert_eq!(kinds[kinds.len() - 2..], ["message_delta", "message_stop"]);
+    let mut told = Vec::new();
+    for event in &events {
+        match event["type"].as_str().unwrap() {
+            "content_block_start" => {
+                assert_eq!(event["index"], told.len());
+                told.push(String::new());
+            }
+            "content_block_delta" => {
+                let delta = &event["delta"];
+                let text = delta["text"].as_str().or(delta["thinking"].as_str());
+                let at = event["index"].as_u64().unwrap() as usize;
+                assert_eq!(at + 1, told.len(), "one block after another");
+                told[at].push_str(text.unwrap());
+            }
+            _ => {}
+        }
+    }
+    let blocks = whole["content"].as_array().unwrap();
+    let said = |b: &Value| {
+        b["text"]
+            .as_str()
+            .or(b["thinking"].as_str())
+            .map(str::to_owned)
+    };
+    assert_eq!(told, blocks.iter().filter_map(said).collect::<Vec<_>>());
+    assert_eq!(
+        events[0]["message"]["usage"]["input_tokens"],
+        whole["usage"]["input_tokens"]
+    );
+    assert_eq!(events[events.len() - 2]["usage"], whole["usage"]);
+}

@@ -1,0 +1,190 @@
+//! `/v1/messages`, Anthropic's dialect as vLLM serves it: the request, and the answer whole or as named events.
+//!
+//! Invariant: content blocks are opened, told and closed one after another, numbered from 0; the last
+//! `message_delta` carries the usage of the whole message, which is cumulative.
+//! Not here: reading messages (`input`), what a block says of itself (`block`), time (`pace`).
+
+mod block;
+mod input;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::chat::eighths;
+use crate::config::EngineConfig;
+use crate::error::Refusal;
+use crate::generation::Identity;
+use crate::json::Json;
+use crate::model::Model;
+use crate::pace::{Events, Script};
+use crate::plan::{Choice, Finish, Overrides, Plan, Wanted};
+use crate::render::{Conversation, Effort};
+use crate::tools;
+use crate::turn::{Channel, Wish};
+use crate::validate::MEDIA_TOKENS;
+use block::Block;
+
+#[derive(Deserialize)]
+pub(crate) struct MessagesRequest {
+    messages: Vec<Json>,
+    max_tokens: i64,
+    #[serde(default)]
+    system: Option<Json>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stop_sequences: Option<Vec<String>>,
+    #[serde(default)]
+    tools: Option<Vec<Json>>,
+    #[serde(default)]
+    tool_choice: Option<Json>,
+}
+
+pub(crate) struct Messages {
+    who: Identity,
+    plan: Plan,
+    blocks: Vec<Block>,
+    /// The block that is being said.
+    at: Option<usize>,
+}
+
+impl Messages {
+    /// Checks the request and plans its answer. Returns it with whether it is to be streamed.
+    pub(crate) fn admit(
+        config: &EngineConfig,
+        model: &Model,
+        request: MessagesRequest,
+        who: Identity,
+        overrides: Overrides,
+    ) -> Result<(Self, bool), Refusal> {
+        let harmony = model.format.is_harmony();
+        let heard = input::read(request.system.as_ref(), &request.messages)?;
+        let tools = input::tools(request.tools.as_deref())?;
+        let choice = input::tool_choice(request.tool_choice.as_ref())?;
+        let tool = tools::forced(&tools, choice.as_ref())?;
+        let effort = Effort::Medium;
+        let mut prompt = model.prompt(&Conversation {
+            said: heard.said,
+            tools,
+            effort,
+        })?;
+        prompt.extend(std::iter::repeat_n(0, heard.media * MEDIA_TOKENS));
+        let wanted = Wanted {
+            cap: Some(request.max_tokens),
+            stops: request.stop_sequences.unwrap_or_default(),
+            ..Wanted::default()
+        };
+        let wish = Wish {
+            harmony,
+            reasoning_eighths: eighths(effort),
+            tool,
+            content: None,
+        };
+        let plan = Plan::settle(config, model, vec![prompt], &wanted, &wish, overrides)?;
+        let blocks = Block::all(&who.id, &plan.choices[0].turn);
+        let answer = Self {
+            who,
+            plan,
+            blocks,
+            at: None,
+        };
+        Ok((answer, request.stream.unwrap_or(false)))
+    }
+
+    fn choice(&self) -> &Choice {
+        &self.plan.choices[0]
+    }
+
+    fn stop_reason(&self) -> &'static str {
+        let choice = self.choice();
+        match choice.finish {
+            Finish::Length => "max_tokens",
+            Finish::Stop if choice.turn.stopped_by.is_some() => "stop_sequence",
+            Finish::Stop if choice.turn.calls() => "tool_use",
+            Finish::Stop => "end_turn",
+        }
+    }
+
+    fn message(&self, content: Value, stop_reason: Option<&str>, output_tokens: usize) -> Value {
+        let stopped_by = stop_reason.and(self.choice().turn.stopped_by.as_deref());
+        json!({
+            "id": self.who.id, "type": "message", "role": "assistant", "model": self.who.model,
+            "content": content, "stop_reason": stop_reason, "stop_sequence": stopped_by,
+            "usage": self.usage(output_tokens),
+        })
+    }
+
+    fn usage(&self, output_tokens: usize) -> Value {
+        json!({"input_tokens": self.plan.prompt_tokens(), "output_tokens": output_tokens})
+    }
+
+    /// Ends the block that is being said, and begins the one of `channel`.
+    fn turn_to(&mut self, channel: Option<Channel>, out: &mut Events) {
+        let next = self.blocks.iter().position(|b| Some(b.channel) == channel);
+        if self.at == next {
+            return;
+        }
+        if let Some(at) = self.at {
+            say(out, "content_block_stop", json!({"index": at}));
+        }
+        if let Some(next) = next {
+            let block = self.blocks[next].opened();
+            let event = json!({"index": next, "content_block": block});
+            say(out, "content_block_start", event);
+        }
+        self.at = next;
+    }
+}
+
+fn say(out: &mut Events, kind: &str, mut event: Value) {
+    event["type"] = json!(kind);
+    out.push_back(Bytes::from(format!("event: {kind}\ndata: {event}\n\n")));
+}
+
+impl Script for Messages {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn preamble(&mut self, out: &mut Events) {
+        let message = self.message(json!([]), None, 0);
+        say(out, "message_start", json!({"message": message}));
+    }
+
+    fn tokens(&mut self, _choice: usize, from: usize, to: usize, out: &mut Events) {
+        for i in from..to {
+            let (channel, text) = self.choice().turn.token(i);
+            if channel == Channel::Mark || text.is_empty() {
+                continue;
+            }
+            let delta = Block::delta(channel, text);
+            self.turn_to(Some(channel), out);
+            if let Some(at) = self.at {
+                let event = json!({"index": at, "delta": delta});
+                say(out, "content_block_delta", event);
+            }
+        }
+    }
+
+    fn closing(&mut self, out: &mut Events) {
+        self.turn_to(None, out);
+        let delta = json!({
+            "stop_reason": self.stop_reason(), "stop_sequence": self.choice().turn.stopped_by,
+        });
+        let usage = self.usage(self.plan.completion_tokens());
+        say(
+            out,
+            "message_delta",
+            json!({"delta": delta, "usage": usage}),
+        );
+        say(out, "message_stop", json!({}));
+    }
+
+    fn whole(&self) -> Bytes {
+        let content = self.blocks.iter().map(Block::whole).collect();
+        let tokens = self.plan.completion_tokens();
+        let message = self.message(content, Some(self.stop_reason()), tokens);
+        Bytes::from(message.to_string())
+    }
+}
