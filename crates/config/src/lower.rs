@@ -20,6 +20,7 @@ use crate::schema::{self, Document};
 use crate::{Fault, Faults, Loaded, Sources, vars};
 
 mod backend;
+mod budget;
 mod credential;
 mod host;
 mod ledger;
@@ -69,6 +70,7 @@ pub(crate) fn lower(
         });
     };
     limit::carry(&mut snapshot, carry, now);
+    budget::carry(&mut snapshot, carry);
     let document = Redacted::of(&root);
     snapshot.version = redact::version(&document, &snapshot, carry);
     let warnings = ordered(cx.findings.warnings);
@@ -101,8 +103,9 @@ impl Lowering<'_> {
         }
         snapshot.identity = self.identity(document.identity.get(), &document.routes, &snapshot);
         if let Some(prices) = document.prices.get() {
-            snapshot.prices = self.prices(prices);
+            snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);
         }
+        snapshot.budgets = self.budgets(document, &snapshot);
         (snapshot, host)
     }
 
@@ -232,6 +235,7 @@ fn empty() -> Snapshot {
         endpoints: Vec::new(),
         limits: Vec::new(),
         prices: policy::price::Prices::default(),
+        budgets: policy::budget::Budgets::default(),
         bounds: Bounds::default(),
     }
 }

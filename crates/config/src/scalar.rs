@@ -6,12 +6,14 @@
 pub(crate) use header::{CredentialHeader, IdentityHeader, Scheme};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{Age, Amount, Count, Currency, Decimal, PricePer, Size, Span};
+pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, Variable};
 pub(crate) use word::{Address, Billing, LogTarget, Protocol};
 
 mod header;
 mod name;
 mod number;
+mod period;
 mod source;
 mod word;
 

@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::abandon::Abandon;
 use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    Address, Age, Amount, Billing, Count, CredentialHeader, Currency, Decimal, File,
+    Address, Age, Amount, Billing, Count, CredentialHeader, Currency, Decimal, Every, File,
     IdentityHeader, Inline, LogTarget, Model, Name, Pattern, PricePer, Protocol, Scheme, Size,
-    Span, Variable,
+    Span, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -35,6 +35,10 @@ record! {
         required routes: ListOf<Route>,
         /// What tokens cost, by model.
         optional prices: MapOf<Model, Price>,
+        /// Workloads that pay together, by the group's name; a workload is in one group at most.
+        optional groups: MapOf<Name, OneOrMany<Name>>,
+        /// Amounts of tokens or money over calendar periods, by name; they need a ledger.
+        optional budgets: MapOf<Name, Budget>,
         /// The usage ledger: a row on disk for each exchange that was let in; none unless said.
         optional ledger: Ledger,
     }
@@ -227,16 +231,86 @@ record! {
 }
 
 record! {
-    /// What the tokens of a model cost; exact decimals.
+    /// What calls to a model cost; exact decimals. Its name is the one that goes upstream.
     Price {
         /// Of prompt tokens.
         required input: At<Decimal>,
         /// Of completion tokens.
         required output: At<Decimal>,
+        /// Of prompt tokens that the engine had cached; as `input` unless said.
+        optional cached_input: At<Decimal>,
+        /// Of completion tokens spent on reasoning; as `output` unless said.
+        optional reasoning: At<Decimal>,
+        /// Of each call that was answered, whatever its tokens. Default 0.
+        optional request: At<Decimal>,
+        /// Other prices for the whole of a call with a long prompt.
+        optional tiers: ListOf<Tier>,
         /// For how many tokens: 1, 1K or 1M. Default 1M.
         optional per: At<PricePer>,
         /// ISO 4217 code. Default USD.
         optional currency: At<Currency>,
+        /// What it costs at a backend, by the backend's name, in place of all the above.
+        optional at: MapOf<Name, PriceAt>,
+    }
+}
+
+record! {
+    /// What calls to a model cost at one backend.
+    PriceAt {
+        /// Of prompt tokens.
+        required input: At<Decimal>,
+        /// Of completion tokens.
+        required output: At<Decimal>,
+        /// Of prompt tokens that the engine had cached; as `input` unless said.
+        optional cached_input: At<Decimal>,
+        /// Of completion tokens spent on reasoning; as `output` unless said.
+        optional reasoning: At<Decimal>,
+        /// Of each call that was answered, whatever its tokens. Default 0.
+        optional request: At<Decimal>,
+        /// Other prices for the whole of a call with a long prompt.
+        optional tiers: ListOf<Tier>,
+        /// For how many tokens; as the model's unless said.
+        optional per: At<PricePer>,
+        /// ISO 4217 code; as the model's unless said.
+        optional currency: At<Currency>,
+    }
+}
+
+record! {
+    /// Prices of calls with long prompts.
+    Tier {
+        /// It is for calls whose prompt has more tokens than this.
+        required above: At<Amount>,
+        /// Of prompt tokens.
+        required input: At<Decimal>,
+        /// Of completion tokens.
+        required output: At<Decimal>,
+        /// Of prompt tokens that the engine had cached; as `input` unless said.
+        optional cached_input: At<Decimal>,
+        /// Of completion tokens spent on reasoning; as `output` unless said.
+        optional reasoning: At<Decimal>,
+    }
+}
+
+record! {
+    /// An amount of `tokens` or of `money` for each calendar period; everybody's unless it says whose.
+    Budget {
+        /// Tokens, of prompt and completion together.
+        optional tokens: At<Amount>,
+        /// Money, by the prices of the models; an exact decimal.
+        optional money: At<Decimal>,
+        /// ISO 4217 code of the money. Default USD.
+        optional currency: At<Currency>,
+        /// The period: day, week (from Monday) or month.
+        required per: At<Every>,
+        /// How far its midnight is from UTC's, such as "+02:00". Default +00:00.
+        optional zone: At<Zone>,
+        /// The workload whose calls it counts.
+        optional workload: At<Name>,
+        /// The group whose calls it counts.
+        optional group: At<Name>,
+        /// Models by name, or by the start of a name and a `*`; all unless said.
+        optional model: OneOrMany<Pattern>,
     }
 }
 

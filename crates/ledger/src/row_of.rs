@@ -1,8 +1,7 @@
 //! From the record that policy leaves to the row that the ledger keeps.
 //!
 //! Invariant: ids become the names that the record's own snapshot gives them.
-//! Not here: price, cost, budget group and the gate's own count: policy's record has none, and
-//! whoever has them sets them on the row.
+//! Not here: the gate's own count: policy's record has none, and whoever has it sets it on the row.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use policy::record::{Count, Record};
 use policy::snapshot::Snapshot;
 
 use crate::id::RecordId;
-use crate::row::{Settlement, State, Witnesses};
+use crate::row::{Price, Settlement, State, Witnesses};
 
 impl Settlement {
     /// The row of a record that ended, with what its snapshot calls everything.
@@ -29,7 +28,10 @@ impl Settlement {
                 record.workload.map(|id| id.index()),
                 |w| &w.name,
             ),
-            budget_group: None,
+            budget_group: record
+                .workload
+                .and_then(|id| snapshot.budgets.group(id))
+                .map(|group| (**group).into()),
             route: name(&snapshot.routes, record.route.map(|id| id.index()), |r| {
                 &r.name
             }),
@@ -60,7 +62,11 @@ impl Settlement {
             reserved: None,
             at_least: None,
             at_most: None,
-            price: None,
+            price: policy::price::charge(snapshot, record).map(|charge| Price {
+                id: (*charge.price.id).into(),
+                currency: (*charge.price.currency).into(),
+                cost: charge.cost,
+            }),
             bytes_in: record.bytes_in,
             bytes_out: record.bytes_out,
             duration_us,

@@ -10,11 +10,13 @@ use wire::call::{CallHead, Splice, splices};
 use wire::head::{Known, RequestHead};
 
 use crate::book::Held;
+use crate::budget::{self, Asked, Pledge};
 use crate::clock::Mono;
 use crate::id::{LimitId, RouteId, WorkloadId};
 use crate::limit::{Kind, Short};
 use crate::meter::Estimator;
 use crate::operation::{Operation, Unknown};
+use crate::price::Charge;
 use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
@@ -62,11 +64,12 @@ pub struct Admitted {
     pub held: Held,
 }
 
-/// A reservation: what was taken from which buckets.
+/// A reservation: what was taken from which buckets and budgets.
 #[derive(Debug, Default)]
 #[must_use = "settle it"]
 pub struct Hold {
     taken: Vec<(LimitId, u64)>,
+    pledge: Pledge,
 }
 
 /// Head to caller and purpose. Nothing is spent on a request that fails here.
@@ -94,18 +97,21 @@ pub fn open(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Ope
     })
 }
 
-/// Whole request to decision: chooses the route, reserves from every limit, plans the edits.
+/// Whole request to decision: chooses the route, reserves from every limit and budget, plans the
+/// edits.
 ///
-/// `call` is what the body says, for operations that read it; `bytes` its length.
+/// `call` is what the body says, for operations that read it; `bytes` its length; `unix_ms` when
+/// it began, milliseconds since the Unix epoch.
 ///
 /// # Errors
-/// No route, or a limit. Nothing is held then.
+/// No route, a limit, or a budget. Nothing is held then.
 pub fn admit(
     opened: Opened,
     call: Option<&CallHead>,
     bytes: u64,
     estimator: impl Fn(RouteId) -> Estimator,
     now: Mono,
+    unix_ms: u64,
     s: &Snapshot,
 ) -> Result<Decision, Refusal> {
     if opened.operation == Operation::Models
@@ -138,7 +144,28 @@ pub fn admit(
         completion,
         is_capped: call.is_some_and(|c| c.output_cap().is_some()),
     };
-    let hold = reserve(grant, tokens, now, s)?;
+    let mut hold = reserve(grant, tokens, now, s)?;
+    // A body that is not read is not rewritten either.
+    let model = call.and_then(|_| {
+        let replaced = rule.model.clone();
+        replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
+    });
+    if opened.operation != Operation::Models {
+        let asked = Asked {
+            workload: opened.workload,
+            model: model.as_deref(),
+            backends: &rule.backends,
+            prompt: prompt_estimate,
+            completion,
+        };
+        match budget::reserve(&asked, unix_ms, s) {
+            Ok(pledge) => hold.pledge = pledge,
+            Err(refusal) => {
+                hold.release(now, s);
+                return Err(refusal);
+            }
+        }
+    }
     let held = Held {
         reserved: prompt_estimate.saturating_add(completion),
         at_most: tokens.at_most(bytes, opened.operation),
@@ -148,11 +175,7 @@ pub fn admit(
         route: grant.route,
         hold,
         splices: call.map_or_else(Vec::new, |c| splices(c, rule.model.as_deref(), force)),
-        // A body that is not read is not rewritten either.
-        model: call.and_then(|_| {
-            let replaced = rule.model.clone();
-            replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
-        }),
+        model,
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,
@@ -161,9 +184,11 @@ pub fn admit(
 }
 
 impl Hold {
-    /// Corrects every token bucket to what was really used. Requests stay counted.
-    pub fn settle(self, tokens: &Tokens, now: Mono, s: &Snapshot) {
+    /// Corrects every token bucket to what was really used, and every budget to that or to what it
+    /// cost. Requests stay counted.
+    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, now: Mono, s: &Snapshot) {
         let used = |count: Count| count.tokens().unwrap_or(0);
+        self.pledge.settle(tokens, charge, s);
         let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
         for (limit, reserved) in self.taken {
             let Some(limit) = s.limit(limit) else {
@@ -177,6 +202,7 @@ impl Hold {
 
     /// Gives everything back: the call never was.
     pub fn release(self, now: Mono, s: &Snapshot) {
+        self.pledge.release(s);
         for (limit, reserved) in self.taken {
             if let Some(limit) = s.limit(limit) {
                 limit.bucket.settle(reserved, 0, now);
@@ -226,6 +252,7 @@ impl Cost {
 fn reserve(grant: &Grant, tokens: Cost, now: Mono, s: &Snapshot) -> Result<Hold, Refusal> {
     let mut hold = Hold {
         taken: Vec::with_capacity(grant.limits.len()),
+        pledge: Pledge::default(),
     };
     let limits = grant
         .limits

@@ -39,3 +39,7 @@ id!(
     /// One shared bucket.
     LimitId
 );
+id!(
+    /// One budget.
+    BudgetId
+);

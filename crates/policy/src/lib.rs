@@ -20,6 +20,7 @@
 pub mod abandon;
 pub mod attempt;
 pub mod book;
+pub mod budget;
 pub mod clock;
 pub mod credential;
 pub mod exchange;

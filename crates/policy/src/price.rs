@@ -1,26 +1,181 @@
-//! Prices of models, as written in the configuration.
+//! Prices of models, and what a call costs by them.
 //!
-//! Invariant: an unknown price is unknown, never zero.
-//! Not here: what a call costs. Prices are accepted and validated today; charging comes with
-//! the ledger.
+//! Money is whole numbers of 1e-12 of the currency's unit, so that a price per token is exact and
+//! sums do not depend on their order.
+//! Invariant: an unknown price is unknown, never zero, and so is a cost of which a count is
+//! unknown or that does not fit. Cached and reasoning tokens are part of prompt and completion:
+//! each token is charged once.
+//! Not here: how a price is written (`config`), amounts over a period ([`crate::budget`]).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::id::BackendId;
+use crate::record::{Record, Tokens};
+use crate::snapshot::Snapshot;
 
 /// Decimal money: 1e-12 of the currency's unit, so that a price per token is exact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Pico(pub i128);
 
-/// Price of one token in each direction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Price {
-    /// Per prompt token.
+/// What one token costs, by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates {
+    /// Per prompt token that was not cached.
     pub input: Pico,
-    /// Per completion token.
+    /// Per prompt token that the engine had cached.
+    pub cached: Pico,
+    /// Per completion token that was not reasoning.
     pub output: Pico,
-    /// ISO 4217 code.
-    pub currency: String,
+    /// Per completion token spent on reasoning.
+    pub reasoning: Pico,
 }
 
-/// The catalogue: model name to price.
+/// Rates of calls with long prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tier {
+    /// It applies to the whole of a call whose prompt has more tokens than this.
+    pub above: u64,
+    /// What such a call's tokens cost.
+    pub rates: Rates,
+}
+
+/// What a model costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Price {
+    /// Hash of all that follows and of what it is for; the same however it is written.
+    pub id: Arc<str>,
+    /// ISO 4217 code.
+    pub currency: Arc<str>,
+    /// Per call that was answered.
+    pub request: Pico,
+    /// Per token.
+    pub rates: Rates,
+    /// By length of the prompt; ascending in `above`.
+    pub tiers: Vec<Tier>,
+}
+
+/// What a call was charged by, and what it came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge<'p> {
+    /// The price.
+    pub price: &'p Price,
+    /// In the price's currency; `None` when a count it needs is not known, or it does not fit.
+    pub cost: Option<Pico>,
+}
+
+/// The catalogue: prices by model, and where they differ by backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prices(pub BTreeMap<String, Price>);
+pub struct Prices(BTreeMap<Box<str>, OfModel>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct OfModel {
+    anywhere: Option<Price>,
+    at: Vec<(BackendId, Price)>,
+}
+
+impl Prices {
+    /// Adds a price: of a model at one backend, or wherever none of the backend's own is known.
+    pub fn insert(&mut self, model: &str, backend: Option<BackendId>, price: Price) {
+        let of = self.0.entry(model.into()).or_default();
+        match backend {
+            Some(backend) => of.at.push((backend, price)),
+            None => of.anywhere = Some(price),
+        }
+    }
+
+    /// What a model costs at a backend; `None` is unknown.
+    #[must_use]
+    pub fn of(&self, model: &str, backend: Option<BackendId>) -> Option<&Price> {
+        let of = self.0.get(model)?;
+        let own = of.at.iter().find(|(at, _)| Some(*at) == backend);
+        own.map(|(_, price)| price).or(of.anywhere.as_ref())
+    }
+
+    /// Whether there is none at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every price with its model and backend, in the order of the models' names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<BackendId>, &Price)> {
+        self.0.iter().flat_map(|(model, of)| {
+            let anywhere = of.anywhere.iter().map(|price| (None, price));
+            let at = of.at.iter().map(|(backend, price)| (Some(*backend), price));
+            anywhere
+                .chain(at)
+                .map(move |(backend, price)| (&**model, backend, price))
+        })
+    }
+}
+
+/// What an exchange is charged: by the model that went upstream, at the backend that answered.
+/// `None` where no price is known.
+#[must_use]
+pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
+    if s.prices.is_empty() {
+        return None;
+    }
+    let model = record
+        .model_sent
+        .as_deref()
+        .or(record.model_asked.as_deref())?;
+    let price = s.prices.of(model, record.backend)?;
+    Some(Charge {
+        price,
+        cost: price.cost(&record.tokens),
+    })
+}
+
+impl Price {
+    /// What a call of these tokens costs. A sub-count larger than the count that it is part of is
+    /// taken for all of it.
+    #[must_use]
+    pub fn cost(&self, tokens: &Tokens) -> Option<Pico> {
+        let (prompt, completion) = (tokens.prompt.tokens()?, tokens.completion.tokens()?);
+        let cached = tokens.cached.unwrap_or(0).min(prompt);
+        let reasoning = tokens.reasoning.unwrap_or(0).min(completion);
+        let rates = self.rates(prompt);
+        [
+            (prompt - cached, rates.input),
+            (cached, rates.cached),
+            (completion - reasoning, rates.output),
+            (reasoning, rates.reasoning),
+        ]
+        .into_iter()
+        .try_fold(self.request, add)
+    }
+
+    /// The most that a call of so many tokens costs, whatever kinds they are of.
+    #[must_use]
+    pub fn at_most(&self, prompt: u64, completion: u64) -> Option<Pico> {
+        let rates = self.rates(prompt);
+        [
+            (prompt, rates.input.max(rates.cached)),
+            (completion, rates.output.max(rates.reasoning)),
+        ]
+        .into_iter()
+        .try_fold(self.request, add)
+    }
+
+    /// The most that a call of so many tokens costs when nobody knows their direction.
+    #[must_use]
+    pub fn at_most_of(&self, tokens: u64) -> Option<Pico> {
+        let all = self.at_most(tokens, 0)?;
+        Some(all.max(self.at_most(0, tokens)?))
+    }
+
+    fn rates(&self, prompt: u64) -> Rates {
+        let tier = self.tiers.iter().rev().find(|tier| prompt > tier.above);
+        tier.map_or(self.rates, |tier| tier.rates)
+    }
+}
+
+fn add(sum: Pico, (tokens, rate): (u64, Pico)) -> Option<Pico> {
+    let part = rate.0.checked_mul(i128::from(tokens))?;
+    sum.0.checked_add(part).map(Pico)
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,14 @@
 //! Invariant: no text here repeats a credential, a prompt, or an upstream's words.
 //! Not here: faults of a configuration (`config`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::CallFault;
 use wire::http1::HeadFault;
 
 use crate::attempt::Failure;
+use crate::budget::Every;
 use crate::limit::Kind;
 
 /// Why the gate answers itself.
@@ -98,6 +100,31 @@ pub enum Refusal {
         /// What the bucket can hold.
         burst: u64,
     },
+    /// A budget holds no more such call in this period.
+    #[error(
+        "the budget {budget:?} does not hold this call any more; its next {} begins {renewed}",
+        every.as_str()
+    )]
+    BudgetExhausted {
+        /// Its name.
+        budget: Arc<str>,
+        /// How long its period is.
+        every: Every,
+        /// When the next one begins, RFC 3339.
+        renewed: String,
+    },
+    /// A budget counts money, and what this call costs cannot be known.
+    #[error(
+        "the budget {budget:?} counts money, and not every backend that may answer has a price \
+         for {}",
+        unpriced(model)
+    )]
+    Unpriced {
+        /// The model; empty when the call names none that the gate reads.
+        model: String,
+        /// The budget.
+        budget: Arc<str>,
+    },
 
     // The upstream's doing.
     /// No answer from any endpoint.
@@ -168,6 +195,8 @@ impl Refusal {
             Self::ModelRequired => (400, invalid, "model_required"),
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
             Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
+            Self::BudgetExhausted { .. } => (402, "insufficient_quota", "insufficient_quota"),
+            Self::Unpriced { .. } => (403, "permission_error", "model_not_priced"),
             Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
             Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
@@ -194,7 +223,11 @@ impl Refusal {
                 Self::Method { allow } => Some(allow),
                 _ => None,
             },
-            should_retry: matches!(self, Self::LargerThanLimit { .. }).then_some(false),
+            should_retry: matches!(
+                self,
+                Self::LargerThanLimit { .. } | Self::BudgetExhausted { .. }
+            )
+            .then_some(false),
         }
     }
 
@@ -292,6 +325,14 @@ impl LocalReply {
 /// Whole seconds, as `retry-after` says them.
 fn seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// What has no price, in words.
+fn unpriced(model: &str) -> String {
+    if model.is_empty() {
+        return "this call, whose model the gate does not read".to_owned();
+    }
+    format!("the model {model:?}")
 }
 
 /// Writes `text` as the inside of a JSON string.

@@ -1,7 +1,8 @@
 //! The configuration as a core reads it: immutable, resolved, swapped whole.
 //!
 //! Invariant: nothing optional is left to guess and no string is compared that could have been
-//! resolved when the snapshot was made. Buckets are the only interior that changes.
+//! resolved when the snapshot was made. Buckets and budgets' sums are the only interior
+//! that changes.
 //! Not here: what a person writes and how it becomes this (`config`).
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use crate::abandon::Abandon;
 use crate::book::Billing;
+use crate::budget::Budgets;
 use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
@@ -38,6 +40,8 @@ pub struct Snapshot {
     pub limits: Vec<Limit>,
     /// Price catalogue.
     pub prices: Prices,
+    /// Amounts over calendar periods.
+    pub budgets: Budgets,
     /// Bounds on what a client may send.
     pub bounds: Bounds,
 }

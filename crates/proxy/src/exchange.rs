@@ -133,8 +133,15 @@ async fn forward<D: Downstream>(
     let (rope, call) = read_body(open, opened, client, deadline, &snapshot.bounds).await?;
     let bytes = open.record.bytes_in;
     let estimator = |route| view.estimator(route);
-    let decided =
-        policy::exchange::admit(opened, call.as_ref(), bytes, estimator, open.mark, snapshot);
+    let decided = policy::exchange::admit(
+        opened,
+        call.as_ref(),
+        bytes,
+        estimator,
+        open.mark,
+        open.record.started_unix_ms,
+        snapshot,
+    );
     open.record.model_asked = call.and_then(|c| c.model);
     let admitted = match decided {
         Ok(Decision::Forward(admitted)) => admitted,

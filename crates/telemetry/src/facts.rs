@@ -11,6 +11,7 @@ use policy::record::{AttemptRecord, Gauge, Record, Sink};
 use policy::snapshot::Snapshot;
 
 use crate::access_log::Lines;
+use crate::names::NameId;
 use crate::series::{CellKey, Series, operation_index};
 use crate::view::{Views, refused};
 
@@ -44,6 +45,14 @@ impl Sink for Facts {
             model: view.model(record.model_sent.as_ref()),
         };
         self.series.ended(key, record);
+        if !snapshot.prices.is_empty() {
+            let charge = policy::price::charge(snapshot, record);
+            let names = &mut self.series.names;
+            let currency = charge.map_or(NameId::NONE, |c| names.intern(&c.price.currency));
+            let cost = charge.and_then(|charge| charge.cost).map(|cost| cost.0);
+            let of = [key.workload, key.model, currency];
+            self.series.charged(of, cost, record);
+        }
         if let Some(kind) = record.limited {
             refused(&mut self.series, key.workload, key.route, kind);
         }

@@ -17,6 +17,8 @@ mod table;
 mod view;
 
 #[cfg(test)]
+mod priced;
+#[cfg(test)]
 mod sample;
 
 pub use access_log::{AccessLog, Lines, Target};

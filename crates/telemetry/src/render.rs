@@ -4,6 +4,7 @@
 //! its samples. The names are a contract: docs/metrics.md lists them and a test compares.
 //! Not here: what is counted (`series`).
 
+mod cost;
 mod page;
 
 use std::collections::BTreeMap;
@@ -63,6 +64,7 @@ impl Merged {
         self.usage(&mut page);
         self.durations(&mut page);
         self.tokens(&mut page);
+        self.costs(&mut page);
         self.own_times(&mut page);
         self.attempts(&mut page);
         self.abandoned(&mut page);

@@ -90,6 +90,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         }],
         limits,
         prices: Prices::default(),
+        budgets: policy::budget::Budgets::default(),
         bounds: Bounds::default(),
     }
 }

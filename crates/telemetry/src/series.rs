@@ -8,6 +8,7 @@
 //! is written (`render`).
 
 mod cell;
+mod cost;
 mod key;
 
 use policy::abandon::Rest;
@@ -15,6 +16,7 @@ use policy::limit::Kind;
 use policy::record::Record;
 
 pub(crate) use cell::{Cell, SOURCES, Times, Tries};
+pub(crate) use cost::{Cost, cost_key, cost_parts};
 pub(crate) use key::{
     CellKey, OPERATIONS, RESULTS, endpoint_key, endpoint_parts, limited_key, limited_parts,
     operation_index, operation_label, result_index,
@@ -39,6 +41,8 @@ pub(crate) struct Series {
     pub(crate) limited: Table<u64>,
     /// Attempts by [`endpoint_key`].
     pub(crate) attempts: Table<Tries>,
+    /// What exchanges cost, by [`cost_key`].
+    pub(crate) costs: Table<Cost>,
     pub(crate) by_operation: [Times; OPERATIONS],
     pub(crate) gauges: [i64; 5],
     /// Answers whose client left, by [`Rest::ALL`].
@@ -155,6 +159,11 @@ impl Series {
             let key = endpoint_key(names.here(backend), names.here(endpoint));
             let at = self.attempts.place(key);
             self.attempts.at(at).absorb(tries);
+        }
+        for (key, cost) in other.costs.rows() {
+            let key = cost_key(cost_parts(key).map(|name| names.here(name)));
+            let at = self.costs.place(key);
+            self.costs.at(at).absorb(*cost);
         }
         for (mine, theirs) in self.by_operation.iter_mut().zip(&other.by_operation) {
             mine.absorb(theirs);

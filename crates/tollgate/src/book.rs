@@ -112,7 +112,7 @@ impl Book for Clerk {
                     .and_then(|id| of.workload(id))
                     .map(|w| &w.name),
             ),
-            budget_group: None,
+            budget_group: name(record.workload.and_then(|id| of.budgets.group(id))),
             route: name(record.route.and_then(|id| of.route(id)).map(|r| &r.name)),
             backend: None,
             model_asked: record.model_asked.clone(),

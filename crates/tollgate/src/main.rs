@@ -5,6 +5,7 @@
 
 mod admin;
 mod book;
+mod budget;
 mod check;
 mod cli;
 mod demo;

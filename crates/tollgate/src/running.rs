@@ -211,7 +211,13 @@ impl Running {
                 for warning in &loaded.warnings {
                     tracing::warn!("{warning}");
                 }
-                publication(loaded, &world).map_err(|fault| (fault, watched))
+                let (next, current) =
+                    publication(loaded, &world).map_err(|fault| (fault, watched.clone()))?;
+                if let Some(books) = &self.books {
+                    crate::budget::read_back(&current.snapshot, Some(&before.snapshot), books)
+                        .map_err(|fault| (fault, watched))?;
+                }
+                Ok((next, current))
             });
         match result {
             Ok((publication, current)) => {

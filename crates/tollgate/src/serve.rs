@@ -19,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::book::Books;
 use crate::running::{Origin, Running, fixed, load, publication};
 use crate::world::World;
-use crate::{admin, cli, complain, watch};
+use crate::{admin, budget, cli, complain, watch};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -102,6 +102,9 @@ pub(crate) fn start(
     let (publication, current) = publication(loaded, sources)?;
     let admin_listener = bind(admin, "admin")?;
     let books = ledger.as_ref().map(Books::open).transpose()?;
+    if let Some(books) = &books {
+        budget::read_back(&current.snapshot, None, books)?;
+    }
     let options = Options {
         listen: data,
         workers,
@@ -159,6 +162,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
         }
     };
     let watching = tokio::spawn(watch::watch(Arc::clone(running)));
+    let marking = tokio::spawn(budget::mark(Arc::clone(running)));
     let stopped = tokio::select! {
         word = told() => word,
         () = reloads(running) => Ok("reloads ended"),
@@ -169,6 +173,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
         Err(error) => tracing::error!(%error, "cannot listen for signals; stopping"),
     }
     watching.abort();
+    marking.abort();
     // Readiness goes first, so that whoever balances load looks elsewhere before we close.
     running.draining.store(true, Ordering::SeqCst);
     running.gate.drain(ready.grace);

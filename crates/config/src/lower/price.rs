@@ -1,41 +1,174 @@
-//! `prices`: decimals to whole 1e-12 units per token.
+//! `prices`: decimals to whole 1e-12 units per token, with an id for each price.
 //!
-//! Invariant: no rounding; a price that is not a whole number of units is a fault.
+//! Invariant: no rounding; a price that is not a whole number of units is a fault. Two prices have
+//! one id exactly when they say the same of the same, however they are written.
+//! Not here: what a call costs (`policy::price`).
 
-use policy::price::{Pico, Price, Prices};
+use std::fmt::Write;
 
-use crate::decode::{At, MapOf};
-use crate::scalar::{Decimal, Model};
+use policy::id::BackendId;
+use policy::price::{Pico, Price, Prices, Rates, Tier};
+use policy::snapshot::Snapshot;
+use sha2::{Digest, Sha256};
+
+use super::backend::number;
+use crate::decode::{At, Field, ListOf, MapOf, nearest};
+use crate::scalar::{Currency, Decimal, Model, Name, PricePer};
 use crate::schema;
 
 const PICO_PLACES: u32 = 12;
+/// Of one price.
+const TIERS_MAX: usize = 8;
+
+/// A price as written, for a model or for a model at a backend.
+struct Written<'w> {
+    rates: WrittenRates<'w>,
+    request: &'w Field<At<Decimal>>,
+    tiers: &'w Field<ListOf<schema::Tier>>,
+    per: u32,
+    currency: &'w str,
+}
+
+struct WrittenRates<'w> {
+    input: &'w Field<At<Decimal>>,
+    cached: &'w Field<At<Decimal>>,
+    output: &'w Field<At<Decimal>>,
+    reasoning: &'w Field<At<Decimal>>,
+}
+
+macro_rules! rates {
+    ($of:expr) => {
+        WrittenRates {
+            input: &$of.input,
+            cached: &$of.cached_input,
+            output: &$of.output,
+            reasoning: &$of.reasoning,
+        }
+    };
+}
 
 impl super::Lowering<'_> {
-    pub(super) fn prices(&mut self, written: &MapOf<Model, schema::Price>) -> Prices {
+    pub(super) fn prices(
+        &mut self,
+        written: &MapOf<Model, schema::Price>,
+        declared: Option<&MapOf<Name, schema::Backend>>,
+        snapshot: &Snapshot,
+    ) -> Prices {
         let mut prices = Prices::default();
         for (model, price) in &written.0 {
             let Some(price) = price else { continue };
-            let per = price.per.get().map_or(6, |at| at.value.0);
-            let input = price.input.get().and_then(|at| self.pico(at, per));
-            let output = price.output.get().and_then(|at| self.pico(at, per));
-            let (Some(input), Some(output)) = (input, output) else {
-                continue;
+            let model = model.value.0.as_str();
+            let per = per(&price.per, 6);
+            let currency = currency(&price.currency, "USD");
+            let anywhere = Written {
+                rates: rates!(price),
+                request: &price.request,
+                tiers: &price.tiers,
+                per,
+                currency,
             };
-            let currency = price
-                .currency
-                .get()
-                .map_or("USD", |at| at.value.0.as_str())
-                .to_owned();
-            prices.0.insert(
-                model.value.0.clone(),
-                Price {
-                    input,
-                    output,
-                    currency,
-                },
-            );
+            if let Some(lowered) = self.price(&anywhere, model, "") {
+                prices.insert(model, None, lowered);
+            }
+            for (backend, here) in price.at.get().map_or(&[][..], |b| &b.0) {
+                let known = self.backend_of_price(backend, declared, snapshot);
+                let Some(here) = here else { continue };
+                let here = Written {
+                    rates: rates!(here),
+                    request: &here.request,
+                    tiers: &here.tiers,
+                    per: self::per(&here.per, per),
+                    currency: self::currency(&here.currency, currency),
+                };
+                let lowered = self.price(&here, model, &backend.value.0);
+                if let (Some(known), Some(lowered)) = (known, lowered) {
+                    prices.insert(model, Some(known), lowered);
+                }
+            }
         }
         prices
+    }
+
+    fn backend_of_price(
+        &mut self,
+        name: &At<Name>,
+        declared: Option<&MapOf<Name, schema::Backend>>,
+        snapshot: &Snapshot,
+    ) -> Option<BackendId> {
+        let declared = declared?.0.iter();
+        let names: Vec<&str> = declared.map(|(name, _)| name.value.0.as_str()).collect();
+        if !names.contains(&name.value.0.as_str()) {
+            let near = nearest(&name.value.0, &names);
+            let hint = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
+            let says = format!("there is no backend {}", name.shown);
+            self.findings.fault(&name.place, says, hint);
+        }
+        let known = snapshot.backends.iter();
+        let at = known.into_iter().position(|b| *b.name == *name.value.0)?;
+        Some(BackendId(number(at)))
+    }
+
+    fn price(&mut self, written: &Written<'_>, model: &str, backend: &str) -> Option<Price> {
+        let rates = self.rates_of(&written.rates, written.per);
+        let request = match written.request {
+            Field::Absent => Some(Pico(0)),
+            Field::Bad => None,
+            Field::Is(at) => self.pico(at, 0),
+        };
+        let tiers = self.tiers(written);
+        let mut price = Price {
+            id: "".into(),
+            currency: written.currency.into(),
+            request: request?,
+            rates: rates?,
+            tiers: tiers?,
+        };
+        price.id = id(&price, model, backend).into();
+        Some(price)
+    }
+
+    fn tiers(&mut self, written: &Written<'_>) -> Option<Vec<Tier>> {
+        let list = match written.tiers {
+            Field::Absent => return Some(Vec::new()),
+            Field::Bad => return None,
+            Field::Is(list) => &list.0,
+        };
+        if let Some((place, _)) = list.get(TIERS_MAX) {
+            let says = format!("a price has at most {TIERS_MAX} tiers");
+            self.findings.fault(place, says, "");
+        }
+        let mut tiers: Vec<Tier> = Vec::new();
+        for (_, tier) in list {
+            let tier = tier.as_ref()?;
+            let rates = self.rates_of(&rates!(tier), written.per);
+            let above = tier.above.get()?;
+            if tiers.last().is_some_and(|last| last.above >= above.value.0) {
+                let says = format!("{} is not above the tier before it", above.shown);
+                let hint = "write tiers in the order of `above`";
+                self.findings.fault(&above.place, says, hint);
+            }
+            tiers.push(Tier {
+                above: above.value.0,
+                rates: rates?,
+            });
+        }
+        Some(tiers)
+    }
+
+    fn rates_of(&mut self, written: &WrittenRates<'_>, per: u32) -> Option<Rates> {
+        let mut rate = |field: &Field<At<Decimal>>| field.get().and_then(|at| self.pico(at, per));
+        let (input, output) = (rate(written.input), rate(written.output));
+        let (cached, reasoning) = (rate(written.cached), rate(written.reasoning));
+        let or = |rate: Option<Pico>, field: &Field<_>, other| match field {
+            Field::Absent => other,
+            Field::Bad | Field::Is(_) => rate,
+        };
+        Some(Rates {
+            input: input?,
+            cached: or(cached, written.cached, input)?,
+            output: output?,
+            reasoning: or(reasoning, written.reasoning, output)?,
+        })
     }
 
     fn pico(&mut self, at: &At<Decimal>, per: u32) -> Option<Pico> {
@@ -48,7 +181,8 @@ impl super::Lowering<'_> {
         if digits % unit == 0 {
             return Some(Pico(digits / unit));
         }
-        let says = format!("{} is finer than 1e-12 for a token", at.shown);
+        let what = if per == 0 { "" } else { " for a token" };
+        let says = format!("{} is finer than 1e-12{what}", at.shown);
         let most = PICO_PLACES.saturating_sub(per);
         self.findings.fault(
             &at.place,
@@ -57,4 +191,33 @@ impl super::Lowering<'_> {
         );
         None
     }
+}
+
+fn per(written: &Field<At<PricePer>>, unless: u32) -> u32 {
+    written.get().map_or(unless, |at| at.value.0)
+}
+
+fn currency<'w>(written: &'w Field<At<Currency>>, unless: &'w str) -> &'w str {
+    written.get().map_or(unless, |at| at.value.0.as_str())
+}
+
+/// The first 16 hex digits of SHA-256 over what the price says and of what.
+fn id(price: &Price, model: &str, backend: &str) -> String {
+    let mut said = format!(
+        "{model}\n{backend}\n{}\n{}",
+        price.currency, price.request.0
+    );
+    let mut rates = |above: u64, r: &Rates| {
+        let [input, cached] = [r.input.0, r.cached.0];
+        let [output, reasoning] = [r.output.0, r.reasoning.0];
+        let line = write!(said, "\n{above} {input} {cached} {output} {reasoning}");
+        debug_assert!(line.is_ok(), "text takes everything");
+    };
+    rates(0, &price.rates);
+    for tier in &price.tiers {
+        rates(tier.above, &tier.rates);
+    }
+    let digest = Sha256::digest(said.as_bytes());
+    let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
+    hex.collect()
 }

@@ -287,7 +287,7 @@ fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
     id
 }
 
-fn lowered(patterns: &[Pattern]) -> Vec<ModelPattern> {
+pub(super) fn lowered(patterns: &[Pattern]) -> Vec<ModelPattern> {
     let lower = |pattern: &Pattern| match pattern {
         Pattern::Exact(name) => ModelPattern::Exact(Arc::from(name.as_str())),
         Pattern::Prefix(start) => ModelPattern::Prefix(start.clone()),

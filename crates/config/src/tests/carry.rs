@@ -151,3 +151,85 @@ fn a_refused_document_still_says_what_to_watch() {
         faults.watched
     );
 }
+
+fn budgets(budgets: &str) -> World {
+    let text = format!(
+        "{BASE}routes: [ {{ workload: w, backend: a }} ]\nledger: {{ path: usage.db }}\nbudgets: {{ {budgets} }}\n"
+    );
+    let mut world = World::with(&text);
+    world.put("key", "canary-one\n");
+    world
+}
+
+#[test]
+fn a_budget_keeps_what_was_spent_when_its_amount_changes_and_others_come_and_go() {
+    let before = budgets("b: { tokens: 5, per: day }, x: { tokens: 1, per: day }")
+        .load()
+        .unwrap();
+    let spent = |loaded: &Loaded, at: usize| Arc::clone(&loaded.snapshot.budgets.list[at].spent);
+    for (changed, kept) in [
+        (
+            "a: { tokens: 1, per: day }, b: { tokens: 9, per: day, workload: w }",
+            true,
+        ),
+        (
+            "a: { tokens: 1, per: day }, b: { tokens: 5, per: week }",
+            false,
+        ),
+        (
+            "a: { tokens: 1, per: day }, b: { tokens: 5, per: day, zone: \"+01:00\" }",
+            false,
+        ),
+        (
+            "a: { tokens: 1, per: day }, c: { tokens: 5, per: day }",
+            false,
+        ),
+    ] {
+        let after = budgets(changed)
+            .reload(Some(&before.snapshot), Mono(0))
+            .unwrap();
+        let same = Arc::ptr_eq(&spent(&before, 0), &spent(&after, 1));
+        assert_eq!(same, kept, "{changed}");
+    }
+}
+
+/// Ids of the prices of a document, in their order.
+fn price_ids(prices: &str) -> Vec<String> {
+    let text = format!("{BASE}routes: [ {{ workload: w, backend: a }} ]\nprices: {prices}\n");
+    let mut world = World::with(&text);
+    world.put("key", "canary-one\n");
+    let loaded = world.load().unwrap();
+    let ids = loaded
+        .snapshot
+        .prices
+        .iter()
+        .map(|(_, _, p)| p.id.to_string());
+    ids.collect()
+}
+
+#[test]
+fn a_price_has_the_same_id_however_it_is_written_and_another_when_it_says_something_else() {
+    let one = price_ids("{ m: { input: 0.10, output: 0.4 } }");
+    for same in [
+        "{ m: { output: \"0.40\", input: 0.1, per: 1M } }",
+        "{ m: { input: 0.0000001, output: 0.0000004, per: 1, currency: USD, request: 0.0 } }",
+        "{ m: { input: 0.1, output: 0.4, cached_input: 0.1, reasoning: 0.4 } }",
+    ] {
+        assert_eq!(price_ids(same), one, "{same}");
+    }
+    for other in [
+        "{ n: { input: 0.10, output: 0.4 } }",
+        "{ m: { input: 0.11, output: 0.4 } }",
+        "{ m: { input: 0.10, output: 0.4, currency: EUR } }",
+        "{ m: { input: 0.10, output: 0.4, request: 1 } }",
+        "{ m: { input: 0.10, output: 0.4, cached_input: 0 } }",
+        "{ m: { input: 0.10, output: 0.4, reasoning: 0 } }",
+        "{ m: { input: 0.10, output: 0.4, tiers: [ { above: 1, input: 0.10, output: 0.4 } ] } }",
+    ] {
+        assert_ne!(price_ids(other), one, "{other}");
+    }
+    let two =
+        price_ids("{ m: { input: 0.1, output: 0.4, at: { a: { input: 0.1, output: 0.4 } } } }");
+    assert_eq!(two[0], one[0]);
+    assert_ne!(two[1], one[0], "it is of something else");
+}

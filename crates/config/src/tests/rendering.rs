@@ -7,7 +7,7 @@ use policy::book::Billing;
 use policy::credential::Injection;
 use policy::identity::Identity;
 use policy::route::ModelPattern;
-use policy::snapshot::Bounds;
+use policy::snapshot::{Bounds, Snapshot};
 
 use crate::lower::limit::window;
 use crate::{Loaded, Located};
@@ -102,15 +102,7 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             }
         }
     }
-    for (model, price) in &s.prices.0 {
-        let (input, output) = (price.input.0, price.output.0);
-        writeln!(
-            out,
-            "price {model} input={input}p output={output}p {}",
-            price.currency
-        )
-        .unwrap();
-    }
+    money(s, &mut out);
     writeln!(out, "watched {:?}", loaded.watched).unwrap();
     for fault in &loaded.warnings {
         let file = std::path::Path::new("tollgate.yaml");
@@ -136,6 +128,50 @@ fn host(loaded: &Loaded, out: &mut String) {
     .unwrap();
     if let Some(ledger) = &h.ledger {
         writeln!(out, "{ledger:?}").unwrap();
+    }
+}
+
+fn money(s: &Snapshot, out: &mut String) {
+    for (name, backend, price) in s.prices.iter() {
+        let at = backend.map_or(String::new(), |b| {
+            format!(" at {}", s.backend(b).unwrap().name)
+        });
+        let (id, currency, request) = (&price.id, &price.currency, price.request.0);
+        writeln!(out, "price {name}{at} {id} {currency} request={request}p").unwrap();
+        let base = policy::price::Tier {
+            above: 0,
+            rates: price.rates,
+        };
+        for tier in std::iter::once(&base).chain(&price.tiers) {
+            let (above, r) = (tier.above, tier.rates);
+            let [input, cached] = [r.input.0, r.cached.0];
+            let [output, reasoning] = [r.output.0, r.reasoning.0];
+            writeln!(
+                out,
+                "  above {above}: input={input}p cached={cached}p output={output}p reasoning={reasoning}p"
+            )
+            .unwrap();
+        }
+    }
+    for budget in &s.budgets.list {
+        let models: Vec<_> = budget.models.iter().map(model).collect();
+        let calendar = budget.spent.calendar();
+        writeln!(
+            out,
+            "budget {} {} {} a {} at {}min {:?} models={models:?}",
+            budget.name,
+            budget.amount,
+            budget.unit.as_str(),
+            calendar.every.as_str(),
+            calendar.east_min,
+            budget.scope
+        )
+        .unwrap();
+    }
+    for (workload, group) in s.workloads.iter().zip(&s.budgets.groups) {
+        if let Some(group) = group {
+            writeln!(out, "{} is in {group}", workload.name).unwrap();
+        }
     }
 }
 

@@ -57,6 +57,9 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Match", "routes: [ { match: "),
         ("Limit", "routes: [ { limits: [ "),
         ("Price", "prices: { m: "),
+        ("PriceAt", "prices: { m: { at: { b: "),
+        ("Tier", "prices: { m: { tiers: [ "),
+        ("Budget", "budgets: { b: "),
         ("Ledger", "ledger: "),
         ("Postgres", "ledger: { postgres: "),
     ];

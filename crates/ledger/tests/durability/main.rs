@@ -6,3 +6,4 @@ mod kill;
 mod opening;
 mod retention;
 mod rows;
+mod spent;

@@ -65,6 +65,7 @@ fn decide(s: &Snapshot, operation: Operation, body: &str) -> Result<Decision, Re
         body.len() as u64,
         |_| Estimator::default(),
         NOW,
+        0,
         s,
     )
 }
@@ -430,7 +431,7 @@ mod reserving {
         let call = admitted(&s, Chat, HUNDRED);
         assert_eq!(call.prompt_estimate, 11);
         assert_eq!((left(&s, 0), left(&s, 1)), (4, 899));
-        call.hold.settle(&used(30, 20), NOW, &s);
+        call.hold.settle(&used(30, 20), None, NOW, &s);
         assert_eq!(
             (left(&s, 0), left(&s, 1)),
             (4, 950),
@@ -450,13 +451,15 @@ mod reserving {
         let s = both();
         admitted(&s, Chat, HUNDRED)
             .hold
-            .settle(&Tokens::default(), NOW, &s);
+            .settle(&Tokens::default(), None, NOW, &s);
         assert_eq!(left(&s, 1), 1000);
         let guessed = Tokens {
             prompt: Count::Estimated(11),
             ..Tokens::default()
         };
-        admitted(&s, Chat, HUNDRED).hold.settle(&guessed, NOW, &s);
+        admitted(&s, Chat, HUNDRED)
+            .hold
+            .settle(&guessed, None, NOW, &s);
         assert_eq!(left(&s, 1), 989);
     }
 
@@ -465,7 +468,7 @@ mod reserving {
         let s = both();
         admitted(&s, Chat, HUNDRED)
             .hold
-            .settle(&used(u64::MAX, 5), NOW, &s);
+            .settle(&used(u64::MAX, 5), None, NOW, &s);
         assert_eq!(left(&s, 1), 0);
         let refused = decide(&s, Embeddings, HUNDRED).expect_err("in debt");
         assert_eq!(refused.limited(), Some(TokenKind));
@@ -500,7 +503,7 @@ mod reserving {
         for _ in 0..5 {
             admitted(&s, Embeddings, "{}")
                 .hold
-                .settle(&used(1, 0), NOW, &s);
+                .settle(&used(1, 0), None, NOW, &s);
         }
         let before = left(&s, 1);
         let refused = decide(&s, Chat, HUNDRED).expect_err("no requests left");
@@ -554,7 +557,7 @@ mod reserving {
         call.hold.release(NOW, &s);
         let call = admitted(&s, PassThrough, "");
         assert_eq!((left(&s, 0), left(&s, 1)), (4, 1000));
-        call.hold.settle(&used(100, 100), NOW, &s);
+        call.hold.settle(&used(100, 100), None, NOW, &s);
         assert_eq!(left(&s, 1), 800, "what a pass-through reports is settled");
     }
 
@@ -568,7 +571,7 @@ mod reserving {
         }]);
         admitted(&s, Chat, "{}")
             .hold
-            .settle(&Tokens::default(), NOW, &s);
+            .settle(&Tokens::default(), None, NOW, &s);
         assert_eq!((left(&s, 0), left(&s, 1)), (0, 1));
     }
 
@@ -582,14 +585,14 @@ mod reserving {
         let call = admitted(&s, Embeddings, HUNDRED);
         let all = || 0..u32::try_from(MAX_LIMITS).expect("few");
         assert!(all().all(|limit| left(&s, limit) == 989));
-        call.hold.settle(&used(5, 0), NOW, &s);
+        call.hold.settle(&used(5, 0), None, NOW, &s);
         assert!(all().all(|limit| left(&s, limit) == 995));
     }
 
     #[test]
     fn an_empty_hold_may_be_settled_anywhere() {
         let s = both();
-        Hold::default().settle(&used(500, 500), NOW, &s);
+        Hold::default().settle(&used(500, 500), None, NOW, &s);
         Hold::default().release(NOW, &s);
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }

@@ -10,6 +10,7 @@ use wire::http1::{HeadFault, HeadFaultKind};
 
 use super::{LocalReply, Refusal, Shape, escape};
 use crate::attempt::Failure;
+use crate::budget::Every;
 use crate::limit::Kind;
 
 /// One of each. The match makes a new variant a compile error until it is added here.
@@ -62,6 +63,19 @@ fn every_refusal() -> Vec<Refusal> {
             asked: 5000,
             burst: 1000,
         },
+        Refusal::BudgetExhausted {
+            budget: "research".into(),
+            every: Every::Month,
+            renewed: "2026-12-01T00:00:00Z".to_owned(),
+        },
+        Refusal::Unpriced {
+            model: "gpt-9".to_owned(),
+            budget: "research".into(),
+        },
+        Refusal::Unpriced {
+            model: String::new(),
+            budget: "research".into(),
+        },
         Refusal::UpstreamCredential,
         Refusal::UpstreamFormat,
         Refusal::Overloaded,
@@ -92,6 +106,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Limited { .. } => "Limited",
         Refusal::LargerThanLimit { .. } => "LargerThanLimit",
         Refusal::Upstream(_) => "Upstream",
+        Refusal::BudgetExhausted { .. } => "BudgetExhausted",
+        Refusal::Unpriced { .. } => "Unpriced",
         Refusal::UpstreamCredential => "UpstreamCredential",
         Refusal::UpstreamFormat => "UpstreamFormat",
         Refusal::Overloaded => "Overloaded",

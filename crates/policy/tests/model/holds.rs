@@ -90,7 +90,7 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
                     completion: Count::Estimated(*completion),
                     ..Tokens::default()
                 };
-                admitted.hold.settle(&used, NOW, &s);
+                admitted.hold.settle(&used, None, NOW, &s);
                 tokens += i128::from(reserved) - i128::from(prompt + completion);
             }
             Step::Release(nth) if !open.is_empty() => {
@@ -118,7 +118,7 @@ fn ask(cap: u32, s: &Snapshot) -> (Result<Decision, Refusal>, u64) {
     let reserved = Estimator::default().prompt(bytes) + u64::from(cap);
     let estimator = |_| Estimator::default();
     (
-        admit(opened, Some(&call), bytes, estimator, NOW, s),
+        admit(opened, Some(&call), bytes, estimator, NOW, 0, s),
         reserved,
     )
 }

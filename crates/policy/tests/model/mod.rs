@@ -4,6 +4,7 @@
 //! next one; what it tolerates is rounding, counted in operations.
 //! Not here: workers, engines and faults (`sim`).
 
+mod budgets;
 mod exact;
 mod holds;
 mod operations;

@@ -215,7 +215,15 @@ impl Fleet<'_> {
         let opened = open(&head, Some(bytes), self.s).expect("a good head");
         let call = CallHead::read(body.as_bytes()).expect("a good body");
         let estimator = self.workers[worker].estimator;
-        let decision = admit(opened, Some(&call), bytes, |_| estimator, self.now, self.s);
+        let decision = admit(
+            opened,
+            Some(&call),
+            bytes,
+            |_| estimator,
+            self.now,
+            0,
+            self.s,
+        );
         let mut call = Call {
             workload: opened.workload,
             worker,
@@ -305,7 +313,7 @@ impl Fleet<'_> {
         let (prompt, completion) = (tokens.prompt.tokens(), tokens.completion.tokens());
         let worker = &mut self.workers[self.calls[call].worker];
         worker.estimator.learn(flight.bytes, prompt, completion);
-        flight.hold.settle(tokens, self.now, self.s);
+        flight.hold.settle(tokens, None, self.now, self.s);
         let used = prompt.unwrap_or(0) + completion.unwrap_or(0);
         self.calls[call].settled.push((self.order, used));
     }

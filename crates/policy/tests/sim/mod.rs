@@ -7,7 +7,7 @@
 mod checkers;
 mod engines;
 mod fleet;
-mod rng;
+pub(crate) mod rng;
 
 use checkers::check;
 use fleet::{Fleet, Scene, Seen};

@@ -191,7 +191,8 @@ impl Open {
         let (view, tokens) = (&self.view, self.record.tokens);
         if let Some(calling) = &mut self.admitted {
             if let Some(hold) = calling.hold.take() {
-                hold.settle(&tokens, now, &view.snapshot);
+                let charge = policy::price::charge(&view.snapshot, &self.record);
+                hold.settle(&tokens, charge, now, &view.snapshot);
             }
             if let (Count::Reported(prompt), Count::Reported(completion)) =
                 (tokens.prompt, tokens.completion)

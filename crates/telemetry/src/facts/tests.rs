@@ -11,6 +11,7 @@ use policy::snapshot::Snapshot;
 
 use super::{Copied, Facts};
 use crate::merge::{Gauges, Merged, WorkloadTotals, merge};
+use crate::priced::price;
 use crate::sample::{completed, limited, snapshot, unknown};
 
 fn merged(facts: &Facts) -> Merged {
@@ -270,4 +271,51 @@ fn a_call_that_reached_no_backend_has_no_server_duration() {
     let page = merged(&facts).render(&[]);
     assert!(!page.contains("gen_ai_server_request_duration_seconds_count"));
     assert!(page.contains("tollgate_own_seconds_count{operation=\"models\"} 1\n"));
+}
+
+#[test]
+fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
+    let mut s = snapshot("v1", &["a"]);
+    s.prices
+        .insert("dear", None, price("EUR", 2_000_000_000_000));
+    s.prices.insert("gpt-oss-120b", None, price("USD", 1));
+    let mut facts = Facts::new(None);
+    let mut of = |model: &str, outcome| {
+        let mut record = completed(0);
+        record.model_sent = Some(Arc::from(model));
+        record.outcome = outcome;
+        facts.exchange(&s, &record);
+    };
+    of("gpt-oss-120b", Outcome::Completed);
+    of("gpt-oss-120b", Outcome::Aborted);
+    of("dear", Outcome::Completed);
+    of("gpt-other", Outcome::Completed);
+    of("gpt-other", Outcome::Refused);
+    let mut nothing = completed(0);
+    nothing.tokens = policy::record::Tokens::default();
+    facts.exchange(&s, &nothing);
+    let copies = [facts.copy(), facts.copy()];
+    let page = merge(copies.into_iter().filter_map(Copied::of).collect()).render(&[]);
+    let lines: Vec<&str> = page
+        .lines()
+        .filter(|l| l.starts_with("tollgate_cost_total") || l.starts_with("tollgate_unpriced"))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            r#"tollgate_cost_total{workload="a",model="gpt-oss-120b",currency="USD"} 0.000000000484"#,
+            r#"tollgate_cost_total{workload="a",model="other",currency="EUR"} 484"#,
+            r#"tollgate_unpriced_total{workload="a",model="gpt-oss-120b"} 0"#,
+            r#"tollgate_unpriced_total{workload="a",model="other"} 2"#,
+        ]
+    );
+}
+
+#[test]
+fn without_prices_nothing_is_unpriced() {
+    let s = snapshot("v1", &["a"]);
+    let mut facts = Facts::new(None);
+    facts.exchange(&s, &completed(0));
+    let page = merged(&facts).render(&[]);
+    assert!(!page.contains("tollgate_unpriced_total{"), "{page}");
 }

@@ -12,7 +12,9 @@ use crate::sample::{completed, limited, snapshot, unknown};
 
 /// A page that has a sample in nearly every family.
 fn busy() -> Merged {
-    let s = snapshot("v1", &["a", "we\"ird\\ work\nload"]);
+    let mut s = snapshot("v1", &["a", "we\"ird\\ work\nload"]);
+    s.prices
+        .insert("override", None, crate::priced::price("USD", 1));
     let mut facts = Facts::new(None);
     for who in [0, 1] {
         facts.exchange(&s, &completed(who));

@@ -2,6 +2,7 @@
 //!
 //! Not here: what exchanges leave behind (`telemetry`).
 
+mod budget;
 mod ledger;
 
 use std::sync::atomic::Ordering;
@@ -62,6 +63,7 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     if let Some(books) = &running.books {
         extras.extend(ledger::of(books));
     }
+    extras.extend(budget::of(&running.current().snapshot));
     if let Some(quota) = running.quota.quota {
         let help = "CPUs' worth of time that the cgroup allows.";
         extras.push(gauge("tollgate_cpu_quota", help, quota));

@@ -5,6 +5,7 @@
 //! Not here: what can be shown without a process (unit tests and vectors).
 
 mod bodies;
+mod budgets;
 mod change;
 mod cli;
 mod connections;

@@ -54,7 +54,8 @@ fn config(upstream: &Upstream) -> String {
     format!(
         "backends: {{ up: {{ url: http://{}/v1 }}, lost: {{ url: http://127.0.0.1:9/v1 }} }}\n\
          routes: [ {{ workload: lost, backend: lost }}, {{ workload: again, backend: [lost, up] }}, \
-         {{ workload: w, backend: up, limits: [ {{ requests: 1000000, per: 1m }} ] }}, {{ workload: few, backend: up, limits: [ {{ requests: 1, per: 1h }} ] }} ]\n",
+         {{ workload: w, backend: up, limits: [ {{ requests: 1000000, per: 1m }} ] }}, {{ workload: few, backend: up, limits: [ {{ requests: 1, per: 1h }} ] }} ]\n\
+         prices: {{ m: {{ input: 1, output: 2 }} }}\n",
         upstream.address
     )
 }

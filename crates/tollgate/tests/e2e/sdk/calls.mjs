@@ -1,6 +1,6 @@
 // Makes chat calls one after another and prints what the SDK made of each.
 //
-// In: {"base_url", "calls": [{"headers", "query", "api_key", "body"}]}; a header of null is left out.
+// In: {"base_url", "retries", "calls": [{"headers", "query", "api_key", "body"}]}; a header of null is left out.
 // Only an answer with an error status is an outcome; whatever else goes wrong ends the script.
 import assert from 'node:assert/strict';
 import { input, openai } from './openai.mjs';
@@ -11,7 +11,7 @@ function client(given, call) {
     apiKey: call.api_key ?? 'client-key',
     defaultHeaders: call.headers,
     defaultQuery: call.query,
-    maxRetries: 0,
+    maxRetries: given.retries ?? 0,
     timeout: 20_000,
   });
 }

@@ -1,6 +1,6 @@
 """Makes chat calls one after another and prints what the SDK made of each.
 
-In: {"base_url", "calls": [{"headers", "query", "api_key", "body"}]}; a header of null is left out.
+In: {"base_url", "retries", "calls": [{"headers", "query", "api_key", "body"}]}; a header of null is left out.
 Only an answer with an error status is an outcome; whatever else goes wrong ends the script.
 """
 
@@ -15,7 +15,7 @@ def client(given, call):
         base_url=given["base_url"],
         api_key=call.get("api_key", "client-key"),
         default_query=call.get("query") or None,
-        max_retries=0,
+        max_retries=given.get("retries", 0),
         timeout=20,
     )
 

@@ -1,0 +1,292 @@
+//! `groups` and `budgets`: who pays together, and how much each period has.
+//!
+//! Budgets fail closed: one that counts money and knows that a model it counts has no price is a
+//! fault, and without a ledger, from which sums are read back, there are none.
+//! A budget is recognised across reloads by its name, what it counts and its calendar.
+//! Invariant: a reload keeps what a budget that stays has spent, also when its amount changes.
+//! Not here: how a budget works (`policy::budget`), reading sums back (`tollgate`).
+
+mod priced;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::budget::{self, Budgets, Calendar, MAX_BUDGETS, Scope, Spent, Unit};
+use policy::id::BudgetId;
+use policy::route::ModelPattern;
+use policy::snapshot::Snapshot;
+
+use super::backend::number;
+use super::route::{lowered, written_as};
+use crate::decode::{At, MapOf, OneOrMany, Place, nearest};
+use crate::scalar::{Decimal, Name, Pattern};
+use crate::schema::{Budget, Document};
+
+/// Decimal places in which budgets count money.
+const PLACES: u32 = 9;
+/// In units of 1e-9: two thousand million of the currency.
+const MONEY_MAX: u64 = 2_000_000_000_000_000_000;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Group to its workloads.
+type Groups = HashMap<String, Vec<Arc<str>>>;
+
+impl super::Lowering<'_> {
+    pub(super) fn budgets(&mut self, document: &Document, s: &Snapshot) -> Budgets {
+        let mut budgets = Budgets {
+            list: Vec::new(),
+            of: vec![Vec::new(); s.workloads.len()],
+            groups: vec![None; s.workloads.len()],
+        };
+        // Without sound routes nobody knows who is registered.
+        let is_known = document.routes.get().is_some();
+        let mut groups = Groups::new();
+        if let Some(written) = document.groups.get() {
+            groups = self.groups(written, is_known, s, &mut budgets);
+        }
+        let Some(written) = document.budgets.get() else {
+            return budgets;
+        };
+        self.kept(document, written);
+        for (name, budget) in &written.0 {
+            let Some(budget) = budget else { continue };
+            let Some(lowered) = self.budget(name, budget, is_known, &groups, s) else {
+                continue;
+            };
+            let id = BudgetId(number(budgets.list.len()));
+            for (workload, of) in s.workloads.iter().zip(&mut budgets.of) {
+                if who(&lowered.scope, &workload.name) {
+                    of.push(id);
+                }
+                if of.len() == MAX_BUDGETS + 1 && of.last() == Some(&id) {
+                    let says = format!(
+                        "more than {MAX_BUDGETS} budgets count the workload {}",
+                        workload.name
+                    );
+                    self.findings.fault(&name.place, says, "");
+                }
+            }
+            self.is_priced(&name.place, &lowered, s);
+            budgets.list.push(lowered);
+        }
+        budgets
+    }
+
+    /// Whether a ledger keeps what the budgets need after a restart.
+    fn kept(&mut self, document: &Document, written: &MapOf<Name, Budget>) {
+        let place = Place {
+            path: "budgets".to_owned(),
+            line: written.0.first().map_or(0, |(name, _)| name.place.line),
+        };
+        if document.ledger.is_absent() {
+            let says = "budgets need a ledger: after a restart, what was spent is read from it";
+            let hint = "say where it is, such as ledger: { path: usage.db }";
+            self.findings.fault(&place, says, hint);
+        }
+        let Some(ledger) = document.ledger.get() else {
+            return;
+        };
+        let periods = written.0.iter().filter_map(|(_, b)| b.as_ref()?.per.get());
+        let longest = periods.map(|at| at.value.0.days_max()).max().unwrap_or(0);
+        let needed = DAY * u32::try_from(longest + 1).unwrap_or(u32::MAX);
+        if let Some(at) = ledger.retention.get().filter(|at| at.value.0 < needed) {
+            let says = format!("rows of {} do not last for the budgets' periods", at.shown);
+            let hint = format!("write {}d or more", longest + 1);
+            self.findings.fault(&at.place, says, hint);
+        }
+        if let Some(at) = ledger.size.get() {
+            let says = "rows pruned for size are missing from budgets after a restart";
+            let hint = "leave it out, or make sure that it holds the longest period";
+            self.findings.warn(&at.place, says, hint);
+        }
+    }
+
+    fn groups(
+        &mut self,
+        written: &MapOf<Name, OneOrMany<Name>>,
+        is_known: bool,
+        s: &Snapshot,
+        budgets: &mut Budgets,
+    ) -> Groups {
+        let mut groups = Groups::new();
+        for (group, members) in &written.0 {
+            let group: Arc<str> = group.value.0.as_str().into();
+            let mut names: Vec<Arc<str>> = Vec::new();
+            for at in members.as_ref().map_or(&[][..], |m| &m.0) {
+                names.push(at.value.0.as_str().into());
+                let Some(id) = self.workload(at, is_known, s) else {
+                    continue;
+                };
+                let Some(slot) = budgets.groups.get_mut(id) else {
+                    continue;
+                };
+                if let Some(earlier) = slot.replace(Arc::clone(&group)) {
+                    let says = format!("{} is in the group {earlier} already", at.shown);
+                    let hint = "a workload is in one group; budgets nest without groups in groups";
+                    self.findings.fault(&at.place, says, hint);
+                }
+            }
+            groups.insert(group.to_string(), names);
+        }
+        groups
+    }
+
+    /// The index of a workload that some route names.
+    fn workload(&mut self, at: &At<Name>, is_known: bool, s: &Snapshot) -> Option<usize> {
+        let id = s.workload_named(at.value.0.as_bytes());
+        if id.is_none() && is_known {
+            let names: Vec<&str> = s.workloads.iter().map(|w| &*w.name).collect();
+            let hint = match nearest(&at.value.0, &names) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "name it under a route's `workload`".to_owned(),
+            };
+            let says = format!("no route is for the workload {}", at.shown);
+            self.findings.fault(&at.place, says, hint);
+        }
+        id.map(policy::id::WorkloadId::index)
+    }
+
+    fn budget(
+        &mut self,
+        name: &At<Name>,
+        written: &Budget,
+        is_known: bool,
+        groups: &Groups,
+        s: &Snapshot,
+    ) -> Option<budget::Budget> {
+        let counted = self.amount(name, written);
+        let scope = self.scope(written, is_known, groups, s);
+        let models = match written.model.get() {
+            Some(patterns) => plain(&patterns.0),
+            None => Vec::new(),
+        };
+        let (unit, amount) = counted?;
+        Some(budget::Budget {
+            name: name.value.0.as_str().into(),
+            unit,
+            amount,
+            scope: scope?,
+            models,
+            spent: Arc::new(Spent::new(Calendar {
+                every: written.per.get()?.value.0,
+                east_min: written.zone.get().map_or(0, |at| at.value.0),
+            })),
+        })
+    }
+
+    fn amount(&mut self, name: &At<Name>, written: &Budget) -> Option<(Unit, u64)> {
+        match (written.tokens.is_absent(), written.money.is_absent()) {
+            (true, true) => {
+                let hint = "write tokens: N or money: N";
+                self.findings.fault(&name.place, "counts nothing", hint);
+            }
+            (false, false) => {
+                let hint = "write two budgets, one for each";
+                let says = "counts tokens and money at once";
+                self.findings.fault(&name.place, says, hint);
+            }
+            _ => {}
+        }
+        if let (Some(at), true) = (written.currency.get(), written.money.is_absent()) {
+            let says = format!("{} says the currency of no money", at.shown);
+            self.findings.fault(&at.place, says, "leave it out");
+        }
+        match (written.tokens.get(), written.money.get()) {
+            (Some(at), None) => Some((Unit::Tokens, at.value.0)),
+            (None, Some(at)) => {
+                let currency = written.currency.get();
+                let currency = currency.map_or("USD", |at| at.value.0.as_str());
+                Some((Unit::Money(currency.into()), self.nanos(at)?))
+            }
+            _ => None,
+        }
+    }
+
+    fn nanos(&mut self, at: &At<Decimal>) -> Option<u64> {
+        let Decimal { digits, places } = at.value;
+        let fault = match PLACES.checked_sub(places) {
+            None => ("has more than nine decimal places", "write fewer"),
+            Some(shift) => {
+                let nanos = digits.checked_mul(10_i128.pow(shift));
+                match nanos.and_then(|n| u64::try_from(n).ok()) {
+                    Some(0) => (
+                        "would let nothing through",
+                        "write more; to close a route, remove it",
+                    ),
+                    Some(nanos @ ..=MONEY_MAX) => return Some(nanos),
+                    _ => ("is too much", "write 2000000000 or less"),
+                }
+            }
+        };
+        let says = format!("{} {}", at.shown, fault.0);
+        self.findings.fault(&at.place, says, fault.1);
+        None
+    }
+
+    fn scope(
+        &mut self,
+        written: &Budget,
+        is_known: bool,
+        groups: &Groups,
+        s: &Snapshot,
+    ) -> Option<Scope> {
+        match (written.workload.get(), written.group.get()) {
+            (Some(_), Some(at)) => {
+                let says = "is for a workload and a group at once";
+                let hint = "write two budgets: a call must fit in both";
+                self.findings.fault(&at.place, says, hint);
+                None
+            }
+            (Some(at), None) => {
+                self.workload(at, is_known, s);
+                Some(Scope::Workloads(vec![at.value.0.as_str().into()]))
+            }
+            (None, Some(at)) => {
+                let members = groups.get(&at.value.0);
+                if members.is_none() {
+                    let names: Vec<&str> = groups.keys().map(String::as_str).collect();
+                    let hint = match nearest(&at.value.0, &names) {
+                        Some(near) => format!("did you mean {near}?"),
+                        None => "name it under `groups`".to_owned(),
+                    };
+                    let says = format!("there is no group {}", at.shown);
+                    self.findings.fault(&at.place, says, hint);
+                }
+                members.map(|members| Scope::Workloads(members.clone()))
+            }
+            (None, None) => {
+                let sound = written.workload.is_absent() && written.group.is_absent();
+                sound.then_some(Scope::Everyone)
+            }
+        }
+    }
+}
+
+fn who(scope: &Scope, workload: &str) -> bool {
+    match scope {
+        Scope::Everyone => true,
+        Scope::Workloads(names) => names.iter().any(|name| **name == *workload),
+    }
+}
+
+fn plain(patterns: &[At<Pattern>]) -> Vec<ModelPattern> {
+    let any = patterns.iter().any(|at| written_as(&at.value) == "*");
+    let patterns: Vec<Pattern> = patterns.iter().map(|at| at.value.clone()).collect();
+    if any { Vec::new() } else { lowered(&patterns) }
+}
+
+/// Hands what was spent to the budgets that are still the same.
+pub(super) fn carry(next: &mut Snapshot, old: Option<&Snapshot>) {
+    let Some(old) = old else { return };
+    let known: HashMap<&str, &budget::Budget> =
+        old.budgets.list.iter().map(|b| (&*b.name, b)).collect();
+    for budget in &mut next.budgets.list {
+        let Some(before) = known.get(&*budget.name) else {
+            continue;
+        };
+        if before.unit == budget.unit && before.spent.calendar() == budget.spent.calendar() {
+            budget.spent = Arc::clone(&before.spent);
+        }
+    }
+}

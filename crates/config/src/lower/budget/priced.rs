@@ -1,0 +1,88 @@
+//! Budgets that count money need prices.
+//!
+//! Invariant: a model that is known to be counted and has no price is a fault. Where models are not
+//! known there is a warning: a call without a price is refused when it comes.
+//! Not here: what is refused then (`policy::budget`).
+
+use policy::budget::{Budget, Unit};
+use policy::route::ModelPattern;
+use policy::snapshot::{Route, Snapshot};
+
+use super::who;
+use crate::Fault;
+use crate::decode::Place;
+use crate::lower::Lowering;
+
+impl Lowering<'_> {
+    pub(super) fn is_priced(&mut self, place: &Place, budget: &Budget, s: &Snapshot) {
+        let Unit::Money(currency) = &budget.unit else {
+            return;
+        };
+        let in_prices = |fault: &Fault| fault.path.starts_with("prices");
+        if self.findings.faults.iter().any(in_prices) {
+            // What is missing here may be what is wrong there.
+            return;
+        }
+        for (id, route) in s.routes.iter().enumerate() {
+            if !is_counted(budget, id, s) {
+                continue;
+            }
+            let (models, others) = sent(route, budget);
+            for model in models {
+                let unpriced = route.backends.iter().find(|backend| {
+                    let price = s.prices.of(model, Some(**backend));
+                    price.is_none_or(|price| price.currency != *currency)
+                });
+                if let Some(backend) = unpriced.and_then(|id| s.backend(*id)) {
+                    let says = format!(
+                        "counts money, and the model {model} has no price in {currency} at the backend {}",
+                        backend.name
+                    );
+                    let hint = "add it under `prices`, or count tokens";
+                    self.findings.fault(place, says, hint);
+                }
+            }
+            if others {
+                let says = format!(
+                    "calls on the route {} to models without a price in {currency} will be refused",
+                    route.name
+                );
+                let hint = "price what it takes, or list its models under `match`";
+                self.findings.warn(place, says, hint);
+            }
+        }
+    }
+}
+
+fn is_counted(budget: &Budget, route: usize, s: &Snapshot) -> bool {
+    let mut counted = s.workloads.iter().filter(|w| who(&budget.scope, &w.name));
+    counted.any(|w| w.grants.iter().any(|grant| grant.route.index() == route))
+}
+
+/// The models that a route may send upstream and the budget counts, as far as they are known, and
+/// whether there may be others.
+fn sent<'s>(route: &'s Route, budget: &'s Budget) -> (Vec<&'s str>, bool) {
+    if let Some(model) = route.model.as_deref() {
+        let counted = budget.counts_model(model);
+        return (if counted { vec![model] } else { Vec::new() }, false);
+    }
+    let listed = route.models.iter().filter_map(exact);
+    let listed: Vec<&str> = listed.filter(|name| budget.counts_model(name)).collect();
+    if !route.models.is_empty() && route.models.iter().all(|p| exact(p).is_some()) {
+        return (listed, false);
+    }
+    // Any model may come; the budget may still know which of them it counts.
+    let named: Vec<&str> = budget.models.iter().filter_map(exact).collect();
+    if named.is_empty() || named.len() < budget.models.len() {
+        return (listed, true);
+    }
+    let takes = |name: &&str| route.models.is_empty() || route.models.iter().any(|p| p.takes(name));
+    (named.into_iter().filter(takes).collect(), false)
+}
+
+fn exact(pattern: &ModelPattern) -> Option<&str> {
+    match pattern {
+        ModelPattern::Exact(name) => Some(name),
+        ModelPattern::Prefix(_) => None,
+    }
+}

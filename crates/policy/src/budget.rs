@@ -1,0 +1,142 @@
+//! Budgets: an amount of tokens or money over a calendar period.
+//!
+//! Budgets nest by whom they are for: a call must fit in every one that counts it (its own, its
+//! group's, the company's), and is reserved in all of them or in none. For each period there is
+//! one atomic that every core shares, holding what was spent and what is reserved together
+//! (`spent`); what a call holds of them is a [`Pledge`]. A call belongs to the period in which it
+//! began, also when it ends in the next.
+//! Invariant: nothing is admitted that would bring spent + reserved above the amount. So what the
+//! calls of a period come to is at most the amount, and what single calls came to beyond their
+//! reservation. A reservation is settled or released exactly once.
+//! Not here: rates over a window ([`crate::limit`]), what tokens cost ([`crate::price`]), reading
+//! sums back after a restart (the host does).
+
+pub mod period;
+mod pledge;
+mod spent;
+
+use std::sync::Arc;
+
+pub use self::period::{Calendar, Every, Period};
+pub use self::pledge::{Asked, Pledge, reserve};
+pub use self::spent::{Level, Spent};
+use crate::id::{BudgetId, WorkloadId};
+use crate::price::Pico;
+use crate::refusal::Refusal;
+use crate::route::ModelPattern;
+
+/// Most budgets that may count one workload; more is refused by `config`.
+pub const MAX_BUDGETS: usize = 16;
+
+/// What a budget counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unit {
+    /// LLM tokens, prompt and completion together.
+    Tokens,
+    /// Money of this currency (ISO 4217), in 1e-9 of its unit; each call is rounded up.
+    Money(Arc<str>),
+}
+
+impl Unit {
+    /// The word in labels and messages.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::Money(currency) => currency,
+        }
+    }
+}
+
+/// Whose calls a budget counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody's.
+    Everyone,
+    /// These workloads' together.
+    Workloads(Vec<Arc<str>>),
+}
+
+/// One budget.
+#[derive(Debug)]
+pub struct Budget {
+    /// As written; its identity across reloads and restarts.
+    pub name: Arc<str>,
+    /// What it counts.
+    pub unit: Unit,
+    /// How much of that a period has; at least 1.
+    pub amount: u64,
+    /// Whose calls.
+    pub scope: Scope,
+    /// Of which models; empty for all.
+    pub models: Vec<ModelPattern>,
+    /// What is spent and reserved, shared by all cores and carried across reloads.
+    pub spent: Arc<Spent>,
+}
+
+/// All budgets, and who is counted by which.
+#[derive(Debug, Default)]
+pub struct Budgets {
+    /// In the order of their names.
+    pub list: Vec<Budget>,
+    /// By workload: the budgets that may count its calls.
+    pub of: Vec<Vec<BudgetId>>,
+    /// By workload: the group that it belongs to.
+    pub groups: Vec<Option<Arc<str>>>,
+}
+
+impl Budgets {
+    /// The group of a workload.
+    #[must_use]
+    pub fn group(&self, workload: WorkloadId) -> Option<&Arc<str>> {
+        self.groups.get(workload.index())?.as_ref()
+    }
+
+    fn get(&self, id: BudgetId) -> Option<&Budget> {
+        self.list.get(id.index())
+    }
+}
+
+impl Budget {
+    /// Whether it counts the calls of `workload` to `model`. A call whose model nobody knows counts
+    /// wherever it might.
+    #[must_use]
+    pub fn counts(&self, workload: Option<&str>, model: Option<&str>) -> bool {
+        let who = match &self.scope {
+            Scope::Everyone => true,
+            Scope::Workloads(names) => names.iter().any(|name| Some(&**name) == workload),
+        };
+        who && self.takes(model)
+    }
+
+    /// Whether it counts calls to `model`, of those whose calls it counts.
+    #[must_use]
+    pub fn counts_model(&self, model: &str) -> bool {
+        self.takes(Some(model))
+    }
+
+    fn takes(&self, model: Option<&str>) -> bool {
+        self.models.is_empty()
+            || model.is_none_or(|model| self.models.iter().any(|pattern| pattern.takes(model)))
+    }
+
+    fn refusal(&self, period: Period) -> Refusal {
+        self.spent.refused(period);
+        let (_, ends) = self.spent.calendar().span(period);
+        Refusal::BudgetExhausted {
+            budget: Arc::clone(&self.name),
+            every: self.spent.calendar().every,
+            renewed: period::stamp(ends),
+        }
+    }
+}
+
+/// Money as a budget counts it, rounded up.
+#[must_use]
+pub fn nanos(cost: Pico) -> u64 {
+    const PICOS: u128 = 1000;
+    u64::try_from(u128::try_from(cost.0).unwrap_or(0).div_ceil(PICOS)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

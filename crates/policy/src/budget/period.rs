@@ -1,0 +1,189 @@
+//! Calendar periods: which day, week or month a moment belongs to, and when it ends.
+//!
+//! Invariant: periods of a calendar follow one another without gap or overlap; `span` holds every
+//! moment that `of` maps to the period, and no other. Weeks begin on Monday. Leap seconds do not
+//! exist, as in Unix time.
+//! Not here: reading a clock; daylight saving, because a zone is a fixed offset from UTC.
+
+/// How long a period is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Every {
+    /// From midnight to midnight.
+    Day,
+    /// From Monday to Monday.
+    Week,
+    /// From the first of a month to the first of the next.
+    Month,
+}
+
+impl Every {
+    /// The word in configuration, labels and messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+        }
+    }
+
+    /// The longest that one lasts, days.
+    #[must_use]
+    pub fn days_max(self) -> u64 {
+        match self {
+            Self::Day => 1,
+            Self::Week => 7,
+            Self::Month => 31,
+        }
+    }
+}
+
+/// Periods of one length, as a place on earth has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Calendar {
+    /// How long one is.
+    pub every: Every,
+    /// How far its midnight is from UTC's, minutes east.
+    pub east_min: i32,
+}
+
+/// One period of a calendar: its number since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Period(pub i64);
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 86_400_000;
+/// 1970-01-01 was a Thursday: its week began three days before it.
+const THURSDAY: i64 = 3;
+
+impl Calendar {
+    /// The period of a moment, milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn of(self, unix_ms: u64) -> Period {
+        let here = i64::try_from(unix_ms)
+            .unwrap_or(i64::MAX)
+            .saturating_add(i64::from(self.east_min) * MINUTE_MS);
+        let day = here.div_euclid(DAY_MS);
+        Period(match self.every {
+            Every::Day => day,
+            Every::Week => (day + THURSDAY).div_euclid(7),
+            Every::Month => {
+                let (year, month, _) = civil(day);
+                year * 12 + month - 1
+            }
+        })
+    }
+
+    /// Its first moment, and the first moment of the next; milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn span(self, period: Period) -> (u64, u64) {
+        (self.begins(period.0), self.begins(period.0 + 1))
+    }
+
+    fn begins(self, number: i64) -> u64 {
+        let day = match self.every {
+            Every::Day => number,
+            Every::Week => number * 7 - THURSDAY,
+            Every::Month => first_of(number.div_euclid(12), number.rem_euclid(12) + 1),
+        };
+        let ms = day.saturating_mul(DAY_MS) - i64::from(self.east_min) * MINUTE_MS;
+        u64::try_from(ms).unwrap_or(0)
+    }
+}
+
+/// `2026-11-21T07:05:09Z`, as RFC 3339 has it.
+#[must_use]
+pub fn stamp(unix_ms: u64) -> String {
+    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
+    let (year, month, day) = civil(seconds.div_euclid(86_400));
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The date of a day since 1970-01-01. The year is taken to begin in March, so that the leap day
+/// is its last, and counted in eras of 400 years.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days.saturating_add(719_468);
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+/// The day since 1970-01-01 on which a month begins.
+fn first_of(year: i64, month: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: [Every; 3] = [Every::Day, Every::Week, Every::Month];
+
+    fn ms(days: u64) -> u64 {
+        days * 86_400_000
+    }
+
+    #[test]
+    fn the_day_the_week_and_the_month_of_a_known_saturday() {
+        // 2026-11-21 is day 20,778 since 1970-01-01.
+        let now = ms(20_778) + 12_345;
+        let span = |every, east_min| {
+            let calendar = Calendar { every, east_min };
+            let (from, to) = calendar.span(calendar.of(now));
+            [stamp(from), stamp(to)]
+        };
+        let of = |from: &str, to: &str| [format!("{from}Z"), format!("{to}Z")];
+        let day = of("2026-11-21T00:00:00", "2026-11-22T00:00:00");
+        assert_eq!(span(Every::Day, 0), day);
+        let week = of("2026-11-16T00:00:00", "2026-11-23T00:00:00");
+        assert_eq!(span(Every::Week, 0), week);
+        let month = of("2026-11-01T00:00:00", "2026-12-01T00:00:00");
+        assert_eq!(span(Every::Month, 0), month);
+        let east = of("2026-10-31T18:30:00", "2026-11-30T18:30:00");
+        assert_eq!(span(Every::Month, 330), east);
+        let west = of("2026-11-20T05:00:00", "2026-11-21T05:00:00");
+        assert_eq!(span(Every::Day, -300), west);
+    }
+
+    #[test]
+    fn periods_follow_one_another_through_the_leap_years() {
+        for every in EVERY {
+            for east_min in [-720, -300, 0, 330, 840] {
+                let calendar = Calendar { every, east_min };
+                let mut period = calendar.of(ms(400));
+                while period < calendar.of(ms(60_000)) {
+                    let (from, to) = calendar.span(period);
+                    assert_eq!((calendar.of(from), calendar.of(to - 1)), (period, period));
+                    let next = Period(period.0 + 1);
+                    assert_eq!(calendar.of(to), next, "{calendar:?}");
+                    assert!(to - from <= ms(every.days_max()), "{calendar:?}");
+                    period = next;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_time_is_no_panic() {
+        for every in EVERY {
+            let calendar = Calendar {
+                every,
+                east_min: 840,
+            };
+            let _span = calendar.span(calendar.of(u64::MAX));
+            let _span = calendar.span(calendar.of(0));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What one call holds of the budgets that count it.
+//!
+//! Invariant: a pledge has a share of every budget that counts its call, or there is none; it is
+//! settled or released exactly once, in the periods it was taken from.
+//! Not here: the sums (`spent`), who is counted by what (`budget`).
+
+use std::sync::Arc;
+
+use super::{Budget, Period, Unit, nanos};
+use crate::id::{BackendId, BudgetId, WorkloadId};
+use crate::price::{Charge, Pico};
+use crate::record::Tokens;
+use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
+
+/// What a call may come to, and where it may go.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Who asks.
+    pub workload: WorkloadId,
+    /// The model that goes upstream, where it is known.
+    pub model: Option<&'a str>,
+    /// Where it may be answered.
+    pub backends: &'a [BackendId],
+    /// Prompt tokens, estimated.
+    pub prompt: u64,
+    /// Completion tokens, by the call's cap or estimated.
+    pub completion: u64,
+}
+
+/// A reservation: what was taken from which budgets.
+#[derive(Debug, Default)]
+#[must_use = "settle it"]
+pub struct Pledge {
+    shares: Vec<Share>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    budget: BudgetId,
+    period: Period,
+    units: u64,
+}
+
+/// Takes a call's share from every budget that counts it, or from none.
+///
+/// # Errors
+/// [`Refusal::BudgetExhausted`] when one does not hold it, [`Refusal::Unpriced`] when one counts
+/// money and a backend that may answer has no price for the model. Nothing is held then.
+pub fn reserve(asked: &Asked<'_>, unix_ms: u64, s: &Snapshot) -> Result<Pledge, Refusal> {
+    let ids = s.budgets.of.get(asked.workload.index());
+    let ids = ids.map_or(&[][..], Vec::as_slice);
+    if ids.is_empty() {
+        return Ok(Pledge::default());
+    }
+    let mut shares = Vec::with_capacity(ids.len());
+    let counting = ids.iter().filter_map(|id| Some((*id, s.budgets.get(*id)?)));
+    for (id, budget) in counting.filter(|(_, budget)| budget.takes(asked.model)) {
+        let units = match &budget.unit {
+            Unit::Tokens => asked.prompt.saturating_add(asked.completion),
+            Unit::Money(currency) => {
+                let most = asked.at_most(currency, s);
+                nanos(most.ok_or_else(|| asked.unpriced(budget))?)
+            }
+        };
+        shares.push(Share {
+            budget: id,
+            period: budget.spent.calendar().of(unix_ms),
+            // What costs nothing by its estimate still needs a budget that is not used up.
+            units: units.max(1),
+        });
+    }
+    // Looked at before anything is taken, so that a call that does not fit in the last of them
+    // seldom stands, for a moment, in the way of one that fits in the first.
+    for share in &shares {
+        if let Some(budget) = s.budgets.get(share.budget)
+            && !budget.spent.fits(share.period, share.units, budget.amount)
+        {
+            return Err(budget.refusal(share.period));
+        }
+    }
+    let mut pledge = Pledge {
+        shares: Vec::with_capacity(shares.len()),
+    };
+    for share in shares {
+        let Some(budget) = s.budgets.get(share.budget) else {
+            continue;
+        };
+        if !budget.spent.take(share.period, share.units, budget.amount) {
+            pledge.release(s);
+            return Err(budget.refusal(share.period));
+        }
+        pledge.shares.push(share);
+    }
+    Ok(pledge)
+}
+
+impl Asked<'_> {
+    /// The dearest that any backend may make it; `None` where one has no price in this currency.
+    fn at_most(&self, currency: &str, s: &Snapshot) -> Option<Pico> {
+        let model = self.model?;
+        let mut dearest = Pico(0);
+        for backend in self.backends {
+            let price = s.prices.of(model, Some(*backend))?;
+            if *price.currency != *currency {
+                return None;
+            }
+            dearest = dearest.max(price.at_most(self.prompt, self.completion)?);
+        }
+        Some(dearest)
+    }
+
+    fn unpriced(&self, budget: &Budget) -> Refusal {
+        Refusal::Unpriced {
+            model: self.model.unwrap_or_default().to_owned(),
+            budget: Arc::clone(&budget.name),
+        }
+    }
+}
+
+impl Pledge {
+    /// Corrects every share to what the call really came to. Where its tokens are known and their
+    /// cost is not, the reservation stands; a call of which no token is known came to nothing.
+    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
+        let counts = [tokens.prompt.tokens(), tokens.completion.tokens()];
+        let used = counts
+            .iter()
+            .flatten()
+            .fold(0_u64, |n, m| n.saturating_add(*m));
+        let is_nothing = counts.iter().all(Option::is_none);
+        for share in self.shares {
+            let Some(budget) = s.budgets.get(share.budget) else {
+                continue;
+            };
+            let actual = match &budget.unit {
+                Unit::Tokens => used,
+                Unit::Money(_) if is_nothing => 0,
+                Unit::Money(currency) => charge
+                    .filter(|charge| charge.price.currency == *currency)
+                    .and_then(|charge| charge.cost)
+                    .map_or(share.units, nanos),
+            };
+            budget.spent.settle(share.period, share.units, actual);
+        }
+    }
+
+    /// Gives everything back: the call never was.
+    pub fn release(self, s: &Snapshot) {
+        for share in self.shares {
+            if let Some(budget) = s.budgets.get(share.budget) {
+                budget.spent.settle(share.period, share.units, 0);
+            }
+        }
+    }
+}

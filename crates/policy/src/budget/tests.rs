@@ -1,0 +1,309 @@
+//! Budgets in cases that can be checked in the head, against a plain model, and under threads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{Asked, Budget, Calendar, Every, Pledge, Scope, Spent, Unit, nanos, reserve};
+use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
+use crate::id::{BudgetId, WorkloadId};
+use crate::price::{Charge, Pico, Price, Rates};
+use crate::record::{Count, Tokens};
+use crate::refusal::Refusal;
+use crate::route::ModelPattern;
+use crate::snapshot::Snapshot;
+
+const DAY: u64 = 86_400_000;
+/// A moment in 2026.
+const NOW: u64 = 20_778 * DAY + 1;
+const TWO: BackendPlan<'static> = BackendPlan {
+    name: "two",
+    weights: &[1],
+    models: &[],
+};
+
+fn budget(name: &str, unit: Unit, amount: u64, workloads: &[&str]) -> Budget {
+    let scope = if workloads.is_empty() {
+        Scope::Everyone
+    } else {
+        Scope::Workloads(workloads.iter().map(|name| Arc::from(*name)).collect())
+    };
+    let calendar = Calendar {
+        every: Every::Day,
+        east_min: 0,
+    };
+    Budget {
+        name: name.into(),
+        unit,
+        amount,
+        scope,
+        models: Vec::new(),
+        spent: Arc::new(Spent::new(calendar)),
+    }
+}
+
+/// Workloads `a` and `b` on two backends, counted by these budgets.
+fn counted_by(budgets: Vec<Budget>) -> Snapshot {
+    let mut s = snapshot(&[RoutePlan {
+        workloads: &["a", "b"],
+        backends: &[ONE, TWO],
+        ..RoutePlan::default()
+    }]);
+    let counting = |name: &str| {
+        (0..)
+            .map(BudgetId)
+            .zip(&budgets)
+            .filter(|(_, budget)| match &budget.scope {
+                Scope::Everyone => true,
+                Scope::Workloads(names) => names.iter().any(|n| **n == *name),
+            })
+            .map(|(id, _)| id)
+            .collect()
+    };
+    s.budgets.of = vec![counting("a"), counting("b")];
+    s.budgets.list = budgets;
+    s
+}
+
+fn ask(s: &Snapshot, workload: u32, tokens: u64, at: u64) -> Result<Pledge, Refusal> {
+    let asked = Asked {
+        workload: WorkloadId(workload),
+        model: Some("m"),
+        backends: &s.routes[0].backends,
+        prompt: tokens / 2,
+        completion: tokens - tokens / 2,
+    };
+    reserve(&asked, at, s)
+}
+
+fn refused_by(s: &Snapshot, workload: u32, tokens: u64, at: u64) -> Option<String> {
+    match ask(s, workload, tokens, at) {
+        Ok(pledge) => {
+            pledge.release(s);
+            None
+        }
+        Err(Refusal::BudgetExhausted { budget, .. }) => Some(budget.to_string()),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn held(s: &Snapshot, at: u64) -> Vec<u64> {
+    let of = |b: &Budget| b.spent.level(b.spent.calendar().of(at)).held;
+    s.budgets.list.iter().map(of).collect()
+}
+
+fn used(tokens: u64) -> Tokens {
+    Tokens {
+        prompt: Count::Reported(tokens),
+        completion: Count::Counted(0),
+        ..Tokens::default()
+    }
+}
+
+#[test]
+fn a_call_must_fit_in_every_budget_that_counts_it_and_takes_from_all_or_none() {
+    let s = counted_by(vec![
+        budget("company", Unit::Tokens, 100, &[]),
+        budget("a alone", Unit::Tokens, 60, &["a"]),
+    ]);
+    let first = ask(&s, 0, 50, NOW).expect("fits in both");
+    assert_eq!(held(&s, NOW), [50, 50]);
+    assert_eq!(refused_by(&s, 0, 11, NOW).as_deref(), Some("a alone"));
+    assert_eq!(
+        held(&s, NOW),
+        [50, 50],
+        "nothing is held for a refused call"
+    );
+    assert_eq!(refused_by(&s, 1, 51, NOW).as_deref(), Some("company"));
+    let second = ask(&s, 1, 50, NOW).expect("exactly what is left");
+    assert_eq!(refused_by(&s, 1, 1, NOW).as_deref(), Some("company"));
+    first.settle(&used(70), None, &s);
+    assert_eq!(held(&s, NOW), [120, 70], "an overspend counts");
+    second.release(&s);
+    assert_eq!(held(&s, NOW), [70, 70]);
+    let day = s.budgets.list[0].spent.calendar().of(NOW);
+    assert_eq!(s.budgets.list[0].spent.level(day).refused, 2);
+}
+
+#[test]
+fn a_call_that_seems_free_is_not_let_into_a_used_up_budget() {
+    let s = counted_by(vec![budget("company", Unit::Tokens, 10, &[])]);
+    let one = ask(&s, 0, 10, NOW).expect("fits");
+    assert_eq!(refused_by(&s, 0, 0, NOW).as_deref(), Some("company"));
+    one.settle(&Tokens::default(), None, &s);
+    assert_eq!(held(&s, NOW), [0], "no answer that costs tokens came");
+}
+
+#[test]
+fn a_call_belongs_to_the_period_in_which_it_began() {
+    let s = counted_by(vec![budget("company", Unit::Tokens, 10, &[])]);
+    let before = ask(&s, 0, 10, NOW).expect("fits");
+    let tomorrow = ask(&s, 0, 10, NOW + DAY).expect("a new day");
+    before.settle(&used(25), None, &s);
+    assert_eq!((held(&s, NOW), held(&s, NOW + DAY)), (vec![25], vec![10]));
+    tomorrow.settle(&used(4), None, &s);
+    assert_eq!(held(&s, NOW + DAY), [4]);
+    assert_eq!(
+        refused_by(&s, 0, 1, NOW).as_deref(),
+        Some("company"),
+        "a clock set back finds what was spent"
+    );
+}
+
+#[test]
+fn a_budget_for_models_counts_those_and_the_calls_that_name_none() {
+    let mut only = budget("gpt", Unit::Tokens, 10, &[]);
+    only.models = vec![ModelPattern::Prefix("gpt-".into())];
+    let s = counted_by(vec![only]);
+    let ask = |model: Option<&str>| {
+        let asked = Asked {
+            workload: WorkloadId(0),
+            model,
+            backends: &[],
+            prompt: 11,
+            completion: 0,
+        };
+        reserve(&asked, NOW, &s).map(|pledge| pledge.release(&s))
+    };
+    assert!(ask(Some("llama")).is_ok());
+    assert!(ask(Some("gpt-4")).is_err());
+    assert!(ask(None).is_err());
+    let gpt = &s.budgets.list[0];
+    assert!(gpt.counts(None, Some("gpt-4")) && !gpt.counts(Some("a"), Some("llama")));
+    let a = budget("a", Unit::Tokens, 1, &["a"]);
+    assert!(a.counts(Some("a"), None) && !a.counts(Some("b"), None) && !a.counts(None, None));
+}
+
+fn priced(of_input: i128, currency: &str) -> Price {
+    let rate = Pico(of_input);
+    Price {
+        id: "p".into(),
+        currency: currency.into(),
+        request: Pico(0),
+        rates: Rates {
+            input: rate,
+            cached: rate,
+            output: rate,
+            reasoning: rate,
+        },
+        tiers: Vec::new(),
+    }
+}
+
+#[test]
+fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
+    let mut s = counted_by(vec![budget("dollars", Unit::Money("USD".into()), 100, &[])]);
+    let backends = s.routes[0].backends.clone();
+    s.prices
+        .insert("m", Some(backends[0]), priced(2_000, "USD"));
+    s.prices
+        .insert("m", Some(backends[1]), priced(5_000, "USD"));
+    let pledge = ask(&s, 0, 10, NOW).expect("fits");
+    assert_eq!(held(&s, NOW), [50], "ten tokens at five nano-dollars");
+    assert_eq!(refused_by(&s, 0, 11, NOW).as_deref(), Some("dollars"));
+    let price = s.prices.of("m", Some(backends[0])).expect("there");
+    let tokens = used(7);
+    let charge = Charge {
+        price,
+        cost: price.cost(&tokens),
+    };
+    pledge.settle(&tokens, Some(charge), &s);
+    assert_eq!(held(&s, NOW), [14]);
+    let unknown = ask(&s, 0, 10, NOW).expect("fits");
+    unknown.settle(&tokens, None, &s);
+    assert_eq!(held(&s, NOW), [64], "where the cost is not known it stands");
+}
+
+#[test]
+fn a_call_that_may_have_no_price_is_refused_where_money_counts() {
+    let s = |at_two: Option<Price>| {
+        let mut s = counted_by(vec![budget("usd", Unit::Money("USD".into()), 100, &["a"])]);
+        let backends = s.routes[0].backends.clone();
+        s.prices.insert("m", Some(backends[0]), priced(1, "USD"));
+        if let Some(price) = at_two {
+            s.prices.insert("m", Some(backends[1]), price);
+        }
+        s
+    };
+    let unpriced = |s: &Snapshot| matches!(ask(s, 0, 1, NOW), Err(Refusal::Unpriced { .. }));
+    assert!(unpriced(&s(None)));
+    assert!(unpriced(&s(Some(priced(1, "EUR")))));
+    assert!(!unpriced(&s(Some(priced(1, "USD")))));
+    assert!(ask(&s(None), 1, 1, NOW).is_ok(), "nobody counts it");
+}
+
+#[test]
+fn parts_of_a_nano_are_rounded_up() {
+    assert_eq!(
+        [0, 1, 1000, 1001].map(|pico| nanos(Pico(pico))),
+        [0, 1, 1, 2]
+    );
+    assert_eq!(nanos(Pico(i128::MAX)), u64::MAX);
+}
+
+#[test]
+fn absurd_numbers_neither_overflow_nor_pass() {
+    let s = counted_by(vec![budget("company", Unit::Tokens, u64::MAX, &[])]);
+    let some = ask(&s, 0, 1000, NOW).expect("fits");
+    some.settle(&used(u64::MAX), None, &s);
+    assert!(ask(&s, 0, u64::MAX, NOW).is_err());
+    assert!(ask(&s, 0, 1, u64::MAX).is_ok(), "the last period there is");
+}
+
+/// What a plain budget holds: by day.
+type Plain = HashMap<u64, i128>;
+
+proptest! {
+    /// One call after another: admitted exactly when every budget that counts it has room, and the
+    /// sums are those of the model.
+    #[test]
+    fn in_turn_it_does_what_the_plain_model_does(
+        amounts in prop::array::uniform3(1..200_u64),
+        steps in prop::collection::vec((0..2_u32, 0..60_u64, 0..3_u64, any::<u8>(), 0..120_u64), 1..120),
+    ) {
+        let s = counted_by(vec![
+            budget("company", Unit::Tokens, amounts[0], &[]),
+            budget("a", Unit::Tokens, amounts[1], &["a"]),
+            budget("b", Unit::Tokens, amounts[2], &["b"]),
+        ]);
+        let mut plain: [Plain; 3] = Default::default();
+        let mut open: Vec<(Pledge, u32, u64, u64)> = Vec::new();
+        for (workload, tokens, day, choice, actual) in steps {
+            let at = NOW + day * DAY;
+            let mine = [0, 1 + workload as usize];
+            let asked = i128::from(tokens.max(1));
+            let fits = mine.iter().all(|i| {
+                plain[*i].get(&day).copied().unwrap_or(0) + asked <= i128::from(amounts[*i])
+            });
+            match ask(&s, workload, tokens, at) {
+                Ok(pledge) => {
+                    prop_assert!(fits);
+                    for i in mine {
+                        *plain[i].entry(day).or_default() += asked;
+                    }
+                    open.push((pledge, workload, day, tokens.max(1)));
+                }
+                Err(_) => prop_assert!(!fits),
+            }
+            if choice < 140 && !open.is_empty() {
+                let at = usize::from(choice) % open.len();
+                let (pledge, workload, day, reserved) = open.swap_remove(at);
+                let really = if choice % 5 == 0 { 0 } else { actual };
+                if choice % 5 == 0 {
+                    pledge.release(&s);
+                } else {
+                    pledge.settle(&used(actual), None, &s);
+                }
+                for i in [0, 1 + workload as usize] {
+                    *plain[i].entry(day).or_default() += i128::from(really) - i128::from(reserved);
+                }
+            }
+            for day in 0..3 {
+                let model = plain.each_ref().map(|p| p.get(&day).copied().unwrap_or(0));
+                let real = held(&s, NOW + day * DAY);
+                prop_assert_eq!(real.iter().map(|n| i128::from(*n)).collect::<Vec<_>>(), model);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Costs in cases that can be checked in the head, and against the definition at random.
+
+use proptest::prelude::*;
+
+use super::{Pico, Price, Prices, Rates, Tier};
+use crate::id::BackendId;
+use crate::record::{Count, Tokens};
+
+fn rates(input: i128, cached: i128, output: i128, reasoning: i128) -> Rates {
+    Rates {
+        input: Pico(input),
+        cached: Pico(cached),
+        output: Pico(output),
+        reasoning: Pico(reasoning),
+    }
+}
+
+fn price(rates: Rates) -> Price {
+    Price {
+        id: "p".into(),
+        currency: "USD".into(),
+        request: Pico(0),
+        rates,
+        tiers: Vec::new(),
+    }
+}
+
+fn tokens(prompt: u64, cached: Option<u64>, completion: u64, reasoning: Option<u64>) -> Tokens {
+    Tokens {
+        prompt: Count::Reported(prompt),
+        completion: Count::Reported(completion),
+        cached,
+        reasoning,
+        invalid: false,
+    }
+}
+
+#[test]
+fn cached_and_reasoning_tokens_are_charged_once_and_at_their_own_rate() {
+    let price = price(rates(10, 1, 100, 1000));
+    let cost = |t| price.cost(&t).map(|c| c.0);
+    assert_eq!(cost(tokens(5, None, 3, None)), Some(50 + 300));
+    assert_eq!(
+        cost(tokens(5, Some(2), 3, Some(1))),
+        Some(3 * 10 + 2 + 2 * 100 + 1000)
+    );
+    assert_eq!(
+        cost(tokens(5, Some(99), 3, Some(99))),
+        Some(5 + 3000),
+        "a part is never more than the whole"
+    );
+    assert_eq!(cost(tokens(0, None, 0, None)), Some(0));
+}
+
+#[test]
+fn a_tier_takes_the_whole_of_a_call_with_a_longer_prompt() {
+    let tier = |above, n| Tier {
+        above,
+        rates: rates(n, n, n, n),
+    };
+    let price = Price {
+        tiers: vec![tier(100, 2), tier(1000, 3)],
+        request: Pico(7),
+        ..price(rates(1, 1, 1, 1))
+    };
+    let cost = |prompt| price.cost(&tokens(prompt, None, 10, None)).map(|c| c.0);
+    assert_eq!(cost(100), Some(7 + 110));
+    assert_eq!(cost(101), Some(7 + 2 * 111));
+    assert_eq!(cost(1001), Some(7 + 3 * 1011));
+}
+
+#[test]
+fn what_is_not_known_or_does_not_fit_has_no_cost() {
+    let some = price(rates(1, 1, 1, 1));
+    let unknown = Tokens {
+        completion: Count::Unknown,
+        ..tokens(5, None, 0, None)
+    };
+    assert_eq!(some.cost(&unknown), None);
+    assert_eq!(some.cost(&Tokens::default()), None);
+    let dear = price(rates(i128::MAX, 0, 1, 1));
+    assert_eq!(dear.cost(&tokens(2, None, 0, None)), None);
+    assert_eq!(dear.cost(&tokens(1, None, 1, None)), None);
+    let request = Price {
+        request: Pico(i128::MAX),
+        ..price(rates(1, 1, 1, 1))
+    };
+    assert_eq!(request.cost(&tokens(1, None, 0, None)), None);
+}
+
+#[test]
+fn a_backends_own_price_goes_before_the_models() {
+    let mut prices = Prices::default();
+    let of = |n| price(rates(n, n, n, n));
+    prices.insert("m", None, of(1));
+    prices.insert("m", Some(BackendId(3)), of(3));
+    prices.insert("only", Some(BackendId(3)), of(4));
+    let input = |model, backend| prices.of(model, backend).map(|p| p.rates.input.0);
+    assert_eq!(input("m", None), Some(1));
+    assert_eq!(input("m", Some(BackendId(2))), Some(1));
+    assert_eq!(input("m", Some(BackendId(3))), Some(3));
+    assert_eq!(input("only", Some(BackendId(2))), None, "unknown, not zero");
+    assert_eq!(input("other", None), None);
+    assert_eq!(prices.iter().count(), 3);
+}
+
+proptest! {
+    #[test]
+    fn a_cost_is_the_sum_over_single_tokens_and_below_the_most(
+        r in prop::array::uniform4(0..1_000_000_000_000_000_i128),
+        request in 0..1_000_000_000_i128,
+        prompt in 0..2000_u64,
+        completion in 0..2000_u64,
+        cached in prop::option::of(0..3000_u64),
+        reasoning in prop::option::of(0..3000_u64),
+        above in 0..2000_u64,
+        long in prop::array::uniform4(0..1_000_000_000_000_000_i128),
+    ) {
+        let [a, b, c, d] = r;
+        let [la, lb, lc, ld] = long;
+        let price = Price {
+            request: Pico(request),
+            tiers: vec![Tier { above, rates: rates(la, lb, lc, ld) }],
+            ..price(rates(a, b, c, d))
+        };
+        let [a, b, c, d] = if prompt > above { long } else { r };
+        let mut sum = request;
+        for nth in 0..prompt {
+            sum += if nth < cached.unwrap_or(0) { b } else { a };
+        }
+        for nth in 0..completion {
+            sum += if nth < reasoning.unwrap_or(0) { d } else { c };
+        }
+        let cost = price.cost(&tokens(prompt, cached, completion, reasoning));
+        prop_assert_eq!(cost, Some(Pico(sum)));
+        prop_assert!(cost <= price.at_most(prompt, completion));
+    }
+
+    #[test]
+    fn nothing_overflows(
+        r in prop::array::uniform4(any::<i128>().prop_map(|n| n.saturating_abs())),
+        prompt: u64, completion: u64, cached: Option<u64>, reasoning: Option<u64>,
+    ) {
+        let [a, b, c, d] = r;
+        let price = price(rates(a, b, c, d));
+        let cost = price.cost(&tokens(prompt, cached, completion, reasoning));
+        prop_assert!(cost.is_none_or(|cost| cost.0 >= 0));
+        let _most = (price.at_most(prompt, completion), price.at_most_of(prompt));
+    }
+}

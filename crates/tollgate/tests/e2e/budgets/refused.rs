@@ -1,0 +1,99 @@
+//! What a caller without budget is told, and what its SDK makes of it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{call, config, engine, left, status};
+use crate::harness::{Gate, Sdk, eventually, post};
+
+#[test]
+fn a_used_up_budget_is_402_without_a_word_of_trying_again() {
+    let upstream = engine(Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let budgets = "a-month: { workload: a, tokens: 1000, per: month }";
+    let gate = Gate::start(
+        &config(&upstream, &dir.path().join("usage.db"), budgets),
+        &[],
+    );
+    assert_eq!(
+        status(&gate, "a", 10, "500,500"),
+        200,
+        "more than was reserved"
+    );
+    eventually("it is settled", Duration::from_secs(5), || {
+        left(&gate, "a-month") == 0.0
+    });
+    let refused = gate.call(&call("a", 1, "1,1"));
+    assert_eq!(refused.status, 402, "{refused:?}");
+    let error = &refused.json()["error"];
+    assert_eq!(error["type"], "insufficient_quota");
+    assert_eq!(error["code"], "insufficient_quota");
+    let message = error["message"].as_str().expect("a message");
+    assert!(
+        message.contains("a-month") && message.contains("-01T00:00:00Z"),
+        "{message}"
+    );
+    for absent in ["retry-after", "retry-after-ms"] {
+        assert_eq!(refused.header(absent), None);
+    }
+    assert_eq!(refused.header("x-should-retry"), Some("false"));
+    let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
+    let other = post("/v1/messages", &["x-workload-app: a"], body);
+    let other = gate.call(&other);
+    assert_eq!(
+        (other.status, &other.json()["type"]),
+        (402, &"error".into())
+    );
+    assert_eq!(
+        other.json()["error"]["type"],
+        "billing_error",
+        "in Anthropic's words"
+    );
+    assert_eq!(status(&gate, "b", 10, "1,1"), 200, "nobody counts it");
+    assert_eq!(
+        upstream.seen().len(),
+        2,
+        "the refused call never went there"
+    );
+    let refusals = ["workload=\"a\"", "code=\"insufficient_quota\""];
+    eventually("it is counted", Duration::from_secs(5), || {
+        gate.metric("tollgate_refusals_total", &refusals) == 2.0
+    });
+    let budget = ["budget=\"a-month\""];
+    assert_eq!(gate.metric("tollgate_budget_refused_total", &budget), 2.0);
+    assert_eq!(
+        gate.metric("http_local_rate_limit_rate_limited", &["workload=\"a\""]),
+        0.0
+    );
+}
+
+#[test]
+fn no_sdk_tries_again() {
+    for sdk in Sdk::BOTH {
+        let upstream = engine(Duration::ZERO);
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let budgets = "company: { tokens: 10, per: day }";
+        let gate = Gate::start(
+            &config(&upstream, &dir.path().join("usage.db"), budgets),
+            &[],
+        );
+        let messages =
+            json!([{ "role": "user", "content": "a question of more than ten tokens, far more" }]);
+        let one = json!({
+            "headers": { "x-workload-app": "a" },
+            "body": { "model": "m", "max_tokens": 20, "messages": messages },
+        });
+        let input = json!({
+            "base_url": format!("http://{}/v1", gate.data),
+            "retries": 2,
+            "calls": [one],
+        });
+        let ended = sdk.run("calls", &input);
+        assert_eq!(ended[0]["status"], 402, "{sdk:?}: {ended}");
+        assert_eq!(ended[0]["code"], "insufficient_quota", "{sdk:?}: {ended}");
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(gate.records(1).len(), 1, "{sdk:?} tried again");
+        assert!(upstream.seen().is_empty());
+    }
+}
