@@ -21,6 +21,7 @@ pub use fault::{Fault, Faults, Located};
 pub use redact::Redacted;
 pub use schema::json_schema;
 
+mod abandon;
 mod decode;
 mod environment;
 mod fault;

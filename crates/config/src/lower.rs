@@ -163,6 +163,9 @@ impl Lowering<'_> {
         if let Some(at) = written.connections.get() {
             bounds.connections = count(at.value.0);
         }
+        if let Some(at) = written.drains.get() {
+            bounds.drains = count(at.value.0);
+        }
         for (field, bound) in [
             (&written.head_time, &mut bounds.head_time),
             (&written.body_idle, &mut bounds.body_idle),

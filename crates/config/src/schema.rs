@@ -5,6 +5,7 @@
 
 use serde_json::json;
 
+use crate::abandon::Abandon;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
@@ -109,6 +110,8 @@ record! {
         optional keep_alive: At<Span>,
         /// Connections of one worker. Default 50000.
         optional connections: At<Count<1000000>>,
+        /// Answers of one worker that are read on without a client. Default 100.
+        optional drains: At<Count<100000>>,
     }
 }
 
@@ -189,6 +192,26 @@ record! {
         optional limits: ListOf<Limit>,
         /// grouped (nobody waits for the ledger) or strict (no call runs without its row on disk). Default grouped.
         optional billing: At<Billing>,
+        /// When a client leaves: cancel (the upstream is told at once) or drain (the gate reads on for the usage). Default cancel.
+        optional abandon: Abandon,
+    }
+}
+
+record! {
+    /// The gate reads on when a client leaves.
+    Draining {
+        /// How far.
+        required drain: DrainBounds,
+    }
+}
+
+record! {
+    /// How far the gate reads on for a client that left; then the upstream is told.
+    DrainBounds {
+        /// At most about so many tokens: events of a stream, or four bytes each.
+        required tokens: At<Amount>,
+        /// At most so long.
+        required seconds: At<Count<3600>>,
     }
 }
 

@@ -17,6 +17,7 @@
     )
 )]
 
+pub mod abandon;
 pub mod attempt;
 pub mod book;
 pub mod budget;

@@ -8,6 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::abandon::Rest;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
 use crate::operation::Operation;
@@ -172,6 +173,8 @@ pub enum Gauge {
     Streams,
     /// Upstream connections open, idle or busy.
     UpstreamConnections,
+    /// Answers being read on without a client.
+    Drains,
 }
 
 /// Where a worker's facts go. Each worker owns one; nothing in it is shared.
@@ -184,6 +187,8 @@ pub trait Sink {
     fn span(&mut self, snapshot: &Snapshot, span: &AttemptSpan) {
         let _nobody_keeps_it = (snapshot, span);
     }
+    /// A client left in the middle of an answer, and this became of its rest.
+    fn abandoned(&mut self, rest: Rest);
     /// Something rose or fell.
     fn gauge(&mut self, gauge: Gauge, delta: i64);
     /// Called about every 100 ms while there is traffic, and before the worker ends.

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::abandon::Abandon;
 use crate::book::Billing;
 use crate::budget::Budgets;
 use crate::counting::Tokenizer;
@@ -79,6 +80,8 @@ pub struct Route {
     pub model: Option<Arc<str>>,
     /// How much care it takes of its rows in the ledger.
     pub billing: Billing,
+    /// What it does when a client leaves.
+    pub abandon: Abandon,
 }
 
 /// A named upstream target.
@@ -184,6 +187,8 @@ pub struct Bounds {
     pub keep_alive: Duration,
     /// Connections per worker.
     pub connections: usize,
+    /// Answers per worker that are read on without a client.
+    pub drains: usize,
 }
 
 impl Default for Bounds {
@@ -197,6 +202,7 @@ impl Default for Bounds {
             write_stall: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             connections: 50_000,
+            drains: 100,
         }
     }
 }

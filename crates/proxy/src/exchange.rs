@@ -7,6 +7,7 @@
 
 mod attempt;
 mod entry;
+mod leave;
 mod open;
 mod relay;
 
@@ -29,7 +30,7 @@ use self::open::Open;
 use crate::deadline::Deadline;
 use crate::downstream::{BodyFault, Downstream};
 use crate::reply;
-use crate::upstream::Outgoing;
+use crate::upstream::{Body, Outgoing};
 use crate::view::View;
 use crate::worker::Worker;
 
@@ -39,6 +40,8 @@ pub(crate) enum Stop {
     Refused(Refusal),
     /// The client left.
     Gone,
+    /// The client left, and the rest of its answer is read.
+    Left(Box<Body>),
     /// The upstream broke off in the middle of its response.
     Cut,
 }
@@ -69,6 +72,10 @@ pub(crate) async fn serve<D: Downstream>(
         Err(Stop::Gone) => {
             client.abandon();
             open.end(Outcome::Aborted);
+        }
+        Err(Stop::Left(body)) => {
+            client.abandon();
+            leave::read_on(open, body);
         }
         Err(Stop::Cut) => {
             client.cut();

@@ -81,6 +81,8 @@ pub(crate) struct Worker {
     connections: Cell<usize>,
     taken: Arc<AtomicUsize>,
     exchanges: Cell<usize>,
+    /// Answers being read on without a client.
+    pub(crate) drains: Cell<usize>,
     draining: Rc<Cell<bool>>,
     /// Wakes idle connections when a drain begins, and the drain when the last one ends.
     pub(crate) drained: Notify,
@@ -287,6 +289,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         connections: Cell::new(0),
         taken: start.taken,
         exchanges: Cell::new(0),
+        drains: Cell::new(0),
         draining: Rc::default(),
         drained: Notify::new(),
         ended: Notify::new(),

@@ -6,6 +6,7 @@
 
 use std::any::Any;
 
+use policy::abandon::Rest;
 use policy::record::{AttemptRecord, Gauge, Record, Sink};
 use policy::snapshot::Snapshot;
 use policy::trace::AttemptSpan;
@@ -88,6 +89,13 @@ impl Sink for Facts {
         }
     }
 
+    fn abandoned(&mut self, rest: Rest) {
+        let rests = Rest::ALL.iter().zip(&mut self.series.abandoned);
+        for (_, n) in rests.filter(|(this, _)| **this == rest) {
+            *n += 1;
+        }
+    }
+
     fn gauge(&mut self, gauge: Gauge, delta: i64) {
         self.series.gauges[gauge_index(gauge)] += delta;
     }
@@ -125,6 +133,7 @@ pub(crate) fn gauge_index(gauge: Gauge) -> usize {
         Gauge::Exchanges => 1,
         Gauge::Streams => 2,
         Gauge::UpstreamConnections => 3,
+        Gauge::Drains => 4,
     }
 }
 

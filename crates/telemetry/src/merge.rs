@@ -62,6 +62,8 @@ pub struct Gauges {
     pub streams: i64,
     /// Upstream connections open.
     pub upstream_connections: i64,
+    /// Answers being read on without a client.
+    pub drains: i64,
 }
 
 impl Merged {
@@ -112,6 +114,7 @@ impl Merged {
             exchanges: of(Gauge::Exchanges),
             streams: of(Gauge::Streams),
             upstream_connections: of(Gauge::UpstreamConnections),
+            drains: of(Gauge::Drains),
         }
     }
 }

@@ -9,6 +9,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use policy::abandon::Rest;
 use policy::limit::Kind;
 use policy::record::Outcome;
 
@@ -67,6 +68,7 @@ impl Merged {
         self.costs(&mut page);
         self.own_times(&mut page);
         self.attempts(&mut page);
+        self.abandoned(&mut page);
         self.gauges_now(&mut page);
         extra(&mut page, extras);
         page.finish()
@@ -353,6 +355,15 @@ impl Merged {
         }
     }
 
+    fn abandoned(&self, page: &mut Page) {
+        let name = "tollgate_abandoned_total";
+        let help = "Answers whose client left, by what became of the rest.";
+        page.family(name, "counter", help);
+        for (rest, n) in Rest::ALL.iter().zip(self.series.abandoned) {
+            page.sample(name, &[("rest", rest.as_str())], n);
+        }
+    }
+
     fn gauges_now(&self, page: &mut Page) {
         let now = self.gauges();
         let gauges = [
@@ -375,6 +386,11 @@ impl Merged {
                 "tollgate_upstream_connections",
                 "Upstream connections open, idle or busy.",
                 now.upstream_connections,
+            ),
+            (
+                "tollgate_open_drains",
+                "Answers being read on without a client.",
+                now.drains,
             ),
             (
                 "tollgate_series",

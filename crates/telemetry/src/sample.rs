@@ -65,6 +65,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             backends: vec![BackendId(0)],
             model: Some(Arc::from("override")),
             billing: policy::book::Billing::Grouped,
+            abandon: policy::abandon::Abandon::Cancel,
         }],
         backends: vec![Backend {
             name: Arc::from("on-prem"),

@@ -11,6 +11,7 @@ mod cell;
 mod cost;
 mod key;
 
+use policy::abandon::Rest;
 use policy::limit::Kind;
 use policy::record::Record;
 
@@ -43,7 +44,9 @@ pub(crate) struct Series {
     /// What exchanges cost, by [`cost_key`].
     pub(crate) costs: Table<Cost>,
     pub(crate) by_operation: [Times; OPERATIONS],
-    pub(crate) gauges: [i64; 4],
+    pub(crate) gauges: [i64; 5],
+    /// Answers whose client left, by [`Rest::ALL`].
+    pub(crate) abandoned: [u64; Rest::ALL.len()],
     /// Label sets kept.
     pub(crate) held: usize,
     /// Observations that went to an `other` cell for want of room.
@@ -166,6 +169,9 @@ impl Series {
             mine.absorb(theirs);
         }
         for (mine, theirs) in self.gauges.iter_mut().zip(other.gauges) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.abandoned.iter_mut().zip(other.abandoned) {
             *mine += theirs;
         }
         self.held = self.held.max(other.held);

@@ -4,8 +4,10 @@
 //! Not here: reading it from a file or a command line, which is the caller's.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::book::Book;
 use crate::model::ModelFiles;
 use crate::real_time::Hardware;
 
@@ -46,6 +48,8 @@ pub struct EngineConfig {
     pub max_body_bytes: usize,
     /// Keep what arrives, credentials included, for `GET /_engine/requests`. For tests only.
     pub inspect: bool,
+    /// Where to note each sequence that ended, by its call's `x-request-id`.
+    pub book: Option<Arc<Book>>,
 }
 
 impl Default for EngineConfig {
@@ -67,6 +71,7 @@ impl Default for EngineConfig {
             owned_by: "vllm".to_owned(),
             max_body_bytes: 64 << 20,
             inspect: false,
+            book: None,
         }
     }
 }

@@ -3,6 +3,8 @@
 //! A POST gets a chat completion of about 950 bytes with usage; one whose body has `"stream":true` gets a stream
 //! of equal events. Per request, `x-fixed-latency-us`, `x-fixed-events` and `x-fixed-interval-us` override the
 //! configuration. Waits are rounded up to the clock's millisecond; a zero wait uses no timer.
+//! With a book, an answer in one piece to a call with an `x-request-id` claims tokens that follow from that id, at
+//! most [`PROMPT_TOKENS`] and [`UNARY_TOKENS`], so that a mix-up shows.
 //! Invariant: usage says one completion token an event (one answer, [`UNARY_TOKENS`], when it is no stream), and
 //! a request body is passed over in place, never gathered.
 //! Not here: models, keys, validation (the engine proper), HTTP/2.
@@ -22,6 +24,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use crate::book::Book;
 use crate::listener;
 
 /// Prompt tokens that every answer claims.
@@ -40,6 +43,8 @@ pub struct FixedConfig {
     pub events: u32,
     /// Wait between two events of a stream.
     pub interval: Duration,
+    /// Where to note each answer, by its call's `x-request-id`. Usage then differs from call to call.
+    pub book: Option<Arc<Book>>,
 }
 
 impl Default for FixedConfig {
@@ -49,6 +54,7 @@ impl Default for FixedConfig {
             latency: Duration::ZERO,
             events: 64,
             interval: Duration::ZERO,
+            book: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::book::Entry;
 use crate::metrics::{Ended, Times};
 use crate::plan::{Finish, Plan};
 use crate::server::State;
@@ -26,6 +27,8 @@ pub(crate) struct Identity {
 pub(crate) struct Subject {
     pub(crate) model: usize,
     pub(crate) seen: Option<u64>,
+    /// The caller's name for it, where a book is kept.
+    pub(crate) asked_as: Option<Box<str>>,
     pub(crate) id: String,
     pub(crate) prompt_tokens: u64,
     /// The call's cap, if it had one.
@@ -120,6 +123,16 @@ impl Generation {
             .metrics()
             .model(subject.model)
             .ended(how, &self.times, subject, self.tokens);
+        if let (Some(book), Some(id)) = (&self.state.config.book, &subject.asked_as) {
+            book.note(Entry {
+                id: id.clone(),
+                prompt_tokens: subject.prompt_tokens,
+                completion_tokens: self.tokens,
+                whole: how != Ended::Abort,
+                began: self.times.arrived,
+                ended: Instant::now(),
+            });
+        }
         if let (Some(mut inspector), Some(seen)) = (self.state.inspector(), subject.seen) {
             inspector.ended(
                 seen,

@@ -6,6 +6,7 @@
 //! Only a call that asks for a fault ([`faults`]) is lied to.
 //! Not here: weights. [`fixed`] is the other, cheaper upstream: constant answers for measuring cost.
 
+pub mod book;
 pub mod chance;
 mod chat;
 mod completions;

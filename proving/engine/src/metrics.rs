@@ -17,7 +17,7 @@ use crate::histogram::{CHOICES, Histogram, REQUEST_S, STEP_TOKENS, TOKEN_S, TTFT
 use crate::scheduler::{SchedulerConfig, SchedulerStats};
 
 /// How a request ended, as `finished_reason` has it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ended {
     Stop,
     Length,

@@ -145,6 +145,7 @@ async fn dispatch(
         state,
         model,
         seen,
+        asked_as: asked_as(state, head),
         id: who.id.clone(),
         fault,
     };
@@ -181,6 +182,13 @@ async fn dispatch(
         _ => return call.embed(&typed(request)?, &who),
     };
     call.generate(script, streams).await
+}
+
+/// The caller's name for the call, where a book is kept.
+fn asked_as(state: &State, head: &Parts) -> Option<Box<str>> {
+    state.config.book.as_ref()?;
+    let id = head.headers.get("x-request-id")?;
+    Some(crate::book::id(id.as_bytes()))
 }
 
 fn boxed<S: Script + 'static>((script, streams): (S, bool)) -> (Box<dyn Script>, bool) {

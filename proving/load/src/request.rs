@@ -1,11 +1,11 @@
 //! One request, rendered to bytes once and sent as often as needed.
 //!
-//! Invariant: `content-length` is always written, and equals the body's length.
+//! Invariant: `content-length` is written with every body, and equals the body's length.
 //! Not here: what the body says.
 
 use bytes::Bytes;
 
-/// The bytes of a POST request.
+/// The bytes of a request.
 #[derive(Debug, Clone)]
 pub struct Request {
     bytes: Bytes,
@@ -22,6 +22,15 @@ impl Request {
         }
         bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
         bytes.extend_from_slice(body);
+        Self {
+            bytes: bytes.into(),
+        }
+    }
+
+    /// Renders a GET of `path`.
+    #[must_use]
+    pub fn get(path: &str, host: &str) -> Self {
+        let bytes = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n");
         Self {
             bytes: bytes.into(),
         }

@@ -9,4 +9,5 @@ pub(crate) mod machine;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod quota;
+pub(crate) mod ready;
 pub(crate) mod usage;

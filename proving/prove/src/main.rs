@@ -3,6 +3,7 @@
 //! Reason to exist: being a process. Commands are modules; this file only chooses between them.
 //! Exit codes: 0 all is well, 1 a result is not to be trusted, 2 nothing could be done.
 
+mod audit;
 mod host;
 mod offline;
 mod race;
@@ -27,6 +28,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Race(race::Race),
+    Audit(audit::Audit),
     Engine(Box<Engine>),
     /// The upstream of a race.
     #[command(hide = true)]
@@ -54,6 +56,11 @@ struct Engine {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Race(options) => match race::race(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
+        Command::Audit(options) => match audit::audit(&options) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),

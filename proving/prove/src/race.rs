@@ -10,7 +10,6 @@ pub(crate) mod cell;
 pub(crate) mod check;
 pub(crate) mod page;
 mod profile;
-pub(crate) mod ready;
 pub(crate) mod result;
 pub(crate) mod scenario;
 pub(crate) mod subject;

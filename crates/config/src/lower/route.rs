@@ -11,6 +11,7 @@ use policy::route::ModelPattern;
 use policy::snapshot::{self, Grant, Snapshot};
 
 use super::backend::number;
+use crate::abandon::Abandon;
 use crate::decode::{At, ListOf, MapOf, Place, nearest};
 use crate::scalar::{Name, Pattern};
 use crate::schema::{Backend, Route};
@@ -62,6 +63,10 @@ impl super::Lowering<'_> {
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
                 billing: self.billing(route, has_ledger),
+                abandon: route
+                    .abandon
+                    .get()
+                    .map_or_else(Default::default, Abandon::lowered),
             });
         }
         for (name, _) in backends.map_or(&[][..], |b| &b.0) {

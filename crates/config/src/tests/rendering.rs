@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use policy::abandon::Abandon;
 use policy::book::Billing;
 use policy::credential::Injection;
 use policy::identity::Identity;
@@ -70,12 +71,16 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         let models: Vec<_> = route.models.iter().map(model).collect();
         writeln!(
             out,
-            "route {} models={models:?} backends={backends:?} override={}{}",
+            "route {} models={models:?} backends={backends:?} override={}{}{}",
             route.name,
             route.model.as_deref().unwrap_or("-"),
             match route.billing {
                 Billing::Grouped => "",
                 Billing::Strict => " strict",
+            },
+            match route.abandon {
+                Abandon::Cancel => String::new(),
+                Abandon::Drain(drain) => format!(" {drain:?}"),
             }
         )
         .unwrap();

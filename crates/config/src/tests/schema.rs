@@ -52,6 +52,8 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Credential", "backends: { b: { credential: "),
         ("Timeouts", "backends: { b: { timeouts: "),
         ("Route", "routes: [ "),
+        ("Draining", "routes: [ { abandon: "),
+        ("DrainBounds", "routes: [ { abandon: { drain: "),
         ("Match", "routes: [ { match: "),
         ("Limit", "routes: [ { limits: [ "),
         ("Price", "prices: { m: "),

@@ -17,7 +17,7 @@ use policy::refusal::Refusal;
 use policy::trace::AttemptSpan;
 
 use super::open::Open;
-use super::{Stop, watch};
+use super::{Stop, leave, watch};
 use crate::deadline::Deadline;
 use crate::downstream::Downstream;
 use crate::upstream::connect::{Connected, connect};
@@ -75,7 +75,8 @@ pub(super) async fn attempts<D: Downstream>(
         let mut upstreams = view.upstreams.borrow_mut();
         upstreams.observe(endpoint, observed, now);
         let wants = observed.map_or(true, is_retryable);
-        let retried = wants && upstreams.may_retry(&attempts, snapshot, now);
+        let has_left = open.leaving.is_some();
+        let retried = wants && !has_left && upstreams.may_retry(&attempts, snapshot, now);
         drop(upstreams);
         let told = AttemptRecord {
             endpoint,
@@ -91,6 +92,7 @@ pub(super) async fn attempts<D: Downstream>(
         }
         match result {
             Ok(response) if !retried => return Ok(response),
+            Err(_) if has_left => return Err(Stop::Gone),
             Ok(response) => last = Failure::Status(response.head.status),
             Err(failure) if !retried => return Err(Refusal::Upstream(failure).into()),
             Err(failure) => last = failure,
@@ -167,7 +169,7 @@ async fn attempt<D: Downstream>(
         deadline.set(backend.timeouts.first_byte);
         let mut sent_at = open.mark;
         let sent = || sent_at = worker.now();
-        let mut gone = watch(client, &worker);
+        let mut gone = leave::watch(client, &worker, open);
         let answered = match line {
             Line::H1 { connection, .. } => {
                 let trip = Trip {
@@ -186,6 +188,7 @@ async fn attempt<D: Downstream>(
                 exchange.await
             }
         };
+        drop(gone);
         let now = worker.now();
         open.own_ns += (sent_at.0 - open.mark.0).max(0);
         let waited = now.since(sent_at);

@@ -5,17 +5,20 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use policy::abandon::Rest;
 use policy::book::{Entry, Held};
 use policy::clock::Mono;
 use policy::counting::Tally;
 use policy::exchange::{Admitted, Hold};
 use policy::id::RouteId;
+use policy::operation::Operation;
 use policy::record::{Count, Outcome, Record, Tokens};
 use policy::trace::AttemptSpan;
 use wire::head::{Known, RequestHead};
 use wire::sse;
 use wire::usage::{Reading, UnaryUsage};
 
+use super::leave::Leaving;
 use crate::reply::Standing;
 use crate::view::View;
 use crate::worker::Worker;
@@ -43,6 +46,10 @@ pub(crate) struct Open {
     pub(super) entry: Option<Entry>,
     /// What is kept of the answer for who counts it.
     pub(super) tally: Option<Box<Tally>>,
+    /// What is done about it, once its client has left.
+    pub(super) leaving: Option<Box<Leaving>>,
+    /// Events that were forwarded, where more were read.
+    pub(super) forwarded_events: Option<u64>,
     ended: bool,
 }
 
@@ -64,6 +71,16 @@ pub(crate) enum Meter {
     Stream(Box<sse::Scanner>),
     /// A good answer in a form that cannot be read.
     Blind,
+}
+
+impl Meter {
+    /// Events of a stream so far.
+    pub(super) fn events(&self) -> Option<u64> {
+        match self {
+            Self::Stream(scanner) => Some(scanner.tally().data_events),
+            Self::Nothing | Self::Unary(_) | Self::Blind => None,
+        }
+    }
 }
 
 impl Open {
@@ -111,6 +128,8 @@ impl Open {
             attempt: None,
             entry: None,
             tally: None,
+            leaving: None,
+            forwarded_events: None,
             ended: false,
         }
     }
@@ -194,7 +213,14 @@ impl Open {
         self.record.outcome = outcome;
         let now = self.finished.unwrap_or_else(|| self.worker.now());
         self.record.duration = now.since(self.began);
-        self.record.tokens = self.tokens();
+        let mut is_whole = outcome == Outcome::Completed;
+        if let Some(leaving) = self.leaving.take() {
+            // What came after was not for the client.
+            self.record.duration = leaving.at.since(self.began);
+            is_whole |= leaving.rest == Rest::Drained;
+            self.worker.sink(|sink| sink.abandoned(leaving.rest));
+        }
+        self.record.tokens = self.tokens(is_whole);
         let (view, tokens) = (&self.view, self.record.tokens);
         if let Some(calling) = &mut self.admitted {
             if let Some(hold) = calling.hold.take() {
@@ -227,8 +253,9 @@ impl Open {
     }
 
     /// Reported where the engine said so, estimated where it did not, nothing where no answer
-    /// that costs tokens came.
-    fn tokens(&mut self) -> Tokens {
+    /// that costs tokens came. Anthropic's count of the completion grows: of a message that broke off
+    /// what was heard is from its beginning.
+    fn tokens(&mut self, is_whole: bool) -> Tokens {
         let (reading, events) = match &mut self.meter {
             Meter::Nothing => return Tokens::default(),
             Meter::Unary(usage) => (usage.finish(), None),
@@ -240,12 +267,15 @@ impl Open {
         };
         let prompt = Count::Estimated(calling.prompt_estimate);
         // An event of a stream holds about one token; an answer has about four bytes to one.
+        let events = self.forwarded_events.or(events);
         let guess = events.unwrap_or(self.record.bytes_out / 4);
         let completion = Count::Estimated(if calling.generates { guess } else { 0 });
+        let grows = !is_whole && self.record.operation == Some(Operation::Messages);
         match reading {
             Reading::Valid(usage) => Tokens {
                 prompt: usage.prompt.map_or(prompt, Count::Reported),
                 completion: match usage.completion {
+                    Some(begun) if grows => Count::Estimated(begun.max(guess)),
                     Some(reported) => Count::Reported(reported),
                     None if calling.generates => completion,
                     None => Count::Reported(0),

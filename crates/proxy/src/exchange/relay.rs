@@ -21,6 +21,7 @@ use wire::sse::{Mode, Scanner};
 
 use super::Stop;
 use super::entry::Marks;
+use super::leave;
 use super::open::{Meter, Open};
 use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
@@ -46,7 +47,10 @@ pub(super) async fn relay<D: Downstream>(
 ) -> Result<(), Stop> {
     let Response { head, mut body } = response;
     let content = content(&head);
-    check(open, &head, content)?;
+    let has_left = open.leaving.is_some();
+    if !has_left {
+        check(open, &head, content)?;
+    }
     let withhold = content == Content::Events
         && head.status == 200
         && open
@@ -54,9 +58,12 @@ pub(super) async fn relay<D: Downstream>(
             .as_ref()
             .is_some_and(|calling| calling.withhold_usage);
     open.meter = meter(open, &head, content, withhold);
-    open.record.status = head.status;
     open.record.streamed = content == Content::Events;
     open.answered(request);
+    if has_left {
+        return Err(Stop::Left(Box::new(body)));
+    }
+    open.record.status = head.status;
     begin(open, &head, &body, content, withhold, client);
     drop(head);
     let _streaming = (content == Content::Events).then(|| Streaming::new(&open.worker));
@@ -72,7 +79,10 @@ pub(super) async fn relay<D: Downstream>(
         has_waited: false,
         kept: Vec::new(),
     };
-    pump.run(&mut body).await
+    match pump.run(&mut body).await {
+        Err(Stop::Gone) if leave::reads_on(open) => Err(Stop::Left(Box::new(body))),
+        ended => ended,
+    }
 }
 
 /// The copying of one response body.
@@ -107,7 +117,9 @@ impl<D: Downstream> Pump<'_, D> {
             let is_over = match poll_fn(|cx| self.poll_piece(body, cx)).await {
                 Ok(is_over) => is_over,
                 Err(stop) => {
-                    self.release().await;
+                    if matches!(stop, Stop::Cut) {
+                        self.release().await;
+                    }
                     return Err(stop);
                 }
             };
@@ -241,7 +253,7 @@ impl Meter {
         }
     }
 
-    fn observe(&mut self, data: &[u8]) {
+    pub(super) fn observe(&mut self, data: &[u8]) {
         match self {
             Self::Unary(usage) => usage.push(data),
             Self::Stream(scanner) => scanner.observe(data),

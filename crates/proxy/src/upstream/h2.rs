@@ -30,6 +30,9 @@ use crate::stream::Stream;
 
 /// Exchanges on one connection; servers commonly allow 100.
 const STREAMS: usize = 100;
+/// Streams that clients left in the last second and whose late frames are still known; the frames of
+/// others are answered one by one.
+const RESET_STREAMS: usize = 8192;
 const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A connection that takes more requests.
@@ -77,7 +80,10 @@ pub(crate) async fn begin(pool: &Pool, stream: Stream, open: Open) -> Result<Han
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEP_ALIVE)
         .max_header_list_size(64 << 10)
-        .max_concurrent_reset_streams(256)
+        .max_concurrent_reset_streams(RESET_STREAMS)
+        // Beyond the default, over the life of a connection, h2 would end it with every stream on it:
+        // clients that leave must not cut those that stay, and upstreams are the operator's own choice.
+        .max_local_error_reset_streams(None)
         .handshake(TokioIo::new(stream));
     let (sender, connection) = handshake.await.map_err(|error| {
         tracing::warn!(%error, "HTTP/2 handshake with upstream failed");

@@ -4,6 +4,7 @@
 //! off; never an invented success. Each exchange leaves one record that says which.
 //! Not here: trying elsewhere (`failover`), what usage is read (`usage`).
 
+mod abandon;
 mod abort;
 mod answers;
 mod cut;

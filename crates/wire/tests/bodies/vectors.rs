@@ -4,7 +4,9 @@
 //! `⟦129×[⟧` for a repetition, and `⟦end⟧` ends it before the line's end. `UPDATE=1` rewrites the outcomes.
 
 use std::fmt::Write;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wire::call::{CallHead, CallScanner, apply, splices};
 use wire::sse::Mode;
@@ -44,6 +46,64 @@ fn streams_come_out_as_the_vectors_say() {
         }
         stream_outcome(stream)
     });
+}
+
+/// Random ways to cut each stream, so that all streams together are cut more than 100,000 times.
+const WAYS: u64 = 4_000;
+static TRIED: AtomicU64 = AtomicU64::new(0);
+
+/// What a record takes of a stream is its tally and the bytes that were forwarded: these may not differ.
+#[test]
+fn streams_come_out_the_same_however_they_are_cut_at_random() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "repeating a failure needs its seed from outside"
+    )]
+    let given = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed: u64 = given.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    println!("SEED={seed}");
+    SEED.store(seed, Relaxed);
+    each_case("vectors/sse", |stream| {
+        if stream.len() <= LONG {
+            for mode in [Mode::Observe, Mode::Withhold] {
+                let whole = sse_scan::scan(mode, [stream]);
+                for _ in 0..WAYS {
+                    let cut = sse_scan::scan(mode, parts(stream));
+                    assert_eq!(whole, cut, "{mode:?}");
+                }
+                TRIED.fetch_add(WAYS, Relaxed);
+            }
+        }
+        stream_outcome(stream)
+    });
+    assert!(TRIED.load(Relaxed) >= 100_000, "{TRIED:?}");
+}
+
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+/// The stream in one to nine parts, the next way of the seed's.
+fn parts(stream: &[u8]) -> Vec<&[u8]> {
+    // SplitMix64 (Steele, Lea and Flood, 2014).
+    let next = || {
+        let mut z = SEED.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) >> 33).expect("31 bits")
+    };
+    let mut cuts: Vec<usize> = (0..next() % 9)
+        .map(|_| next() % (stream.len() + 1))
+        .collect();
+    cuts.sort_unstable();
+    let mut from = 0;
+    let mut parts = Vec::with_capacity(cuts.len() + 1);
+    for at in cuts {
+        parts.push(&stream[from..at]);
+        from = at;
+    }
+    parts.push(&stream[from..]);
+    parts
 }
 
 fn body_outcome(body: &[u8], read: Result<CallHead, wire::call::CallFault>) -> String {
@@ -104,9 +164,12 @@ fn stream_outcome(stream: &[u8]) -> String {
     text
 }
 
-/// Every place to cut a short input, and some in a long one.
+/// A longer input is not cut everywhere.
+const LONG: usize = 8 << 10;
+
+/// Every place to cut an input, but only some in a long one.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
-    (0..=length).step_by(length / 400 + 1)
+    (0..=length).step_by(if length > LONG { length / 400 } else { 1 })
 }
 
 fn each_case(folder: &str, outcome: fn(&[u8]) -> String) {

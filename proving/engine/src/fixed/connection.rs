@@ -16,6 +16,7 @@ use super::Shared;
 use super::body::Scan;
 use super::head::{self, Head};
 use super::reply;
+use crate::book::Entry;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -70,11 +71,30 @@ impl Connection {
                 if !head.latency.is_zero() {
                     tokio::time::sleep(head.latency).await;
                 }
-                self.stream.write_all(&shared.replies.unary).await?;
+                self.answer(shared, head.id).await?;
             }
             (true, true) => self.events(shared, &head, scan.include_usage).await?,
         }
         Ok(!head.close)
+    }
+
+    /// An answer in one piece, noted first, so that whoever has it finds it in the book.
+    async fn answer(&mut self, shared: &Shared, id: Option<Box<str>>) -> io::Result<()> {
+        let (Some(book), Some(id)) = (&shared.config.book, id) else {
+            return self.stream.write_all(&shared.replies.unary).await;
+        };
+        let (prompt_tokens, completion_tokens) = reply::claims(&id);
+        let now = std::time::Instant::now();
+        book.note(Entry {
+            id,
+            prompt_tokens,
+            completion_tokens,
+            whole: true,
+            began: now,
+            ended: now,
+        });
+        let answer = reply::claiming(prompt_tokens, completion_tokens);
+        self.stream.write_all(&answer).await
     }
 
     /// The next request's head; `None` at the end of the connection.

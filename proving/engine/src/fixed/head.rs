@@ -19,6 +19,9 @@ pub(super) struct Head {
     pub(super) latency: Duration,
     pub(super) events: u32,
     pub(super) interval: Duration,
+    /// The caller's name for it, where a book is kept.
+    pub(super) id: Option<Box<str>>,
+    keeps_id: bool,
 }
 
 /// The bytes are no HTTP/1.1 request that can be answered.
@@ -43,6 +46,8 @@ pub(super) fn parse(bytes: &[u8], config: &FixedConfig) -> Result<Option<Head>, 
         latency: config.latency,
         events: config.events,
         interval: config.interval,
+        id: None,
+        keeps_id: config.book.is_some(),
     };
     let mut framings = 0;
     for header in request.headers.iter() {
@@ -62,6 +67,9 @@ impl Head {
         match name.len() {
             6 if is(name, "expect") => self.expects_continue = true,
             10 if is(name, "connection") => self.close |= value.eq_ignore_ascii_case(b"close"),
+            12 if self.keeps_id && is(name, "x-request-id") => {
+                self.id = Some(crate::book::id(value));
+            }
             14 if is(name, "content-length") => {
                 self.body = Body::Sized(number(value)?);
                 return Ok(true);

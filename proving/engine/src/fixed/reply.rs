@@ -40,7 +40,7 @@ impl Replies {
             )]))
         }));
         Self {
-            unary: unary(),
+            unary: unary(PROMPT_TOKENS, UNARY_TOKENS),
             batch: event.repeat(BATCH_EVENTS),
             event_bytes: event.len(),
             finish: self::event(&chunk(json!([choice(json!({}), Some("stop"))])).to_string()),
@@ -67,12 +67,24 @@ impl Replies {
     }
 }
 
-fn unary() -> Vec<u8> {
+/// What an answer to this call claims, prompt and completion.
+pub(super) fn claims(id: &str) -> (u64, u64) {
+    let hash = crate::text::hash(0xcbf2_9ce4_8422_2325, id.as_bytes());
+    (1 + hash % PROMPT_TOKENS, 1 + (hash >> 32) % UNARY_TOKENS)
+}
+
+/// A whole answer that claims so many tokens.
+pub(super) fn claiming(prompt: u64, completion: u64) -> Vec<u8> {
+    unary(prompt, completion)
+}
+
+fn unary(prompt: u64, completion: u64) -> Vec<u8> {
+    let completion = usize::try_from(completion).unwrap_or(usize::MAX);
     let body = filled(UNARY_BODY_BYTES, |text| {
         json!({
             "id": "chatcmpl-fixed", "object": "chat.completion", "created": 1_700_000_000, "model": "fixed",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": usage(PROMPT_TOKENS, UNARY_TOKENS as usize),
+            "usage": usage(prompt, completion),
         })
     });
     format!(

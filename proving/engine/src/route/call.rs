@@ -27,6 +27,7 @@ pub(super) struct Call<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) model: usize,
     pub(super) seen: Option<u64>,
+    pub(super) asked_as: Option<Box<str>>,
     pub(super) id: String,
     pub(super) fault: Fault,
 }
@@ -39,6 +40,7 @@ impl Call<'_> {
             Subject {
                 model: self.model,
                 seen: self.seen,
+                asked_as: self.asked_as.clone(),
                 id,
                 prompt_tokens,
                 max_tokens,

@@ -97,17 +97,20 @@ impl Group {
         }
     }
 
-    /// Stops the program where it is, so that it takes nothing from another that is measured.
-    pub(crate) fn pause(&self) {
+    /// Sends a signal to the program, and not to its guard.
+    pub(crate) fn tell(&self, with: Signal) {
         self.processes()
             .iter()
-            .for_each(|process| signal(process.pid, Signal::STOP));
+            .for_each(|process| signal(process.pid, with));
+    }
+
+    /// Stops the program where it is, so that it takes nothing from another that is measured.
+    pub(crate) fn pause(&self) {
+        self.tell(Signal::STOP);
     }
 
     pub(crate) fn resume(&self) {
-        self.processes()
-            .iter()
-            .for_each(|process| signal(process.pid, Signal::CONT));
+        self.tell(Signal::CONT);
     }
 
     /// Ends every process; those that outlived TERM and KILL of their group are returned.

@@ -15,12 +15,12 @@ use serde::Serialize;
 use super::cell::{self, Cell, Parties};
 use super::check::{self, Checked};
 use super::profile;
-use super::ready::{await_ready, last_lines};
 use super::scenario::{Scenario, Timing};
 use super::subject::{Client, Launch, Places, Subject, SubjectError};
 use super::upstream::Upstream;
 use crate::host::process::{Group, Start};
 use crate::host::quota::Cgroup;
+use crate::host::ready::{await_ready, last_lines};
 use crate::host::usage::Process;
 use crate::host::{descriptors, ports};
 

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::check;
-use super::ready::await_ready;
 use crate::host::ports;
 use crate::host::process::{Group, OWN, Start};
+use crate::host::ready::await_ready;
 use crate::host::usage::Process;
 
 /// The upstream that every subject stands in front of, a process of its own.

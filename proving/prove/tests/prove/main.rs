@@ -2,6 +2,7 @@
 //!
 //! The well-behaved gateway is the upstream itself on another port: its answers are the same bytes.
 
+mod audit;
 mod faults;
 mod offline;
 mod schema;

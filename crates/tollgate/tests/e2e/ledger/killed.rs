@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{call, config, engine, rows, stop, usage};
-use crate::harness::{Gate, eventually};
+use crate::harness::answer::{chunk, delta, events_head};
+use crate::harness::{Connection, Gate, Step, Upstream, eventually, post};
 
 const KILLS: usize = 4;
 const CLIENTS: usize = 4;
@@ -83,6 +84,42 @@ fn killed_under_load_a_strict_route_loses_no_row_and_doubles_none() {
         "no kill met an open exchange: {states:?}"
     );
     usage(&ledger, &["verify"]);
+}
+
+#[test]
+fn a_stream_that_was_open_when_the_gate_was_killed_keeps_its_last_mark() {
+    let pause = Duration::from_millis(100);
+    let upstream = Upstream::start(move |_, _| {
+        let event = || [Step::Send(chunk(delta("a").as_bytes())), Step::Sleep(pause)];
+        let head = vec![Step::Send(events_head())];
+        head.into_iter()
+            .chain((0..300).flat_map(|_| event()))
+            .collect()
+    });
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = config(upstream.address, &ledger, "strict");
+    let mut gate = Gate::start(&config, &[]);
+    let mut connection = Connection::open(gate.data);
+    let headers = ["x-workload-app: w", "x-request-id: open"];
+    let body = r#"{"model":"m","stream":true,"max_tokens":1000,"messages":[]}"#;
+    connection.send(&post("/v1/chat/completions", &headers, body));
+    // Marks are left every five seconds.
+    let until = std::time::Instant::now() + Duration::from_millis(7500);
+    while std::time::Instant::now() < until {
+        assert!(connection.more());
+    }
+    let got = String::from_utf8_lossy(connection.unread())
+        .matches("data: ")
+        .count() as u64;
+    gate.signal(libc::SIGKILL);
+    gate.wait(Duration::from_secs(10));
+    stop(Gate::start(&config, &[]));
+    let row = &rows(&ledger)["open"];
+    assert_eq!(row["state"], "indeterminate", "{row}");
+    let least = row["at_least_tokens"].as_u64().expect("a bound");
+    assert!((10..=got).contains(&least), "{got} events came: {row}");
+    assert!(row["at_most_tokens"].as_u64() > Some(1000), "{row}");
 }
 
 /// One call on a connection of its own; `None` when it came to no whole answer.

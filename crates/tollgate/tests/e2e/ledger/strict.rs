@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{call, config, engine, rows, stop};
-use crate::harness::{Gate, eventually};
+use crate::harness::{Gate, eventually, free_address, tollgate};
 
 #[test]
 fn a_strict_route_runs_nothing_without_a_row_and_the_others_run_on() {
@@ -37,4 +37,50 @@ fn a_strict_route_runs_nothing_without_a_row_and_the_others_run_on() {
     let mut ids: Vec<&str> = rows.keys().map(String::as_str).collect();
     ids.sort_unstable();
     assert_eq!(ids, ["after", "before", "loose"]);
+}
+
+#[test]
+fn a_gate_of_strict_routes_alone_is_not_ready_while_the_disk_takes_nothing() {
+    let upstream = engine(3, 2, Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
+         routes: [ {{ workload: w, backend: up, billing: strict }} ]\nledger: {{ path: {} }}\n",
+        upstream.address,
+        ledger.display()
+    );
+    let gate = Gate::start_to_be_limited(&config);
+    assert_eq!(gate.admin("/readyz").status, 200);
+    gate.limit_files("16384");
+    assert_eq!(gate.call(&call("refused", "m")).status, 503);
+    let ready = gate.admin("/readyz");
+    assert_eq!(ready.status, 503, "{ready:?}");
+    gate.limit_files("unlimited");
+    eventually("it is ready again", Duration::from_secs(10), || {
+        gate.call(&call("after", "m"));
+        gate.admin("/readyz").status == 200
+    });
+    stop(gate);
+}
+
+#[test]
+fn a_second_gate_on_the_same_ledger_does_not_start_and_says_who_has_it() {
+    let upstream = engine(3, 2, Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = config(upstream.address, &ledger, "grouped");
+    let gate = Gate::start(&config, &[]);
+    let head = format!(
+        "listen: {{ data: \"{}\", admin: \"{}\" }}\n",
+        free_address(),
+        free_address()
+    );
+    std::fs::write(dir.path().join("second.yaml"), head + &config).expect("a file");
+    let ended = tollgate(dir.path(), &["run", "-c", "second.yaml"], &[]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let who = gate.id().to_string();
+    assert!(ended.err.contains(&who), "{who}: {ended:?}");
+    assert_eq!(gate.call(&call("first", "m")).status, 200);
+    stop(gate);
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: whatever the outcome, it is known within the patience given, and a program that ended
 //! is told with its last words.
-//! Not here: whether the answer is right (`check`).
+//! Not here: whether the answer is right (`race::check`).
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use load::{Request, fetch};
 
-use crate::host::process::Group;
+use super::process::Group;
 
 const POLL: Duration = Duration::from_millis(20);
 /// Lines of a dead subject's output that are shown.

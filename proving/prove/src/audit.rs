@@ -1,0 +1,135 @@
+//! `prove audit`: that a gateway's ledger loses no record and doubles none, whatever is done to it.
+//!
+//! A gate with a ledger stands before an engine that keeps its own account by request id; at the end the two are
+//! held against each other.
+//! Invariant: the ledger is read as a stranger would, through the gate's own command line; one violation makes the
+//! exit code 1.
+//! Not here: what a gateway costs (`race`).
+
+mod aborts;
+mod account;
+mod calls;
+mod disk;
+mod gate;
+mod kills;
+mod rows;
+mod verdict;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand};
+
+use crate::host::{descriptors, process};
+
+/// Proves that a gate's ledger loses no record and doubles none.
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Kills(kills::Kills),
+    Disk(disk::Disk),
+    Aborts(aborts::Aborts),
+}
+
+/// What every audit is told.
+#[derive(Debug, Args)]
+struct Common {
+    /// The gate's program [default: `tollgate` beside this one].
+    #[arg(long, value_name = "FILE")]
+    gate: Option<PathBuf>,
+    /// Where the ledger and the logs are left; it must be empty [default: a temporary directory].
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Seed of everything random [default: from the clock].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Connections that call at once.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4000))]
+    users: u16,
+    /// Print the verdict as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The audit could not be held; nothing was proved.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuditError {
+    #[error("{0}")]
+    Gate(String),
+    #[error("the rig could not be set up: {0}")]
+    Rig(#[from] io::Error),
+}
+
+/// Holds the audit; whether everything that it asks for was so.
+pub(crate) fn audit(options: &Audit) -> Result<bool, AuditError> {
+    descriptors::raise();
+    process::end_all_on_signal()?;
+    match &options.what {
+        What::Kills(kills) => kills::kills(kills),
+        What::Disk(disk) => disk::disk(disk),
+        What::Aborts(aborts) => aborts::aborts(aborts),
+    }
+}
+
+/// A place for one audit, taken away afterwards unless it was named.
+enum Home {
+    Named(PathBuf),
+    Temporary(tempfile::TempDir),
+}
+
+impl Home {
+    fn path(&self) -> &std::path::Path {
+        match self {
+            Self::Named(path) => path,
+            Self::Temporary(dir) => dir.path(),
+        }
+    }
+}
+
+impl Common {
+    fn home(&self) -> Result<Home, AuditError> {
+        let Some(dir) = &self.dir else {
+            let dir = tempfile::Builder::new().prefix("audit-").tempdir()?;
+            return Ok(Home::Temporary(dir));
+        };
+        std::fs::create_dir_all(dir)?;
+        if std::fs::read_dir(dir)?.next().is_some() {
+            let says = format!(
+                "{} is not empty: an audit needs a ledger of its own",
+                dir.display()
+            );
+            return Err(AuditError::Gate(says));
+        }
+        Ok(Home::Named(dir.canonicalize()?))
+    }
+
+    fn program(&self) -> Result<PathBuf, AuditError> {
+        let path = match &self.gate {
+            Some(path) => path.clone(),
+            None => std::env::current_exe()?.with_file_name("tollgate"),
+        };
+        path.canonicalize().map_err(|error| {
+            let says = format!(
+                "{}: {error}; build the gate, or name it with --gate",
+                path.display()
+            );
+            AuditError::Gate(says)
+        })
+    }
+
+    /// The seed, printed before anything random is done.
+    fn seed(&self) -> u64 {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seed = self
+            .seed
+            .unwrap_or_else(|| u64::from(clock.unwrap_or_default().subsec_nanos()));
+        eprintln!("seed {seed}");
+        seed
+    }
+}

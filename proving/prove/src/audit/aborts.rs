@@ -1,0 +1,198 @@
+//! `prove audit aborts`: clients leave their streams at random points, and every record must be right.
+//!
+//! The engine simulates real token streams and notes when it saw each of them cancelled; clients and engine share
+//! one process and so one clock.
+//! Invariant: half of the clients close their sending side and read what still comes: what they had received is then
+//! known to the byte. The others close at once, as most programs do; what the gate had sent them then is not theirs
+//! to know.
+//! Not here: a client (`client`), holding the accounts against each other (`tally`).
+
+mod client;
+mod events;
+mod tally;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use engine::book::Book;
+use engine::{EngineConfig, spawn_thread};
+use load::Request;
+
+use self::client::Leavers;
+use self::tally::Tally;
+use super::gate::Gate;
+use super::verdict::Verdict;
+use super::{AuditError, Common, rows};
+
+const MODEL: &str = "audit";
+const FIRST_TOKEN: Duration = Duration::from_millis(10);
+const NEXT_TOKEN: Duration = Duration::from_millis(2);
+/// An upstream must know within this that its client has left.
+const CANCELLED_WITHIN: Duration = Duration::from_millis(100);
+/// What the limit's bucket holds at first.
+const BUCKET: u64 = 900_000_000;
+/// It fills as slowly as the gate takes it, so that what is missing of it at the end was spent.
+const REFILL_A_YEAR: u64 = 91_000_000;
+const REFILL_A_SECOND: u64 = 3;
+/// How long the last exchanges may take to end.
+const SETTLE: Duration = Duration::from_secs(90);
+/// Without one client leaving for so long, the audit is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Leaves streams at random points, and holds the ledger against what clients and engine saw.
+#[derive(Debug, Args)]
+pub(super) struct Aborts {
+    /// Streams to leave.
+    #[arg(long, default_value_t = 100_000)]
+    count: u64,
+    /// The route drains instead of cancelling: the engine's usage must be in every row.
+    #[arg(long)]
+    drain: bool,
+    /// Speak HTTP/2 to the engine.
+    #[arg(long)]
+    http2: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Holds the audit; whether every record was right.
+pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
+    let common = &options.common;
+    let (program, home, seed) = (common.program()?, common.home()?, common.seed());
+    let calls = usize::try_from(options.count).unwrap_or(usize::MAX);
+    let book = Book::new(calls.saturating_mul(2).saturating_add(100_000));
+    let engine = spawn_thread(EngineConfig {
+        models: vec![MODEL.to_owned()],
+        ttft: FIRST_TOKEN,
+        inter_token: NEXT_TOKEN,
+        book: Some(book.clone()),
+        ..EngineConfig::default()
+    })?;
+    let protocol = if options.http2 { "http2" } else { "http1" };
+    let abandon = if options.drain {
+        "{ drain: { tokens: 1M, seconds: 60 } }"
+    } else {
+        "cancel"
+    };
+    let config = format!(
+        "backends: {{ engine: {{ url: \"http://{}/v1\", protocol: {protocol} }} }}\n\
+         routes: [ {{ workload: audit, backend: engine, abandon: {abandon}, \
+         limits: [ {{ tokens: {REFILL_A_YEAR}, per: 366d, burst: {BUCKET} }} ] }} ]\nbounds: {{ drains: 100000 }}\n",
+        engine.addr()
+    );
+    let mut gate = Gate::new(program, home.path(), false, &config)?;
+    gate.start()?;
+    let began = Instant::now();
+    let leavers = Leavers::start(gate.data(), options.count, common.users, seed)?;
+    watch(&leavers)?;
+    let left = leavers.finish()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let open = settled(&gate)?;
+    let running = engine.stats().running;
+    let remaining = remaining(&gate)?;
+    gate.stop()?;
+    eprintln!("reading the ledger");
+    let mut tally = Tally::new(options.drain, left, book.take());
+    let rows = rows::each(&gate, |row| tally.row(&row))?;
+    let chain = rows::verify(&gate)?;
+
+    let mut verdict = Verdict::new("aborts", seed);
+    verdict.tell(
+        "the route",
+        if options.drain { "drains" } else { "cancels" },
+    );
+    verdict.tell("upstream", protocol);
+    verdict.tell("seconds", seconds.round());
+    verdict.tell("rows", rows);
+    tally.tell(&mut verdict, CANCELLED_WITHIN);
+    for (what, count) in open {
+        verdict.hold(&format!("{what} at the end"), count, count.abs() < 0.5);
+    }
+    verdict.hold(
+        "requests running in the engine at the end",
+        running,
+        running == 0,
+    );
+    let spent = tally.spent();
+    verdict.tell("tokens of all rows", spent);
+    let missing = BUCKET.saturating_sub(remaining);
+    let refilled = REFILL_A_SECOND * (1 + began.elapsed().as_secs());
+    verdict.hold(
+        "tokens missing of the limit's bucket",
+        missing,
+        missing <= spent && missing + refilled >= spent,
+    );
+    verdict.hold("the chain of hashes", chain.1, chain.0);
+    Ok(verdict.print(common.json))
+}
+
+/// Tells how far it is until all have left.
+fn watch(leavers: &Leavers) -> Result<(), AuditError> {
+    let (mut last, mut since, mut told) = (0, Instant::now(), Instant::now());
+    while !leavers.are_done() {
+        thread::sleep(Duration::from_millis(10));
+        let now = leavers.left();
+        if now > last {
+            (last, since) = (now, Instant::now());
+        } else if since.elapsed() > PATIENCE {
+            let says = format!(
+                "no client got as far as leaving for {} s",
+                PATIENCE.as_secs()
+            );
+            return Err(AuditError::Gate(says));
+        }
+        if told.elapsed() > Duration::from_secs(5) {
+            told = Instant::now();
+            eprintln!("{now} left");
+        }
+    }
+    Ok(())
+}
+
+/// Waits until no exchange is open; what the gate's gauges say then.
+fn settled(gate: &Gate) -> Result<[(&'static str, f64); 3], AuditError> {
+    let began = Instant::now();
+    loop {
+        let open = [
+            (
+                "open exchanges",
+                gate.metric("tollgate_open_exchanges", "")?,
+            ),
+            ("open streams", gate.metric("tollgate_open_streams", "")?),
+            ("open drains", gate.metric("tollgate_open_drains", "")?),
+        ];
+        let is_settled = open.iter().all(|(_, count)| count.abs() < 0.5);
+        if is_settled || began.elapsed() > SETTLE {
+            return Ok(open);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What is left of the limit, as a call that is larger than all of it is told.
+fn remaining(gate: &Gate) -> Result<u64, AuditError> {
+    let headers = [
+        ("x-workload-app".to_owned(), "audit".to_owned()),
+        ("content-type".to_owned(), "application/json".to_owned()),
+    ];
+    let body = format!(r#"{{"model":"{MODEL}","max_tokens":{}}}"#, BUCKET * 2);
+    let request = Request::post("/v1/chat/completions", "gate", &headers, body.as_bytes());
+    let mut tcp = TcpStream::connect(gate.data())?;
+    tcp.set_read_timeout(Some(PATIENCE))?;
+    tcp.write_all(request.bytes())?;
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        tcp.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let told = fields.find(|(name, _)| name.eq_ignore_ascii_case("x-ratelimit-remaining-tokens"));
+    told.and_then(|(_, left)| left.parse().ok()).ok_or_else(|| {
+        let status = head.lines().next().unwrap_or_default();
+        AuditError::Gate(format!("{status} does not tell what is left of the limit"))
+    })
+}

@@ -1,0 +1,218 @@
+//! What clients had received, what the engine saw, and what the ledger says of each stream that was left.
+//!
+//! Invariant: a stream has exactly one row, however it was left.
+//! Not here: leaving (`client`).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use engine::book::Entry;
+use engine::tokenizer::Tokenizer;
+
+use super::client::{Left, Way};
+use crate::audit::rows::Row;
+use crate::audit::verdict::{Found, Verdict};
+
+/// Tokens, or events where nobody counted tokens, that a row may be off.
+const OFF_MAX: u64 = 1;
+/// A client may leave in the moment in which its stream ends: either outcome is right then.
+const MOMENT: Duration = Duration::from_millis(10);
+
+#[derive(Default)]
+pub(super) struct Tally {
+    drains: bool,
+    left: HashMap<Box<str>, Left>,
+    engine: HashMap<Box<str>, Entry>,
+    rows: HashMap<Box<str>, u32>,
+    tokenizer: Option<Tokenizer>,
+    spent: u64,
+    by_source: HashMap<String, u64>,
+    /// Of clients that left at once: how many more tokens were sent than they had read.
+    unread: Vec<u64>,
+    off: [u64; 2],
+    doubled: Found,
+    outcome: Found,
+    far: Found,
+    unreported: Found,
+    strange: Found,
+}
+
+impl Tally {
+    pub(super) fn new(drains: bool, left: Vec<Left>, engine: Vec<Entry>) -> Self {
+        Self {
+            drains,
+            left: left
+                .into_iter()
+                .map(|left| (left.id.clone(), left))
+                .collect(),
+            engine: engine
+                .into_iter()
+                .map(|entry| (entry.id.clone(), entry))
+                .collect(),
+            tokenizer: Some(Tokenizer::cl100k()),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn row(&mut self, row: &Row) {
+        let rows = self.rows.entry(row.request_id.as_str().into()).or_default();
+        *rows += 1;
+        if *rows > 1 {
+            self.doubled.add(|| row.request_id.clone());
+            return;
+        }
+        self.spent += row.tokens();
+        let Some(left) = self.left.get(row.request_id.as_str()) else {
+            self.strange.add(|| row.request_id.clone());
+            return;
+        };
+        let entry = self.engine.get(row.request_id.as_str());
+        let was_whole = self.drains
+            && entry.is_some_and(|e| left.at.is_some_and(|at| e.ended <= at + MOMENT))
+            || !self.drains && entry.is_some_and(|e| e.whole)
+            || left.at.is_none();
+        let outcome = row.outcome.as_deref().unwrap_or_default();
+        let may_be = outcome == "aborted" || (was_whole && outcome == "completed");
+        if row.state != "settled" || !may_be {
+            self.outcome.add(|| format!("{row:?}, {left:?}"));
+        }
+        let source = row.completion_source.as_deref().unwrap_or("unknown");
+        *self.by_source.entry(source.to_owned()).or_default() += 1;
+        match source {
+            "reported" => {
+                let counted = entry.map(|e| (e.prompt_tokens, e.completion_tokens));
+                if counted != row.reported() {
+                    self.far.add(|| format!("{row:?}, the engine {counted:?}"));
+                }
+            }
+            _ if self.drains && entry.is_some_and(|e| e.whole) => {
+                self.unreported.add(|| format!("{row:?}"));
+            }
+            "counted" => {
+                let text = &left.text;
+                let tokens = self.tokenizer.as_ref().map_or(0, |t| t.count(text));
+                self.compare(row, tokens);
+            }
+            _ => self.compare(row, left.events),
+        }
+    }
+
+    /// A row that says what was forwarded, with what its client had received.
+    fn compare(&mut self, row: &Row, received: u64) {
+        let Some(left) = self.left.get(row.request_id.as_str()) else {
+            return;
+        };
+        let said = row.completion_tokens.unwrap_or(0);
+        let off = said.abs_diff(received);
+        match left.way {
+            Way::Reading => {
+                if let Some(count) = self.off.get_mut(usize::try_from(off).unwrap_or(usize::MAX)) {
+                    *count += 1;
+                }
+                if off > OFF_MAX {
+                    self.far.add(|| format!("{row:?}, received {received}"));
+                }
+            }
+            Way::AtOnce if said + OFF_MAX < received => {
+                self.far.add(|| format!("{row:?}, received {received}"));
+            }
+            Way::AtOnce => self.unread.push(off),
+        }
+    }
+
+    /// Tokens of all rows, which limits were charged.
+    pub(super) fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    pub(super) fn tell(&mut self, verdict: &mut Verdict, cancelled_within: Duration) {
+        let by = |way| {
+            self.left
+                .values()
+                .filter(|l| l.at.is_some() && l.way == way)
+                .count()
+        };
+        verdict.tell("clients that left and read on", by(Way::Reading));
+        verdict.tell("clients that left at once", by(Way::AtOnce));
+        let early = self
+            .left
+            .values()
+            .filter(|l| l.at.is_some() && l.events == 0);
+        verdict.tell("of all these, before the first event", early.count());
+        let ended = self.left.values().filter(|l| l.at.is_none()).count();
+        verdict.tell("clients whose stream ended first", ended);
+        let mut lost = Found::default();
+        for (id, left) in &self.left {
+            let went = self.engine.contains_key(id) || left.status != 0;
+            if went && !self.rows.contains_key(id) {
+                lost.add(|| format!("{left:?}"));
+            }
+        }
+        let unknown = self
+            .left
+            .keys()
+            .filter(|id| !self.engine.contains_key(*id))
+            .count();
+        verdict.tell("calls that never came to the engine", unknown);
+        verdict.none("streams without a row", &lost);
+        verdict.none("rows doubled", &self.doubled);
+        verdict.none("rows of nobody", &self.strange);
+        verdict.none("rows with a wrong outcome", &self.outcome);
+        let mut sources: Vec<_> = self.by_source.iter().collect();
+        sources.sort();
+        for (source, count) in sources {
+            verdict.tell(&format!("rows with completion {source}"), *count);
+        }
+        if self.drains {
+            verdict.none("drained to the end, and not reported", &self.unreported);
+        }
+        let [exact, by_one] = self.off;
+        verdict.tell("rows exactly as received by clients that read on", exact);
+        verdict.tell("rows off by one", by_one);
+        verdict.none("rows further off, or not as the engine counted", &self.far);
+        verdict.tell(
+            "sent and unread when a client left at once, p99",
+            quantile(&mut self.unread, 0.99),
+        );
+        verdict.tell(
+            "sent and unread when a client left at once, most",
+            quantile(&mut self.unread, 1.0),
+        );
+        let mut after: Vec<u64> = self.cancelled_after();
+        verdict.tell("streams that the engine saw cancelled", after.len());
+        if !self.drains {
+            verdict.tell("cancelled after, p50, µs", quantile(&mut after, 0.5));
+            let p99 = quantile(&mut after, 0.99);
+            let within = Duration::from_micros(p99) <= cancelled_within;
+            verdict.hold("cancelled after, p99, µs", p99, within && !after.is_empty());
+            verdict.tell("cancelled after, most, µs", quantile(&mut after, 1.0));
+        }
+    }
+
+    /// From each client's leaving to the engine's seeing it, microseconds.
+    fn cancelled_after(&self) -> Vec<u64> {
+        let cut = self.engine.values().filter(|entry| !entry.whole);
+        cut.filter_map(|entry| {
+            let left = self.left.get(&entry.id)?.at?;
+            let after = entry.ended.saturating_duration_since(left);
+            u64::try_from(after.as_micros()).ok()
+        })
+        .collect()
+    }
+}
+
+/// The value below which this share of them lies; 0 of nothing.
+fn quantile(values: &mut [u64], share: f64) -> u64 {
+    values.sort_unstable();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a place in a list, from a share between 0 and 1"
+    )]
+    let place = (values.len().saturating_sub(1) as f64 * share).round() as usize;
+    values.get(place).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

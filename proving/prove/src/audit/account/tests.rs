@@ -1,0 +1,96 @@
+//! The audit's own eyes: what it must see, and what it must not take for a fault.
+
+use std::time::Instant;
+
+use engine::book::Entry;
+
+use super::Account;
+use crate::audit::rows::Row;
+use crate::audit::verdict::Verdict;
+
+fn entry(id: &str, prompt_tokens: u64, completion_tokens: u64) -> Entry {
+    let now = Instant::now();
+    Entry {
+        id: id.into(),
+        prompt_tokens,
+        completion_tokens,
+        whole: true,
+        began: now,
+        ended: now,
+    }
+}
+
+fn row(id: &str, state: &str, prompt: u64, completion: u64) -> Row {
+    let settled = state == "settled";
+    let source = settled.then(|| "reported".to_owned());
+    Row {
+        request_id: id.into(),
+        state: state.into(),
+        outcome: settled.then(|| "completed".into()),
+        prompt_tokens: settled.then_some(prompt),
+        prompt_source: source.clone(),
+        completion_tokens: settled.then_some(completion),
+        completion_source: source,
+        at_least_tokens: (!settled).then_some(prompt),
+        at_most_tokens: (!settled).then_some(completion),
+    }
+}
+
+/// An account of one call that was answered, with these rows.
+fn account(rows: &[Row]) -> (Account, bool) {
+    let mut account = Account::default();
+    account.engine(vec![entry("a-1", 5, 4)]);
+    account.heard(vec![("a-1".into(), 200)]);
+    rows.iter().for_each(|row| account.row(row));
+    let mut verdict = Verdict::new("test", 0);
+    account.tell(&mut verdict);
+    let missing = account.missing("a-");
+    verdict.none("lost", &missing.lost);
+    verdict.none("unsettled", &missing.unsettled);
+    verdict.none("invented", &missing.invented);
+    (account, verdict.holds)
+}
+
+#[test]
+fn one_row_that_says_the_same_holds() {
+    assert!(account(&[row("a-1", "settled", 5, 4)]).1);
+}
+
+#[test]
+fn every_kind_of_fault_is_seen() {
+    let good = || row("a-1", "settled", 5, 4);
+    let faults: [&[Row]; 7] = [
+        &[],
+        &[good(), good()],
+        &[row("a-1", "settled", 5, 3)],
+        &[good(), row("a-2", "settled", 5, 4)],
+        &[row("a-1", "admitted", 0, 0)],
+        &[row("a-1", "indeterminate", 10, 90)],
+        &[row("a-1", "indeterminate", 0, 8)],
+    ];
+    for rows in faults {
+        assert!(!account(rows).1, "{rows:?}");
+    }
+}
+
+#[test]
+fn an_indeterminate_row_holds_within_its_bounds_where_nobody_heard_an_answer() {
+    let mut account = Account::default();
+    account.engine(vec![entry("a-1", 5, 4)]);
+    account.heard(vec![("a-1".into(), 0), ("a-2".into(), 0)]);
+    account.row(&row("a-1", "indeterminate", 0, 9));
+    account.row(&row("a-2", "indeterminate", 0, 9));
+    let mut verdict = Verdict::new("test", 0);
+    account.tell(&mut verdict);
+    assert!(verdict.holds, "{verdict:?}");
+    let missing = account.missing("a-");
+    assert_eq!((missing.lost.count, missing.unsettled.count), (0, 0));
+}
+
+#[test]
+fn an_answer_that_the_engine_never_gave_is_seen() {
+    let mut account = Account::default();
+    account.heard(vec![("a-1".into(), 200)]);
+    assert_eq!(account.missing("a-").invented.count, 1);
+    assert_eq!(account.missing("b-").invented.count, 0);
+}

@@ -1,0 +1,174 @@
+//! The gate under audit: started, killed, started again on one ledger, asked through its own faces.
+//!
+//! Invariant: only what was started here is signalled.
+//! Not here: what is asked of it (`calls`), what its rows say (`rows`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use load::{Request, fetch};
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+
+use super::AuditError;
+use crate::host::ports;
+use crate::host::process::{Group, Start};
+use crate::host::ready::{await_ready, last_lines};
+
+/// How long a gate may take to be ready: recovery of a large ledger included.
+const READY: Duration = Duration::from_secs(30);
+/// How long it may take to end well, with every row written.
+const END: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(2);
+
+/// The ledger's file, in the audit's directory.
+const LEDGER: &str = "usage.db";
+
+pub(super) struct Gate {
+    program: PathBuf,
+    home: PathBuf,
+    data: u16,
+    admin: u16,
+    /// Writes past a limit on files fail instead of ending it.
+    limitable: bool,
+    group: Option<Group>,
+    starts: u32,
+}
+
+impl Gate {
+    /// Writes its configuration: `listen` and `ledger` come before what is given.
+    pub(super) fn new(
+        program: PathBuf,
+        home: &Path,
+        limitable: bool,
+        config: &str,
+    ) -> Result<Self, AuditError> {
+        let (data, admin) = (ports::free()?, ports::free()?);
+        let text = format!(
+            "listen: {{ data: \"127.0.0.1:{data}\", admin: \"127.0.0.1:{admin}\" }}\n\
+             access_log: off\nledger: {{ path: {LEDGER} }}\n{config}"
+        );
+        fs::write(home.join("tollgate.yaml"), text)?;
+        Ok(Self {
+            program,
+            home: home.to_owned(),
+            data,
+            admin,
+            limitable,
+            group: None,
+            starts: 0,
+        })
+    }
+
+    pub(super) fn data(&self) -> SocketAddr {
+        ports::loopback(self.data)
+    }
+
+    /// Starts it and waits until it is ready; how long that took.
+    pub(super) fn start(&mut self) -> Result<Duration, AuditError> {
+        let began = Instant::now();
+        self.starts += 1;
+        let log = self.log();
+        let own: [String; 3] = ["run".into(), "-c".into(), "tollgate.yaml".into()];
+        let mut args = own.to_vec();
+        let mut program = self.program.clone();
+        if self.limitable {
+            args.insert(0, program.display().to_string());
+            args.insert(0, "--ignore-signal=XFSZ".into());
+            program = "env".into();
+        }
+        let group = Group::start(Start {
+            program: &program,
+            args: &args,
+            env: &BTreeMap::new(),
+            dir: &self.home,
+            log: &log,
+            cgroup: None,
+        })?;
+        let group = self.group.insert(group);
+        let request = get("/readyz");
+        await_ready(group, ports::loopback(self.admin), &request, READY, &log)
+            .map_err(|says| AuditError::Gate(format!("the gate {says}")))?;
+        Ok(began.elapsed())
+    }
+
+    /// Ends it at once, by SIGKILL; when that was.
+    pub(super) fn kill(&mut self) -> Result<Instant, AuditError> {
+        self.end(Signal::KILL)
+    }
+
+    /// Ends it well: it drains and writes every row.
+    pub(super) fn stop(&mut self) -> Result<(), AuditError> {
+        self.end(Signal::TERM).map(drop)
+    }
+
+    /// Gives when it was told.
+    fn end(&mut self, signal: Signal) -> Result<Instant, AuditError> {
+        let Some(mut group) = self.group.take() else {
+            return Ok(Instant::now());
+        };
+        group.tell(signal);
+        let told = Instant::now();
+        while group.ended().is_none() {
+            if told.elapsed() > END {
+                let log = last_lines(&self.log());
+                return Err(AuditError::Gate(format!("the gate did not end{log}")));
+            }
+            thread::sleep(POLL);
+        }
+        Ok(told)
+    }
+
+    /// Lets no file of its grow beyond so many bytes; `None` lifts that again.
+    pub(super) fn limit_files(&self, bytes: Option<u64>) -> Result<(), AuditError> {
+        let processes = self
+            .group
+            .as_ref()
+            .map(Group::processes)
+            .unwrap_or_default();
+        for pid in processes.iter().filter_map(|p| Pid::from_raw(p.pid)) {
+            let limit = Rlimit {
+                current: bytes,
+                maximum: None,
+            };
+            prlimit(Some(pid), Resource::Fsize, limit).map_err(std::io::Error::from)?;
+        }
+        Ok(())
+    }
+
+    /// The sum of a metric's samples whose labels contain `label`.
+    pub(super) fn metric(&self, name: &str, label: &str) -> Result<f64, AuditError> {
+        let page = fetch(ports::loopback(self.admin), &get("/metrics"), READY)
+            .map_err(|error| AuditError::Gate(format!("the gate's metrics: {error}")))?;
+        let page = String::from_utf8_lossy(&page.body).into_owned();
+        let samples = page.lines().filter_map(|line| {
+            let rest = line.strip_prefix(name)?;
+            let (labels, value) = rest.rsplit_once(' ')?;
+            let is_this = labels.is_empty() || labels.starts_with('{');
+            (is_this && labels.contains(label)).then(|| value.parse::<f64>().ok())?
+        });
+        Ok(samples.sum())
+    }
+
+    /// `tollgate usage` on the ledger.
+    pub(super) fn usage(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(&self.home)
+            .args(["usage", "--ledger", LEDGER])
+            .args(args);
+        command
+    }
+
+    fn log(&self) -> PathBuf {
+        self.home.join(format!("gate-{}.log", self.starts))
+    }
+}
+
+fn get(path: &str) -> Request {
+    Request::get(path, "localhost")
+}

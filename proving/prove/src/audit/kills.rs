@@ -1,0 +1,196 @@
+//! `prove audit kills`: a gate under full load is killed at random moments and started again on its ledger.
+//!
+//! Invariant: every kill is a SIGKILL in the middle of calls; on a strict route nothing may be missing, on a grouped
+//! one only what was answered just before a kill.
+//! Not here: losing power, which only a machine can do; files that are damaged (the ledger's own tests).
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use engine::book::Book;
+use engine::chance::Chance;
+use engine::fixed::{FixedConfig, spawn_thread};
+
+use super::account::{Account, Missing};
+use super::calls::Callers;
+use super::gate::Gate;
+use super::verdict::{Found, Verdict};
+use super::{AuditError, Common, rows};
+
+/// Before a kill, a grouped route may have lost what was answered within this: a group's wait, and a slow disk's commit.
+const LAST_MOMENTS: Duration = Duration::from_secs(1);
+/// After a kill, the engine may still answer for so long what it had been sent.
+const AFTERWARDS: Duration = Duration::from_millis(100);
+/// A kill comes up to this long after its moment in the count.
+const SPREAD_MS: u64 = 20;
+/// Without one answer for so long, the audit is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+const WORKLOAD: &str = "audit";
+
+/// Kills a gate under load, and holds its ledger against the engine's account.
+#[derive(Debug, Args)]
+pub(super) struct Kills {
+    /// Calls to be answered.
+    #[arg(long, default_value_t = 1_000_000)]
+    requests: u64,
+    /// Kills among them.
+    #[arg(long, default_value_t = 100)]
+    kills: u16,
+    /// How the route is billed.
+    #[arg(long, value_enum, default_value_t = Billing::Strict)]
+    billing: Billing,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Billing {
+    Strict,
+    Grouped,
+}
+
+/// What the kills came to.
+#[derive(Default)]
+struct Killed {
+    at: Vec<Instant>,
+    slowest_start: Duration,
+}
+
+/// Holds the audit; whether nothing was lost or doubled.
+pub(super) fn kills(options: &Kills) -> Result<bool, AuditError> {
+    let common = &options.common;
+    let (program, home, seed) = (common.program()?, common.home()?, common.seed());
+    let calls = usize::try_from(options.requests).unwrap_or(usize::MAX);
+    let book = Book::new(calls.saturating_mul(2).saturating_add(100_000));
+    let engine = spawn_thread(FixedConfig {
+        book: Some(book.clone()),
+        ..FixedConfig::default()
+    })?;
+    let billing = match options.billing {
+        Billing::Strict => "strict",
+        Billing::Grouped => "grouped",
+    };
+    let config = format!(
+        "backends: {{ engine: {{ url: \"http://{}/v1\" }} }}\n\
+         routes: [ {{ workload: {WORKLOAD}, backend: engine, billing: {billing} }} ]\n",
+        engine.addr()
+    );
+    let mut gate = Gate::new(program, home.path(), false, &config)?;
+    gate.start()?;
+    let began = Instant::now();
+    let callers = Callers::start(gate.data(), WORKLOAD, common.users)?;
+    let killed = kill_along(options, seed, &mut gate, &callers)?;
+    let answered = callers.answered();
+    let heard = callers.finish()?;
+    let seconds = began.elapsed().as_secs_f64();
+    gate.stop()?;
+    eprintln!("reading the ledger");
+    let mut account = Account::default();
+    account.engine(book.take());
+    account.heard(heard);
+    let rows = rows::each(&gate, |row| account.row(&row))?;
+    let chain = rows::verify(&gate)?;
+
+    let mut verdict = Verdict::new("kills", seed);
+    verdict.tell("billing", billing);
+    verdict.hold(
+        "kills",
+        killed.at.len(),
+        killed.at.len() == usize::from(options.kills),
+    );
+    let start_ms = u64::try_from(killed.slowest_start.as_millis()).unwrap_or(u64::MAX);
+    verdict.hold("slowest start again, ms", start_ms, start_ms < 5000);
+    verdict.tell("seconds", seconds.round());
+    verdict.hold("answers", answered, answered >= options.requests);
+    verdict.tell("rows", rows);
+    account.tell(&mut verdict);
+    let missing = account.missing(WORKLOAD);
+    match options.billing {
+        Billing::Strict => verdict.none("rows lost", &missing.lost),
+        Billing::Grouped => last_moments(&missing, &killed.at, &mut verdict),
+    }
+    if options.billing == Billing::Strict {
+        // A grouped row may still be on its way when its client has the answer.
+        let unsettled = &missing.unsettled;
+        verdict.tell(
+            "answered whole just before a kill: row indeterminate",
+            unsettled.count,
+        );
+    }
+    verdict.none("answers that the engine never gave", &missing.invented);
+    verdict.hold(
+        "entries that the engine's account had no room for",
+        book.missed(),
+        book.missed() == 0,
+    );
+    verdict.hold("the chain of hashes", chain.1, chain.0);
+    Ok(verdict.print(common.json))
+}
+
+/// Kills at random moments until all answers are there.
+fn kill_along(
+    options: &Kills,
+    seed: u64,
+    gate: &mut Gate,
+    callers: &Callers,
+) -> Result<Killed, AuditError> {
+    let mut chance = Chance::new(seed);
+    let mut moments: Vec<u64> = (0..options.kills)
+        .map(|_| chance.below(options.requests.max(1)))
+        .collect();
+    moments.sort_unstable();
+    let mut killed = Killed::default();
+    for moment in moments {
+        until(callers, moment, killed.at.len())?;
+        thread::sleep(Duration::from_millis(chance.below(SPREAD_MS)));
+        killed.at.push(gate.kill()?);
+        killed.slowest_start = killed.slowest_start.max(gate.start()?);
+    }
+    until(callers, options.requests, killed.at.len())?;
+    Ok(killed)
+}
+
+/// Waits until so many calls were answered.
+fn until(callers: &Callers, answers: u64, kills: usize) -> Result<(), AuditError> {
+    let (mut last, mut since, mut told) = (0, Instant::now(), Instant::now());
+    loop {
+        let now = callers.answered();
+        if now >= answers {
+            return Ok(());
+        }
+        if now > last {
+            (last, since) = (now, Instant::now());
+        } else if since.elapsed() > PATIENCE {
+            let says = format!("no call was answered for {} s", PATIENCE.as_secs());
+            return Err(AuditError::Gate(says));
+        }
+        if told.elapsed() > Duration::from_secs(5) {
+            told = Instant::now();
+            eprintln!("{now} answers, {kills} kills");
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Of a grouped route: what was lost, and how long before a kill at most.
+fn last_moments(missing: &Missing, kills: &[Instant], verdict: &mut Verdict) {
+    let mut early = Found::default();
+    let mut longest = Duration::ZERO;
+    for at in &missing.lost_at {
+        // The engine may answer what a gate had sent it when that is dead already.
+        let before = kills
+            .iter()
+            .filter(|kill| **kill + AFTERWARDS >= *at)
+            .map(|kill| kill.saturating_duration_since(*at))
+            .min();
+        match before {
+            Some(before) if before <= LAST_MOMENTS => longest = longest.max(before),
+            before => early.add(|| format!("answered {before:?} before the next kill")),
+        }
+    }
+    verdict.tell("rows lost", missing.lost.count);
+    let ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+    verdict.tell("of these, answered at most so long before a kill, ms", ms);
+    verdict.none("rows lost of earlier calls", &early);
+}

@@ -1,0 +1,179 @@
+//! What an audit found: a line for each thing that it looked at, and whether it holds.
+//!
+//! Invariant: what is only told has no verdict; one line that does not hold makes the whole not hold.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Violations that are shown one by one.
+const SHOWN: usize = 20;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Verdict {
+    audit: &'static str,
+    seed: u64,
+    pub(super) holds: bool,
+    lines: Vec<Line>,
+    /// The first violations, in words.
+    violations: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    what: String,
+    value: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holds: Option<bool>,
+}
+
+impl Verdict {
+    pub(super) fn new(audit: &'static str, seed: u64) -> Self {
+        Self {
+            audit,
+            seed,
+            holds: true,
+            lines: Vec::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// Something to know.
+    pub(super) fn tell(&mut self, what: &str, value: impl Into<Value>) {
+        self.lines.push(Line {
+            what: what.to_owned(),
+            value: value.into(),
+            holds: None,
+        });
+    }
+
+    /// Something that must hold.
+    pub(super) fn hold(&mut self, what: &str, value: impl Into<Value>, holds: bool) {
+        self.holds &= holds;
+        self.lines.push(Line {
+            what: what.to_owned(),
+            value: value.into(),
+            holds: Some(holds),
+        });
+    }
+
+    /// Something that must not have happened: how often, with the first few.
+    pub(super) fn none(&mut self, what: &str, found: &Found) {
+        self.hold(what, found.count, found.count == 0);
+        let first = found.first.iter().map(|one| format!("{what}: {one}"));
+        self.violations.extend(first);
+        self.violations.truncate(SHOWN);
+    }
+
+    /// Prints it and gives whether it holds.
+    #[expect(clippy::print_stdout, reason = "the verdict is what was asked for")]
+    pub(super) fn print(&self, json: bool) -> bool {
+        if json {
+            match serde_json::to_string_pretty(self) {
+                Ok(text) => println!("{text}"),
+                Err(error) => eprintln!("{error}"),
+            }
+        } else {
+            println!("{}", self.table());
+        }
+        self.holds
+    }
+
+    fn table(&self) -> String {
+        let cells = |line: &Line| {
+            let mark = match line.holds {
+                None => "",
+                Some(true) => "ok",
+                Some(false) => "VIOLATED",
+            };
+            (line.what.clone(), spelled(&line.value), mark)
+        };
+        let cells: Vec<_> = self.lines.iter().map(cells).collect();
+        let width =
+            |of: fn(&(String, String, &str)) -> usize| cells.iter().map(of).max().unwrap_or(0);
+        let (what, value) = (
+            width(|c| c.0.chars().count()),
+            width(|c| c.1.chars().count()),
+        );
+        let mut out = format!("audit {}, seed {}\n", self.audit, self.seed);
+        for (name, shown, mark) in &cells {
+            let line = format!("  {name:what$}  {shown:>value$}  {mark}");
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        for violation in &self.violations {
+            out.push_str(&format!("  ! {violation}\n"));
+        }
+        out.push_str(if self.holds {
+            "it holds"
+        } else {
+            "it does not hold"
+        });
+        out
+    }
+}
+
+/// Things that were found, counted, the first few kept.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) count: u64,
+    first: Vec<String>,
+}
+
+impl Found {
+    pub(super) fn add(&mut self, what: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < 3 {
+            self.first.push(what());
+        }
+    }
+}
+
+/// Numbers in groups of three digits.
+fn spelled(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_u64() => {
+            let digits = number.to_string();
+            let mut out = String::new();
+            for (place, digit) in digits.chars().enumerate() {
+                if place > 0 && (digits.len() - place) % 3 == 0 {
+                    out.push(',');
+                }
+                out.push(digit);
+            }
+            out
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a reader sees.
+
+    use super::{Found, Verdict};
+
+    #[test]
+    fn one_violation_makes_it_not_hold_and_is_told() {
+        let mut verdict = Verdict::new("kills", 7);
+        verdict.tell("calls", 1_234_567_u64);
+        verdict.none("lost", &Found::default());
+        assert!(verdict.holds);
+        let mut found = Found::default();
+        (0..5).for_each(|n| found.add(|| format!("call {n}")));
+        verdict.none("doubled", &found);
+        let table = verdict.table();
+        assert!(
+            !verdict.holds && table.ends_with("it does not hold"),
+            "{table}"
+        );
+        assert!(
+            table.contains("1,234,567") && table.contains("doubled  "),
+            "{table}"
+        );
+        assert!(
+            table.contains("! doubled: call 2") && !table.contains("call 3"),
+            "{table}"
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! `prove audit` at a small size, against the gate that was built beside it.
+//!
+//! The gate is another package's program, so it is only there when the whole workspace is tested, or named by
+//! `TOLLGATE_BIN`; what an audit must see is tested without one, beside its code.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::PROVE;
+
+fn gate() -> Option<PathBuf> {
+    let named = std::env::var_os("TOLLGATE_BIN").map(PathBuf::from);
+    let path = named.unwrap_or_else(|| Path::new(PROVE).with_file_name("tollgate"));
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("not held: there is no gate at {}", path.display());
+    None
+}
+
+/// Holds an audit, which must hold, and gives a value of its verdict by its name.
+fn held(args: &[&str]) -> Option<impl Fn(&str) -> Value> {
+    let gate = gate()?;
+    let output = Command::new(PROVE)
+        .arg("audit")
+        .args(args)
+        .args(["--json", "--gate"])
+        .arg(gate)
+        .output()
+        .expect("prove runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}\n{told}");
+    let verdict: Value = serde_json::from_str(&said).expect("a verdict is JSON");
+    assert_eq!(verdict["holds"], true, "{said}");
+    Some(move |what: &str| {
+        let lines = verdict["lines"].as_array().expect("lines");
+        let line = lines.iter().find(|line| line["what"] == what);
+        line.unwrap_or_else(|| panic!("no line {what}: {verdict:#}"))["value"].clone()
+    })
+}
+
+#[test]
+fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
+    let args = [
+        "kills",
+        "--requests",
+        "3000",
+        "--kills",
+        "4",
+        "--users",
+        "16",
+    ];
+    let Some(value) = held(&args) else { return };
+    assert_eq!((value("rows lost"), value("kills")), (0.into(), 4.into()));
+    assert!(value("rows settled").as_u64() > Some(1000));
+    assert!(value("rows indeterminate").as_u64() > Some(0));
+}
+
+#[test]
+fn a_gate_that_is_killed_loses_of_a_grouped_route_only_the_last_moments() {
+    let args = [
+        "kills",
+        "--billing",
+        "grouped",
+        "--requests",
+        "3000",
+        "--kills",
+        "3",
+    ];
+    let Some(value) = held(&args) else { return };
+    assert_eq!(value("rows lost of earlier calls"), 0);
+}
+
+#[test]
+fn a_full_disk_stops_strict_routes_alone_and_loses_nothing() {
+    let args = ["disk", "--seconds", "2", "--users", "16"];
+    let Some(value) = held(&args) else { return };
+    assert_eq!(value("strict answers while the disk was full"), 0);
+}
+
+#[test]
+fn clients_that_leave_are_recorded_as_they_were_served() {
+    for more in [&[][..], &["--http2"], &["--drain"]] {
+        let args = [&["aborts", "--count", "300", "--users", "16"], more].concat();
+        let Some(value) = held(&args) else { return };
+        let reading = value("clients that left and read on").as_u64();
+        assert!(reading > Some(100), "{reading:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_held_is_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let nothing = dir.path().join("nothing").display().to_string();
+    let output = Command::new(PROVE)
+        .args(["audit", "kills", "--gate", &nothing])
+        .output()
+        .expect("prove runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("build the gate"), "{said}");
+}
