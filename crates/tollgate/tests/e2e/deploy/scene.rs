@@ -67,6 +67,7 @@ impl Scene {
             ("lost", 502),
             ("few", 200),
             ("few", 429),
+            ("spent", 402),
             ("nobody", 404),
         ] {
             let answer = self.gate.call(&call(workload, false));
@@ -78,19 +79,24 @@ impl Scene {
             "{}",
             streamed.text()
         );
-        let mut leaves = Connection::open(self.gate.data);
-        leaves.send(&call("w", true));
-        assert!(leaves.more());
-        drop(leaves);
-        eventually(
-            "the one that left is counted",
-            Duration::from_secs(10),
-            || {
-                self.gate
-                    .metric("tollgate_exchanges_total", &["outcome=\"aborted\""])
-                    == 1.0
-            },
-        );
+        for workload in ["w", "drained"] {
+            let mut leaves = Connection::open(self.gate.data);
+            leaves.send(&call(workload, true));
+            assert!(leaves.more());
+        }
+        let within = Duration::from_secs(10);
+        let of = |name: &str, label: &str| self.gate.metric(name, &[label]);
+        eventually("those that left are counted", within, || {
+            of("tollgate_exchanges_total", "outcome=\"aborted\"") == 2.0
+                && of("tollgate_abandoned_total", "rest=\"cancelled\"") == 1.0
+                && of("tollgate_abandoned_total", "rest=\"drained\"") == 1.0
+        });
+        eventually("money and counts are there", within, || {
+            of("tollgate_cost_total", "currency=\"USD\"") > 0.0
+                && of("tollgate_unpriced_total", "workload=\"odd\"") > 0.0
+                && of("tollgate_budget_refused_total", "budget=\"spent\"") == 1.0
+                && of("tollgate_token_drift_exchanges_total", "within=\"yes\"") > 0.0
+        });
     }
 }
 
@@ -117,9 +123,14 @@ fn config(engine: SocketAddr, odd: SocketAddr) -> String {
          routes:\n\
          - {{ workload: w, backend: engine }}\n\
          - {{ workload: again, backend: [dead, engine] }}\n\
-         - {{ workload: odd, backend: odd }}\n\
+         - {{ workload: drained, backend: engine, abandon: {{ drain: {{ tokens: 4K, seconds: 60 }} }} }}\n\
+         - {{ workload: odd, backend: odd, model: odd }}\n\
          - {{ workload: lost, backend: dead }}\n\
          - {{ workload: few, backend: engine, limits: [ {{ requests: 1, per: 1h }} ] }}\n\
+         - {{ workload: spent, backend: engine }}\n\
+         prices: {{ gpt-oss-120b: {{ input: 0.1, output: 0.4 }} }}\n\
+         budgets: {{ all: {{ tokens: 1M, per: month }}, w: {{ workload: w, money: 100, per: day }}, spent: {{ workload: spent, tokens: 1, per: week }} }}\n\
+         tokenizers: {{ gpt-oss-120b: harmony }}\n\
          ledger: {{ path: usage.db }}\n\
          traces: {{ otlp: \"http://{collector}\" }}\n"
     )
