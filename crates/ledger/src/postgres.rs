@@ -11,9 +11,9 @@ mod table;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::{Client, Config, NoTls};
 
@@ -26,6 +26,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a server may take to let us in.
 const CONNECT_FOR: Duration = Duration::from_secs(5);
+/// How long a machine may be silent before its connection is given up.
+const SILENT_FOR: Duration = Duration::from_secs(30);
+/// How long the server may take for the last rows.
+const LAST_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why rows were not shipped; they wait on disk and are tried again.
 #[derive(Debug, thiserror::Error)]
@@ -74,11 +78,21 @@ pub struct Shipper {
 #[derive(Debug)]
 struct State {
     ending: AtomicBool,
+    /// The end is not waited for any longer.
+    given_up: AtomicBool,
     shipped: AtomicU64,
     up_to: AtomicI64,
     failures: AtomicU64,
     last_fault: Mutex<String>,
     ledger: Arc<Shared>,
+}
+
+impl State {
+    fn fault(&self) -> MutexGuard<'_, String> {
+        self.last_fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Shipper {
@@ -95,11 +109,14 @@ impl Shipper {
             .map_err(|error: postgres::Error| ShipError::Config(error.to_string()))?;
         config
             .connect_timeout(CONNECT_FOR)
+            .tcp_user_timeout(SILENT_FOR)
+            .keepalives_idle(SILENT_FOR)
             .application_name("tollgate");
         let shared = ledger.shared();
         shared.shipped.store(0, Ordering::Release);
         let state = Arc::new(State {
             ending: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             shipped: AtomicU64::new(0),
             up_to: AtomicI64::new(0),
             failures: AtomicU64::new(0),
@@ -120,30 +137,36 @@ impl Shipper {
     /// How it goes.
     #[must_use]
     pub fn shipping(&self) -> Shipping {
-        let fault = self
-            .state
-            .last_fault
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         Shipping {
             shipped: self.state.shipped.load(Ordering::Relaxed),
             up_to: self.state.up_to.load(Ordering::Relaxed),
             failures: self.state.failures.load(Ordering::Relaxed),
-            last_fault: fault.clone(),
+            last_fault: self.state.fault().clone(),
         }
     }
 
-    /// Ships no more; waits for the batch that is under way.
+    /// Ships what is left and no more. A server that is away or does not answer within five seconds
+    /// gets it after the next start.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
         self.state.ending.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            debug_assert!(thread.join().is_ok(), "the shipper panicked");
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        thread.thread().unpark();
+        let until = Instant::now() + LAST_WITHIN;
+        while !thread.is_finished() {
+            if Instant::now() > until {
+                // It hangs in a call that has no timeout, and ends with the process.
+                self.state.given_up.store(true, Ordering::Release);
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
         }
+        debug_assert!(thread.join().is_ok(), "the shipper panicked");
     }
 }
 
@@ -156,19 +179,24 @@ impl Drop for Shipper {
 fn run(path: &Path, config: &Config, state: &State) {
     let mut link = None;
     let mut pause = PAUSE;
-    while !state.ending.load(Ordering::Acquire) {
+    while !state.given_up.load(Ordering::Acquire) {
+        // Before the rows are read, so that none is missed that was there when the end began.
+        let is_ending = state.ending.load(Ordering::Acquire);
+        if is_ending && !state.fault().is_empty() {
+            return;
+        }
         match ship(path, config, &mut link, state) {
             Ok(true) => continue,
             Ok(false) => pause = PAUSE,
             Err(error) => {
                 link = None;
                 state.failures.fetch_add(1, Ordering::Relaxed);
-                *state
-                    .last_fault
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = error.to_string();
+                *state.fault() = error.to_string();
                 pause = (pause * 2).min(PAUSE_MAX);
             }
+        }
+        if is_ending {
+            return;
         }
         thread::park_timeout(pause);
     }
@@ -199,11 +227,7 @@ fn ship(
         link.up_to = last.seq;
         state.shipped.fetch_add(inserted, Ordering::Relaxed);
     }
-    state
-        .last_fault
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clear();
+    state.fault().clear();
     state.up_to.store(link.up_to, Ordering::Relaxed);
     state.ledger.shipped.store(link.up_to, Ordering::Release);
     Ok(rows.len() == table::BATCH)

@@ -13,6 +13,7 @@ use crate::harness::{Gate, Step, Upstream, chat, tollgate};
 
 mod killed;
 mod outcomes;
+mod postgres;
 mod strict;
 
 /// An upstream that answers each chat call with this usage, after a while.
