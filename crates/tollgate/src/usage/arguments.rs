@@ -14,7 +14,7 @@ pub(crate) struct Usage {
         long,
         global = true,
         env = "TOLLGATE_LEDGER",
-        default_value = "tollgate-ledger.db",
+        default_value = "usage.db",
         value_name = "FILE"
     )]
     pub(crate) ledger: PathBuf,
