@@ -10,6 +10,7 @@ mod money;
 mod parquet;
 mod statement;
 mod table;
+mod words;
 
 use std::collections::BTreeMap;
 

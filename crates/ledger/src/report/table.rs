@@ -6,23 +6,25 @@
 use serde_json::{Value, json};
 
 use super::export::field;
-use super::{By, Drift, Line, Totals, WITNESSES, decimal, rounded};
+use super::words::{amount, missing};
+use super::{By, Drift, Line, Totals, WITNESSES, decimal};
 
-/// A legible table, numbers to the right, with a sum at the end.
+/// Most letters of a name in a table; a client may choose a model's.
+const NAME_MAX: usize = 32;
+
+/// A legible table, numbers to the right, with a sum at the end, and below it what is not in it.
+/// Columns that have nothing to tell are left out.
 #[must_use]
 pub fn table(lines: &[Line], by: &[By]) -> String {
     let all = whole(lines);
     let heads = [
         "exchanges",
         "errors",
-        "prompt",
-        "completion",
+        "input",
+        "output",
         "share",
         "cost",
-        "unpriced",
-        "indeterminate",
-        "drift in",
-        "drift out",
+        "drift i/o",
     ];
     let mut rows = vec![
         by.iter()
@@ -31,34 +33,71 @@ pub fn table(lines: &[Line], by: &[By]) -> String {
             .map(str::to_owned)
             .collect(),
     ];
-    rows.extend(
-        lines
-            .iter()
-            .map(|line| cells(line.of.clone(), &line.totals, &all)),
-    );
-    let mut names = vec!["total".to_owned()];
-    names.resize(by.len(), String::new());
-    if !by.is_empty() {
-        rows.push(cells(names, &all, &all));
+    for line in lines {
+        rows.extend(cells(&line.of, &line.totals, &all));
     }
-    aligned(&rows, by.len())
+    if !by.is_empty() {
+        let mut names = vec!["total".to_owned()];
+        names.resize(by.len(), String::new());
+        rows.extend(cells(&names, &all, &all));
+    }
+    let is_there = [
+        all.errors > 0,
+        !all.cost.is_empty(),
+        all.prompt_drift.exchanges + all.completion_drift.exchanges > 0,
+    ];
+    for (at, is_there) in [1, 5, 6].into_iter().zip(is_there).rev() {
+        if !is_there {
+            rows.iter_mut().for_each(|row| {
+                row.remove(by.len() + at);
+            });
+        }
+    }
+    let mut out = aligned(&rows, by.len());
+    for sentence in missing(&all) {
+        out.push_str(&sentence);
+        out.push('\n');
+    }
+    out
 }
 
-fn cells(mut names: Vec<String>, totals: &Totals, all: &Totals) -> Vec<String> {
-    let share = percent(share(totals, all));
-    names.extend([
+/// A row, and one below it for each further currency.
+fn cells(names: &[String], totals: &Totals, all: &Totals) -> Vec<Vec<String>> {
+    let mut costs = costs(totals, amount).into_iter();
+    let drifts = [totals.prompt_drift, totals.completion_drift].map(|drift| {
+        drift
+            .ratio()
+            .map_or_else(|| "-".to_owned(), |r| format!("{:.1}", r * 100.0))
+    });
+    let drift = match drifts.join("/") {
+        none if none == "-/-" => "-".to_owned(),
+        drift => drift + " %",
+    };
+    let share = share(totals, all);
+    let mut first: Vec<String> = names.iter().map(|name| shortened(name)).collect();
+    first.extend([
         totals.exchanges.to_string(),
         totals.errors.to_string(),
         totals.prompt.to_string(),
         totals.completion.to_string(),
-        share,
-        costs(totals, |pico| rounded(pico, 4)),
-        totals.unpriced.to_string(),
-        totals.indeterminate.to_string(),
-        percent(totals.prompt_drift.ratio()),
-        percent(totals.completion_drift.ratio()),
+        share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+        costs.next().unwrap_or_else(|| "-".to_owned()),
+        drift,
     ]);
-    names
+    let mut rows = vec![first];
+    for cost in costs {
+        let mut row = vec![String::new(); names.len() + 7];
+        row[names.len() + 5] = cost;
+        rows.push(row);
+    }
+    rows
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
 }
 
 /// Reported beside counted, in both directions.
@@ -109,7 +148,8 @@ fn drift_cells(drift: &Drift) -> [String; 5] {
     ]
 }
 
-/// The same as CSV (RFC 4180), costs exact.
+/// The same as CSV (RFC 4180), costs exact and numbers. A line with several currencies has one row for
+/// each, the counts in the first only, so that every column can be summed.
 #[must_use]
 pub fn as_csv(lines: &[Line], by: &[By]) -> String {
     let mut out: Vec<&str> = by.iter().map(|by| by.as_str()).collect();
@@ -128,10 +168,11 @@ pub fn as_csv(lines: &[Line], by: &[By]) -> String {
         "reported_tokens",
         "counted_tokens",
         "estimated_tokens",
-        "cost",
         "unpriced_exchanges",
         "prompt_drift",
         "completion_drift",
+        "cost",
+        "currency",
     ]);
     let mut out = out.join(",") + "\r\n";
     for Line { of, totals: t } in lines {
@@ -151,16 +192,32 @@ pub fn as_csv(lines: &[Line], by: &[By]) -> String {
             .map(|n| n.to_string()),
         );
         cells.extend(t.by_witness.map(|n| n.to_string()));
-        cells.extend([field(&costs(t, decimal)), t.unpriced.to_string()]);
+        cells.push(t.unpriced.to_string());
         cells.extend([t.prompt_drift, t.completion_drift].map(|drift| {
             drift
                 .ratio()
                 .map_or_else(String::new, |r| format!("{r:.6}"))
         }));
-        out.push_str(&cells.join(","));
-        out.push_str("\r\n");
+        for cells in by_currency(cells, of.len(), t) {
+            out.push_str(&cells.join(","));
+            out.push_str("\r\n");
+        }
     }
     out
+}
+
+/// Ends a row of CSV with the cost and its currency; further currencies repeat the names alone.
+pub(super) fn by_currency(row: Vec<String>, names: usize, totals: &Totals) -> Vec<Vec<String>> {
+    let mut costs = totals
+        .cost
+        .iter()
+        .map(|(currency, pico)| [decimal(*pico), field(currency)]);
+    let mut rest = row.clone();
+    rest.iter_mut().skip(names).for_each(String::clear);
+    let first = costs.next().unwrap_or_default();
+    let mut rows = vec![[row, first.to_vec()].concat()];
+    rows.extend(costs.map(|cost| [rest.clone(), cost.to_vec()].concat()));
+    rows
 }
 
 /// The same as JSON: an array with an object for each line. Sums that could pass what JavaScript
@@ -241,17 +298,13 @@ fn share(totals: &Totals, all: &Totals) -> Option<f64> {
     (all.tokens() > 0).then(|| totals.tokens() as f64 / all.tokens() as f64)
 }
 
-/// Each currency's amount with its code; a dash when nothing is known.
-pub(super) fn costs(totals: &Totals, written: impl Fn(i128) -> String) -> String {
-    if totals.cost.is_empty() {
-        return "-".to_owned();
-    }
-    let costs: Vec<String> = totals
+/// Each currency's amount with its code; none when nothing is known.
+pub(super) fn costs(totals: &Totals, written: impl Fn(i128) -> String) -> Vec<String> {
+    totals
         .cost
         .iter()
         .map(|(currency, pico)| format!("{} {currency}", written(*pico)))
-        .collect();
-    costs.join(" + ")
+        .collect()
 }
 
 fn percent(ratio: Option<f64>) -> String {

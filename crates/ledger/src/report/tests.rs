@@ -94,10 +94,10 @@ fn tables_hold_every_line_and_the_sum() {
         text.starts_with("workload") && text.contains("1.0000 USD"),
         "{text}"
     );
-    assert_eq!(text.lines().count(), 4, "{text}");
+    assert_eq!(text.lines().count(), 6, "{text}");
     let drift = drift_table(&lines, &by);
     assert!(drift.contains("10.00 %"), "{drift}");
-    assert!(as_csv(&lines, &by).contains("1.000000000001 USD"));
+    assert!(as_csv(&lines, &by).contains(",1.000000000001,USD\r\n"));
     assert_eq!(as_json(&lines, &by)[1]["cost"]["USD"], "1.000000000001");
 }
 
@@ -147,8 +147,9 @@ fn a_statement_says_what_is_not_in_its_sum_and_runs_nothing() {
     for expected in [
         "March &lt;2026&gt;",
         "1.00 USD",
-        "1 exchanges used tokens that no known price",
-        "1 exchanges were not seen",
+        "Not in the cost: 1 exchange with tokens that no known price covers.",
+        "Not in tokens and cost: 1 exchange without an end",
+        "All that the ledger has.",
     ] {
         assert!(html.contains(expected), "{expected}: {html}");
     }
@@ -171,4 +172,89 @@ fn money_is_written_exactly_and_rounded_half_to_even() {
         );
     }
     assert_eq!(rounded(999_999_999_999, 4), "1.0000");
+}
+
+/// A line of these names, and what a busy month comes to, in two currencies.
+fn line(of: &[&str], currencies: &[&str]) -> super::Line {
+    let mut totals = super::Totals {
+        exchanges: 123_456,
+        errors: 1234,
+        unpriced: 1234,
+        indeterminate: 12,
+        at_most: 1_234_567,
+        prompt: 987_654_321,
+        completion: 87_654_321,
+        ..super::Totals::default()
+    };
+    totals.prompt_drift = super::Drift {
+        exchanges: 10,
+        reported: 1003,
+        counted: 1000,
+    };
+    for currency in currencies {
+        let pico = 12_345_678_900_000_000;
+        totals.cost.insert((*currency).to_owned(), pico);
+    }
+    let of = of.iter().map(|name| (*name).to_owned()).collect();
+    super::Line { of, totals }
+}
+
+#[test]
+fn a_busy_month_fits_a_hundred_columns_and_says_nothing_that_is_not_there() {
+    let by = [By::Workload, By::Model];
+    let long = "a-model-whose-name-a-client-made-up-to-break-tables";
+    let lines = [
+        line(&["chat-bot", "gpt-oss-120b"], &["EUR", "USD"]),
+        line(&["ide", "mistral"], &["USD"]),
+    ];
+    let text = table(&lines, &by);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 8, "a line for each currency: {text}");
+    assert!(
+        text.contains("24691.3578 USD") && text.contains("0.3/- %"),
+        "{text}"
+    );
+    let nothing = super::Line {
+        of: vec![long.to_owned()],
+        totals: super::Totals::default(),
+    };
+    let text = table(&[nothing], &[By::Model]);
+    assert!(!text.contains("cost") && !text.contains("drift"), "{text}");
+    assert!(text.contains("a-model-whose-name-a-client-mad…"), "{text}");
+}
+
+#[test]
+fn columns_of_csv_can_be_summed() {
+    let text = as_csv(&[line(&["ide"], &["EUR", "USD"])], &[By::Workload]);
+    let rows: Vec<Vec<&str>> = text.lines().map(|row| row.split(',').collect()).collect();
+    let column = |name: &str| {
+        let at = rows[0].iter().position(|head| *head == name).expect(name);
+        rows[1..].iter().map(|row| row[at]).collect::<Vec<_>>()
+    };
+    assert_eq!(column("workload"), ["ide", "ide"]);
+    assert_eq!(column("exchanges"), ["123456", ""]);
+    assert_eq!(column("cost"), ["12345.6789", "12345.6789"]);
+    assert_eq!(column("currency"), ["EUR", "USD"]);
+}
+
+#[test]
+fn numbers_are_grouped_and_little_is_not_nothing() {
+    use super::words::{amount, grouped};
+    for (plain, read) in [
+        ("1", "1"),
+        ("123", "123"),
+        ("1234", "1 234"),
+        ("1234567.8901", "1 234 567.8901"),
+        ("-123.4567", "-123.4567"),
+        ("<0.0001", "<0.0001"),
+    ] {
+        assert_eq!(grouped(plain).replace('\u{202f}', " "), read);
+    }
+    assert_eq!(
+        [0, 1, 50_000_001, 100_000_000].map(amount),
+        ["0.0000", "<0.0001", "0.0001", "0.0001"]
+    );
 }

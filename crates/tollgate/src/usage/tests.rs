@@ -76,7 +76,7 @@ fn every_question_has_an_answer() {
     let cases: [(&[&str], &str); 11] = [
         (
             &["report"],
-            "ide               2       0     204           0   40.00 %  0.0000 USD",
+            "ide               2    204       0   40.0 %  <0.0001 USD    2.0/- %",
         ),
         (
             &["report", "--by", "group,model", "--json"],
@@ -107,7 +107,7 @@ fn every_question_has_an_answer() {
         ),
         (
             &["statement", "--period", "2023-11"],
-            "1 exchanges used tokens that no known price covers",
+            "1 exchange with tokens that no known price covers",
         ),
     ];
     for (question, expected) in cases {
