@@ -79,11 +79,15 @@ fn a_full_disk_stops_strict_routes_alone_and_loses_nothing() {
 
 #[test]
 fn clients_that_leave_are_recorded_as_they_were_served() {
-    for more in [&[][..], &["--http2"], &["--drain"]] {
+    for more in [&[][..], &["--http2"], &["--drain"], &["--counted"]] {
         let args = [&["aborts", "--count", "300", "--users", "16"], more].concat();
         let value = held(&args);
         let reading = value("clients that left and read on").as_u64();
         assert!(reading > Some(100), "{reading:?}");
+        if more == ["--counted"] {
+            let counted = value("rows with completion counted").as_u64();
+            assert!(counted > Some(200), "{counted:?}");
+        }
     }
 }
 
