@@ -2,7 +2,6 @@
 //!
 //! The well-behaved gateway is the upstream itself on another port: its answers are the same bytes.
 
-mod audit;
 mod faults;
 mod offline;
 mod schema;

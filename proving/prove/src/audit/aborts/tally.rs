@@ -15,8 +15,9 @@ use crate::audit::verdict::{Found, Verdict};
 
 /// Tokens, or events where nobody counted tokens, that a row may be off.
 const OFF_MAX: u64 = 1;
-/// A client may leave in the moment in which its stream ends: either outcome is right then.
-const MOMENT: Duration = Duration::from_millis(10);
+/// A client may leave in the moment in which its stream ends: either outcome is right then. It is as long as
+/// a gate may take to notice.
+const MOMENT: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 pub(super) struct Tally {
@@ -70,6 +71,7 @@ impl Tally {
         let was_whole = self.drains
             && entry.is_some_and(|e| left.at.is_some_and(|at| e.ended <= at + MOMENT))
             || !self.drains && entry.is_some_and(|e| e.whole)
+            || entry.is_some_and(|e| e.whole && left.events >= e.completion_tokens)
             || left.at.is_none();
         let outcome = row.outcome.as_deref().unwrap_or_default();
         let may_be = outcome == "aborted" || (was_whole && outcome == "completed");

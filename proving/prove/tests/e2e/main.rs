@@ -1,28 +1,24 @@
-//! `prove audit` at a small size, against the gate that was built beside it.
+//! `prove audit` at a small size, against the gate that users run.
 //!
-//! The gate is another package's program, so it is only there when the whole workspace is tested, or named by
-//! `TOLLGATE_BIN`; what an audit must see is tested without one, beside its code.
+//! Not here: what an audit must see, which is tested without a gate, beside its code.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-use super::PROVE;
+const PROVE: &str = env!("CARGO_BIN_EXE_prove");
 
-fn gate() -> Option<PathBuf> {
+/// The release binary that `cargo xtask test` gives.
+fn gate() -> PathBuf {
     let named = std::env::var_os("TOLLGATE_BIN").map(PathBuf::from);
-    let path = named.unwrap_or_else(|| Path::new(PROVE).with_file_name("tollgate"));
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("not held: there is no gate at {}", path.display());
-    None
+    named
+        .expect("TOLLGATE_BIN is not set: run these tests with `cargo xtask test`, which builds it")
 }
 
 /// Holds an audit, which must hold, and gives a value of its verdict by its name.
-fn held(args: &[&str]) -> Option<impl Fn(&str) -> Value> {
-    let gate = gate()?;
+fn held(args: &[&str]) -> impl Fn(&str) -> Value {
+    let gate = gate();
     let output = Command::new(PROVE)
         .arg("audit")
         .args(args)
@@ -35,11 +31,11 @@ fn held(args: &[&str]) -> Option<impl Fn(&str) -> Value> {
     assert_eq!(output.status.code(), Some(0), "{said}\n{told}");
     let verdict: Value = serde_json::from_str(&said).expect("a verdict is JSON");
     assert_eq!(verdict["holds"], true, "{said}");
-    Some(move |what: &str| {
+    move |what: &str| {
         let lines = verdict["lines"].as_array().expect("lines");
         let line = lines.iter().find(|line| line["what"] == what);
         line.unwrap_or_else(|| panic!("no line {what}: {verdict:#}"))["value"].clone()
-    })
+    }
 }
 
 #[test]
@@ -53,7 +49,7 @@ fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
         "--users",
         "16",
     ];
-    let Some(value) = held(&args) else { return };
+    let value = held(&args);
     assert_eq!((value("rows lost"), value("kills")), (0.into(), 4.into()));
     assert!(value("rows settled").as_u64() > Some(1000));
     assert!(value("rows indeterminate").as_u64() > Some(0));
@@ -70,24 +66,28 @@ fn a_gate_that_is_killed_loses_of_a_grouped_route_only_the_last_moments() {
         "--kills",
         "3",
     ];
-    let Some(value) = held(&args) else { return };
+    let value = held(&args);
     assert_eq!(value("rows lost of earlier calls"), 0);
 }
 
 #[test]
 fn a_full_disk_stops_strict_routes_alone_and_loses_nothing() {
     let args = ["disk", "--seconds", "2", "--users", "16"];
-    let Some(value) = held(&args) else { return };
+    let value = held(&args);
     assert_eq!(value("strict answers while the disk was full"), 0);
 }
 
 #[test]
 fn clients_that_leave_are_recorded_as_they_were_served() {
-    for more in [&[][..], &["--http2"], &["--drain"]] {
+    for more in [&[][..], &["--http2"], &["--drain"], &["--counted"]] {
         let args = [&["aborts", "--count", "300", "--users", "16"], more].concat();
-        let Some(value) = held(&args) else { return };
+        let value = held(&args);
         let reading = value("clients that left and read on").as_u64();
         assert!(reading > Some(100), "{reading:?}");
+        if more == ["--counted"] {
+            let counted = value("rows with completion counted").as_u64();
+            assert!(counted > Some(200), "{counted:?}");
+        }
     }
 }
 
