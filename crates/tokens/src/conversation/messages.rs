@@ -28,9 +28,12 @@ pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
         // What an engine asks for that cannot switch it off, as Harmony.
         conversation.effort = Some("low".to_owned());
     }
-    if let Some(text) = system(body.get("system"))? {
-        conversation.turns.push(instructions(text));
-    }
+    let system = match body.get("system") {
+        // Only blocks lose the billing line here; a template's text loses it later.
+        Some(Tree::Text(text)) => Some(text.clone()).filter(|text| !text.is_empty()),
+        blocks => system(blocks)?,
+    };
+    conversation.turns.extend(system.map(instructions));
     for message in messages {
         turns(message, &mut conversation.turns)?;
     }

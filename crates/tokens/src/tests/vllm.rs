@@ -72,6 +72,20 @@ fn the_billing_line_of_a_system_message_is_left_out_and_of_no_other() {
             ),
         ],
     );
+    check(
+        Dialect::Messages,
+        &[
+            (
+                27,
+                r#"{"system":"x-anthropic-billing-header: cch=1\nBe brief.","messages":[{"role":"user","content":"hello"}]}"#,
+            ),
+            (
+                11,
+                r#"{"system":[{"type":"text","text":"x-anthropic-billing-header: cch=1\nBe brief."}],
+                "messages":[{"role":"user","content":"hello"}]}"#,
+            ),
+        ],
+    );
 }
 
 #[test]
