@@ -6,6 +6,7 @@
 //! Not here: how it is rendered (`harmony`, `template`, `overhead`), prompts without a conversation (`prompt`).
 
 mod chat;
+mod items;
 mod messages;
 mod parts;
 mod responses;
@@ -13,6 +14,9 @@ mod responses;
 use crate::counter::Dialect;
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
+
+/// How a line begins that a client puts into its system prompt for the provider's own accounting; vLLM leaves it out.
+pub(crate) const BILLING_LINE: &str = "x-anthropic-billing-header";
 
 /// What is to be rendered.
 #[derive(Debug, Default)]
@@ -22,6 +26,12 @@ pub(crate) struct Conversation {
     pub(crate) turns: Vec<Turn>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) effort: Option<String>,
+    /// Thinking is switched off: a template may have an effort of its own for that.
+    pub(crate) disables_thinking: bool,
+    /// The last message is to be continued and not followed by another.
+    pub(crate) continues: bool,
+    /// The tokenizer adds its own special tokens to what a template rendered.
+    pub(crate) adds_special_tokens: bool,
     /// Members that go to the template as they are.
     pub(crate) template_arguments: Vec<(String, Tree)>,
 }
@@ -81,10 +91,14 @@ pub(crate) struct Tool {
 }
 
 impl Conversation {
-    /// Reads a body of a dialect that has conversations.
-    pub(crate) fn read(dialect: Dialect, body: &Tree) -> Result<Self, Uncountable> {
+    /// Reads a body of a dialect that has conversations; for a template, as it is put together for one.
+    pub(crate) fn read(
+        dialect: Dialect,
+        body: &Tree,
+        for_template: bool,
+    ) -> Result<Self, Uncountable> {
         match dialect {
-            Dialect::Responses => responses::read(body),
+            Dialect::Responses => responses::read(body, for_template),
             Dialect::Messages => messages::read(body),
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => chat::read(body),
         }

@@ -110,18 +110,25 @@ impl Counter {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
             return prompt::count(dialect, &body, &self.vocabulary, is_harmony).map(Count::exact);
         }
-        let conversation = Conversation::read(dialect, &body)?;
+        let conversation = self.conversation(dialect, &body)?;
         match &self.rendering {
             Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
                 .count(&self.vocabulary)
                 .map(Count::exact),
             Rendering::Template(template) => {
                 let text = template.render(&conversation, engine_clock_s)?;
-                self.vocabulary.count(&text).map(Count::exact)
+                self.vocabulary
+                    .count_prompt(&text, false, conversation.adds_special_tokens)
+                    .map(Count::exact)
             }
             Rendering::Overhead => overhead::count(&conversation, &self.vocabulary)
                 .map(|tokens| Count::approximate(tokens, Doubt::TemplateUnknown)),
         }
+    }
+
+    fn conversation(&self, dialect: Dialect, body: &Tree) -> Result<Conversation, Uncountable> {
+        let for_template = matches!(self.rendering, Rendering::Template(_));
+        Conversation::read(dialect, body, for_template)
     }
 
     /// Starts to count one response. Feed it what the client is sent.
@@ -143,7 +150,7 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
-        let conversation = Conversation::read(dialect, &read(body)?)?;
+        let conversation = self.conversation(dialect, &read(body)?)?;
         match &self.rendering {
             Rendering::Harmony => Ok(harmony::render(&conversation, engine_clock_s)?.shown()),
             Rendering::Template(template) => template.render(&conversation, engine_clock_s),

@@ -25,7 +25,8 @@ pub(crate) fn count(
     if body.get("prompt_embeds").is_some() {
         return Err(Uncountable::Part("prompt_embeds".to_owned()));
     }
-    let count_text = |text: &str| vocabulary.count_prompt(text, is_harmony);
+    let adds_special = !matches!(body.get("add_special_tokens"), Some(Tree::Bool(false)));
+    let count_text = |text: &str| vocabulary.count_prompt(text, is_harmony, adds_special);
     match body.get(member) {
         Some(Tree::Text(text)) => count_text(text),
         Some(Tree::List(items)) if !items.is_empty() => {

@@ -15,10 +15,15 @@ pub(crate) use instant::date;
 use minijinja::{Environment, Value};
 
 use crate::RENDERED_LIMIT_BYTES;
-use crate::conversation::Conversation;
+use crate::conversation::{Content, Conversation, Turn};
 use crate::uncountable::{Uncountable, UnusableModel};
 
 const NAME: &str = "chat";
+/// Stands at the end of a message that is to be continued, to find it in the text; a template that trims takes the
+/// space off.
+const CONTINUED: &str = "TOLLGATE_GOES_ON_HERE ";
+/// What Anthropic's dialect can ask for.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// What a template is given beside the conversation.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +51,8 @@ pub(crate) struct Template {
     environment: Environment<'static>,
     special_tokens: Vec<(String, String)>,
     shape: Shape,
+    /// The effort that stands for no thinking.
+    without_thinking: &'static str,
 }
 
 /// What a template's text says about what it can take.
@@ -61,7 +68,7 @@ impl Template {
         environment
             .add_template_owned(NAME, environment::without_generation_marks(source))
             .map_err(|error| UnusableModel::Template(said(&error)))?;
-        Ok(Self {
+        let mut template = Self {
             environment,
             special_tokens: settings.special_tokens,
             shape: Shape {
@@ -72,7 +79,12 @@ impl Template {
                 },
                 knows_developer: source.contains("\"developer\"") || source.contains("'developer'"),
             },
-        })
+            without_thinking: "none",
+        };
+        if !template.can_switch_thinking_off() {
+            template.without_thinking = "low";
+        }
+        Ok(template)
     }
 
     pub(crate) fn render(
@@ -80,7 +92,12 @@ impl Template {
         conversation: &Conversation,
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
-        let mut arguments = arguments::of(conversation, self.shape);
+        let effort = if conversation.disables_thinking {
+            Some(self.without_thinking)
+        } else {
+            conversation.effort.as_deref()
+        };
+        let mut arguments = arguments::of(conversation, effort, self.shape);
         for (name, token) in &self.special_tokens {
             arguments.push((name.clone(), Value::from(token.as_str())));
         }
@@ -96,8 +113,37 @@ impl Template {
         if text.len() > RENDERED_LIMIT_BYTES {
             return Err(Uncountable::TooLong(text.len()));
         }
+        if conversation.continues {
+            return up_to_mark(&text).ok_or_else(|| {
+                Uncountable::Template("the message to be continued is not in the text".to_owned())
+            });
+        }
         Ok(text)
     }
+
+    /// Whether an effort of `none` is taken and renders as no other does (vLLM's test for it).
+    fn can_switch_thinking_off(&self) -> bool {
+        let said = |effort: &str| {
+            let conversation = Conversation {
+                turns: vec![Turn::User {
+                    content: Content::of("Hi"),
+                    name: None,
+                }],
+                effort: Some(effort.to_owned()),
+                ..Conversation::default()
+            };
+            self.render(&conversation, 0).ok()
+        };
+        let none = said("none");
+        none.is_some() && EFFORTS.iter().all(|effort| said(effort) != none)
+    }
+}
+
+/// The text before the end of the message that is continued, trimmed where the template trimmed it.
+fn up_to_mark(text: &str) -> Option<String> {
+    let (before, after) = text.rsplit_once(CONTINUED.trim_end())?;
+    let is_whole = after.starts_with(' ');
+    Some(if is_whole { before } else { before.trim_end() }.to_owned())
 }
 
 /// Whether a `for` goes over `content`, `message.content` or `message['content']`.

@@ -7,6 +7,7 @@ mod golden;
 mod hostile;
 mod random;
 mod streamed;
+mod vllm;
 
 use crate::{ContentForm, Counter, TemplateSettings};
 

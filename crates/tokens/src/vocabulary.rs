@@ -52,11 +52,16 @@ impl Vocabulary {
         }
     }
 
-    /// Counts a prompt that is given as text and not as a conversation: the engine's tokenizer adds its own
-    /// special tokens and reads those that the text spells out.
-    pub(crate) fn count_prompt(&self, text: &str, is_harmony: bool) -> Result<u64, Uncountable> {
+    /// Counts a prompt that is given as text and not as a conversation: the engine's tokenizer reads the special
+    /// tokens that the text spells out and, unless told otherwise, adds its own.
+    pub(crate) fn count_prompt(
+        &self,
+        text: &str,
+        is_harmony: bool,
+        adds_special: bool,
+    ) -> Result<u64, Uncountable> {
         match self {
-            Self::Own(tokenizer) => encoded(tokenizer, text, true),
+            Self::Own(tokenizer) => encoded(tokenizer, text, adds_special),
             _ if is_harmony => special::parts(text).try_fold(0, |sum, part| match part {
                 special::Part::Special => Ok(sum + 1),
                 special::Part::Plain(plain) => Ok(sum + self.count(plain)?),

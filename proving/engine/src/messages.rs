@@ -59,7 +59,7 @@ impl Messages {
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
         let harmony = model.format.is_harmony();
-        let heard = input::read(request.system.as_ref(), &request.messages)?;
+        let heard = input::read(request.system.as_ref(), &request.messages, harmony)?;
         let tools = input::tools(request.tools.as_deref())?;
         let choice = input::tool_choice(request.tool_choice.as_ref())?;
         let tool = tools::forced(&tools, choice.as_ref())?;

@@ -86,7 +86,7 @@ impl Responses {
                 ..Said::default()
             });
         }
-        input::read(&request.input, &mut heard)?;
+        input::read(&request.input, &mut heard, harmony)?;
         let tools = tools::offered(request.tools.as_deref())?;
         let tool = tools::forced(&tools, request.tool_choice.as_ref())?;
         let mut prompt = model.prompt(&Conversation {

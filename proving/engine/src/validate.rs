@@ -56,7 +56,7 @@ pub(crate) fn messages(messages: Vec<Message>, harmony: bool) -> Result<Heard, R
     for (i, message) in messages.into_iter().enumerate() {
         message.check(i, harmony)?;
         let said = message
-            .into_said(&mut heard.media)
+            .into_said(&mut heard.media, between(harmony))
             .map_err(|why| fault(i, &why))?;
         if harmony && heard.media > 0 {
             return Err(fault(i, "this model is not a multimodal model"));
@@ -97,11 +97,11 @@ impl Message {
             .ok_or_else(|| fault(i, &format!("a {} message needs content", self.role)))
     }
 
-    fn into_said(self, media: &mut usize) -> Result<Said, String> {
+    fn into_said(self, media: &mut usize, between: &str) -> Result<Said, String> {
         let text = self
             .content
             .as_ref()
-            .map(|content| self::content(content, media))
+            .map(|content| self::content(content, media, between))
             .transpose()?;
         let calls = self
             .tool_calls
@@ -122,23 +122,29 @@ impl Message {
     }
 }
 
+/// What stands between the texts of one message: vLLM hands them to a template as lines, and encodes each by itself in
+/// Harmony.
+pub(crate) fn between(harmony: bool) -> &'static str {
+    if harmony { "" } else { "\n" }
+}
+
 /// The text of content that is a text or a list of parts, and in `media` how many are none; says what is wrong with
-/// any other.
-pub(crate) fn content(value: &Json, media: &mut usize) -> Result<String, String> {
+/// any other. Empty parts are left out.
+pub(crate) fn content(value: &Json, media: &mut usize, between: &str) -> Result<String, String> {
     match value {
         Json::String(text) => Ok(text.clone()),
         Json::Array(parts) => {
             let mut whole = String::new();
             parts
                 .iter()
-                .try_for_each(|one| part(one, &mut whole, media))?;
+                .try_for_each(|one| part(one, &mut whole, media, between))?;
             Ok(whole)
         }
         _ => Err("content must be a string or a list of parts".to_owned()),
     }
 }
 
-fn part(part: &Json, whole: &mut String, media: &mut usize) -> Result<(), String> {
+fn part(part: &Json, whole: &mut String, media: &mut usize, between: &str) -> Result<(), String> {
     let kind = part
         .get("type")
         .and_then(Json::as_str)
@@ -147,9 +153,9 @@ fn part(part: &Json, whole: &mut String, media: &mut usize) -> Result<(), String
         "text" | "input_text" | "output_text" | "refusal" => {
             let member = if kind == "refusal" { "refusal" } else { "text" };
             let text = part.get(member).and_then(Json::as_str);
-            whole.push_str(
-                text.ok_or_else(|| format!("a {kind} part needs a string member {member}"))?,
-            );
+            let text =
+                text.ok_or_else(|| format!("a {kind} part needs a string member {member}"))?;
+            append(whole, text, between);
         }
         "image_url" | "input_audio" | "audio_url" | "video_url" | "file" => {
             part.get(kind)
@@ -160,6 +166,14 @@ fn part(part: &Json, whole: &mut String, media: &mut usize) -> Result<(), String
         other => return Err(format!("Unknown part type: {other}")),
     }
     Ok(())
+}
+
+/// Adds a text to those before it.
+pub(crate) fn append(whole: &mut String, text: &str, between: &str) {
+    if !whole.is_empty() && !text.is_empty() {
+        whole.push_str(between);
+    }
+    whole.push_str(text);
 }
 
 fn fault(i: usize, why: &str) -> Refusal {

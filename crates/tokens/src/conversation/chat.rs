@@ -7,11 +7,7 @@ use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
 /// Members that vLLM hands to the template by name.
-const TO_TEMPLATE: [&str; 3] = [
-    "add_generation_prompt",
-    "continue_final_message",
-    "documents",
-];
+const TO_TEMPLATE: [&str; 2] = ["add_generation_prompt", "documents"];
 
 pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
     let messages = body
@@ -24,6 +20,8 @@ pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
     let mut conversation = Conversation {
         tools: tools(body)?,
         effort: owned(body.get_text("reasoning_effort")),
+        continues: is_true(body, "continue_final_message"),
+        adds_special_tokens: is_true(body, "add_special_tokens"),
         template_arguments: template_arguments(body),
         ..Conversation::default()
     };
@@ -31,6 +29,10 @@ pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
         conversation.turns.push(turn(message)?);
     }
     Ok(conversation)
+}
+
+fn is_true(body: &Tree, name: &str) -> bool {
+    matches!(body.get(name), Some(Tree::Bool(true)))
 }
 
 /// What the body asks to be passed to the template.

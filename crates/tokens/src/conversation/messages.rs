@@ -1,15 +1,13 @@
 //! Anthropic messages, as vLLM turns them into chat messages.
 //!
 //! A user message that holds tool results becomes the results, then the user's own text; thinking becomes
-//! reasoning; `redacted_thinking` has no text that an open model could have written and is left out.
+//! reasoning; `redacted_thinking` has no text that an open model could have written and is left out, as are empty
+//! texts.
 //! Not here: Claude itself, whose template and tokenizer are not public (`overhead`).
 
-use super::{Call, Content, Conversation, Tool, Turn, chat, owned, parts};
+use super::{BILLING_LINE, Call, Content, Conversation, Tool, Turn, chat, owned, parts};
 use crate::tree::{PythonJson, Tree, python_json};
 use crate::uncountable::{Uncountable, wrong};
-
-/// A line that a client puts into its system prompt for the provider's own accounting; vLLM leaves it out.
-const BILLING_LINE: &str = "x-anthropic-billing-header";
 
 pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
     let messages = body
@@ -25,9 +23,17 @@ pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
         template_arguments: chat::template_arguments(body),
         ..Conversation::default()
     };
-    if let Some(text) = system(body.get("system"))? {
-        conversation.turns.push(instructions(text));
+    if body.get("thinking").and_then(|it| it.get_text("type")) == Some("disabled") {
+        conversation.disables_thinking = true;
+        // What an engine asks for that cannot switch it off, as Harmony.
+        conversation.effort = Some("low".to_owned());
     }
+    let system = match body.get("system") {
+        // Only blocks lose the billing line here; a template's text loses it later.
+        Some(Tree::Text(text)) => Some(text.clone()).filter(|text| !text.is_empty()),
+        blocks => system(blocks)?,
+    };
+    conversation.turns.extend(system.map(instructions));
     for message in messages {
         turns(message, &mut conversation.turns)?;
     }
@@ -94,7 +100,7 @@ fn user(content: Option<&Tree>, turns: &mut Vec<Turn>) -> Result<(), Uncountable
                 name: None,
             });
         } else {
-            texts.push(parts::text_of(block)?);
+            texts.extend(text(block)?);
         }
     }
     if !texts.is_empty() {
@@ -115,21 +121,27 @@ fn assistant(content: Option<&Tree>) -> Result<Turn, Uncountable> {
             name: None,
         });
     };
-    let (mut texts, mut reasoning, mut calls) = (Vec::new(), String::new(), Vec::new());
+    let (mut texts, mut reasoning, mut calls) = (Vec::new(), None, Vec::new());
     for block in blocks {
         match block.get_text("type") {
-            Some("thinking") => reasoning.push_str(&parts::text_of(block)?),
+            Some("thinking") => reasoning
+                .get_or_insert_with(String::new)
+                .push_str(&parts::text_of(block)?),
             Some("redacted_thinking") => {}
             Some("tool_use") => calls.push(call(block)),
-            _ => texts.push(parts::text_of(block)?),
+            _ => texts.extend(text(block)?),
         }
     }
     Ok(Turn::Assistant {
         content: Content { parts: texts },
-        reasoning: (!reasoning.is_empty()).then_some(reasoning),
+        reasoning,
         calls,
         name: None,
     })
+}
+
+fn text(block: &Tree) -> Result<Option<String>, Uncountable> {
+    parts::text_of(block).map(|text| Some(text).filter(|text| !text.is_empty()))
 }
 
 /// The input goes back to text as Python writes JSON, which is what vLLM renders.

@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
-use super::{Call, Content, Conversation, Tool, Turn, chat, owned, parts};
+use super::{Call, Content, Conversation, Tool, Turn, chat, items, owned, parts};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
-pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
+pub(super) fn read(body: &Tree, for_template: bool) -> Result<Conversation, Uncountable> {
     for member in ["previous_response_id", "conversation", "prompt"] {
         if body.get(member).is_some() {
             return Err(Uncountable::ServerState(member));
@@ -24,10 +24,21 @@ pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
                 .and_then(|reasoning| reasoning.get_text("effort")),
         ),
         template_arguments: chat::template_arguments(body),
+        adds_special_tokens: true,
         ..Conversation::default()
     };
     match body.get("input") {
         Some(Tree::Text(text)) => conversation.turns.push(user(Content::of(text))),
+        Some(Tree::List(list)) if for_template => {
+            for item in list {
+                items::add(item, &mut conversation.turns)?;
+            }
+            if items::is_unfinished(list) {
+                conversation.continues = true;
+                let prompt = ("add_generation_prompt".to_owned(), Tree::Bool(false));
+                conversation.template_arguments.push(prompt);
+            }
+        }
         Some(Tree::List(items)) => {
             let mut names = HashMap::new();
             for item in items {
@@ -52,7 +63,7 @@ fn tools(body: &Tree) -> Result<Vec<Tool>, Uncountable> {
 }
 
 /// The turn of one item; reasoning without its text leaves none. Calls are noted by id for their answers.
-fn turn<'a>(
+pub(super) fn turn<'a>(
     item: &'a Tree,
     names: &mut HashMap<&'a str, &'a str>,
 ) -> Result<Option<Turn>, Uncountable> {
@@ -74,11 +85,10 @@ fn turn<'a>(
                 item.get_text("name").unwrap_or_default(),
             );
             names.insert(id, name);
-            let arguments = item.get_text("arguments").unwrap_or_default();
             Ok(Some(Turn::Assistant {
                 content: Content::default(),
                 reasoning: None,
-                calls: vec![Call::new(id, name, arguments.to_owned())],
+                calls: vec![call(item)],
                 name: None,
             }))
         }
@@ -87,15 +97,24 @@ fn turn<'a>(
             if !names.contains_key(id) {
                 return Err(wrong("call_id", "that of a call before it"));
             }
-            Ok(Some(Turn::Answer {
-                content: parts::read(item.get("output"))?,
-                call_id: id.to_owned(),
-                name: None,
-            }))
+            answer(item).map(Some)
         }
         "item_reference" => Err(Uncountable::ServerState("item_reference")),
         other => Err(Uncountable::Part(other.chars().take(40).collect())),
     }
+}
+
+pub(super) fn call(item: &Tree) -> Call {
+    let text = |name| item.get_text(name).unwrap_or_default();
+    Call::new(text("call_id"), text("name"), text("arguments").to_owned())
+}
+
+pub(super) fn answer(item: &Tree) -> Result<Turn, Uncountable> {
+    Ok(Turn::Answer {
+        content: parts::read(item.get("output"))?,
+        call_id: item.get_text("call_id").unwrap_or_default().to_owned(),
+        name: None,
+    })
 }
 
 fn message(item: &Tree) -> Result<Turn, Uncountable> {

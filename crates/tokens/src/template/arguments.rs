@@ -2,25 +2,36 @@
 //! `renderers/hf.py`).
 //!
 //! Arguments of calls are objects, not text; a developer's message becomes the system's where the template knows no
-//! developer, and then all system messages become one.
+//! developer, and then all system messages become one. Empty parts of a message leave no line in its text.
 //! Not here: rendering (`template`).
 
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use super::Shape;
-use crate::conversation::{Call, Content, Conversation, Tool, Turn};
+use super::{CONTINUED, Shape};
+use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
 use crate::tree::Tree;
 
-pub(super) fn of(conversation: &Conversation, shape: Shape) -> Vec<(String, Value)> {
+pub(super) fn of(
+    conversation: &Conversation,
+    effort: Option<&str>,
+    shape: Shape,
+) -> Vec<(String, Value)> {
     let mut messages: Vec<Tree> = Vec::new();
-    if let Some(text) = &conversation.instructions {
-        messages.push(message("system", Tree::from(text.as_str())));
+    if let Some(text) = conversation.instructions.as_deref()
+        && !text.is_empty()
+    {
+        messages.push(instructions("system", &Content::of(text), shape));
     }
     messages.extend(conversation.turns.iter().map(|turn| seen(turn, shape)));
     let is_developer = |message: &Tree| message.get_text("role") == Some("developer");
     if !shape.knows_developer && messages.iter().any(is_developer) {
         messages = with_one_system(messages);
+    }
+    if conversation.continues
+        && let Some(last) = messages.last_mut()
+    {
+        mark(last);
     }
     let tools = match conversation.tools.as_slice() {
         [] => Tree::Null,
@@ -32,8 +43,8 @@ pub(super) fn of(conversation: &Conversation, shape: Shape) -> Vec<(String, Valu
         ("documents".to_owned(), Value::from(())),
         ("add_generation_prompt".to_owned(), Value::from(true)),
     ];
-    if let Some(effort) = &conversation.effort {
-        arguments.push(("reasoning_effort".to_owned(), Value::from(effort.as_str())));
+    if let Some(effort) = effort {
+        arguments.push(("reasoning_effort".to_owned(), Value::from(effort)));
         arguments.push(("enable_thinking".to_owned(), Value::from(effort != "none")));
     }
     let given = conversation.template_arguments.iter();
@@ -55,14 +66,19 @@ fn seen(turn: &Turn, shape: Shape) -> Tree {
             role,
             content,
             name,
-        } => (message(role, shown(content, shape)), name),
+        } => (instructions(role, content, shape), name),
         Turn::User { content, name } => (message("user", shown(content, shape)), name),
         Turn::Answer {
             content,
             call_id,
             name,
         } => {
-            let mut answer = message("tool", Tree::Text(content.parts.join("\n")));
+            let text = if shape.takes_parts {
+                content.parts.join("\n")
+            } else {
+                joined(content)
+            };
+            let mut answer = message("tool", Tree::Text(text));
             push(&mut answer, "tool_call_id", call_id.as_str().into());
             (answer, name)
         }
@@ -98,10 +114,60 @@ fn push(tree: &mut Tree, name: &str, member: Tree) {
 
 fn shown(content: &Content, shape: Shape) -> Tree {
     if !shape.takes_parts {
-        return Tree::Text(content.parts.join("\n"));
+        return Tree::Text(joined(content));
     }
     let part = |text: &String| Tree::map([("type", "text".into()), ("text", text.as_str().into())]);
     Tree::List(content.parts.iter().map(part).collect())
+}
+
+fn joined(content: &Content) -> String {
+    let parts: Vec<_> = content
+        .parts
+        .iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join("\n")
+}
+
+/// A message of the system or the developer; the system's without the line for a provider's accounting.
+fn instructions(role: &str, content: &Content, shape: Shape) -> Tree {
+    if role != "system" {
+        return message(role, shown(content, shape));
+    }
+    let kept = content.parts.iter().filter_map(|part| {
+        if !part.starts_with(BILLING_LINE) {
+            return Some(part.clone());
+        }
+        let (_, rest) = part.split_once('\n')?;
+        (!rest.is_empty()).then(|| rest.to_owned())
+    });
+    let content = Content {
+        parts: kept.collect(),
+    };
+    message(role, shown(&content, shape))
+}
+
+/// Puts the mark behind the last text of a message.
+fn mark(message: &mut Tree) {
+    match member(message, "content") {
+        Some(Tree::Text(text)) => text.push_str(CONTINUED),
+        Some(Tree::List(parts)) => {
+            if let Some(Tree::Text(text)) = parts.last_mut().and_then(|part| member(part, "text")) {
+                text.push_str(CONTINUED);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn member<'a>(tree: &'a mut Tree, name: &str) -> Option<&'a mut Tree> {
+    let Tree::Map(members) = tree else {
+        return None;
+    };
+    members
+        .iter_mut()
+        .find_map(|(other, member)| (other == name).then_some(member))
 }
 
 /// The call with its arguments read; what is no object becomes an empty one.

@@ -10,10 +10,14 @@ use crate::render::{Called, Said, Tool};
 use crate::validate::{self, Heard};
 
 /// Reads the system prompt and the messages.
-pub(super) fn read(system: Option<&Json>, messages: &[Json]) -> Result<Heard, Refusal> {
+pub(super) fn read(
+    system: Option<&Json>,
+    messages: &[Json],
+    harmony: bool,
+) -> Result<Heard, Refusal> {
     let mut heard = Heard::default();
     if let Some(system) = system {
-        let text = validate::content(system, &mut heard.media);
+        let text = validate::content(system, &mut heard.media, "");
         let text = text.map_err(|why| Refusal::bad_request(why).about("system"))?;
         heard.said.push(said("system", text));
     }
@@ -21,12 +25,13 @@ pub(super) fn read(system: Option<&Json>, messages: &[Json]) -> Result<Heard, Re
         return Err(fault("messages: at least one message is required"));
     }
     for (i, one) in messages.iter().enumerate() {
-        message(one, &mut heard).map_err(|why| fault(&format!("messages[{i}]: {why}")))?;
+        message(one, &mut heard, validate::between(harmony))
+            .map_err(|why| fault(&format!("messages[{i}]: {why}")))?;
     }
     Ok(heard)
 }
 
-fn message(message: &Json, heard: &mut Heard) -> Result<(), String> {
+fn message(message: &Json, heard: &mut Heard, between: &str) -> Result<(), String> {
     let role = match message.get("role").and_then(Json::as_str) {
         Some(role @ ("user" | "assistant")) => role,
         Some(other) => return Err(format!("Unknown role: {other}")),
@@ -34,7 +39,7 @@ fn message(message: &Json, heard: &mut Heard) -> Result<(), String> {
     };
     let content = message.get("content").unwrap_or(&Json::Null);
     let Json::Array(blocks) = content else {
-        let text = validate::content(content, &mut heard.media)?;
+        let text = validate::content(content, &mut heard.media, between)?;
         heard.said.push(said(role, text));
         return Ok(());
     };
@@ -43,7 +48,7 @@ fn message(message: &Json, heard: &mut Heard) -> Result<(), String> {
         ..Said::default()
     };
     for block in blocks {
-        block_of(block, &mut whole, heard)?;
+        block_of(block, &mut whole, heard, between)?;
     }
     if whole.text.is_some() || whole.reasoning.is_some() || !whole.calls.is_empty() {
         heard.said.push(whole);
@@ -51,18 +56,23 @@ fn message(message: &Json, heard: &mut Heard) -> Result<(), String> {
     Ok(())
 }
 
-fn block_of(block: &Json, whole: &mut Said, heard: &mut Heard) -> Result<(), String> {
+fn block_of(
+    block: &Json,
+    whole: &mut Said,
+    heard: &mut Heard,
+    between: &str,
+) -> Result<(), String> {
     let text = |member: &str| {
         let text = block.get(member).and_then(Json::as_str);
         text.ok_or_else(|| format!("a block needs a string member {member}"))
     };
     match block.get("type").and_then(Json::as_str) {
-        Some("text") => add(&mut whole.text, text("text")?),
-        Some("thinking") => add(&mut whole.reasoning, text("thinking")?),
+        Some("text") => add(&mut whole.text, text("text")?, between),
+        Some("thinking") => add(&mut whole.reasoning, text("thinking")?, ""),
         Some("redacted_thinking") => {}
         Some("image" | "document") => {
             heard.media += 1;
-            add(&mut whole.text, "");
+            add(&mut whole.text, "", between);
         }
         Some("tool_use") => whole.calls.push(Called {
             id: text("id")?.to_owned(),
@@ -74,7 +84,7 @@ fn block_of(block: &Json, whole: &mut Said, heard: &mut Heard) -> Result<(), Str
         Some("tool_result") => {
             let result = match block.get("content") {
                 None => String::new(),
-                Some(content) => validate::content(content, &mut heard.media)?,
+                Some(content) => validate::content(content, &mut heard.media, "\n")?,
             };
             heard.said.push(Said {
                 call_id: Some(text("tool_use_id")?.to_owned()),
@@ -86,8 +96,8 @@ fn block_of(block: &Json, whole: &mut Said, heard: &mut Heard) -> Result<(), Str
     Ok(())
 }
 
-fn add(to: &mut Option<String>, text: &str) {
-    to.get_or_insert_default().push_str(text);
+fn add(to: &mut Option<String>, text: &str, between: &str) {
+    validate::append(to.get_or_insert_default(), text, between);
 }
 
 fn said(role: &str, text: String) -> Said {

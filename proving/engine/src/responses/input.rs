@@ -9,7 +9,7 @@ use crate::render::{Called, Said};
 use crate::validate::{self, Heard};
 
 /// Reads `input`: a text or a list of items.
-pub(super) fn read(input: &Json, heard: &mut Heard) -> Result<(), Refusal> {
+pub(super) fn read(input: &Json, heard: &mut Heard, harmony: bool) -> Result<(), Refusal> {
     match input {
         Json::String(text) => heard.said.push(Said {
             role: "user".to_owned(),
@@ -18,7 +18,7 @@ pub(super) fn read(input: &Json, heard: &mut Heard) -> Result<(), Refusal> {
         }),
         Json::Array(items) if !items.is_empty() => {
             for (i, one) in items.iter().enumerate() {
-                let said = item(one, &mut heard.media)
+                let said = item(one, &mut heard.media, validate::between(harmony))
                     .map_err(|why| fault(format!("input[{i}]: {why}")))?;
                 heard.said.push(said);
             }
@@ -32,14 +32,14 @@ pub(super) fn read(input: &Json, heard: &mut Heard) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn item(item: &Json, media: &mut usize) -> Result<Said, String> {
+fn item(item: &Json, media: &mut usize, between: &str) -> Result<Said, String> {
     let text = |member: &str| {
         let text = item.get(member).and_then(Json::as_str);
         text.map(str::to_owned)
             .ok_or_else(|| format!("needs a string member {member}"))
     };
     let mut content =
-        |member: &str| validate::content(item.get(member).unwrap_or(&Json::Null), media);
+        |member: &str| validate::content(item.get(member).unwrap_or(&Json::Null), media, between);
     match item.get("type").map_or(Some("message"), Json::as_str) {
         Some("message") => {
             let role = text("role")?;

@@ -61,3 +61,13 @@ fn parts_join_and_reasoning_has_two_names() {
     assert_eq!(heard.said[0].text.as_deref(), Some("ab"));
     assert_eq!(heard.said[1].reasoning, heard.said[2].reasoning);
 }
+
+#[test]
+fn texts_of_one_message_are_lines_for_a_template_and_touch_in_harmony() {
+    let parts = r#"[{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"a"},
+        {"type":"text","text":""},{"type":"text","text":"b"},{"type":"text","text":""}]}]"#;
+    for (harmony, text) in [(false, "a\nb"), (true, "ab")] {
+        let heard = check(harmony, parts).expect("good messages");
+        assert_eq!(heard.said[0].text.as_deref(), Some(text));
+    }
+}

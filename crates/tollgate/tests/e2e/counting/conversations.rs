@@ -1,6 +1,6 @@
 //! Varied conversations: what the engine reports of each prompt is what the gate counts.
 //!
-//! Not here: contents in several parts, which the simulated engine joins otherwise than vLLM does; the goldens have them.
+//! Not here: contents in several parts; the goldens have them, and a real vLLM's counts.
 
 use engine::{EngineConfig, ModelFiles};
 use serde_json::{Value, json};
