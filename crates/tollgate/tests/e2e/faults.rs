@@ -15,6 +15,7 @@ fn the_page_and_the_tests_agree() {
     let mut tests = BTreeSet::new();
     collect(&root.join("tests/e2e"), &mut tests);
     collect(&root.join("../ledger/tests"), &mut tests);
+    collect(&root.join("../wire/tests"), &mut tests);
     let named: BTreeSet<&str> = page
         .split('`')
         .skip(1)
