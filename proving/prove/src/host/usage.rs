@@ -102,6 +102,21 @@ pub(crate) fn usage(processes: &[Process]) -> Usage {
     sum
 }
 
+/// Scheduler run time of the living threads of `processes` whose names begin with `start`, nanoseconds.
+pub(crate) fn run_ns_of(processes: &[Process], start: &str) -> u64 {
+    let mut sum = 0;
+    for process in processes {
+        let tasks = PathBuf::from(format!("/proc/{}/task", process.pid));
+        for task in numbers(&tasks.to_string_lossy()) {
+            let dir = tasks.join(task.to_string());
+            if fs::read_to_string(dir.join("comm")).is_ok_and(|name| name.starts_with(start)) {
+                sum += first_number(&fs::read_to_string(dir.join("schedstat")).unwrap_or_default());
+            }
+        }
+    }
+    sum
+}
+
 /// Resident bytes of `processes`, the cheapest of the figures: it may be read during a measurement.
 pub(crate) fn resident(processes: &[Process]) -> u64 {
     processes.iter().map(|process| rss(process.pid)).sum()

@@ -300,6 +300,7 @@ impl Bench {
         let parties = Parties {
             subject: &own,
             upstream: &|| upstream.processes(),
+            workers: self.subject.manifest.workers.as_deref(),
             throttling: &|| Some(self.quota.as_ref()?.1.throttling()),
             direct: self.is_direct(),
         };

@@ -18,7 +18,7 @@ use load::{Plan, Request, Running, start};
 use super::scenario::{Scenario, Timing};
 use crate::host::machine::CoreTicks;
 use crate::host::quota::Throttling;
-use crate::host::usage::{Process, Usage, proportional, resident, usage};
+use crate::host::usage::{Process, Usage, proportional, resident, run_ns_of, usage};
 
 use figures::Measured;
 
@@ -29,6 +29,8 @@ const SETTLE: Duration = Duration::from_millis(300);
 pub(crate) struct Parties<'a> {
     pub(crate) subject: &'a dyn Fn() -> Vec<Process>,
     pub(crate) upstream: &'a dyn Fn() -> Vec<Process>,
+    /// How the names of the subject's workers begin, where it tells.
+    pub(crate) workers: Option<&'a str>,
     /// What its quota did to the subject, when it has one.
     pub(crate) throttling: &'a dyn Fn() -> Option<Throttling>,
     /// The subject is the upstream.
@@ -49,6 +51,8 @@ pub(crate) struct Cell {
 struct Reading {
     subject: Usage,
     upstream: Usage,
+    /// Run time of the subject's workers.
+    workers_ns: Option<u64>,
     cores: CoreTicks,
     throttling: Option<Throttling>,
 }
@@ -142,8 +146,10 @@ pub(crate) const fn plan(
 
 fn read(parties: &Parties<'_>) -> Reading {
     let cores = CoreTicks::read();
+    let subject = (parties.subject)();
     Reading {
-        subject: usage(&(parties.subject)()),
+        workers_ns: parties.workers.map(|start| run_ns_of(&subject, start)),
+        subject: usage(&subject),
         upstream: usage(&(parties.upstream)()),
         cores,
         throttling: (parties.throttling)(),

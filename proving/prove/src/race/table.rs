@@ -49,9 +49,23 @@ const fn column(
 }
 
 /// The columns; one without a figure in a block is left out of it. The file holds many more figures.
-const COLUMNS: [Column; 21] = [
+const COLUMNS: [Column; 23] = [
     column("CPU µs/req", "cpu_us_per_request", 1, true, Where::Unary),
     column("CPU µs/event", "cpu_us_per_event", 2, true, Where::Streams),
+    column(
+        "of workers",
+        "workers.cpu_us_per_request",
+        1,
+        true,
+        Where::Unary,
+    ),
+    column(
+        "of workers",
+        "workers.cpu_us_per_event",
+        2,
+        true,
+        Where::Streams,
+    ),
     column("req/s", "rps", 0, false, Where::Unary),
     column("% of ideal", "ideal_percent", 1, false, Where::Unary),
     column("events/s", "events_per_second", 0, false, Where::Streams),

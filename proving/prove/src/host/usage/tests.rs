@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Usage, cpu_ns, field, parse_stat, proportional, read_stat, usage};
+use super::{Usage, cpu_ns, field, parse_stat, proportional, read_stat, run_ns_of, usage};
 
 const STAT: &str = "42 (a (b) c) S 7 9 9 0 -1 4194560 100 0 0 0 11 22 3 4 20 0 1 0 987 1000 50 18446744073709551615";
 
@@ -71,4 +71,27 @@ fn the_scheduler_and_the_ticks_agree_on_a_busy_process() {
         "{before:?} {after:?}"
     );
     assert!(pss > 0 && pss <= after.rss_bytes && after.rss_bytes > 100_000);
+}
+
+#[test]
+fn threads_are_told_apart_by_how_their_names_begin() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let busy = thread::Builder::new()
+        .name("worker-9".into())
+        .spawn(move || {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(50) {}
+            tell.send(()).expect("somebody waits");
+            // The thread must live while it is read.
+            stopped.recv().expect_err("nobody sends");
+        });
+    told.recv().expect("it was busy");
+    let pid = std::process::id().cast_signed();
+    let own = [read_stat(pid).expect("this process")];
+    let (of_it, all) = (run_ns_of(&own, "worker-"), run_ns_of(&own, ""));
+    drop(stop);
+    busy.expect("a thread").join().expect("its end");
+    assert!(of_it >= 1_000_000 && of_it <= all, "{of_it} of {all}");
+    assert_eq!(run_ns_of(&own, "nobody-"), 0);
 }

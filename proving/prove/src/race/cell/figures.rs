@@ -84,6 +84,12 @@ impl Measured<'_> {
         self.subject_ns().0 as f64 / 1e3
     }
 
+    /// Of its workers alone, where it tells which threads those are.
+    fn workers_us(&self) -> Option<f64> {
+        let (before, after) = self.before.workers_ns.zip(self.after.workers_ns)?;
+        Some(after.saturating_sub(before) as f64 / 1e3)
+    }
+
     fn upstream_us(&self) -> f64 {
         cpu_ns(&self.before.upstream, &self.after.upstream).0 as f64 / 1e3
     }
@@ -200,11 +206,17 @@ impl Measured<'_> {
             each("cpu_us_per_event", self.subject_us(), events);
             each("client.cpu_us_per_event", self.client_us(), events);
             each("upstream.cpu_us_per_event", self.upstream_us(), events);
+            if let Some(us) = self.workers_us() {
+                each("workers.cpu_us_per_event", us, events);
+            }
         }
         if !self.scenario.hold {
             each("cpu_us_per_request", self.subject_us(), answered);
             each("client.cpu_us_per_request", self.client_us(), answered);
             each("upstream.cpu_us_per_request", self.upstream_us(), answered);
+            if let Some(us) = self.workers_us() {
+                each("workers.cpu_us_per_request", us, answered);
+            }
             let (before, after) = (&self.before.subject, &self.after.subject);
             each(
                 "context_switches_per_request.voluntary",

@@ -33,6 +33,9 @@ pub(crate) struct Manifest {
     /// Another subject whose templates are rendered too; files of the same name are ours.
     #[serde(default)]
     pub(crate) like: Option<String>,
+    /// Its threads that serve requests have names that begin so; their CPU is also told apart.
+    #[serde(default)]
+    pub(crate) workers: Option<String>,
     /// It must answer after at most so many seconds.
     #[serde(default = "fifteen")]
     pub(crate) ready_seconds: u64,
