@@ -81,7 +81,8 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, tcp: TcpStream) {
         return h1::serve(worker, Stream::Plain(tcp)).await;
     };
     drop(view);
-    let accepted = Box::pin(tokio::time::timeout(HANDSHAKE, acceptor.accept(tcp))).await;
+    let accepting = worker.timers.timeout(HANDSHAKE, acceptor.accept(tcp));
+    let accepted = Box::pin(accepting).await;
     match accepted {
         Ok(Ok(tls)) => {
             let is_h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");

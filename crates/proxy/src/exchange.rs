@@ -108,6 +108,7 @@ async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, shape: Shape, 
         shape,
         &open.record.id,
         &standing,
+        &open.worker.timers,
     ))
     .await;
     open.record.bytes_out = sent.unwrap_or(0);
@@ -148,7 +149,14 @@ async fn forward<D: Downstream>(
         Ok(Decision::Models(names)) => {
             let one = policy::route::model_named(&names, head.path())?;
             open.record.status = 200;
-            let sent = Box::pin(reply::models(client, &names, one, &open.record.id)).await;
+            let sent = Box::pin(reply::models(
+                client,
+                &names,
+                one,
+                &open.record.id,
+                &open.worker.timers,
+            ))
+            .await;
             open.record.bytes_out = sent.map_err(|_| Stop::Gone)?;
             return Ok(());
         }

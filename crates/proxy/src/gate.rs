@@ -20,6 +20,7 @@ use policy::snapshot::Snapshot;
 use policy::trace::Sampling;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::timers::Timers;
 use crate::wheel::TICK;
 use crate::worker;
 
@@ -87,6 +88,9 @@ impl Gate {
         for _ in 1..options.workers.max(1) {
             listeners.push(worker::listen(address)?);
         }
+        let ticker = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()?;
         let alive = Arc::new(AtomicUsize::new(0));
         let taken = Arc::new(AtomicUsize::new(0));
         let (mut commands, mut threads, mut bells) = (Vec::new(), Vec::new(), Vec::new());
@@ -106,6 +110,7 @@ impl Gate {
                 room: options.room,
                 taken: Arc::clone(&taken),
                 base: options.base,
+                timers: Timers(ticker.handle().clone()),
                 sampling: options.sampling,
             };
             let alive = Arc::clone(&alive);
@@ -124,7 +129,7 @@ impl Gate {
         let ringing = Arc::clone(&alive);
         std::thread::Builder::new()
             .name("ticker".into())
-            .spawn(move || ring(&bells, &ringing))?;
+            .spawn(move || ticker.block_on(ring(&bells, &ringing)))?;
         Ok(Self {
             address,
             commands,
@@ -188,10 +193,11 @@ impl Gate {
     }
 }
 
-/// Rings every worker's bell at each tick, as long as one runs.
-fn ring(bells: &[Arc<Notify>], alive: &AtomicUsize) {
+/// Rings every worker's bell at each tick, as long as one runs. Meanwhile the runtime it runs on keeps
+/// their exact timers.
+async fn ring(bells: &[Arc<Notify>], alive: &AtomicUsize) {
     while alive.load(Ordering::SeqCst) > 0 {
-        std::thread::sleep(TICK);
+        tokio::time::sleep(TICK).await;
         bells.iter().for_each(|bell| bell.notify_one());
     }
 }

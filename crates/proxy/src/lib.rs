@@ -15,6 +15,7 @@ pub mod gate;
 pub mod quota;
 mod reply;
 mod stream;
+mod timers;
 pub mod tls;
 mod upstream;
 mod view;

@@ -15,6 +15,7 @@ use policy::refusal::{LocalReply, Shape, escape};
 use policy::snapshot::Snapshot;
 
 use crate::downstream::{Downstream, Extent};
+use crate::timers::Timers;
 
 /// Appends `n` in decimal.
 pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
@@ -117,6 +118,7 @@ pub(crate) async fn refuse<D: Downstream>(
     shape: Shape,
     id: &str,
     standing: &Standing,
+    timers: &Timers,
 ) -> io::Result<u64> {
     let body = reply.body(shape);
     to.begin(reply.status, Extent::Length(body.len() as u64));
@@ -139,7 +141,7 @@ pub(crate) async fn refuse<D: Downstream>(
         to.field(b"x-should-retry", if should { b"true" } else { b"false" });
     }
     to.begun();
-    whole(to, &body).await
+    whole(to, &body, timers).await
 }
 
 /// Answers `/v1/models` with names from the configuration, or `/v1/models/{id}` with `one` of them.
@@ -148,6 +150,7 @@ pub(crate) async fn models<D: Downstream>(
     names: &[Arc<str>],
     one: Option<&Arc<str>>,
     id: &str,
+    timers: &Timers,
 ) -> io::Result<u64> {
     let mut body = Vec::new();
     if let Some(one) = one {
@@ -159,7 +162,7 @@ pub(crate) async fn models<D: Downstream>(
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
     to.begun();
-    whole(to, &body).await
+    whole(to, &body, timers).await
 }
 
 fn list(names: &[Arc<str>], body: &mut Vec<u8>) {
@@ -179,7 +182,7 @@ fn card(name: &str, body: &mut Vec<u8>) {
     body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
 }
 
-async fn whole<D: Downstream>(to: &mut D, body: &[u8]) -> io::Result<u64> {
+async fn whole<D: Downstream>(to: &mut D, body: &[u8], timers: &Timers) -> io::Result<u64> {
     let mut sent = false;
     let flushed = poll_fn(|cx| {
         if !std::mem::replace(&mut sent, true) {
@@ -187,7 +190,8 @@ async fn whole<D: Downstream>(to: &mut D, body: &[u8]) -> io::Result<u64> {
         }
         to.poll_flushed(cx)
     });
-    tokio::time::timeout(Duration::from_secs(30), flushed)
+    timers
+        .timeout(Duration::from_secs(30), flushed)
         .await
         .unwrap_or(Err(io::ErrorKind::TimedOut.into()))?;
     Ok(body.len() as u64)

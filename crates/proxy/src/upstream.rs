@@ -57,6 +57,13 @@ pub(crate) struct Response {
     pub(crate) body: Body,
 }
 
+/// What one read brought of a body.
+pub(crate) struct Piece<'b> {
+    pub(crate) data: &'b [u8],
+    /// The body is over with it.
+    pub(crate) is_over: bool,
+}
+
 /// Where the body comes from.
 pub(crate) enum Body {
     H1(h1::Body),
@@ -64,15 +71,15 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Reads into `buffer` and leaves body data at its start. An error: the body broke off.
-    pub(crate) fn poll_piece(
-        &mut self,
+    /// Reads, into `buffer` where it reads anew. An error: the body broke off.
+    pub(crate) fn poll_piece<'b>(
+        &'b mut self,
         cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<h1::Piece>> {
+        buffer: &'b mut [u8],
+    ) -> Poll<io::Result<Piece<'b>>> {
         match self {
             Self::H1(body) => body.poll_piece(cx, buffer),
-            Self::H2(body) => body.poll_piece(cx, buffer),
+            Self::H2(body) => body.poll_piece(cx),
         }
     }
 

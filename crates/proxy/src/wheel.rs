@@ -1,9 +1,9 @@
 //! A worker's coarse timers: whoever waits is looked at when the worker ticks, ten times a second.
 //!
-//! The runtime's own timers are exact to a millisecond and make it read the clock twice around every wait
-//! for the network, though nothing here is due for seconds; with none armed it does not.
+//! A runtime's own timers are exact to a millisecond and make it read the clock around every wait for the
+//! network, though nothing here is due for seconds.
 //! Invariant: a waiter is woken at most one tick after its time, and costs nothing before.
-//! Not here: what a deadline is for (`deadline`), who rings the tick (`gate`).
+//! Not here: what a deadline is for (`deadline`), who rings the tick (`gate`), exact timers (`timers`).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

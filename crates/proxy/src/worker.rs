@@ -27,11 +27,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
-use wire::head::{Known, RequestHead};
+use wire::head::{Known, RequestHead, ResponseHead};
 
 use crate::buffer;
 use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
+use crate::timers::Timers;
 use crate::upstream::pool::Pool;
 use crate::view::View;
 use crate::wheel::{TICK, Wheel};
@@ -59,6 +60,7 @@ pub(crate) struct Start {
     /// Connections of all workers, which share the descriptors.
     pub(crate) taken: Arc<AtomicUsize>,
     pub(crate) base: Instant,
+    pub(crate) timers: Timers,
     pub(crate) sampling: Option<Sampling>,
 }
 
@@ -70,9 +72,14 @@ pub(crate) struct Worker {
     book: RefCell<Option<Box<dyn Book + Send>>>,
     counting: RefCell<Option<Box<dyn Counting + Send>>>,
     scratch: RefCell<Box<[u8]>>,
+    /// A buffer for a short request on its way out.
+    pub(crate) sending: Cell<Vec<u8>>,
+    /// Room for the head of an answer.
+    pub(crate) answered: Cell<ResponseHead>,
     base: Instant,
     /// The timers, with the latest look at the clock.
     pub(crate) wheel: Rc<Wheel>,
+    pub(crate) timers: Timers,
     ids: Cell<u64>,
     /// Which traces are kept, where any are.
     sampling: Option<Sampling>,
@@ -251,7 +258,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// facts, unless it could not start.
 pub(crate) fn run(start: Start) -> Option<Facts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+        .enable_io()
         .build_local(LocalOptions::default());
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -281,8 +288,11 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         book: RefCell::new(start.book),
         counting: RefCell::new(start.counting),
         scratch: RefCell::new(buffer::take()),
+        sending: Cell::default(),
+        answered: Cell::default(),
         base: start.base,
         wheel: Rc::new(Wheel::new()),
+        timers: start.timers,
         ids: Cell::new(seed),
         sampling: start.sampling,
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
@@ -308,7 +318,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
             // Without room, clients wait in the kernel's queue; the tick looks again.
             accepted = listener.accept(), if worker.taken.load(Ordering::Relaxed) < start.room => match accepted {
                 Ok((tcp, _)) => worker.open(tcp),
-                Err(error) => accept_failed(&error).await,
+                Err(error) => accept_failed(&worker.timers, &error).await,
             },
             command = commands.recv() => match command {
                 Some(Command::Publish(publication)) => worker.adopt(&publication, seed),
@@ -324,9 +334,9 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
 }
 
 /// Running out of descriptors must not become a busy loop; live streams go on meanwhile.
-async fn accept_failed(error: &io::Error) {
+async fn accept_failed(timers: &Timers, error: &io::Error) {
     tracing::warn!(%error, "cannot accept a connection");
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    timers.sleep(Duration::from_millis(50)).await;
 }
 
 impl Worker {
@@ -384,15 +394,17 @@ impl Worker {
         grace: Duration,
     ) {
         // Connections that the kernel has queued for this listener would be reset with it.
-        while let Ok(Ok((tcp, _))) =
-            tokio::time::timeout(Duration::from_millis(1), listener.accept()).await
+        while let Ok(Ok((tcp, _))) = self
+            .timers
+            .timeout(Duration::from_millis(1), listener.accept())
+            .await
         {
             self.open(tcp);
         }
         drop(listener);
         self.draining.set(true);
         self.drained.notify_waiters();
-        let over = tokio::time::sleep(grace);
+        let over = self.timers.sleep(grace);
         tokio::pin!(over);
         // The last exchange of an HTTP/2 connection ends just after it.
         while self.connections.get() > 0 || self.exchanges.get() > 0 {
@@ -405,7 +417,7 @@ impl Worker {
                     Some(Command::Scrape(to)) => self.scraped(to),
                     Some(Command::Drain(Duration::ZERO)) => return,
                     Some(Command::Publish(_) | Command::Drain(_)) => {}
-                    None => tokio::time::sleep(TICK).await,
+                    None => self.timers.sleep(TICK).await,
                 },
                 () = self.ended.notified() => {}
                 () = bell.notified() => self.tick(),

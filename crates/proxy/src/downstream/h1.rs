@@ -350,6 +350,6 @@ impl Connection {
                 Poll::Ready(())
             })
         });
-        drop(tokio::time::timeout(LINGER, read_on).await);
+        drop(worker.timers.timeout(LINGER, read_on).await);
     }
 }

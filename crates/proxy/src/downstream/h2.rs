@@ -18,7 +18,7 @@ use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use policy::refusal::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, oneshot};
@@ -29,6 +29,7 @@ use super::{BodyFault, Downstream, Extent, Local};
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::stream::Stream;
+use crate::timers::Timers;
 use crate::worker::Worker;
 
 const CONCURRENT_STREAMS: u32 = 1000;
@@ -42,7 +43,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
     let list = u32::try_from(bounds.head_bytes).unwrap_or(u32::MAX);
     let mut builder = Builder::new(Local);
     builder
-        .timer(TokioTimer::new())
+        .timer(worker.timers.clone())
         .max_concurrent_streams(CONCURRENT_STREAMS)
         .max_header_list_size(list)
         .max_pending_accept_reset_streams(64)
@@ -74,7 +75,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
     if draining {
         connection.as_mut().graceful_shutdown();
     }
-    let mut idle = pin!(exchanges.idle(bounds.keep_alive));
+    let mut idle = pin!(exchanges.idle(&worker.timers, bounds.keep_alive));
     let mut leaving = false;
     loop {
         tokio::select! {
@@ -95,7 +96,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
                 }
                 leaving = true;
                 connection.as_mut().graceful_shutdown();
-                idle.set(exchanges.idle(FAREWELL));
+                idle.set(exchanges.idle(&worker.timers, FAREWELL));
             }
         }
     }
@@ -112,14 +113,14 @@ struct Exchanges {
 
 impl Exchanges {
     /// Ready when there was no exchange for so long.
-    async fn idle(&self, limit: Duration) {
+    async fn idle(&self, timers: &Timers, limit: Duration) {
         loop {
             if self.now.get() > 0 {
                 self.ended.notified().await;
                 continue;
             }
             let since = self.count.get();
-            tokio::time::sleep(limit).await;
+            timers.sleep(limit).await;
             if self.now.get() == 0 && self.count.get() == since {
                 return;
             }

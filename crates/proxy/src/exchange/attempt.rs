@@ -20,6 +20,7 @@ use super::open::Open;
 use super::{Stop, leave, watch};
 use crate::deadline::Deadline;
 use crate::downstream::Downstream;
+use crate::timers::Timers;
 use crate::upstream::connect::{Connected, connect};
 use crate::upstream::h1::Broken;
 use crate::upstream::pool::{Connection, Pool};
@@ -151,7 +152,7 @@ async fn attempt<D: Downstream>(
             None => {
                 open.own_ns += worker.now().0 - open.mark.0;
                 deadline.clear();
-                let mut dialling = Box::pin(dial(pool, backend.timeouts.connect));
+                let mut dialling = Box::pin(dial(pool, &worker.timers, backend.timeouts.connect));
                 let mut gone = watch(client, &worker);
                 let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
                     Poll::Ready(dialled) => Poll::Ready(Ok(dialled)),
@@ -226,14 +227,15 @@ fn reuse(pool: &Pool) -> Option<Line> {
     })
 }
 
-async fn dial(pool: &Rc<Pool>, limit: Duration) -> Result<Line, Failure> {
+async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Line, Failure> {
     let Some(room) = pool.admit() else {
         tracing::warn!(host = pool.origin.host, "upstream pool is full");
         return Err(Failure::Exhausted);
     };
-    let Connected { stream, is_h2 } = connect(&pool.origin, pool.connector(), limit).await?;
+    let Connected { stream, is_h2 } =
+        connect(&pool.origin, pool.connector(), timers, limit).await?;
     if is_h2 {
-        let handle = h2::begin(pool, stream, room).await?;
+        let handle = h2::begin(pool, timers, stream, room).await?;
         return Ok(Line::H2 {
             handle,
             reused: false,

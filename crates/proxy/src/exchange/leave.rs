@@ -15,8 +15,7 @@ use policy::record::{Gauge, Outcome};
 use super::open::Open;
 use crate::deadline::Deadline;
 use crate::downstream::Downstream;
-use crate::upstream::Body;
-use crate::upstream::h1::Piece;
+use crate::upstream::{Body, Piece};
 use crate::worker::Worker;
 
 /// What is done about an exchange whose client left.
@@ -147,10 +146,9 @@ async fn rest(open: &mut Open, body: &mut Body) -> Rest {
         let piece = poll_fn(|cx| {
             let piece = worker.scratch(|scratch| {
                 body.poll_piece(cx, scratch).map(|piece| {
-                    let Piece::Data(length, is_over) = piece.ok()?;
-                    let data = scratch.get(..length).unwrap_or_default();
+                    let Piece { data, is_over } = piece.ok()?;
                     meter.observe(data);
-                    Some((length as u64, is_over))
+                    Some((data.len() as u64, is_over))
                 })
             });
             match piece {

@@ -25,8 +25,7 @@ use super::leave;
 use super::open::{Meter, Open};
 use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
-use crate::upstream::h1::Piece;
-use crate::upstream::{Body, Response};
+use crate::upstream::{Body, Piece, Response};
 use crate::worker::Worker;
 
 /// What kind of body a response has, by its content type.
@@ -65,7 +64,7 @@ pub(super) async fn relay<D: Downstream>(
     }
     open.record.status = head.status;
     begin(open, &head, &body, content, withhold, client);
-    drop(head);
+    open.worker.answered.set(head);
     let _streaming = (content == Content::Events).then(|| Streaming::new(&open.worker));
     let marks = Marks::of(open);
     let pump = Pump {
@@ -141,8 +140,8 @@ impl<D: Downstream> Pump<'_, D> {
         let forwarded = worker.scratch(|scratch| match body.poll_piece(cx, scratch) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(_)) => Poll::Ready(Err(Stop::Cut)),
-            Poll::Ready(Ok(Piece::Data(length, is_over))) => {
-                let sent = self.forward(&scratch[..length], is_over, cx);
+            Poll::Ready(Ok(Piece { data, is_over })) => {
+                let sent = self.forward(data, is_over, cx);
                 Poll::Ready(sent.map(|()| is_over).map_err(|_| Stop::Gone))
             }
         });

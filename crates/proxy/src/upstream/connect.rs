@@ -14,10 +14,10 @@ use policy::snapshot::{Origin, Protocol};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::stream::Stream;
+use crate::timers::Timers;
 
 /// How long one address may take before the next is tried too.
 const PER_ADDRESS: Duration = Duration::from_millis(1500);
@@ -32,15 +32,21 @@ pub(crate) struct Connected {
 pub(crate) async fn connect(
     origin: &Origin,
     trust: Option<Arc<ClientConfig>>,
+    timers: &Timers,
     limit: Duration,
 ) -> Result<Connected, Failure> {
-    timeout(limit, attempt(origin, trust))
+    timers
+        .timeout(limit, attempt(origin, trust, timers))
         .await
         .unwrap_or(Err(Failure::ConnectTimeout))
 }
 
-async fn attempt(origin: &Origin, trust: Option<Arc<ClientConfig>>) -> Result<Connected, Failure> {
-    let tcp = dial(origin).await?;
+async fn attempt(
+    origin: &Origin,
+    trust: Option<Arc<ClientConfig>>,
+    timers: &Timers,
+) -> Result<Connected, Failure> {
+    let tcp = dial(origin, timers).await?;
     if let Err(error) = tcp.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
@@ -73,7 +79,7 @@ async fn attempt(origin: &Origin, trust: Option<Arc<ClientConfig>>) -> Result<Co
 }
 
 /// Tries the addresses in turn; the last one's error counts.
-async fn dial(origin: &Origin) -> Result<TcpStream, Failure> {
+async fn dial(origin: &Origin, timers: &Timers) -> Result<TcpStream, Failure> {
     let addresses = resolve(origin).await.map_err(|error| {
         tracing::warn!(host = origin.host, %error, "upstream's name does not resolve");
         Failure::Resolve
@@ -84,7 +90,8 @@ async fn dial(origin: &Origin) -> Result<TcpStream, Failure> {
         let dialled = if i == last {
             TcpStream::connect(address).await
         } else {
-            timeout(PER_ADDRESS, TcpStream::connect(address))
+            timers
+                .timeout(PER_ADDRESS, TcpStream::connect(address))
                 .await
                 .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
         };

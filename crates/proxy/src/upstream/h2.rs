@@ -11,11 +11,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use policy::attempt::Failure;
 use policy::credential::Injection;
 use policy::snapshot::Endpoint;
@@ -23,10 +23,11 @@ use wire::head::{ResponseHead, Version};
 
 use super::h1::Broken;
 use super::pool::{Open, Pool};
-use super::{Outgoing, Response};
+use super::{Outgoing, Piece, Response};
 use crate::deadline::Deadline;
 use crate::downstream::Local;
 use crate::stream::Stream;
+use crate::timers::Timers;
 
 /// Exchanges on one connection; servers commonly allow 100.
 const STREAMS: usize = 100;
@@ -54,8 +55,8 @@ impl Drop for Busy {
 /// A response body on an HTTP/2 stream.
 pub(crate) struct Body {
     incoming: Incoming,
-    /// A frame larger than the reader's buffer, in part.
-    rest: Bytes,
+    /// The frame that was given last.
+    frame: Bytes,
     _busy: Busy,
 }
 
@@ -75,9 +76,14 @@ pub(crate) fn take(pool: &Pool) -> Option<Handle> {
 }
 
 /// Begins HTTP/2 on a new connection and shares it through the pool.
-pub(crate) async fn begin(pool: &Pool, stream: Stream, open: Open) -> Result<Handle, Failure> {
+pub(crate) async fn begin(
+    pool: &Pool,
+    timers: &Timers,
+    stream: Stream,
+    open: Open,
+) -> Result<Handle, Failure> {
     let handshake = Builder::new(Local)
-        .timer(TokioTimer::new())
+        .timer(timers.clone())
         .keep_alive_interval(KEEP_ALIVE)
         .max_header_list_size(64 << 10)
         .max_concurrent_reset_streams(RESET_STREAMS)
@@ -150,7 +156,7 @@ pub(crate) async fn exchange(
         }
         let body = Body {
             incoming,
-            rest: Bytes::new(),
+            frame: Bytes::new(),
             _busy: busy,
         };
         Ok(Response {
@@ -192,24 +198,25 @@ fn message(request: &Outgoing<'_>, endpoint: &Endpoint) -> Option<http::Request<
 }
 
 impl Body {
-    /// Puts the next data at the start of `buffer`; gives its length and whether it is the last.
-    pub(crate) fn poll_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<super::h1::Piece>> {
-        while self.rest.is_empty() {
+    /// Gives the next data, a frame at a time.
+    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Piece<'_>>> {
+        loop {
             match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
-                None => return Poll::Ready(Ok(super::h1::Piece::Data(0, true))),
+                None => {
+                    self.frame = Bytes::new();
+                    break;
+                }
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
-                Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
+                Some(Ok(frame)) => self.frame = frame.into_data().unwrap_or_default(),
+            }
+            if !self.frame.is_empty() {
+                break;
             }
         }
-        let taken = self.rest.len().min(buffer.len());
-        buffer[..taken].copy_from_slice(&self.rest[..taken]);
-        self.rest.advance(taken);
-        let over = self.rest.is_empty() && self.incoming.is_end_stream();
-        Poll::Ready(Ok(super::h1::Piece::Data(taken, over)))
+        Poll::Ready(Ok(Piece {
+            data: &self.frame,
+            is_over: self.frame.is_empty() || self.incoming.is_end_stream(),
+        }))
     }
 }
 

@@ -147,6 +147,9 @@ impl Downstream for Connection {
     }
 
     fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.output.is_empty() && matches!(self.stream, Stream::Plain(_)) {
+            return Poll::Ready(Ok(()));
+        }
         let output = std::mem::take(&mut self.output);
         let mut slices = [IoSlice::new(&output)];
         let mut unsent = &mut slices[..];

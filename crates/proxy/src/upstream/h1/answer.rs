@@ -1,0 +1,111 @@
+//! The head of an answer, and the first bytes of its body.
+//!
+//! Invariant: a head is read strictly; informational ones are skipped, and few of them.
+//! Not here: the body (`h1`).
+
+use std::task::{Context, Poll};
+
+use policy::attempt::Failure;
+use wire::head::{Method, ResponseHead};
+use wire::http1::{Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, response_framing};
+
+use super::Broken;
+use crate::upstream::pool::Connection;
+use crate::worker::Worker;
+
+/// The head of a response is bounded as a request's is.
+const LIMITS: Limits = Limits {
+    head_bytes: 64 << 10,
+    fields: 100,
+};
+
+/// Reads a response head, skipping informational ones.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// Bytes of an unfinished head; after it, the body's first bytes.
+    pub(super) rest: Vec<u8>,
+    informational: usize,
+    touched: bool,
+}
+
+pub(super) type Head = (ResponseHead, Framing, bool);
+
+impl Reader {
+    fn broken(&self) -> Broken {
+        if self.touched {
+            Broken::Failed(Failure::Reset)
+        } else {
+            Broken::Untouched
+        }
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        worker: &Worker,
+        connection: &mut Connection,
+        method: Method,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Head, Broken>> {
+        worker.scratch(|scratch| {
+            loop {
+                let read = match connection.stream.poll_into(cx, scratch) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(self.broken())),
+                    Poll::Ready(Ok(read)) => &scratch[..read],
+                };
+                self.touched = true;
+                let parsed = if self.rest.is_empty() {
+                    self.parse(worker, read, method)
+                } else {
+                    let mut whole = std::mem::take(&mut self.rest);
+                    whole.extend_from_slice(read);
+                    self.parse(worker, &whole, method)
+                };
+                match parsed {
+                    Some(Ok(head)) => return Poll::Ready(Ok(head)),
+                    Some(Err(failure)) => return Poll::Ready(Err(Broken::Failed(failure))),
+                    None => {}
+                }
+            }
+        })
+    }
+
+    /// A final head, or `None` with the unfinished input kept.
+    fn parse(
+        &mut self,
+        worker: &Worker,
+        mut input: &[u8],
+        method: Method,
+    ) -> Option<Result<Head, Failure>> {
+        let mut head = worker.answered.take();
+        loop {
+            match parse_response(input, &LIMITS, &mut head) {
+                Ok(Step::Done { consumed }) => {
+                    input = input.get(consumed..).unwrap_or_default();
+                    if head.is_informational() {
+                        self.informational += 1;
+                        if self.informational > INFORMATIONAL_CAP {
+                            return Some(Err(Failure::Malformed));
+                        }
+                        continue;
+                    }
+                    self.rest = input.to_vec();
+                    let framing = response_framing(&head, method);
+                    return Some(
+                        framing
+                            .map(|(framing, keep)| (head, framing, keep))
+                            .map_err(|_| Failure::Malformed),
+                    );
+                }
+                Ok(Step::Partial) => {
+                    self.rest = input.to_vec();
+                    return None;
+                }
+                Err(fault) => {
+                    tracing::warn!(%fault, "malformed response head from upstream");
+                    return Some(Err(Failure::Malformed));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A request on its way out: in one buffer where it is short, in its parts where it is long.
+//!
+//! Invariant: the credential is copied into the worker's own buffer alone, and wiped there before anything
+//! else is.
+//! Not here: which lines a request has (`exchange`), the answer (`answer`).
+
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use policy::snapshot::Endpoint;
+use wire::http1::{write_field, write_request_line};
+
+use super::Trip;
+use crate::reply::decimal;
+use crate::stream::Stream;
+use crate::upstream::Outgoing;
+
+/// A request up to this size is copied together and leaves by a plain write: at 1.6 KiB that costs 80 ns
+/// less than a vector of parts, at 4 KiB as much.
+const GATHERED_BYTES: usize = 2 << 10;
+
+/// What is still to be sent of a request.
+pub(super) struct Sending<'a> {
+    trip: &'a Trip<'a>,
+    /// The head up to the credential; all of it where the request is short.
+    buffer: Vec<u8>,
+    /// Where in the buffer the credential is.
+    credential: Range<usize>,
+    sent: usize,
+    length: usize,
+    is_over: bool,
+}
+
+impl<'a> Sending<'a> {
+    pub(super) fn new(trip: &'a Trip<'a>) -> Self {
+        let mut buffer = trip.worker.sending.take();
+        write_head(&mut buffer, trip.request, trip.endpoint);
+        let credential = trip.credential.expose();
+        let body: usize = trip.request.body.iter().map(Bytes::len).sum();
+        let length = buffer.len() + credential.len() + body;
+        let from = buffer.len();
+        if length <= GATHERED_BYTES {
+            buffer.extend_from_slice(credential);
+            for piece in &trip.request.body {
+                buffer.extend_from_slice(piece);
+            }
+        }
+        let to = buffer.len().min(from + credential.len());
+        Self {
+            trip,
+            buffer,
+            credential: from..to,
+            sent: 0,
+            length,
+            is_over: false,
+        }
+    }
+
+    /// Whether all of it is out.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Sends what goes now. Ready when nothing is left, or nothing more is taken.
+    pub(super) fn poll(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = self.poll_out(stream, cx);
+        if polled.is_ready() {
+            self.is_over = matches!(polled, Poll::Ready(Ok(())));
+            self.release();
+        }
+        polled
+    }
+
+    fn poll_out(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.buffer.len() == self.length {
+            let rest = self.buffer.get(self.sent..).unwrap_or_default();
+            return send(stream, cx, &mut [IoSlice::new(rest)], &mut self.sent);
+        }
+        let parts = [&self.buffer[..], self.trip.credential.expose()];
+        let body = self.trip.request.body.iter().map(|piece| &piece[..]);
+        let parts = parts.into_iter().chain(body).map(IoSlice::new);
+        // A request of more parts is rare: its body was long, or edited in several places.
+        let (mut few, mut many) = ([IoSlice::new(b""); 6], Vec::new());
+        let mut slices = match few.get_mut(..self.trip.request.body.len() + 2) {
+            Some(few) => {
+                few.iter_mut()
+                    .zip(parts)
+                    .for_each(|(slot, part)| *slot = part);
+                few
+            }
+            None => {
+                many.extend(parts);
+                &mut many[..]
+            }
+        };
+        IoSlice::advance_slices(&mut slices, self.sent);
+        send(stream, cx, slices, &mut self.sent)
+    }
+
+    /// Gives the buffer back, for whoever sends next.
+    fn release(&mut self) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if let Some(credential) = buffer.get_mut(self.credential.clone()) {
+            credential.fill(0);
+        }
+        buffer.clear();
+        if (1..=2 * GATHERED_BYTES).contains(&buffer.capacity()) {
+            self.trip.worker.sending.set(buffer);
+        }
+    }
+}
+
+fn send(
+    stream: &mut Stream,
+    cx: &mut Context<'_>,
+    mut slices: &mut [IoSlice<'_>],
+    sent: &mut usize,
+) -> Poll<io::Result<()>> {
+    let before: usize = slices.iter().map(|slice| slice.len()).sum();
+    let polled = stream.poll_all(cx, &mut slices);
+    *sent += before - slices.iter().map(|slice| slice.len()).sum::<usize>();
+    polled
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Writes the head up to the credential.
+fn write_head(out: &mut Vec<u8>, request: &Outgoing<'_>, endpoint: &Endpoint) {
+    out.reserve(GATHERED_BYTES);
+    let target = [&endpoint.base_path, request.path, &request.query];
+    write_request_line(out, request.method_text, &target);
+    write_field(out, b"host", endpoint.authority.as_bytes());
+    out.extend_from_slice(&request.lines);
+    if let Some(length) = request.length {
+        out.extend_from_slice(b"content-length: ");
+        decimal(length, out);
+        out.extend_from_slice(b"\r\n");
+    }
+}
