@@ -4,6 +4,7 @@
 //! Not here: anything that one of the crates below decides or does.
 
 mod admin;
+mod allocator;
 mod book;
 mod budget;
 mod check;
@@ -24,7 +25,7 @@ use clap::Parser;
 
 /// Chosen by measurement: see docs/decisions/0003-allocator.md.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
     let command = cli::Cli::parse();
