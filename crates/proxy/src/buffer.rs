@@ -12,8 +12,8 @@ use bytes::Bytes;
 
 /// Bytes that one read takes at most; also the most that one stream may hold back (faults U9).
 pub(crate) const BUFFER_BYTES: usize = 64 << 10;
-/// Buffers a thread keeps for reuse: 1 MiB.
-const SPARE: usize = 16;
+/// Buffers a thread keeps for reuse: 4 MiB, once so many bodies were under way at one time.
+const SPARE: usize = 64;
 
 thread_local! {
     static SPARES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };

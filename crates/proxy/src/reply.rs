@@ -22,6 +22,34 @@ pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
+/// A short text in place; what does not fit is left out.
+#[derive(Default)]
+struct Text {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Text {
+    fn push(&mut self, part: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(self.length..self.length + part.len()) {
+            place.copy_from_slice(part);
+            self.length += part.len();
+        }
+    }
+
+    fn decimal(&mut self, n: u64) {
+        self.push(itoa::Buffer::new().format(n).as_bytes());
+    }
+
+    fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
 /// The state of a caller's limits, for `x-ratelimit-*`: of each kind the one with least left.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Standing {
@@ -48,7 +76,7 @@ impl Standing {
 
     /// Adds OpenAI's six headers, as far as there are limits.
     pub(crate) fn write(&self, to: &mut impl Downstream) {
-        let (mut digits, mut text) = (itoa::Buffer::new(), Vec::with_capacity(24));
+        let (mut digits, mut text) = (itoa::Buffer::new(), Text::default());
         let rows = [
             (
                 self.requests,
@@ -75,34 +103,39 @@ impl Standing {
             to.field(remaining, digits.format(level.remaining).as_bytes());
             text.clear();
             go_duration(level.reset, &mut text);
-            to.field(reset, &text);
+            to.field(reset, text.as_slice());
         }
     }
 }
 
 /// A duration as OpenAI writes it: `20ms`, `1.5s`, `6m0s`, `1h0m0s`.
-fn go_duration(d: Duration, out: &mut Vec<u8>) {
+fn go_duration(d: Duration, out: &mut Text) {
     let ms = whole_ms(d);
-    let (h, m, s, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
-    if h == 0 && m == 0 && s == 0 {
-        decimal(ms, out);
-        out.extend_from_slice(b"ms");
-        return;
+    if ms < 1000 {
+        out.decimal(ms);
+        return out.push(b"ms");
     }
+    let (h, m, s, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
     if h > 0 {
-        decimal(h, out);
-        out.push(b'h');
+        out.decimal(h);
+        out.push(b"h");
     }
     if h > 0 || m > 0 {
-        decimal(m, out);
-        out.push(b'm');
+        out.decimal(m);
+        out.push(b"m");
     }
-    decimal(s, out);
+    out.decimal(s);
     if ms > 0 {
-        out.push(b'.');
-        out.extend_from_slice(format!("{ms:03}").trim_end_matches('0').as_bytes());
+        let digits = [ms / 100, ms / 10 % 10, ms % 10].map(|digit| b"0123456789"[digit as usize]);
+        let zeros = digits
+            .iter()
+            .rev()
+            .take_while(|digit| **digit == b'0')
+            .count();
+        out.push(b".");
+        out.push(&digits[..digits.len() - zeros]);
     }
-    out.push(b's');
+    out.push(b"s");
 }
 
 /// Milliseconds, rounded up; in 64 bits, as a division in 128 is a call.

@@ -175,10 +175,12 @@ impl Worker {
     }
 
     /// A request id: 32 hex digits, unique in practice, of no meaning.
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     pub(crate) fn mint_id(&self) -> Box<str> {
         let n = self.step();
-        let words = [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)].map(hex);
-        str::from_utf8(words.as_flattened().as_flattened())
+        let words = [mix(n), mix(n ^ 0xD6E8_FEB8_6659_FD93)];
+        let digits = words.map(|word| [hex((word >> 32) as u32), hex(word as u32)]);
+        str::from_utf8(digits.as_flattened().as_flattened())
             .unwrap_or_default()
             .into()
     }
@@ -210,11 +212,15 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The digits of a word, two a byte.
-fn hex(word: u64) -> [[u8; 2]; 8] {
-    let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
-    word.to_be_bytes()
-        .map(|byte| [digit(byte >> 4), digit(byte & 15)])
+/// The digits of half a word, all at once: a nibble a byte first, then what each byte lacks to its digit.
+fn hex(half: u32) -> [u8; 8] {
+    const ONES: u64 = u64::MAX / 0xFF;
+    let spread = u64::from(half);
+    let spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF;
+    let spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF;
+    let nibbles = (spread | spread << 4) & (15 * ONES);
+    let letters = (nibbles + 6 * ONES) >> 4 & ONES;
+    (nibbles + u64::from(b'0') * ONES + letters * u64::from(b'a' - b'0' - 10)).to_be_bytes()
 }
 
 /// SplitMix64's finaliser.
@@ -439,3 +445,6 @@ impl Drop for Open {
         self.0.ended.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -261,16 +261,21 @@ impl Meter {
     }
 }
 
+/// Whether a content type is this one, whatever its parameters.
+fn is_kind(value: &[u8], kind: &[u8]) -> bool {
+    let value = value.trim_ascii_start();
+    value
+        .split_at_checked(kind.len())
+        .is_some_and(|(begins, rest)| {
+            begins.eq_ignore_ascii_case(kind) && matches!(rest.trim_ascii_start(), [] | [b';', ..])
+        })
+}
+
 fn content(head: &ResponseHead) -> Content {
     let value = head.fields.get(Known::ContentType).unwrap_or_default();
-    let kind = value
-        .split(|b| *b == b';')
-        .next()
-        .unwrap_or_default()
-        .trim_ascii();
-    if kind.eq_ignore_ascii_case(b"application/json") {
+    if is_kind(value, b"application/json") {
         Content::Json
-    } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
+    } else if is_kind(value, b"text/event-stream") {
         Content::Events
     } else {
         Content::Other
