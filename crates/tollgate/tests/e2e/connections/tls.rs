@@ -73,6 +73,27 @@ fn alpn_chooses_the_version_and_http2_is_never_assumed() {
 }
 
 #[test]
+fn a_long_body_reaches_an_upstream_that_reads_late() {
+    let authority = Authority::new();
+    for protocols in [&[&b"http/1.1"[..]], &[&b"h2"[..]]] {
+        let leaf = authority.leaf("localhost");
+        let upstream = TlsUpstream::start_slow(&leaf, protocols, Duration::from_millis(300));
+        let gate = gate(
+            &upstream,
+            "localhost",
+            &authority,
+            ", timeouts: { first_byte: 10s }",
+        );
+        // More than both sides' sockets hold, so that its last bytes wait inside of TLS.
+        let text = "all work and no play makes a long prompt. ".repeat(200_000);
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        let response = gate.call(&call(&body));
+        assert_eq!(response.status, 200, "{protocols:?}: {}", response.text());
+        assert_eq!(upstream.requests(), 1, "{protocols:?}");
+    }
+}
+
+#[test]
 fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
     let authority = Authority::new();
     let rows: [(&str, Leaf); 4] = [

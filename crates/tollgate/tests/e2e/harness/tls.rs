@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -115,6 +116,11 @@ pub(crate) struct TlsUpstream {
 impl TlsUpstream {
     /// Serves this certificate; `protocols` are chosen among by ALPN.
     pub(crate) fn start(leaf: &Leaf, protocols: &[&[u8]]) -> Self {
+        Self::start_slow(leaf, protocols, Duration::ZERO)
+    }
+
+    /// The same, but it reads nothing for so long after each handshake, and its kernel holds little.
+    pub(crate) fn start_slow(leaf: &Leaf, protocols: &[&[u8]], pause: Duration) -> Self {
         let certificate = CertificateDer::from_pem_slice(leaf.certificate.as_bytes()).expect("PEM");
         let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).expect("PEM");
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -126,6 +132,12 @@ impl TlsUpstream {
         config.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
         listener.set_nonblocking(true).expect("a socket option");
+        if !pause.is_zero() {
+            let socket = socket2::SockRef::from(&listener);
+            socket
+                .set_recv_buffer_size(64 << 10)
+                .expect("a socket option");
+        }
         let address = listener.local_addr().expect("it is bound");
         let (connections, requests) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let counts = (Arc::clone(&connections), Arc::clone(&requests));
@@ -135,7 +147,7 @@ impl TlsUpstream {
                 .build();
             runtime
                 .expect("a runtime")
-                .block_on(serve(listener, Arc::new(config), counts));
+                .block_on(serve(listener, Arc::new(config), counts, pause));
         });
         Self {
             address,
@@ -159,6 +171,7 @@ async fn serve(
     listener: std::net::TcpListener,
     config: Arc<rustls::ServerConfig>,
     (connections, requests): (Arc<AtomicUsize>, Arc<AtomicUsize>),
+    pause: Duration,
 ) {
     let listener = TcpListener::from_std(listener).expect("it is not blocking");
     let acceptor = tokio_rustls::TlsAcceptor::from(config);
@@ -169,6 +182,7 @@ async fn serve(
             let Ok(tls) = acceptor.accept(tcp).await else {
                 return;
             };
+            tokio::time::sleep(pause).await;
             let is_h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
             let service = service_fn(move |request| answer(request, Arc::clone(&requests)));
             let io = TokioIo::new(tls);
