@@ -35,7 +35,7 @@ use crate::gate::{Command, Facts, Publication};
 use crate::timers::Timers;
 use crate::upstream::pool::Pool;
 use crate::view::View;
-use crate::wheel::{TICK, Wheel};
+use crate::wheel::{self, TICK, Wheel};
 
 /// Pending connections that the kernel keeps for one listener.
 const BACKLOG: i32 = 4096;
@@ -104,17 +104,22 @@ impl Worker {
 
     /// The monotonic clock.
     pub(crate) fn now(&self) -> Mono {
-        let now = self.wheel.look();
-        Mono(policy::clock::nanos(
-            now.saturating_duration_since(self.base),
-        ))
+        self.mono(self.wheel.look())
     }
 
-    /// The same at its latest look, at most a tick ago.
+    /// When what is dealt with now came in: the gate's own time begins there.
+    pub(crate) fn arrival(&self) -> Mono {
+        self.mono(self.wheel.arrival())
+    }
+
+    /// The clock at its latest look, at most a tick ago.
     pub(crate) fn latest(&self) -> Mono {
-        let latest = self.wheel.clock();
+        self.mono(self.wheel.clock())
+    }
+
+    fn mono(&self, at: Instant) -> Mono {
         Mono(policy::clock::nanos(
-            latest.saturating_duration_since(self.base),
+            at.saturating_duration_since(self.base),
         ))
     }
 
@@ -265,6 +270,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) fn run(start: Start) -> Option<Facts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
+        .on_thread_unpark(wheel::woken)
         .build_local(LocalOptions::default());
     let runtime = match runtime {
         Ok(runtime) => runtime,

@@ -190,7 +190,7 @@ async fn attempt<D: Downstream>(
             }
         };
         drop(gone);
-        let now = worker.now();
+        let now = worker.arrival();
         open.own_ns += (sent_at.0 - open.mark.0).max(0);
         let waited = now.since(sent_at);
         open.record.upstream = Some(open.record.upstream.unwrap_or_default() + waited);

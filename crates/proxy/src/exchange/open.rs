@@ -89,7 +89,7 @@ impl Open {
         let id = id
             .filter(|v| is_plain(v))
             .and_then(|v| std::str::from_utf8(v).ok());
-        let began = worker.now();
+        let began = worker.arrival();
         worker.exchange_began();
         Self {
             record: Record {
@@ -138,7 +138,7 @@ impl Open {
     /// its head on.
     pub(crate) fn request_read(&mut self, has_waited: bool) {
         if has_waited {
-            self.mark = self.worker.now();
+            self.mark = self.worker.arrival();
         }
     }
 

@@ -164,7 +164,7 @@ impl<D: Downstream> Pump<'_, D> {
 
     fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
         if self.is_first && self.has_waited {
-            self.open.mark = self.worker.now();
+            self.open.mark = self.worker.arrival();
         }
         if !self.withhold || self.open.meter.passes(data) {
             if !self.withhold {

@@ -74,3 +74,15 @@ fn the_wheel_keeps_nothing_of_those_that_are_gone() {
     wheel.advance();
     assert_eq!(wheel.slots.borrow().iter().map(Vec::len).sum::<usize>(), 0);
 }
+
+#[test]
+fn an_arrival_is_timed_anew_after_a_sleep_alone() {
+    let wheel = Wheel::new();
+    let left = wheel.look();
+    std::thread::sleep(Duration::from_millis(2));
+    assert_eq!(wheel.arrival(), left);
+    woken();
+    let arrived = wheel.arrival();
+    assert!(arrived >= left + Duration::from_millis(2));
+    assert_eq!(wheel.arrival(), arrived);
+}
