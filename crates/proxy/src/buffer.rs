@@ -1,11 +1,11 @@
-//! Read buffers that are lent to the bodies that came in them, and come back.
+//! Buffers that come back: read buffers, lent to the bodies that came in them, and small ones for what leaves.
 //!
 //! A body of 32 KiB costs a microsecond to copy; its buffer is handed on instead and the worker reads on
 //! with another.
 //! Invariant: a thread keeps at most [`SPARE`] buffers that nobody uses.
 //! Not here: when lending pays (`downstream`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -14,6 +14,9 @@ use bytes::Bytes;
 pub(crate) const BUFFER_BYTES: usize = 64 << 10;
 /// Buffers a thread keeps for reuse: 4 MiB, once so many bodies were under way at one time.
 const SPARE: usize = 64;
+
+/// The most that a small buffer grows to and is kept.
+const SMALL_BYTES: usize = 4 << 10;
 
 thread_local! {
     static SPARES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
@@ -27,20 +30,43 @@ pub(crate) fn take() -> Box<[u8]> {
 
 /// Part of a buffer as bytes; the buffer is free again when the last of them is dropped.
 pub(crate) fn lend(buffer: Box<[u8]>, range: Range<usize>) -> Bytes {
-    Bytes::from_owner(Lent(buffer)).slice(range)
+    Bytes::from_owner(Held { buffer, range })
 }
 
-struct Lent(Box<[u8]>);
+/// A buffer out of use, for what lies in part of it.
+pub(crate) struct Held {
+    buffer: Box<[u8]>,
+    range: Range<usize>,
+}
 
-impl AsRef<[u8]> for Lent {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
+impl Held {
+    /// Part of a read buffer.
+    pub(crate) fn new(buffer: Box<[u8]>, range: Range<usize>) -> Self {
+        Self { buffer, range }
+    }
+
+    /// Bytes that lie elsewhere.
+    pub(crate) fn copied(bytes: &[u8]) -> Self {
+        Self::new(bytes.into(), 0..bytes.len())
+    }
+
+    pub(crate) fn as_mut(&mut self) -> &mut [u8] {
+        self.buffer.get_mut(self.range.clone()).unwrap_or_default()
     }
 }
 
-impl Drop for Lent {
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl Drop for Held {
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.0);
+        let buffer = std::mem::take(&mut self.buffer);
+        if buffer.len() != BUFFER_BYTES {
+            return;
+        }
         // A thread that is ending keeps nothing.
         let _: Result<(), _> = SPARES.try_with(|spares| {
             let mut spares = spares.borrow_mut();
@@ -48,6 +74,25 @@ impl Drop for Lent {
                 spares.push(buffer);
             }
         });
+    }
+}
+
+/// A small buffer for what leaves at once: it is taken, filled, and given back for the next.
+#[derive(Default)]
+pub(crate) struct Spare(Cell<Vec<u8>>);
+
+impl Spare {
+    /// The buffer, empty; another where somebody has it.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        self.0.take()
+    }
+
+    /// Keeps it, unless it grew large.
+    pub(crate) fn give(&self, mut buffer: Vec<u8>) {
+        if (1..=SMALL_BYTES).contains(&buffer.capacity()) {
+            buffer.clear();
+            self.0.set(buffer);
+        }
     }
 }
 

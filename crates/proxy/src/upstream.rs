@@ -83,6 +83,13 @@ impl Body {
         }
     }
 
+    /// The piece that was given is not needed any more; to be said of each.
+    pub(crate) fn taken(&mut self) {
+        if let Self::H1(body) = self {
+            body.taken();
+        }
+    }
+
     /// The body's length, when its head declares it; after HEAD, of the body that GET would give.
     pub(crate) fn length(&self, head: &ResponseHead) -> Option<u64> {
         match self {

@@ -29,7 +29,7 @@ use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
 use wire::head::{Known, RequestHead, ResponseHead};
 
-use crate::buffer;
+use crate::buffer::{self, Held, Spare};
 use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
 use crate::timers::Timers;
@@ -73,7 +73,9 @@ pub(crate) struct Worker {
     counting: RefCell<Option<Box<dyn Counting + Send>>>,
     scratch: RefCell<Box<[u8]>>,
     /// A buffer for a short request on its way out.
-    pub(crate) sending: Cell<Vec<u8>>,
+    pub(crate) sending: Spare,
+    /// A buffer for a short piece of an answer.
+    pub(crate) answering: Spare,
     /// Room for the head of an answer.
     pub(crate) answered: Cell<ResponseHead>,
     base: Instant,
@@ -90,7 +92,7 @@ pub(crate) struct Worker {
     exchanges: Cell<usize>,
     /// Answers being read on without a client.
     pub(crate) drains: Cell<usize>,
-    draining: Rc<Cell<bool>>,
+    draining: Cell<bool>,
     /// Wakes idle connections when a drain begins, and the drain when the last one ends.
     pub(crate) drained: Notify,
     ended: Notify,
@@ -147,18 +149,21 @@ impl Worker {
 
     /// Hands on the read buffer for the part of it that holds a body, and reads on with another.
     pub(crate) fn hand_over(&self, range: Range<usize>) -> Bytes {
-        let full = std::mem::replace(&mut *self.scratch.borrow_mut(), buffer::take());
-        buffer::lend(full, range)
+        buffer::lend(self.another(), range)
+    }
+
+    /// Keeps part of the read buffer as it is for a moment, and reads on with another.
+    pub(crate) fn hold(&self, range: Range<usize>) -> Held {
+        Held::new(self.another(), range)
+    }
+
+    fn another(&self) -> Box<[u8]> {
+        std::mem::replace(&mut *self.scratch.borrow_mut(), buffer::take())
     }
 
     /// Whether connections should end when they can.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.get()
-    }
-
-    /// The same, to be looked at later.
-    pub(crate) fn draining(&self) -> Rc<Cell<bool>> {
-        Rc::clone(&self.draining)
     }
 
     /// The place of a request in a trace, where traces are kept.
@@ -300,7 +305,8 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         book: RefCell::new(start.book),
         counting: RefCell::new(start.counting),
         scratch: RefCell::new(buffer::take()),
-        sending: Cell::default(),
+        sending: Spare::default(),
+        answering: Spare::default(),
         answered: Cell::default(),
         base: start.base,
         wheel: Rc::new(Wheel::new()),
@@ -312,7 +318,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         taken: start.taken,
         exchanges: Cell::new(0),
         drains: Cell::new(0),
-        draining: Rc::default(),
+        draining: Cell::new(false),
         drained: Notify::new(),
         ended: Notify::new(),
     });

@@ -9,7 +9,6 @@
 mod incoming;
 mod outgoing;
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::ops::Range;
 use std::pin::pin;
@@ -61,8 +60,7 @@ pub(crate) struct Connection {
     bodiless: bool,
     /// The connection can serve another request.
     keep: bool,
-    /// The worker's: a response that begins in a drain is the last on its connection.
-    draining: Rc<Cell<bool>>,
+    worker: Rc<Worker>,
     must_continue: bool,
     gone: bool,
     /// Some waiting output has left.
@@ -82,7 +80,7 @@ enum Next {
 
 /// Serves requests until one side closes.
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
-    let mut connection = Connection::new(stream, worker.draining());
+    let mut connection = Connection::new(stream, &worker);
     let mut head = RequestHead::new();
     let mut deadline = Deadline::new(&worker.wheel);
     let waiting = Rc::clone(&worker);
@@ -124,7 +122,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
 
 /// Answers one request that there is no room for, and closes.
 pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
-    let mut connection = Connection::new(stream, worker.draining());
+    let mut connection = Connection::new(stream, &worker);
     let mut head = RequestHead::new();
     let mut deadline = Deadline::new(&worker.wheel);
     let mut bounds = worker.view().snapshot.bounds;
@@ -143,7 +141,7 @@ pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
 }
 
 impl Connection {
-    fn new(stream: Stream, draining: Rc<Cell<bool>>) -> Self {
+    fn new(stream: Stream, worker: &Rc<Worker>) -> Self {
         Self {
             stream,
             input: Vec::new(),
@@ -155,7 +153,7 @@ impl Connection {
             version: Version::H11,
             bodiless: false,
             keep: true,
-            draining,
+            worker: Rc::clone(worker),
             must_continue: false,
             gone: false,
             progressed: false,
@@ -307,9 +305,6 @@ impl Connection {
     /// Makes the connection ready for another request; `false` when it is over.
     async fn finish(&mut self, worker: &Worker, deadline: &mut Deadline) -> bool {
         self.filling = None;
-        if self.output.capacity() > 4096 {
-            self.output = Vec::new();
-        }
         if self.gone {
             return false;
         }

@@ -159,6 +159,7 @@ async fn rest(open: &mut Open, body: &mut Body) -> Rest {
         let Some((length, is_over)) = piece.await else {
             return Rest::CutShort;
         };
+        body.taken();
         if is_over {
             return Rest::Drained;
         }

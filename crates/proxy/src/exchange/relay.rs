@@ -122,6 +122,7 @@ impl<D: Downstream> Pump<'_, D> {
                     return Err(stop);
                 }
             };
+            body.taken();
             self.deadline.set(stall);
             poll_fn(|cx| self.poll_flushed(stall, cx)).await?;
             if std::mem::replace(&mut self.is_first, false) {

@@ -20,6 +20,7 @@ use wire::http1::{ChunkStep, Chunked, Framing};
 use self::sending::Sending;
 use super::pool::{Connection, Pool};
 use super::{Piece, Response, Trip};
+use crate::buffer::Held;
 use crate::deadline::Deadline;
 
 /// A response body on an HTTP/1.1 connection.
@@ -28,8 +29,7 @@ pub(crate) struct Body {
     pool: Rc<Pool>,
     framing: Remaining,
     /// Body bytes that came with the head, read before any others.
-    early: Vec<u8>,
-    has_early: bool,
+    early: Option<Held>,
     keep: bool,
 }
 
@@ -97,8 +97,7 @@ pub(crate) async fn exchange(
             connection: Some(connection),
             pool: Rc::clone(trip.pool),
             framing,
-            has_early: !reader.rest.is_empty(),
-            early: reader.rest,
+            early: reader.early,
             keep: keep && whole,
         };
         Response {
@@ -123,6 +122,12 @@ impl Body {
         matches!(self.framing, Remaining::Nothing)
     }
 
+    /// The piece that was given is not needed any more. To be said of each: what came with the head has a
+    /// buffer to itself.
+    pub(crate) fn taken(&mut self) {
+        self.early = None;
+    }
+
     /// Reads, into `buffer` where it reads anew, and gives body data stripped of framing.
     /// An error means that the body broke off.
     pub(crate) fn poll_piece<'b>(
@@ -136,8 +141,8 @@ impl Body {
             connection,
             ..
         } = self;
-        let read = if std::mem::take(&mut self.has_early) {
-            &mut early[..]
+        let read = if let Some(early) = early {
+            early.as_mut()
         } else if matches!(framing, Remaining::Nothing) {
             &mut []
         } else {

@@ -52,8 +52,12 @@ impl Downstream for Connection {
     fn begin(&mut self, status: u16, extent: Extent) {
         let has_none = self.bodiless || matches!(status, 204 | 304);
         let until_close = extent == Extent::Open && self.version == Version::H10;
-        self.keep &= !self.draining.get() && self.can_skip() && !until_close;
+        // A response that begins in a drain is the last on its connection.
+        self.keep &= !self.worker.is_draining() && self.can_skip() && !until_close;
         self.extent = if has_none { Extent::Nothing } else { extent };
+        if self.output.capacity() == 0 {
+            self.output = self.worker.answering.take();
+        }
         self.output.reserve(512);
         write_status_line(&mut self.output, status);
         match extent {
@@ -101,6 +105,9 @@ impl Downstream for Connection {
             pieces
         };
         let mut output = std::mem::take(&mut self.output);
+        if output.capacity() == 0 {
+            output = self.worker.answering.take();
+        }
         let (mut before, mut pieces, mut after) = (before, pieces, after);
         if output.len() + length <= GATHERED_BYTES {
             output.extend_from_slice(before);
@@ -130,10 +137,7 @@ impl Downstream for Connection {
         };
         let mut unsent = slices;
         match self.stream.poll_all(cx, &mut unsent) {
-            Poll::Ready(Ok(())) => {
-                self.output = output;
-                self.output.clear();
-            }
+            Poll::Ready(Ok(())) => self.worker.answering.give(output),
             Poll::Ready(Err(error)) => {
                 self.gone = true;
                 return Err(error);
@@ -163,8 +167,7 @@ impl Downstream for Connection {
                 Poll::Pending
             }
             Poll::Ready(Ok(())) => {
-                self.output = output;
-                self.output.clear();
+                self.worker.answering.give(output);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => {

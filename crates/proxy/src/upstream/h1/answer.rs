@@ -10,6 +10,7 @@ use wire::head::{Method, ResponseHead};
 use wire::http1::{Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, response_framing};
 
 use super::Broken;
+use crate::buffer::Held;
 use crate::upstream::pool::Connection;
 use crate::worker::Worker;
 
@@ -22,8 +23,12 @@ const LIMITS: Limits = Limits {
 /// Reads a response head, skipping informational ones.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Bytes of an unfinished head; after it, the body's first bytes.
-    pub(super) rest: Vec<u8>,
+    /// Bytes of an unfinished head.
+    unfinished: Vec<u8>,
+    /// After it, the body's first bytes.
+    pub(super) early: Option<Held>,
+    /// How many those are.
+    rest: usize,
     informational: usize,
     touched: bool,
 }
@@ -46,7 +51,8 @@ impl Reader {
         method: Method,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Broken>> {
-        worker.scratch(|scratch| {
+        let mut early = None;
+        let polled = worker.scratch(|scratch| {
             loop {
                 let read = match connection.stream.poll_into(cx, scratch) {
                     Poll::Pending => return Poll::Pending,
@@ -54,12 +60,17 @@ impl Reader {
                     Poll::Ready(Ok(read)) => &scratch[..read],
                 };
                 self.touched = true;
-                let parsed = if self.rest.is_empty() {
-                    self.parse(worker, read, method)
+                let parsed = if self.unfinished.is_empty() {
+                    let parsed = self.parse(worker, read, method);
+                    early = Some(read.len() - self.rest..read.len()).filter(|_| self.rest > 0);
+                    parsed
                 } else {
-                    let mut whole = std::mem::take(&mut self.rest);
+                    let mut whole = std::mem::take(&mut self.unfinished);
                     whole.extend_from_slice(read);
-                    self.parse(worker, &whole, method)
+                    let parsed = self.parse(worker, &whole, method);
+                    let rest = whole.len() - self.rest..;
+                    self.early = whole.get(rest).map(Held::copied).filter(|_| self.rest > 0);
+                    parsed
                 };
                 match parsed {
                     Some(Ok(head)) => return Poll::Ready(Ok(head)),
@@ -67,7 +78,11 @@ impl Reader {
                     None => {}
                 }
             }
-        })
+        });
+        if let Some(early) = early {
+            self.early = Some(worker.hold(early));
+        }
+        polled
     }
 
     /// A final head, or `None` with the unfinished input kept.
@@ -89,7 +104,7 @@ impl Reader {
                         }
                         continue;
                     }
-                    self.rest = input.to_vec();
+                    self.rest = input.len();
                     let framing = response_framing(&head, method);
                     return Some(
                         framing
@@ -98,7 +113,7 @@ impl Reader {
                     );
                 }
                 Ok(Step::Partial) => {
-                    self.rest = input.to_vec();
+                    self.unfinished = input.to_vec();
                     return None;
                 }
                 Err(fault) => {

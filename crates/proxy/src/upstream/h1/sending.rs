@@ -109,10 +109,7 @@ impl<'a> Sending<'a> {
         if let Some(credential) = buffer.get_mut(self.credential.clone()) {
             credential.fill(0);
         }
-        buffer.clear();
-        if (1..=2 * GATHERED_BYTES).contains(&buffer.capacity()) {
-            self.trip.worker.sending.set(buffer);
-        }
+        self.trip.worker.sending.give(buffer);
     }
 }
 
