@@ -14,8 +14,11 @@
 )]
 
 mod chunked;
+mod fields;
 mod framing;
+mod marks;
 mod parse;
+mod path;
 mod plain;
 mod write;
 
