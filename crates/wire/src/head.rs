@@ -121,9 +121,9 @@ impl Head {
             let to = self.buf.get_mut(name..name + token.len());
             to.unwrap_or_default().make_ascii_lowercase();
         }
-        let place = |at: usize| u32::try_from(at).ok();
-        let noted = match (place(name), place(token.len()), place(value)) {
-            (Some(name), Some(name_len), Some(value)) => {
+        let places = [name, token.len(), value, value_len].map(|at| u32::try_from(at).ok());
+        let noted = match places {
+            [Some(name), Some(name_len), Some(value), Some(value_len)] => {
                 self.note(known, name, name_len, value, value_len)
             }
             _ => None,
@@ -140,12 +140,12 @@ impl Head {
         name: u32,
         name_len: u32,
         value: u32,
-        value_len: usize,
+        value_len: u32,
     ) -> Option<()> {
         self.fields.push(Field {
             name,
             value,
-            value_len: value_len.try_into().ok()?,
+            value_len,
             name_len: name_len.try_into().ok()?,
             known,
         });
@@ -158,16 +158,21 @@ impl Head {
         self.buf.clear();
         self.buf.extend_from_slice(head);
         let named = Known::Other.bit() | Known::Amz.bit();
-        self.present & named == 0 || self.lower_names()
+        self.present & named == 0 || self.lower_names(head)
     }
 
     /// Writes the names that are read from the buffer in lower case. False where one does not lie in it.
-    fn lower_names(&mut self) -> bool {
+    fn lower_names(&mut self, head: &[u8]) -> bool {
         let mut named = self.fields.iter().filter(|field| field.known.is_many());
         named.all(|field| {
             let name = field.name as usize..field.name as usize + usize::from(field.name_len);
-            let name = self.buf.get_mut(name);
-            name.map(<[u8]>::make_ascii_lowercase).is_some()
+            match (self.buf.get_mut(name.clone()), head.get(name)) {
+                (Some(to), Some(name)) => {
+                    write_lower(to, name);
+                    true
+                }
+                _ => false,
+            }
         })
     }
 
@@ -270,6 +275,33 @@ pub(crate) const fn is_token(byte: u8) -> bool {
 #[inline]
 pub(crate) const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
+}
+
+/// Writes a token in lower case, eight bytes at a time; the last eight may overlap the ones before. It is
+/// read from where it came from: the fresh copy would wait for its own stores.
+fn write_lower(to: &mut [u8], token: &[u8]) {
+    if token.len() < 8 {
+        to.make_ascii_lowercase();
+        return;
+    }
+    let words = token.as_chunks::<8>().0.iter();
+    for (to, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *to = lower_word(*word);
+    }
+    if let (Some(to), Some(word)) = (to.last_chunk_mut::<8>(), token.last_chunk::<8>()) {
+        *to = lower_word(*word);
+    }
+}
+
+/// Lower-cases eight ASCII bytes. Each is below 0x80, so no sum carries into the next;
+/// a byte above keeps its high bit and so never becomes ASCII.
+fn lower_word(word: [u8; 8]) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let bytes = u64::from_ne_bytes(word);
+    let from_a = bytes.wrapping_add(EACH * u64::from(0x80 - b'A'));
+    let past_z = bytes.wrapping_add(EACH * u64::from(0x7f - b'Z'));
+    let upper = (from_a ^ past_z) & (EACH * 0x80);
+    (bytes | upper >> 2).to_ne_bytes()
 }
 
 /// Drops the blanks (space, tab) on both sides.

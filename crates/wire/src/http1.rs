@@ -20,6 +20,7 @@ mod marks;
 mod parse;
 mod path;
 mod plain;
+mod words;
 mod write;
 
 pub use crate::head::{HeadFault, HeadFaultKind, ResponseHead};

@@ -5,6 +5,7 @@
 //! Not here: the start line (`plain`), what is wrong with a head (`parse`).
 
 use super::marks::{MARKED_BYTES, Marks, marks};
+use super::words::words;
 use crate::block::{BLOCK_BYTES, controls};
 use crate::head::{Head, Known, is_token};
 
@@ -57,40 +58,77 @@ fn walk(
             return (is_end && out.fill(input.get(..end)?)).then_some(end);
         }
         let known = Known::of_start(rest, name_len as usize);
-        if known.is_many() && !is_name(rest.get(..name_len as usize)?) || out.len() >= most {
+        if known.is_many() && !is_name(rest, name_len as usize) || out.len() >= most {
             return None;
         }
-        let start = match rest.get(name_len as usize + 1..)? {
-            [b' ', first, ..] if *first > b' ' => name_len + 2,
-            value => name_len + 1 + blanks(value)?,
+        let value = match plain_value(rest, name_len, marks.controls) {
+            Some(value) => value,
+            None => any_value(rest, name_len)?,
         };
-        let ahead = marks.controls.checked_shr(start).unwrap_or(0);
-        let mut end = start + ahead.trailing_zeros();
-        if ahead == 0 || rest.get(end as usize..)?.first_chunk::<2>() != Some(b"\r\n") {
-            end = line_end(rest, start)?;
-        }
-        let mut value = rest.get(start as usize..end as usize)?;
-        while let [before @ .., b' ' | b'\t'] = value {
-            value = before;
-        }
-        out.note(known, line, name_len, line + start, value.len())?;
-        line += end + 2;
-        rest = rest.get(end as usize + 2..)?;
+        out.note(known, line, name_len, line + value.start, value.len)?;
+        line += value.line_end + 2;
+        rest = rest.get(value.line_end as usize + 2..)?;
     }
 }
 
-fn is_name(name: &[u8]) -> bool {
+/// Where a value lies in its line.
+struct Value {
+    start: u32,
+    len: u32,
+    /// Where CRLF follows.
+    line_end: u32,
+}
+
+/// A value that one space precedes and CRLF follows, within the bytes that were looked at.
+#[inline(always)]
+fn plain_value(line: &[u8], name_len: u32, controls: u64) -> Option<Value> {
+    let start = name_len + 2;
+    let ahead = controls.checked_shr(start)?;
+    let len = ahead.trailing_zeros();
+    let [before, first]: [u8; 2] = *line.get(name_len as usize + 1..)?.first_chunk()?;
+    let [last, cr, lf]: [u8; 3] = *line.get((start + len) as usize - 1..)?.first_chunk()?;
+    let good = before == b' ' && first > b' ' && last > b' ' && [cr, lf] == *b"\r\n" && ahead != 0;
+    good.then_some(Value {
+        start,
+        len,
+        line_end: start + len,
+    })
+}
+
+/// A value between any blanks, however long it is, if the line ends in CRLF.
+#[inline(never)]
+fn any_value(line: &[u8], name_len: u32) -> Option<Value> {
+    let after = line.get(name_len as usize + 1..)?;
+    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    let blanks = after.iter().take_while(is_blank).count();
+    let start = name_len + 1 + u32::try_from(blanks).ok()?;
+    let line_end = line_end(line, start)?;
+    let value = line.get(start as usize..line_end as usize)?;
+    let blanks = value.iter().rev().take_while(is_blank).count();
+    let len = u32::try_from(value.len() - blanks).ok()?;
+    Some(Value {
+        start,
+        len,
+        line_end,
+    })
+}
+
+/// Whether the line begins with a token of this length.
+#[inline(always)]
+fn is_name(line: &[u8], len: usize) -> bool {
+    let plain = line
+        .first_chunk()
+        .map_or(0, |block| words(block).trailing_ones());
+    plain as usize == len && len > 0 || is_token_of(line, len)
+}
+
+#[inline(never)]
+fn is_token_of(line: &[u8], len: usize) -> bool {
+    let name = line.get(..len).unwrap_or_default();
     !name.is_empty() && name.iter().all(|&byte| is_token(byte))
 }
 
-#[cold]
-fn blanks(value: &[u8]) -> Option<u32> {
-    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
-    value.iter().take_while(is_blank).count().try_into().ok()
-}
-
-/// Where the line ends whose value starts at `from`, however long it is, if it ends in CRLF.
-#[inline(never)]
+/// Where the value ends that begins at `from`: before CRLF, which must be the first control character but for tabs.
 fn line_end(line: &[u8], from: u32) -> Option<u32> {
     let mut rest = line.get(from as usize..)?;
     loop {

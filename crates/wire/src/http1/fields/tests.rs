@@ -49,7 +49,8 @@ fn plainly(input: &[u8], from: usize, most: usize) -> Seen {
         }
         let colon = line.iter().position(|&byte| byte == b':')?;
         let (name, value) = (&line[..colon], trim_blanks(&line[colon + 1..]));
-        let good = is_name(name) && value.iter().all(|&b| b == b'\t' || !b.is_ascii_control());
+        let good = is_token_of(name, name.len())
+            && value.iter().all(|&b| b == b'\t' || !b.is_ascii_control());
         if !good || seen.len() == most {
             return None;
         }

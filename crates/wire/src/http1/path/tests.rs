@@ -1,18 +1,7 @@
-//! Plain paths against `check_path`, and the blocks against a byte-by-byte reading.
+//! Plain paths against `check_path`.
 
 use super::*;
 use crate::head::check_path;
-
-#[test]
-fn each_byte_is_of_the_same_class_as_byte_by_byte() {
-    for byte in 0..=u8::MAX {
-        for at in 0..BLOCK_BYTES {
-            let mut block = [b'a'; BLOCK_BYTES];
-            block[at] = byte;
-            assert_eq!(classes(&block), plainly(&block), "{byte:#x} at {at}");
-        }
-    }
-}
 
 #[test]
 fn a_plain_path_is_a_good_path_up_to_the_space() {
