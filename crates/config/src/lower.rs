@@ -250,7 +250,7 @@ fn empty() -> Snapshot {
             default: None,
         },
         workloads: Vec::new(),
-        by_name: HashMap::new(),
+        by_name: HashMap::default(),
         routes: Vec::new(),
         backends: Vec::new(),
         endpoints: Vec::new(),

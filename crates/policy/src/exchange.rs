@@ -12,14 +12,14 @@ use wire::head::{Known, RequestHead};
 use crate::book::Held;
 use crate::budget::{self, Asked, Pledge};
 use crate::clock::Mono;
-use crate::id::{LimitId, RouteId, WorkloadId};
+use crate::id::{RouteId, WorkloadId};
 use crate::limit::{Kind, Short};
 use crate::meter::Estimator;
 use crate::operation::{Operation, Unknown};
 use crate::price::Charge;
 use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
-use crate::snapshot::{Grant, Snapshot};
+use crate::snapshot::{Grant, Limit, Snapshot};
 use crate::{credential, identity, route};
 
 /// Most limits that one grant may have; more is refused by `config`.
@@ -68,8 +68,20 @@ pub struct Admitted {
 #[derive(Debug, Default)]
 #[must_use = "settle it"]
 pub struct Hold {
-    taken: Vec<(LimitId, u64)>,
+    taken: Option<Taken>,
     pledge: Pledge,
+}
+
+/// What was taken from the buckets of a grant: what each gave is worked out again when it is
+/// settled, so that no list is allocated for it.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    workload: WorkloadId,
+    /// Which of the workload's grants.
+    grant: usize,
+    /// From how many of its limits, the first on.
+    limits: usize,
+    tokens: Cost,
 }
 
 /// Head to caller and purpose. Nothing is spent on a request that fails here.
@@ -133,18 +145,19 @@ pub fn admit(
     } else {
         0
     };
+    let cap = call.and_then(CallHead::output_cap);
     let completion = match call {
         Some(call) if opened.operation.generates() => {
-            estimator.completion(call.output_cap(), call.n.unwrap_or(1))
+            estimator.completion(cap, call.n.unwrap_or(1))
         }
         Some(_) | None => 0,
     };
     let tokens = Cost {
         prompt: prompt_estimate,
         completion,
-        is_capped: call.is_some_and(|c| c.output_cap().is_some()),
+        is_capped: cap.is_some(),
     };
-    let mut hold = reserve(grant, tokens, now, s)?;
+    let mut hold = reserve(opened.workload, grant, tokens, now, s)?;
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {
         let replaced = rule.model.clone();
@@ -190,10 +203,7 @@ impl Hold {
         let used = |count: Count| count.tokens().unwrap_or(0);
         self.pledge.settle(tokens, charge, s);
         let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
-        for (limit, reserved) in self.taken {
-            let Some(limit) = s.limit(limit) else {
-                continue;
-            };
+        for (limit, reserved) in self.taken.iter().flat_map(|taken| taken.each(s)) {
             if limit.kind == Kind::Tokens {
                 limit.bucket.settle(reserved, actual, now);
             }
@@ -203,11 +213,24 @@ impl Hold {
     /// Gives everything back: the call never was.
     pub fn release(self, now: Mono, s: &Snapshot) {
         self.pledge.release(s);
-        for (limit, reserved) in self.taken {
-            if let Some(limit) = s.limit(limit) {
-                limit.bucket.settle(reserved, 0, now);
-            }
+        for (limit, reserved) in self.taken.iter().flat_map(|taken| taken.each(s)) {
+            limit.bucket.settle(reserved, 0, now);
         }
+    }
+}
+
+impl Taken {
+    /// The limits that gave, and how much.
+    fn each<'s>(&self, s: &'s Snapshot) -> impl Iterator<Item = (&'s Limit, u64)> {
+        let grants = s.workload(self.workload).map(|w| w.grants.as_slice());
+        let grant = grants.and_then(|grants| grants.get(self.grant));
+        let limits = grant.map_or(&[][..], |grant| grant.limits.as_slice());
+        let tokens = self.tokens;
+        let taken = limits.iter().take(self.limits);
+        taken.filter_map(move |id| {
+            let limit = s.limit(*id)?;
+            Some((limit, tokens.units_of(limit)))
+        })
     }
 }
 
@@ -247,43 +270,60 @@ impl Cost {
             all.min(burst)
         }
     }
-}
 
-fn reserve(grant: &Grant, tokens: Cost, now: Mono, s: &Snapshot) -> Result<Hold, Refusal> {
-    let mut hold = Hold {
-        taken: Vec::with_capacity(grant.limits.len()),
-        pledge: Pledge::default(),
-    };
-    let limits = grant
-        .limits
-        .iter()
-        .filter_map(|id| s.limit(*id).map(|limit| (*id, limit)));
-    for (id, limit) in limits {
-        let units = match limit.kind {
+    /// What to take from a limit's bucket.
+    fn units_of(self, limit: &Limit) -> u64 {
+        match limit.kind {
             Kind::Requests => 1,
-            Kind::Tokens => tokens.units(limit.bucket.rate().burst),
-        };
-        match limit.bucket.take(units, now) {
-            Ok(()) => hold.taken.push((id, units)),
-            Err(short) => {
-                hold.release(now, s);
-                let rate = limit.bucket.rate();
-                return Err(match short {
-                    Short::Wait(wait) => Refusal::Limited {
-                        kind: limit.kind,
-                        amount: rate.amount,
-                        per: rate.per,
-                        wait,
-                    },
-                    Short::Never => Refusal::LargerThanLimit {
-                        asked: units,
-                        burst: rate.burst,
-                    },
-                });
-            }
+            Kind::Tokens => self.units(limit.bucket.rate().burst),
         }
     }
-    Ok(hold)
+}
+
+fn reserve(
+    workload: WorkloadId,
+    grant: &Grant,
+    tokens: Cost,
+    now: Mono,
+    s: &Snapshot,
+) -> Result<Hold, Refusal> {
+    let grants = s.workload(workload).map(|w| w.grants.as_slice());
+    let at = |grants: &[Grant]| grants.iter().position(|g| std::ptr::eq(g, grant));
+    let Some(at) = grants.and_then(at) else {
+        return Err(Refusal::Bug("a grant without workload"));
+    };
+    let hold = |limits| Hold {
+        taken: Some(Taken {
+            workload,
+            grant: at,
+            limits,
+            tokens,
+        }),
+        pledge: Pledge::default(),
+    };
+    for (nth, id) in grant.limits.iter().enumerate() {
+        let Some(limit) = s.limit(*id) else {
+            continue;
+        };
+        let units = tokens.units_of(limit);
+        if let Err(short) = limit.bucket.take(units, now) {
+            hold(nth).release(now, s);
+            let rate = limit.bucket.rate();
+            return Err(match short {
+                Short::Wait(wait) => Refusal::Limited {
+                    kind: limit.kind,
+                    amount: rate.amount,
+                    per: rate.per,
+                    wait,
+                },
+                Short::Never => Refusal::LargerThanLimit {
+                    asked: units,
+                    burst: rate.burst,
+                },
+            });
+        }
+    }
+    Ok(hold(grant.limits.len()))
 }
 
 /// The shared name of a model that the configuration knows, so that no name is allocated for it.
@@ -310,22 +350,25 @@ fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {
     let Ok(value) = head.fields.only(Known::ContentType) else {
         return Err(Refusal::ContentType);
     };
-    let is_json = value.is_none_or(|value| {
-        let mut parts = value.split(|b| *b == b';').map(<[u8]>::trim_ascii);
-        parts
-            .next()
-            .is_some_and(|t| t.eq_ignore_ascii_case(b"application/json"))
-            && parts.all(|p| {
-                p.to_ascii_lowercase()
-                    .strip_prefix(b"charset=")
-                    .is_none_or(|set| matches!(set, b"utf-8" | b"\"utf-8\""))
-            })
-    });
+    let is_json = value.is_none_or(|value| value == b"application/json" || is_json(value));
     if is_json {
         Ok(())
     } else {
         Err(Refusal::ContentType)
     }
+}
+
+/// Whether a `content-type` is JSON's, in any case and in the one charset that JSON has.
+fn is_json(value: &[u8]) -> bool {
+    let mut parts = value.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+    parts
+        .next()
+        .is_some_and(|t| t.eq_ignore_ascii_case(b"application/json"))
+        && parts.all(|p| {
+            p.to_ascii_lowercase()
+                .strip_prefix(b"charset=")
+                .is_none_or(|set| matches!(set, b"utf-8" | b"\"utf-8\""))
+        })
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub mod id;
 pub mod identity;
 pub mod limit;
 pub mod meter;
+pub mod mix;
 pub mod operation;
 pub mod price;
 pub mod record;

@@ -54,6 +54,8 @@ pub struct Rate {
 #[repr(align(128))]
 pub struct Bucket {
     rate: Rate,
+    /// The window of its rate, nanoseconds.
+    per: u64,
     /// How far the arrival time may lie ahead, nanoseconds.
     room: i64,
     /// Theoretical arrival time, [`Mono`] nanoseconds.
@@ -84,6 +86,7 @@ impl Bucket {
     pub fn new(rate: Rate) -> Self {
         Self {
             rate,
+            per: nanos(rate.per).unsigned_abs(),
             room: room(rate),
             tat: AtomicI64::new(i64::MIN / 2),
         }
@@ -118,7 +121,7 @@ impl Bucket {
         if units > self.rate.burst {
             return Err(Short::Never);
         }
-        let (cost, room) = (cost(self.rate, units), self.room);
+        let (cost, room) = (self.cost(units), self.room);
         let mut seen = self.tat.load(Ordering::Relaxed);
         loop {
             let next = seen.max(now.0).saturating_add(cost);
@@ -140,7 +143,7 @@ impl Bucket {
     /// bucket and never overfills it; an overspend is owed from now on, however long the bucket
     /// was idle.
     pub fn settle(&self, reserved: u64, actual: u64, now: Mono) {
-        let delta = cost(self.rate, actual).saturating_sub(cost(self.rate, reserved));
+        let delta = self.cost(actual).saturating_sub(self.cost(reserved));
         if delta == 0 {
             return;
         }
@@ -166,10 +169,7 @@ impl Bucket {
             .saturating_sub(now.0)
             .max(0);
         let free = self.room.saturating_sub(owed).max(0);
-        let (free, per) = (
-            free.unsigned_abs(),
-            nanos(self.rate.per).unsigned_abs().max(1),
-        );
+        let (free, per) = (free.unsigned_abs(), self.per.max(1));
         let units = match free.checked_mul(self.rate.amount) {
             Some(product) => u128::from(product / per),
             None => u128::from(free) * u128::from(self.rate.amount) / u128::from(per),
@@ -181,27 +181,38 @@ impl Bucket {
             reset: Duration::from_nanos(owed.unsigned_abs()),
         }
     }
+
+    fn cost(&self, units: u64) -> i64 {
+        cost(self.per, self.rate.amount, units)
+    }
 }
 
 /// How far the arrival time may lie ahead. Each take is rounded up, so that a whole burst in
 /// single units would not fit into its cost; the excess is granted up to half a unit.
 fn room(rate: Rate) -> i64 {
-    let one = cost(rate, 1);
+    let cost = |units| cost(nanos(rate.per).unsigned_abs(), rate.amount, units);
+    let one = cost(1);
     let singly = one.saturating_mul(i64::try_from(rate.burst).unwrap_or(i64::MAX));
     singly
-        .min(cost(rate, rate.burst).saturating_add(one / 2))
+        .min(cost(rate.burst).saturating_add(one / 2))
         .min(COST_MOST)
 }
 
 /// Nanoseconds of refill that `units` stand for, rounded up: rounding never admits more.
-fn cost(rate: Rate, units: u64) -> i64 {
-    let (per, amount) = (nanos(rate.per).unsigned_abs(), rate.amount.max(1));
+fn cost(per: u64, amount: u64, units: u64) -> i64 {
+    let amount = amount.max(1);
     // Most products fit a machine word, in which division is several times cheaper.
     let ns = match units.checked_mul(per) {
-        Some(product) => u128::from(product.div_ceil(amount)),
-        None => (u128::from(units) * u128::from(per)).div_ceil(u128::from(amount)),
+        Some(product) => product.div_ceil(amount),
+        None => wide_cost(per, amount, units),
     };
-    i64::try_from(ns).unwrap_or(i64::MAX).min(COST_MOST)
+    i64::try_from(ns).unwrap_or(COST_MOST).min(COST_MOST)
+}
+
+#[cold]
+fn wide_cost(per: u64, amount: u64, units: u64) -> u64 {
+    let ns = (u128::from(units) * u128::from(per)).div_ceil(u128::from(amount));
+    u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 /// A cap far below `i64::MAX` keeps sums from saturating into one another.

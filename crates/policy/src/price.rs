@@ -167,15 +167,25 @@ impl Price {
         Some(all.max(self.at_most(0, tokens)?))
     }
 
-    fn rates(&self, prompt: u64) -> Rates {
+    fn rates(&self, prompt: u64) -> &Rates {
         let tier = self.tiers.iter().rev().find(|tier| prompt > tier.above);
-        tier.map_or(self.rates, |tier| tier.rates)
+        tier.map_or(&self.rates, |tier| &tier.rates)
     }
 }
 
 fn add(sum: Pico, (tokens, rate): (u64, Pico)) -> Option<Pico> {
-    let part = rate.0.checked_mul(i128::from(tokens))?;
+    let part = match (u64::try_from(rate.0), tokens) {
+        (_, 0) => return Some(sum),
+        // One multiplication of machine words; a checked one of i128 is three and their checks.
+        (Ok(rate), tokens) => i128::try_from(u128::from(rate) * u128::from(tokens)).ok()?,
+        (Err(_), tokens) => wide(rate, tokens)?,
+    };
     sum.0.checked_add(part).map(Pico)
+}
+
+#[cold]
+fn wide(rate: Pico, tokens: u64) -> Option<i128> {
+    rate.0.checked_mul(i128::from(tokens))
 }
 
 #[cfg(test)]

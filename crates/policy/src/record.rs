@@ -41,7 +41,7 @@ impl Count {
 
     /// The witness in a word.
     #[must_use]
-    pub fn source(self) -> &'static str {
+    pub const fn source(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
             Self::Reported(_) => "reported",
@@ -86,7 +86,7 @@ pub enum Outcome {
 impl Outcome {
     /// The word used in labels and logs.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Refused => "refused",

@@ -17,6 +17,7 @@ use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
 use crate::limit::{Bucket, Kind};
+use crate::mix::Mix;
 use crate::price::Prices;
 use crate::route::ModelPattern;
 
@@ -30,7 +31,7 @@ pub struct Snapshot {
     /// Registered workloads.
     pub workloads: Vec<Workload>,
     /// Name to workload.
-    pub by_name: HashMap<Box<[u8]>, WorkloadId>,
+    pub by_name: HashMap<Box<[u8]>, WorkloadId, Mix>,
     /// Routes, in the order written.
     pub routes: Vec<Route>,
     /// Backends, ordered by name.

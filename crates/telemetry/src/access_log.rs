@@ -9,6 +9,7 @@ mod decimal;
 mod escape;
 mod line;
 mod lines;
+mod pen;
 mod spelled;
 mod stamp;
 
@@ -179,7 +180,7 @@ impl Writer {
             self.sink = Box::new(file);
             self.torn = false;
         }
-        if self.write(&batch.bytes).is_err() {
+        if self.write(batch.text()).is_err() {
             self.torn = true;
             self.shared
                 .dropped

@@ -2,7 +2,6 @@
 //!
 //! Not here: anything shipped.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             name: "x-workload-app".to_owned(),
             default: None,
         },
-        by_name: ids.collect::<HashMap<_, _>>(),
+        by_name: ids.collect(),
         workloads: workloads.iter().enumerate().map(workload).collect(),
         routes: vec![Route {
             name: Arc::from("all"),

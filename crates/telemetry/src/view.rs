@@ -11,13 +11,13 @@ use std::sync::Arc;
 use policy::attempt::Failure;
 use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use policy::limit::Kind;
+use policy::mix::Mix;
 use policy::route::ModelPattern;
 use policy::snapshot::Snapshot;
 
 use crate::access_log::Spelled;
 use crate::names::{NameId, Names};
 use crate::series::{Series, result_index};
-use crate::table::Mix;
 
 /// Views kept, so that exchanges begun before some reloads are not resolved anew each time.
 const KEPT: usize = 8;

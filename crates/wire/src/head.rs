@@ -108,7 +108,6 @@ impl Head {
     }
 
     /// Adds a field whose valid name and trimmed, valid value lie in the buffer at these places.
-    /// The name is read from `token`, not from the fresh copy, which would wait for its own stores.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -117,14 +116,19 @@ impl Head {
         value: usize,
         value_len: usize,
     ) -> Result<(), HeadFault> {
-        write_lower(
-            self.buf
-                .get_mut(name..name + token.len())
-                .unwrap_or_default(),
-            token,
-        );
-        self.note(Known::of(token), name, token.len(), value, value_len)
-            .ok_or_else(|| HeadFaultKind::HeadTooLarge.into())
+        let known = Known::of(token);
+        if known.is_many() {
+            let to = self.buf.get_mut(name..name + token.len());
+            to.unwrap_or_default().make_ascii_lowercase();
+        }
+        let places = [name, token.len(), value, value_len].map(|at| u32::try_from(at).ok());
+        let noted = match places {
+            [Some(name), Some(name_len), Some(value), Some(value_len)] => {
+                self.note(known, name, name_len, value, value_len)
+            }
+            _ => None,
+        };
+        noted.ok_or_else(|| HeadFaultKind::HeadTooLarge.into())
     }
 
     /// Notes a field whose valid name and trimmed, valid value lie at these places of the buffer, or of a
@@ -133,15 +137,15 @@ impl Head {
     pub(crate) fn note(
         &mut self,
         known: Known,
-        name: usize,
-        name_len: usize,
-        value: usize,
-        value_len: usize,
+        name: u32,
+        name_len: u32,
+        value: u32,
+        value_len: u32,
     ) -> Option<()> {
         self.fields.push(Field {
-            name: name.try_into().ok()?,
-            value: value.try_into().ok()?,
-            value_len: value_len.try_into().ok()?,
+            name,
+            value,
+            value_len,
             name_len: name_len.try_into().ok()?,
             known,
         });
@@ -153,11 +157,18 @@ impl Head {
     pub(crate) fn fill(&mut self, head: &[u8]) -> bool {
         self.buf.clear();
         self.buf.extend_from_slice(head);
-        self.fields.iter().all(|field| {
+        let named = Known::Other.bit() | Known::Amz.bit();
+        self.present & named == 0 || self.lower_names(head)
+    }
+
+    /// Writes the names that are read from the buffer in lower case. False where one does not lie in it.
+    fn lower_names(&mut self, head: &[u8]) -> bool {
+        let mut named = self.fields.iter().filter(|field| field.known.is_many());
+        named.all(|field| {
             let name = field.name as usize..field.name as usize + usize::from(field.name_len);
             match (self.buf.get_mut(name.clone()), head.get(name)) {
-                (Some(to), Some(token)) => {
-                    write_lower(to, token);
+                (Some(to), Some(name)) => {
+                    write_lower(to, name);
                     true
                 }
                 _ => false,
@@ -243,7 +254,11 @@ impl Head {
         let slice = |start: u32, len: usize| self.buf.get(start as usize..)?.get(..len);
         FieldRef {
             known: field.known,
-            name: slice(field.name, field.name_len.into()).unwrap_or_default(),
+            name: if field.known.is_many() {
+                slice(field.name, field.name_len.into()).unwrap_or_default()
+            } else {
+                field.known.name().as_bytes()
+            },
             value: slice(field.value, field.value_len as usize).unwrap_or_default(),
         }
     }
@@ -262,21 +277,15 @@ pub(crate) const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }
 
-/// Writes a token in lower case, eight bytes at a time; the last eight may overlap the ones before.
-#[inline]
+/// Writes a token in lower case, eight bytes at a time; the last eight may overlap the ones before. It is
+/// read from where it came from: the fresh copy would wait for its own stores.
 fn write_lower(to: &mut [u8], token: &[u8]) {
     if token.len() < 8 {
-        to.iter_mut()
-            .zip(token)
-            .for_each(|(to, byte)| *to = byte.to_ascii_lowercase());
+        to.make_ascii_lowercase();
         return;
     }
-    for (to, word) in to
-        .as_chunks_mut::<8>()
-        .0
-        .iter_mut()
-        .zip(token.as_chunks::<8>().0)
-    {
+    let words = token.as_chunks::<8>().0.iter();
+    for (to, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(words) {
         *to = lower_word(*word);
     }
     if let (Some(to), Some(word)) = (to.last_chunk_mut::<8>(), token.last_chunk::<8>()) {
@@ -286,8 +295,7 @@ fn write_lower(to: &mut [u8], token: &[u8]) {
 
 /// Lower-cases eight ASCII bytes. Each is below 0x80, so no sum carries into the next;
 /// a byte above keeps its high bit and so never becomes ASCII.
-#[inline]
-pub(crate) fn lower_word(word: [u8; 8]) -> [u8; 8] {
+fn lower_word(word: [u8; 8]) -> [u8; 8] {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let bytes = u64::from_ne_bytes(word);
     let from_a = bytes.wrapping_add(EACH * u64::from(0x80 - b'A'));

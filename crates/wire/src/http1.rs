@@ -14,9 +14,13 @@
 )]
 
 mod chunked;
+mod fields;
 mod framing;
+mod marks;
 mod parse;
+mod path;
 mod plain;
+mod words;
 mod write;
 
 pub use crate::head::{HeadFault, HeadFaultKind, ResponseHead};

@@ -9,6 +9,8 @@ mod capture;
 mod fault;
 mod interest;
 mod keep;
+mod marks;
+mod nest;
 mod note;
 mod reader;
 mod scan;

@@ -2,111 +2,149 @@
 //!
 //! Invariant: valid JSON on one line, whatever the names and the id hold; what is not known is
 //! left out, never null and never zero. docs/metrics.md lists the fields.
-//! Not here: the pieces (`decimal`, `escape`, `spelled`, `stamp`), buffering and writing (`lines`,
-//! `access_log`).
+//! Not here: the pieces (`pen`, `spelled`, `stamp`), buffering and writing (`lines`, `access_log`).
 
 use std::time::Duration;
 
-use policy::record::{Count, Record};
+use policy::limit::Kind;
+use policy::record::{Count, Outcome, Record, Tokens};
 
-use super::decimal::decimal;
-use super::escape::escaped;
+use super::pen::{Pen, Piece};
 use super::spelled::Spelled;
 use super::stamp::Stamp;
 
-/// Appends the line, newline included.
-pub(super) fn write(out: &mut Vec<u8>, stamp: &mut Stamp, spelled: &Spelled, record: &Record) {
-    out.extend_from_slice(b"{\"ts\":\"");
-    stamp.write(out, record.started_unix_ms);
-    text(out, b"\",\"request_id\":\"", Some(&record.id));
+/// Writes the line, newline included. How many bytes it has; `None` where there is no room for it.
+pub(super) fn write(
+    room: &mut [u8],
+    stamp: &mut Stamp,
+    spelled: &Spelled,
+    record: &Record,
+) -> Option<usize> {
+    let all = room.len();
+    let out = Pen::new(room).fixed(b"{\"ts\":\"");
+    let mut out = stamp.write(out, record.started_unix_ms);
+    out = out.text(&ID, Some(&record.id));
     if let Some(trace) = record.trace {
-        out.extend_from_slice(b",\"trace_id\":\"");
-        out.extend_from_slice(&trace.id_digits());
-        out.push(b'"');
+        out = out.fixed(b",\"trace_id\":\"").fixed(&trace.id_digits());
+        out = out.fixed(b"\"");
     }
-    out.extend_from_slice(spelled.workload(record));
-    word(
-        out,
-        b",\"operation\":\"",
-        record.operation.map(|o| o.as_str()),
-    );
-    out.extend_from_slice(spelled.route(record));
-    out.extend_from_slice(spelled.backend(record));
-    out.extend_from_slice(spelled.endpoint(record));
-    text(out, b",\"model\":\"", record.model_asked.as_deref());
-    text(out, b",\"model_sent\":\"", record.model_sent.as_deref());
+    out = spelled.run(record, |names| out.bytes(names));
     let status = (record.status != 0).then_some(u64::from(record.status));
-    number(out, b",\"status\":", status);
-    word(out, b",\"outcome\":\"", Some(record.outcome.as_str()));
-    text(
-        out,
-        b",\"code\":\"",
-        Some(record.code).filter(|c| !c.is_empty()),
-    );
-    word(
-        out,
-        b",\"limited\":\"",
-        record.limited.map(|kind| kind.as_str()),
-    );
-    flag(out, b",\"streamed\":", record.streamed);
-    number(out, b",\"attempts\":", Some(u64::from(record.attempts)));
-    tokens(out, record);
-    number(out, b",\"bytes_in\":", Some(record.bytes_in));
-    number(out, b",\"bytes_out\":", Some(record.bytes_out));
-    micros(out, b",\"duration_us\":", Some(record.duration));
-    micros(out, b",\"first_byte_us\":", record.first_byte);
-    micros(out, b",\"own_us\":", record.own);
-    micros(out, b",\"upstream_us\":", record.upstream);
-    out.extend_from_slice(spelled.end());
+    let code = Some(record.code).filter(|code| !code.is_empty());
+    out = out
+        .text(&MODEL, record.model_asked.as_deref())
+        .text(&MODEL_SENT, record.model_sent.as_deref())
+        .number(&STATUS, status)
+        .piece(outcome(record.outcome))
+        .text(&CODE, code)
+        .text(&LIMITED, record.limited.map(Kind::as_str))
+        .piece(if record.streamed { &STREAMED } else { &WHOLE })
+        .decimal(u64::from(record.attempts));
+    tokens(out, &record.tokens)
+        .number(&BYTES_IN, Some(record.bytes_in))
+        .number(&BYTES_OUT, Some(record.bytes_out))
+        .number(&DURATION, Some(whole_micros(record.duration)))
+        .number(&FIRST_BYTE, record.first_byte.map(whole_micros))
+        .number(&OWN, record.own.map(whole_micros))
+        .number(&UPSTREAM, record.upstream.map(whole_micros))
+        .bytes(spelled.end())
+        .left()
+        .map(|left| all - left)
 }
 
-fn tokens(out: &mut Vec<u8>, record: &Record) {
-    let tokens = &record.tokens;
-    let source = |count: Count| (count != Count::Unknown).then(|| count.source());
-    number(out, b",\"prompt_tokens\":", tokens.prompt.tokens());
-    word(out, b",\"prompt_source\":\"", source(tokens.prompt));
-    number(out, b",\"completion_tokens\":", tokens.completion.tokens());
-    word(out, b",\"completion_source\":\"", source(tokens.completion));
-    number(out, b",\"cached_tokens\":", tokens.cached);
-    number(out, b",\"reasoning_tokens\":", tokens.reasoning);
+/// The line alone, however long it is.
+pub(super) fn long(stamp: &mut Stamp, spelled: &Spelled, record: &Record) -> Vec<u8> {
+    let mut line = vec![0; LONG_BYTES];
+    loop {
+        if let Some(written) = write(&mut line, stamp, spelled, record) {
+            line.truncate(written);
+            return line;
+        }
+        line.resize(2 * line.len(), 0);
+    }
+}
+
+/// Where the search begins for the room that a long line takes.
+const LONG_BYTES: usize = 4 << 10;
+
+/// A member up to its value.
+const fn key(key: &str) -> Piece {
+    Piece::new([",\"", key, "\":"])
+}
+
+/// A member up to the inside of its text.
+const fn opening(key: &str) -> Piece {
+    Piece::new([",\"", key, "\":\""])
+}
+
+static ID: Piece = Piece::new(["\"", ",\"request_id\":\"", ""]);
+static MODEL: Piece = opening("model");
+static MODEL_SENT: Piece = opening("model_sent");
+static STATUS: Piece = key("status");
+static CODE: Piece = opening("code");
+static LIMITED: Piece = opening("limited");
+static STREAMED: Piece = Piece::new([",\"streamed\":true", ",\"attempts\":", ""]);
+static WHOLE: Piece = Piece::new([",\"streamed\":false", ",\"attempts\":", ""]);
+static PROMPT: Piece = key("prompt_tokens");
+static COMPLETION: Piece = key("completion_tokens");
+static CACHED: Piece = key("cached_tokens");
+static REASONING: Piece = key("reasoning_tokens");
+static BYTES_IN: Piece = key("bytes_in");
+static BYTES_OUT: Piece = key("bytes_out");
+static DURATION: Piece = key("duration_us");
+static FIRST_BYTE: Piece = key("first_byte_us");
+static OWN: Piece = key("own_us");
+static UPSTREAM: Piece = key("upstream_us");
+
+fn outcome(outcome: Outcome) -> &'static Piece {
+    const fn piece(outcome: Outcome) -> Piece {
+        Piece::new([",\"outcome\":\"", outcome.as_str(), "\""])
+    }
+    static COMPLETED: Piece = piece(Outcome::Completed);
+    static REFUSED: Piece = piece(Outcome::Refused);
+    static FAILED: Piece = piece(Outcome::Failed);
+    static ABORTED: Piece = piece(Outcome::Aborted);
+    match outcome {
+        Outcome::Completed => &COMPLETED,
+        Outcome::Refused => &REFUSED,
+        Outcome::Failed => &FAILED,
+        Outcome::Aborted => &ABORTED,
+    }
+}
+
+fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
+    static PROMPT_BY: [Piece; 3] = witnesses(",\"prompt_source\":\"");
+    static COMPLETION_BY: [Piece; 3] = witnesses(",\"completion_source\":\"");
+    let out = count(out, &PROMPT, &PROMPT_BY, tokens.prompt);
+    let out = count(out, &COMPLETION, &COMPLETION_BY, tokens.completion);
+    let out = out
+        .number(&CACHED, tokens.cached)
+        .number(&REASONING, tokens.reasoning);
     if tokens.invalid {
-        flag(out, b",\"usage_invalid\":", true);
+        return out.fixed(b",\"usage_invalid\":true");
     }
+    out
 }
 
-/// A member whose text may hold anything. Keys come whole and with their length in the type, so
-/// that each is copied in a few instructions.
-fn text<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: Option<&str>) {
-    if let Some(value) = value {
-        out.extend_from_slice(key);
-        escaped(out, value);
-        out.push(b'"');
-    }
+/// Who counted, each in a member.
+const fn witnesses(opening: &str) -> [Piece; 3] {
+    [
+        Piece::new([opening, Count::Reported(0).source(), "\""]),
+        Piece::new([opening, Count::Counted(0).source(), "\""]),
+        Piece::new([opening, Count::Estimated(0).source(), "\""]),
+    ]
 }
 
-/// A member whose text is one of the gate's own words.
-fn word<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: Option<&'static str>) {
-    if let Some(value) = value {
-        out.extend_from_slice(key);
-        out.extend_from_slice(value.as_bytes());
-        out.push(b'"');
-    }
-}
-
-fn flag<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: bool) {
-    out.extend_from_slice(key);
-    out.extend_from_slice(if value { b"true" } else { b"false" });
-}
-
-fn micros<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: Option<Duration>) {
-    number(out, key, value.map(whole_micros));
-}
-
-fn number<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: Option<u64>) {
-    if let Some(value) = value {
-        out.extend_from_slice(key);
-        decimal(out, value);
-    }
+/// A count and its witness.
+fn count<'a>(out: Pen<'a>, key: &Piece, by: &[Piece; 3], of: Count) -> Pen<'a> {
+    let [reported, counted, estimated] = by;
+    let (n, witness) = match of {
+        Count::Unknown => return out,
+        Count::Reported(n) => (n, reported),
+        Count::Counted(n) => (n, counted),
+        Count::Estimated(n) => (n, estimated),
+    };
+    out.number(key, Some(n)).piece(witness)
 }
 
 fn whole_micros(duration: Duration) -> u64 {

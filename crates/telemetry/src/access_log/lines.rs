@@ -2,6 +2,7 @@
 //!
 //! Invariant: at most [`FULL_BYTES`] and one line are held; handing over never waits; buffers go
 //! round, so that steady traffic allocates none; what is held when the worker ends is handed over.
+//! A buffer is bytes throughout, so that a line is written into room and nothing grows under it.
 //! Not here: what a line says (`line`), the writer (`access_log`).
 
 use std::sync::Arc;
@@ -24,7 +25,9 @@ const SPARES: usize = 4;
 /// A worker's buffer of access-log lines.
 #[derive(Debug)]
 pub struct Lines {
+    /// Lines up to `len`, and room beyond.
     bytes: Vec<u8>,
+    len: usize,
     lines: u64,
     stamp: Stamp,
     queue: SyncSender<Message>,
@@ -36,12 +39,18 @@ pub struct Lines {
 /// Lines for the writer.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
+    len: usize,
     pub(super) lines: u64,
     home: SyncSender<Vec<u8>>,
 }
 
 impl Batch {
+    /// The lines, each with its end.
+    pub(super) fn text(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
     /// Returns the buffer to its worker, if that has a use for it.
     pub(super) fn give_back(self) {
         drop(self.home.try_send(self.bytes));
@@ -52,7 +61,8 @@ impl Lines {
     pub(super) fn new(queue: SyncSender<Message>, shared: Arc<Shared>) -> Self {
         let (home, returned) = sync_channel(SPARES);
         Self {
-            bytes: Vec::with_capacity(FULL_BYTES + SPARE_BYTES),
+            bytes: vec![0; FULL_BYTES + SPARE_BYTES],
+            len: 0,
             lines: 0,
             stamp: Stamp::default(),
             queue,
@@ -64,11 +74,25 @@ impl Lines {
 
     /// Adds the line of one exchange.
     pub(crate) fn push(&mut self, spelled: &Spelled, record: &Record) {
-        line::write(&mut self.bytes, &mut self.stamp, spelled, record);
+        let room = self.bytes.get_mut(self.len..).unwrap_or_default();
+        match line::write(room, &mut self.stamp, spelled, record) {
+            Some(written) => self.len += written,
+            None => self.push_long(spelled, record),
+        }
         self.lines += 1;
-        if self.bytes.len() >= FULL_BYTES {
+        if self.len >= FULL_BYTES {
             self.flush();
         }
+    }
+
+    /// Adds a line for which there was no room, in as much as it takes.
+    #[cold]
+    fn push_long(&mut self, spelled: &Spelled, record: &Record) {
+        let line = line::long(&mut self.stamp, spelled, record);
+        self.bytes.truncate(self.len);
+        self.bytes.extend_from_slice(&line);
+        self.len = self.bytes.len();
+        self.bytes.resize(self.len + SPARE_BYTES, 0);
     }
 
     /// Hands over what there is; when the queue is full, drops and counts it.
@@ -77,10 +101,10 @@ impl Lines {
             return;
         }
         let fresh = self.returned.try_recv();
-        let mut fresh = fresh.unwrap_or_else(|_| Vec::with_capacity(FULL_BYTES + SPARE_BYTES));
-        fresh.clear();
+        let fresh = fresh.unwrap_or_else(|_| vec![0; FULL_BYTES + SPARE_BYTES]);
         let batch = Batch {
             bytes: std::mem::replace(&mut self.bytes, fresh),
+            len: std::mem::take(&mut self.len),
             lines: std::mem::take(&mut self.lines),
             home: self.home.clone(),
         };

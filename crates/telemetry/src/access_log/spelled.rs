@@ -4,12 +4,18 @@
 //! not known is spelled as nothing.
 //! Not here: names as metric labels (`view`), what only the exchange knows (`line`).
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
+use policy::operation::Operation;
 use policy::record::Record;
 use policy::snapshot::Snapshot;
 
-use super::escape::escaped;
+use super::escape::escape;
+
+/// Kept runs of members; a power of two.
+const RUNS: usize = 32;
 
 /// Fragments of lines by id.
 #[derive(Debug)]
@@ -20,9 +26,28 @@ pub(crate) struct Spelled {
     endpoints: Vec<Fragment>,
     /// The last member and the end of the line.
     end: Fragment,
+    /// Whole runs of members as lately written, each at a place that its ids choose: traffic has
+    /// few of them at a time, and one copy takes the place of five.
+    runs: RefCell<[Run; RUNS]>,
 }
 
 type Fragment = Box<[u8]>;
+
+/// The members that say whose exchange it was, and where it went.
+#[derive(Debug, Default)]
+struct Run {
+    of: Option<Ids>,
+    text: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ids {
+    workload: Option<WorkloadId>,
+    operation: Option<Operation>,
+    route: Option<RouteId>,
+    backend: Option<BackendId>,
+    endpoint: Option<EndpointId>,
+}
 
 impl Spelled {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
@@ -34,27 +59,52 @@ impl Spelled {
             backends: members("backend", snapshot.backends.iter().map(|b| &b.name)),
             endpoints: members("endpoint", snapshot.endpoints.iter().map(|e| &e.name)),
             end: end.into(),
+            runs: RefCell::default(),
         }
     }
 
-    pub(super) fn workload(&self, record: &Record) -> &[u8] {
-        look_up(&self.workloads, record.workload.map(|id| id.index()))
-    }
-
-    pub(super) fn route(&self, record: &Record) -> &[u8] {
-        look_up(&self.routes, record.route.map(|id| id.index()))
-    }
-
-    pub(super) fn backend(&self, record: &Record) -> &[u8] {
-        look_up(&self.backends, record.backend.map(|id| id.index()))
-    }
-
-    pub(super) fn endpoint(&self, record: &Record) -> &[u8] {
-        look_up(&self.endpoints, record.endpoint.map(|id| id.index()))
+    /// Gives the members that say whose exchange it was, and where it went.
+    #[inline]
+    pub(super) fn run<T>(&self, record: &Record, give: impl FnOnce(&[u8]) -> T) -> T {
+        let ids = Ids {
+            workload: record.workload,
+            operation: record.operation,
+            route: record.route,
+            backend: record.backend,
+            endpoint: record.endpoint,
+        };
+        let mut runs = self.runs.borrow_mut();
+        let run = &mut runs[ids.place()];
+        if run.of != Some(ids) {
+            run.of = Some(ids);
+            self.spell(&mut run.text, ids);
+        }
+        give(&run.text)
     }
 
     pub(super) fn end(&self) -> &[u8] {
         &self.end
+    }
+
+    #[cold]
+    fn spell(&self, out: &mut Vec<u8>, ids: Ids) {
+        out.clear();
+        out.extend_from_slice(look_up(&self.workloads, ids.workload.map(|id| id.index())));
+        if let Some(operation) = ids.operation {
+            out.extend_from_slice(&member("operation", operation.as_str()));
+        }
+        out.extend_from_slice(look_up(&self.routes, ids.route.map(|id| id.index())));
+        out.extend_from_slice(look_up(&self.backends, ids.backend.map(|id| id.index())));
+        out.extend_from_slice(look_up(&self.endpoints, ids.endpoint.map(|id| id.index())));
+    }
+}
+
+impl Ids {
+    fn place(&self) -> usize {
+        let workload = self.workload.map_or(0, WorkloadId::index);
+        let endpoint = self.endpoint.map_or(0, EndpointId::index);
+        let operation = self.operation.map_or(0, |operation| operation as usize);
+        (workload + 5 * endpoint + 11 * operation) % RUNS
     }
 }
 
@@ -64,7 +114,7 @@ fn members<'a>(key: &str, names: impl Iterator<Item = &'a Arc<str>>) -> Vec<Frag
 
 fn member(key: &str, name: &str) -> Fragment {
     let mut out = format!(",\"{key}\":\"").into_bytes();
-    escaped(&mut out, name);
+    escape(&mut out, name.as_bytes());
     out.push(b'"');
     out.into()
 }

@@ -4,9 +4,12 @@
 //! apart, so it is the day that is kept and not the second.
 //! Not here: the clock (`proxy`).
 
-use super::decimal::{decimal, four, three, two};
+use super::decimal::{four, padded, two};
+use super::pen::Pen;
 
 const DAY_MS: u64 = 86_400_000;
+/// Bytes of a date, until the year 10,000.
+const DATE: usize = b"2026-08-01T".len();
 
 /// Writes timestamps; remembers the date of the last one.
 #[derive(Debug)]
@@ -26,20 +29,31 @@ impl Default for Stamp {
 }
 
 impl Stamp {
-    /// Appends the moment, `unix_ms` after 1970.
-    pub(super) fn write(&mut self, out: &mut Vec<u8>, unix_ms: u64) {
+    /// Writes the moment, `unix_ms` after 1970.
+    #[inline]
+    pub(super) fn write<'a>(&mut self, out: Pen<'a>, unix_ms: u64) -> Pen<'a> {
         let (day, ms) = (unix_ms / DAY_MS, (unix_ms % DAY_MS) as u32);
         if day != self.day {
-            self.day = day;
-            self.date = spelled(day);
+            self.turn(day);
         }
-        out.extend_from_slice(&self.date);
+        let out = match self.date.first_chunk::<DATE>() {
+            Some(date) if self.date.len() == DATE => out.fixed(date),
+            Some(_) | None => out.bytes(&self.date),
+        };
         let [h, i] = two(ms / 3_600_000);
         let [m, n] = two(ms / 60_000 % 60);
         let [s, t] = two(ms / 1000 % 60);
-        let [x, y, z] = three(ms % 1000);
+        let [x, y, z] = padded(ms % 1000);
         let time = [h, i, b':', m, n, b':', s, t, b'.', x, y, z, b'Z'];
-        out.extend_from_slice(&time);
+        out.fixed(&time)
+    }
+}
+
+impl Stamp {
+    #[cold]
+    fn turn(&mut self, day: u64) {
+        self.day = day;
+        self.date = spelled(day);
     }
 }
 
@@ -48,7 +62,7 @@ fn spelled(day: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(16);
     match u32::try_from(year) {
         Ok(year @ ..10_000) => out.extend_from_slice(&four(year)),
-        Ok(_) | Err(_) => decimal(&mut out, year),
+        Ok(_) | Err(_) => out.extend_from_slice(year.to_string().as_bytes()),
     }
     let ([m, n], [d, e]) = (two(month), two(day));
     out.extend_from_slice(&[b'-', m, n, b'-', d, e, b'T']);

@@ -57,6 +57,30 @@ fn every_exchange_is_one_line_in_order() {
     assert_eq!(mode & 0o137, 0, "{mode:o}");
 }
 
+/// Lines that find no room in what is left of a buffer.
+#[test]
+fn long_lines_are_written_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access.log");
+    let log = AccessLog::start(Target::File(path.clone())).unwrap();
+    let mut facts = Facts::new(Some(log.lines()));
+    let long = |i: usize| policy::record::Record {
+        model_asked: Some("m".repeat(i * 977 % 50_000).into()),
+        ..numbered(i)
+    };
+    (0..200).for_each(|i| facts.exchange(&sample(), &long(i)));
+    drop(facts);
+    log.close();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(ids(&text).len() as u64 + log.dropped(), 200);
+    for line in text.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let nth = line["request_id"].as_str().unwrap();
+        let nth: usize = nth.parse().unwrap();
+        assert_eq!(line["model"].as_str().unwrap().len(), nth * 977 % 50_000);
+    }
+}
+
 #[test]
 fn an_existing_file_is_appended_to() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,19 +3,20 @@
 use super::*;
 
 #[test]
-fn the_first_special_byte_of_a_long_text_is_found_wherever_it_is() {
-    for length in 0..300 {
-        let text = vec![b'a'; length];
-        assert_eq!(special_at(&text), length);
+fn every_special_byte_is_told_wherever_it_is_and_none_beyond_the_text() {
+    for length in (0..=WIDE_BYTES).chain([WIDE_BYTES + 1, 2 * WIDE_BYTES]) {
+        assert_eq!(told(&vec![0xe9; length]), [0; WORDS], "{length}");
         for at in 0..length {
             for byte in [b'"', b'\\', b'\n', 0, 0x1f] {
-                let mut text = text.clone();
+                let mut text = vec![b'a'; length];
                 text[at] = byte;
-                text[length - 1] = if at + 1 == length { byte } else { b'"' };
-                assert_eq!(special_at(&text), at, "{byte:#x} of {length}");
+                let mut words = [0; WORDS];
+                if let Some(word) = words.get_mut(at / WORD_BYTES) {
+                    *word = 1 << (at % WORD_BYTES);
+                }
+                assert_eq!(told(&text), words, "{byte:#x} at {at} of {length}");
             }
         }
-        assert_eq!(special_at(&vec![0xe9; length]), length, "beyond ASCII");
     }
 }
 
@@ -35,4 +36,10 @@ fn every_byte_at_every_place_is_told() {
             );
         }
     }
+}
+
+fn told(text: &[u8]) -> [u64; WORDS] {
+    let mut words = [u64::MAX; WORDS];
+    specials(text, &mut words);
+    words
 }

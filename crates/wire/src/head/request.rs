@@ -163,6 +163,15 @@ impl RequestHead {
         checked
     }
 
+    /// Sets a target that is a path which was found to be good.
+    pub(crate) fn set_good_path(&mut self, path: &str) -> Result<(), HeadFault> {
+        debug_assert_eq!(check_path(path.as_bytes()), Ok(()));
+        self.target.clear();
+        self.target.push_str(path);
+        self.path_len = path.len();
+        Ok(())
+    }
+
     /// Checks that the request names exactly one well-formed host (HTTP/1.0 may leave it out).
     ///
     /// For HTTP/2 the caller adds `:authority` as the `host` field first.

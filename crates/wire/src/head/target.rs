@@ -122,12 +122,10 @@ pub fn check_authority(host: &[u8]) -> Result<(), HeadFault> {
                 .all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.'));
         (valid, tail.strip_prefix(b"]"))
     } else {
-        let end = host.iter().rposition(|&b| b == b':').unwrap_or(host.len());
+        let is_host = |byte: &&u8| class(**byte) & HOST != 0;
+        let end = host.iter().take_while(is_host).count();
         let (name, tail) = host.split_at_checked(end).unwrap_or_default();
-        let valid = !name.is_empty()
-            && name
-                .iter()
-                .fold(true, |good, &byte| good & (class(byte) & HOST != 0));
+        let valid = !name.is_empty();
         (valid, Some(tail))
     };
     if valid && port.is_some_and(is_port) {

@@ -9,7 +9,8 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, ParserConfig, Status};
 
-use super::plain;
+use super::fields::fields;
+use super::plain::{self, Target};
 use crate::head::{Head, HeadFault, HeadFaultKind, RequestHead, ResponseHead, Version, is_token};
 
 /// The most fields that `Limits::fields` can allow.
@@ -105,12 +106,14 @@ fn plain_request(
     out: &mut RequestHead,
 ) -> Option<Result<usize, HeadFault>> {
     let line = plain::request_line(input)?;
-    let target = str::from_utf8(line.target).ok()?;
     let most = limits.fields.min(MAX_FIELDS);
-    let consumed = plain::fields(input, line.end, most, &mut out.fields)?;
+    let consumed = fields(input, line.end, most, &mut out.fields)?;
     out.method = line.method;
-    let checked = out.set_target(target).and_then(|()| out.check_host());
-    Some(checked.map(|()| consumed))
+    let checked = match line.target {
+        Target::Path(path) => out.set_good_path(path),
+        Target::Usual(target) => out.set_target(target),
+    };
+    Some(checked.and_then(|()| out.check_host()).map(|()| consumed))
 }
 
 fn fill_request(
@@ -152,7 +155,7 @@ pub fn parse_response(
     let within = input.get(..limits.head_bytes).unwrap_or(input);
     if let Some((status, line_end)) = plain::status_line(within)
         && let most = limits.fields.min(MAX_FIELDS)
-        && let Some(consumed) = plain::fields(within, line_end, most, &mut out.fields)
+        && let Some(consumed) = fields(within, line_end, most, &mut out.fields)
     {
         out.status = status;
         return check_status(status).map(|()| Step::Done { consumed });

@@ -3,12 +3,13 @@
 //! Invariant: what is given must come from a checked head; nothing is validated twice on the way out.
 //! Not here: which fields to write.
 
-use std::io::Write;
+mod append;
+
+use append::append;
 
 /// Appends `METHOD target HTTP/1.1` and CRLF; the target in parts that follow one another.
 pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &[&str]) {
-    out.extend_from_slice(method.as_bytes());
-    out.push(b' ');
+    append(out, [method.as_bytes(), b" "]);
     for part in target {
         out.extend_from_slice(part.as_bytes());
     }
@@ -17,16 +18,14 @@ pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &[&str]) {
 
 /// Appends `HTTP/1.1 status` and CRLF. The reason phrase is left empty: it carries no meaning.
 pub fn write_status_line(out: &mut Vec<u8>, status: u16) {
-    let written = write!(out, "HTTP/1.1 {status} \r\n");
-    debug_assert!(written.is_ok(), "writing to memory does not fail");
+    let digit = |place: u16| u8::try_from(status / place % 10).map_or(b'0', |digit| b'0' + digit);
+    let digits = [digit(100), digit(10), digit(1)];
+    append(out, [b"HTTP/1.1 ", &digits, b" \r\n"]);
 }
 
 /// Appends one field line.
 pub fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
+    append(out, [name, b": ", value, b"\r\n"]);
 }
 
 /// Writes a chunk's size line (hexadecimal and CRLF) to the start of `buffer` and returns its length in bytes.

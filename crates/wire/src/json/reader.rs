@@ -6,11 +6,13 @@
 use std::borrow::Cow;
 
 use super::capture::Kind;
+use super::marks::Marks;
+use super::nest::Nest;
 use super::note::KEY_LIMIT_BYTES;
 use super::skip::skip;
-use super::state::{Nest, State};
+use super::state::State;
 use super::text::unescape;
-use super::token::{kind_of, next_byte, plain_key_end, scalar_end, string_end};
+use super::token::{kind_of, next_byte, plain_key_end, scalar_end};
 
 /// Goes through members one by one.
 ///
@@ -31,6 +33,7 @@ pub struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     depth: u32,
+    marks: Marks,
 }
 
 impl<'a> Reader<'a> {
@@ -40,6 +43,7 @@ impl<'a> Reader<'a> {
             text,
             at: 0,
             depth: 0,
+            marks: Marks::new(),
         }
     }
 
@@ -75,7 +79,7 @@ impl<'a> Reader<'a> {
     #[cold]
     fn other_name(&mut self) -> Option<Cow<'a, [u8]>> {
         let from = self.at;
-        self.at = string_end(self.text, from).ok()?;
+        self.at = self.marks.string_end(self.text, from).ok()?;
         let raw = self.text.get(from..self.at - 1)?;
         if raw.len() > KEY_LIMIT_BYTES {
             return Some(Cow::Borrowed(b""));
@@ -92,7 +96,7 @@ impl<'a> Reader<'a> {
         let kind = self.kind()?;
         let from = self.at;
         self.at = match kind {
-            Kind::String => string_end(self.text, from + 1).ok()?,
+            Kind::String => self.marks.string_end(self.text, from + 1).ok()?,
             Kind::Object | Kind::Array => self.container_end()?,
             _ => scalar_end(self.text, from)?,
         };
@@ -100,9 +104,16 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(never)]
-    fn container_end(&self) -> Option<usize> {
+    fn container_end(&mut self) -> Option<usize> {
         let mut nest = Nest::inside(self.depth);
-        let skipped = skip(self.text, self.at, State::Value, &mut nest, self.depth);
+        let skipped = skip(
+            self.text,
+            &mut self.marks,
+            self.at,
+            State::Value,
+            &mut nest,
+            self.depth,
+        );
         (skipped.state == State::After && nest.depth == self.depth).then_some(skipped.at)
     }
 

@@ -9,8 +9,10 @@
 use super::capture::{Found, Kind};
 use super::fault::{JsonFault, JsonFaultKind};
 use super::interest::Interests;
+use super::marks::Marks;
+use super::nest::Nest;
 use super::skip::skip;
-use super::state::{Nest, Next, State, next_in_number};
+use super::state::{Next, State, next_in_number};
 use super::token::{kind_of, plain_key_end, scalar_end, string_end};
 use super::whole::{may_be_whole, read_whole};
 
@@ -135,10 +137,11 @@ impl Scanner {
     }
 
     fn run(&mut self, chunk: &[u8]) -> Result<(), At> {
+        let mut marks = Marks::new();
         let mut at = 0;
         loop {
             if let Some(floor) = self.unwatched() {
-                at = self.skip(chunk, at, floor)?;
+                at = self.skip(chunk, &mut marks, at, floor)?;
             }
             let Some(&byte) = chunk.get(at) else {
                 return Ok(());
@@ -188,8 +191,14 @@ impl Scanner {
     }
 
     /// Passes over what is of no interest. Gives where to go on.
-    fn skip(&mut self, chunk: &[u8], at: usize, floor: u32) -> Result<usize, At> {
-        let skipped = skip(chunk, at, self.state, &mut self.nest, floor);
+    fn skip(
+        &mut self,
+        chunk: &[u8],
+        marks: &mut Marks,
+        at: usize,
+        floor: u32,
+    ) -> Result<usize, At> {
+        let skipped = skip(chunk, marks, at, self.state, &mut self.nest, floor);
         self.state = skipped.state;
         if skipped.state == State::String {
             self.in_key = skipped.in_key;
@@ -352,7 +361,7 @@ impl Scanner {
         let (mut nest, floor) = (self.nest, self.nest.depth);
         let whole = floor == 2 || floor == 1 && self.parent.is_none();
         if whole && self.open_at(floor).is_some() {
-            let skipped = skip(chunk, at, State::Value, &mut nest, floor);
+            let skipped = skip(chunk, &mut Marks::new(), at, State::Value, &mut nest, floor);
             if skipped.state == State::After && nest.depth == floor {
                 self.note_content(chunk.get(at + 1..skipped.at).unwrap_or_default());
                 self.end_value(chunk, skipped.at)?;

@@ -1,9 +1,7 @@
 //! What a reader of JSON waits for, byte by byte.
 //!
 //! Invariant: state and nesting are all that a reader must remember of the bytes before.
-//! Not here: what is done at a place (`scan`, `skip`).
-
-use super::DEPTH_LIMIT;
+//! Not here: nesting (`nest`), what is done at a place (`scan`, `skip`).
 
 /// What may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,51 +27,6 @@ pub(super) enum State {
     Exponent,
     ExponentSign,
     ExponentDigits,
-}
-
-/// The containers that are open.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Nest {
-    pub(super) depth: u32,
-    /// A bit for each open container, the innermost lowest: it is an object.
-    objects: u128,
-}
-
-impl Nest {
-    pub(super) const fn new() -> Self {
-        Self {
-            depth: 0,
-            objects: 0,
-        }
-    }
-
-    /// Directly inside of an object at this depth, for a reader that does not look further out.
-    #[inline]
-    pub(super) const fn inside(depth: u32) -> Self {
-        Self { depth, objects: 1 }
-    }
-
-    /// Opens a container. False when there are as many as may be.
-    #[inline]
-    pub(super) fn open(&mut self, object: bool) -> bool {
-        if self.depth == DEPTH_LIMIT {
-            return false;
-        }
-        self.depth += 1;
-        self.objects = (self.objects << 1) | u128::from(object);
-        true
-    }
-
-    #[inline]
-    pub(super) fn close(&mut self) {
-        self.depth -= 1;
-        self.objects >>= 1;
-    }
-
-    #[inline]
-    pub(super) fn in_object(&self) -> bool {
-        self.objects & 1 == 1
-    }
 }
 
 impl State {

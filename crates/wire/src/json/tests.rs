@@ -84,18 +84,32 @@ fn a_fault_stays() {
 }
 
 #[test]
-fn the_skip_finds_the_first_special_byte_at_every_place() {
-    for length in (0..80).chain(140..260) {
-        for special in [b'"', b'\\', 0x00, 0x1f] {
-            let mut text = vec![0xc3; length];
-            assert_eq!(text::plain_end(&text, 0), length);
-            text.push(special);
-            text.extend([b'"'; 9]);
+fn a_string_ends_at_its_quote_however_long_it_is_and_wherever_the_look_began() {
+    for length in (0..140).chain(500..600).chain(1000..1100) {
+        let text = ["é".repeat(length / 2), "x".repeat(length % 2)].concat() + "\"ab\\\"c\"d";
+        for start in [0, 1, 63, 64, 200] {
+            let text = [&"y".repeat(start), &text[..]].concat();
+            let mut marks = marks::Marks::new();
+            let end = start + length;
+            assert_eq!(marks.string_end(text.as_bytes(), start), Ok(end + 1));
+            assert_eq!(marks.string_end(text.as_bytes(), end + 1), Ok(end + 7));
+            assert_eq!(marks.string_end(text.as_bytes(), end + 7), Err(end + 8));
             assert_eq!(
-                text::plain_end(&text, 0),
-                length,
-                "{special:#x} at {length}"
+                marks.string_end(text.as_bytes(), start),
+                Ok(end + 1),
+                "going back"
             );
+        }
+    }
+}
+
+#[test]
+fn a_string_is_left_at_what_is_no_part_of_one() {
+    for length in (0..140).chain(500..600) {
+        for fault in ["\n", "\0", "\u{1f}", "\\x", "\\", "\\u12", "\\u12g4\"", ""] {
+            let text = "z".repeat(length) + fault;
+            let end = marks::Marks::new().string_end(text.as_bytes(), 0);
+            assert_eq!(end, Err(length), "{fault:?}");
         }
     }
 }

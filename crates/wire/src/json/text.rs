@@ -1,44 +1,9 @@
-//! Strings: the fast way past one, and the true text of one that is read.
+//! The true text of a string that is read.
 //!
 //! Invariant: `unescape` gives text or nothing; half a surrogate pair and invalid UTF-8 are nothing.
-//! Not here: where a string starts (`scan`).
+//! Not here: where a string starts and ends (`scan`, `marks`).
 
 use std::borrow::Cow;
-
-use crate::block::{BLOCK_BYTES, special, special_at};
-
-/// Strings this long are worth the call of a search: turns of 1 KiB take 1.69 µs for 32 KiB, and 2.01 from 256.
-const LONG_BYTES: usize = 32;
-
-/// Where the first quote, backslash or control character is, at or after `from`.
-#[inline]
-pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
-    let mut rest = bytes.get(from..).unwrap_or_default();
-    let long = rest.len().saturating_sub(LONG_BYTES);
-    while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
-        let hits = special(block);
-        if hits != 0 {
-            return bytes.len() - rest.len() + hits.trailing_zeros() as usize;
-        }
-        rest = after;
-        if rest.len() <= long {
-            return bytes.len() - rest.len() + special_at(rest);
-        }
-    }
-    while let Some((&byte, after)) = rest.split_first() {
-        if is_special(byte) {
-            break;
-        }
-        rest = after;
-    }
-    bytes.len() - rest.len()
-}
-
-/// The quote is one bit away from following the control characters.
-#[inline]
-const fn is_special(byte: u8) -> bool {
-    (byte ^ 2 < 0x21) | (byte == b'\\')
-}
 
 /// The text of a string's raw bytes (without quotes), whose escapes are already known to be well formed.
 ///

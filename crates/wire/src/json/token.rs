@@ -5,14 +5,14 @@
 //! Not here: what stands between tokens (`skip`).
 
 use super::capture::Kind;
-use super::text::plain_end;
+use super::marks::Marks;
 use crate::block::{BLOCK_BYTES, special, special_or_high};
 
-/// Where a string ends whose first byte after the quote is at `from`: the place after its closing quote.
+/// Where a string ends whose first byte after the quote is at `from`, for a reader of one string.
 ///
 /// # Errors
-/// The place to go on byte by byte, still inside: the chunk's end, or what needs a closer look.
-#[inline(always)]
+/// As [`Marks::string_end`].
+#[inline]
 pub(super) fn string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
     if let Some(block) = chunk
         .get(from..)
@@ -26,20 +26,7 @@ pub(super) fn string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
             }
         }
     }
-    long_string_end(chunk, from)
-}
-
-#[inline(never)]
-fn long_string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
-    let mut at = from;
-    loop {
-        at = plain_end(chunk, at);
-        match chunk.get(at) {
-            Some(b'"') => return Ok(at + 1),
-            Some(b'\\') => at += escape_length(chunk, at).ok_or(at)?,
-            _ => return Err(at),
-        }
-    }
+    Marks::new().string_end(chunk, from)
 }
 
 /// The next byte that is not blank, with `at` moved to it.
@@ -62,8 +49,9 @@ fn after_blanks(chunk: &[u8], from: usize) -> usize {
     at
 }
 
+/// Bytes of the escape at `at`.
 #[inline]
-fn escape_length(chunk: &[u8], at: usize) -> Option<usize> {
+pub(super) fn escape_length(chunk: &[u8], at: usize) -> Option<usize> {
     match chunk.get(at + 1)? {
         b'n' | b'"' | b'\\' | b't' | b'/' | b'r' | b'b' | b'f' => Some(2),
         b'u' => {
@@ -115,6 +103,11 @@ pub(super) fn kind_of(first: u8) -> Option<Kind> {
 #[inline]
 pub(super) fn scalar_end(chunk: &[u8], from: usize) -> Option<usize> {
     let rest = chunk.get(from..)?;
+    if let Some(start) = rest.first_chunk()
+        && let Some(length) = short_length(u64::from_le_bytes(*start))
+    {
+        return Some(from + length);
+    }
     let length = match rest {
         [b'n', b'u', b'l', b'l', ..] | [b't', b'r', b'u', b'e', ..] => 4,
         [b'f', b'a', b'l', b's', b'e', ..] => 5,
@@ -123,7 +116,31 @@ pub(super) fn scalar_end(chunk: &[u8], from: usize) -> Option<usize> {
     Some(from + length)
 }
 
+/// The length of a literal, or of a number of plain digits, that ends within these eight bytes, the first one
+/// lowest. `None` says nothing.
 #[inline]
+fn short_length(start: u64) -> Option<usize> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const NULL: u64 = u32::from_le_bytes(*b"null") as u64;
+    const TRUE: u64 = u32::from_le_bytes(*b"true") as u64;
+    const FALSE: u64 = u64::from_le_bytes(*b"false\0\0\0");
+    // A digit becomes 0 to 9, and what is more than 9 sets its byte's highest bit.
+    let moved = start ^ (EACH * 0x30);
+    let others = (((moved & (EACH * 0x7f)) + EACH * 0x76) | moved) & (EACH * 0x80);
+    let digits = others.trailing_zeros() as usize / 8;
+    match digits {
+        0 if start & 0xffff_ffff == NULL || start & 0xffff_ffff == TRUE => Some(4),
+        0 if start & 0xff_ffff_ffff == FALSE => Some(5),
+        0 | 8 => None,
+        _ => {
+            let has_lead = digits > 1 && moved & 0xff == 0;
+            let goes_on = matches!((start >> (digits * 8)) as u8, b'.' | b'e' | b'E');
+            (!has_lead && !goes_on).then_some(digits)
+        }
+    }
+}
+
+#[inline(never)]
 fn number_length(rest: &[u8]) -> Option<usize> {
     let mut at = usize::from(rest.first() == Some(&b'-'));
     match rest.get(at)? {

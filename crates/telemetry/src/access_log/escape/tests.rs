@@ -1,11 +1,13 @@
 //! Any text comes back from JSON, wherever in it the odd byte stands.
 
-use super::escaped;
+use super::{escape, is_plain};
 
 fn inside(text: &str) -> String {
     let mut out = Vec::new();
-    escaped(&mut out, text);
-    String::from_utf8(out).unwrap()
+    escape(&mut out, text.as_bytes());
+    let inside = String::from_utf8(out).unwrap();
+    assert_eq!(is_plain(text.as_bytes()), inside == text, "{text:?}");
+    inside
 }
 
 #[test]

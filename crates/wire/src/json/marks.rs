@@ -1,0 +1,97 @@
+//! The way through a text's strings: from each quote, backslash or control character to the next.
+//!
+//! The text is looked at once, half a kilobyte at a time; most strings end at a bit that is known already.
+//! Invariant: what is known of a place does not depend on where the look began.
+//! Not here: the look itself (`block`), what stands between strings (`skip`).
+
+use super::token::escape_length;
+use crate::block::{WIDE_BYTES, WORD_BYTES, WORDS, specials};
+
+/// What is known of one text, from some place on.
+#[derive(Debug)]
+pub(super) struct Marks {
+    /// Where in the text the first word's first byte is.
+    from: usize,
+    words: [u64; WORDS],
+}
+
+impl Marks {
+    /// Knows nothing so far.
+    pub(super) const fn new() -> Self {
+        Self {
+            from: usize::MAX / 2,
+            words: [0; WORDS],
+        }
+    }
+
+    /// Where a string ends whose first byte after the quote is at `from`: the place after its closing quote.
+    ///
+    /// # Errors
+    /// The place to go on byte by byte, still inside: the text's end, or what needs a closer look.
+    #[inline(always)]
+    pub(super) fn string_end(&mut self, text: &[u8], from: usize) -> Result<usize, usize> {
+        let at = self.next(text, from);
+        if text.get(at) == Some(&b'"') {
+            return Ok(at + 1);
+        }
+        self.end_after_escapes(text, at)
+    }
+
+    #[inline(never)]
+    fn end_after_escapes(&mut self, text: &[u8], from: usize) -> Result<usize, usize> {
+        let mut at = from;
+        loop {
+            match text.get(at) {
+                Some(b'"') => return Ok(at + 1),
+                Some(b'\\') => {
+                    let after = at + escape_length(text, at).ok_or(at)?;
+                    at = self.next(text, after);
+                }
+                _ => return Err(at),
+            }
+        }
+    }
+
+    /// Where the first quote, backslash or control character is, at or after `at`; the text's length where
+    /// there is none.
+    #[inline(always)]
+    fn next(&mut self, text: &[u8], at: usize) -> usize {
+        let place = at.wrapping_sub(self.from);
+        if let Some(word) = self.words.get(place / WORD_BYTES) {
+            let rest = word >> (place % WORD_BYTES);
+            if rest != 0 {
+                return at + rest.trailing_zeros() as usize;
+            }
+        }
+        self.search(text, at)
+    }
+
+    /// The same where the word of that place, if it is known, tells of nothing more.
+    #[inline(never)]
+    fn search(&mut self, text: &[u8], at: usize) -> usize {
+        let mut word = at.wrapping_sub(self.from) / WORD_BYTES + 1;
+        if word > WORDS {
+            self.look(text, at);
+            word = 0;
+        }
+        loop {
+            while let Some(&bits) = self.words.get(word) {
+                if bits != 0 {
+                    return self.from + word * WORD_BYTES + bits.trailing_zeros() as usize;
+                }
+                word += 1;
+            }
+            let next = self.from + WIDE_BYTES;
+            if next >= text.len() {
+                return text.len();
+            }
+            self.look(text, next);
+            word = 0;
+        }
+    }
+
+    fn look(&mut self, text: &[u8], from: usize) {
+        self.from = from;
+        specials(text.get(from..).unwrap_or_default(), &mut self.words);
+    }
+}
