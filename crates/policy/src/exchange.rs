@@ -3,23 +3,26 @@
 //! The stages are types, each consumed by the step to the next: [`Opened`] (we know who asks for
 //! what) → [`Admitted`] (reserved, ready to forward) → settled.
 //! Invariant: an [`Admitted`] call settles its [`Hold`] exactly once; a refusal holds nothing.
-//! Not here: waiting, copying, and which endpoint is tried (`attempt`).
+//! Not here: what is held of limits and budgets (`hold`), waiting, copying, and which endpoint is
+//! tried (`attempt`).
+
+mod hold;
 
 use std::sync::Arc;
+
 use wire::call::{CallHead, Splice, splices};
 use wire::head::{Known, RequestHead};
 
+pub use self::hold::Hold;
+use self::hold::{Cost, reserve};
 use crate::book::Held;
-use crate::budget::{self, Asked, Pledge};
+use crate::budget::{self, Asked};
 use crate::clock::Mono;
 use crate::id::{RouteId, WorkloadId};
-use crate::limit::{Kind, Short};
 use crate::meter::Estimator;
 use crate::operation::{Operation, Unknown};
-use crate::price::Charge;
-use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
-use crate::snapshot::{Grant, Limit, Snapshot};
+use crate::snapshot::{Grant, Snapshot};
 use crate::{credential, identity, route};
 
 /// Most limits that one grant may have; more is refused by `config`.
@@ -62,26 +65,6 @@ pub struct Admitted {
     pub prompt_estimate: u64,
     /// What it may come to, for the book.
     pub held: Held,
-}
-
-/// A reservation: what was taken from which buckets and budgets.
-#[derive(Debug, Default)]
-#[must_use = "settle it"]
-pub struct Hold {
-    taken: Option<Taken>,
-    pledge: Pledge,
-}
-
-/// What was taken from the buckets of a grant: what each gave is worked out again when it is
-/// settled, so that no list is allocated for it.
-#[derive(Debug, Clone, Copy)]
-struct Taken {
-    workload: WorkloadId,
-    /// Which of the workload's grants.
-    grant: usize,
-    /// From how many of its limits, the first on.
-    limits: usize,
-    tokens: Cost,
 }
 
 /// Head to caller and purpose. Nothing is spent on a request that fails here.
@@ -194,136 +177,6 @@ pub fn admit(
         prompt_estimate,
         held,
     }))
-}
-
-impl Hold {
-    /// Corrects every token bucket to what was really used, and every budget to that or to what it
-    /// cost. Requests stay counted.
-    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, now: Mono, s: &Snapshot) {
-        let used = |count: Count| count.tokens().unwrap_or(0);
-        self.pledge.settle(tokens, charge, s);
-        let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
-        for (limit, reserved) in self.taken.iter().flat_map(|taken| taken.each(s)) {
-            if limit.kind == Kind::Tokens {
-                limit.bucket.settle(reserved, actual, now);
-            }
-        }
-    }
-
-    /// Gives everything back: the call never was.
-    pub fn release(self, now: Mono, s: &Snapshot) {
-        self.pledge.release(s);
-        for (limit, reserved) in self.taken.iter().flat_map(|taken| taken.each(s)) {
-            limit.bucket.settle(reserved, 0, now);
-        }
-    }
-}
-
-impl Taken {
-    /// The limits that gave, and how much.
-    fn each<'s>(&self, s: &'s Snapshot) -> impl Iterator<Item = (&'s Limit, u64)> {
-        let grants = s.workload(self.workload).map(|w| w.grants.as_slice());
-        let grant = grants.and_then(|grants| grants.get(self.grant));
-        let limits = grant.map_or(&[][..], |grant| grant.limits.as_slice());
-        let tokens = self.tokens;
-        let taken = limits.iter().take(self.limits);
-        taken.filter_map(move |id| {
-            let limit = s.limit(*id)?;
-            Some((limit, tokens.units_of(limit)))
-        })
-    }
-}
-
-/// What a call may cost.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    prompt: u64,
-    completion: u64,
-    /// The call itself says how much it may generate.
-    is_capped: bool,
-}
-
-/// Tokens that an engine may put around a prompt that says little: a template's system text.
-const FRAME_TOKENS_MAX: u64 = 1024;
-
-impl Cost {
-    /// The most that a call of `bytes` can come to. Each token of a text is at least one byte of
-    /// the body; what the body only refers to (an image's address, an earlier response) is not in it.
-    fn at_most(self, bytes: u64, operation: Operation) -> Option<u64> {
-        let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
-        match operation {
-            Operation::Chat | Operation::Completions | Operation::Messages if self.is_capped => {
-                Some(prompt.saturating_add(self.completion))
-            }
-            Operation::Embeddings => Some(prompt),
-            _ => None,
-        }
-    }
-
-    /// What to take from a bucket that holds `burst` at most. A completion that is only guessed
-    /// must not make a small limit refuse every call: then the whole bucket is taken instead.
-    fn units(self, burst: u64) -> u64 {
-        let all = self.prompt.saturating_add(self.completion);
-        if self.is_capped || self.prompt > burst {
-            all
-        } else {
-            all.min(burst)
-        }
-    }
-
-    /// What to take from a limit's bucket.
-    fn units_of(self, limit: &Limit) -> u64 {
-        match limit.kind {
-            Kind::Requests => 1,
-            Kind::Tokens => self.units(limit.bucket.rate().burst),
-        }
-    }
-}
-
-fn reserve(
-    workload: WorkloadId,
-    grant: &Grant,
-    tokens: Cost,
-    now: Mono,
-    s: &Snapshot,
-) -> Result<Hold, Refusal> {
-    let grants = s.workload(workload).map(|w| w.grants.as_slice());
-    let at = |grants: &[Grant]| grants.iter().position(|g| std::ptr::eq(g, grant));
-    let Some(at) = grants.and_then(at) else {
-        return Err(Refusal::Bug("a grant without workload"));
-    };
-    let hold = |limits| Hold {
-        taken: Some(Taken {
-            workload,
-            grant: at,
-            limits,
-            tokens,
-        }),
-        pledge: Pledge::default(),
-    };
-    for (nth, id) in grant.limits.iter().enumerate() {
-        let Some(limit) = s.limit(*id) else {
-            continue;
-        };
-        let units = tokens.units_of(limit);
-        if let Err(short) = limit.bucket.take(units, now) {
-            hold(nth).release(now, s);
-            let rate = limit.bucket.rate();
-            return Err(match short {
-                Short::Wait(wait) => Refusal::Limited {
-                    kind: limit.kind,
-                    amount: rate.amount,
-                    per: rate.per,
-                    wait,
-                },
-                Short::Never => Refusal::LargerThanLimit {
-                    asked: units,
-                    burst: rate.burst,
-                },
-            });
-        }
-    }
-    Ok(hold(grant.limits.len()))
 }
 
 /// The shared name of a model that the configuration knows, so that no name is allocated for it.

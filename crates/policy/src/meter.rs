@@ -29,44 +29,56 @@ impl Estimator {
     /// Prompt tokens of a body of `bytes`.
     #[must_use]
     pub fn prompt(&self, bytes: u64) -> u64 {
-        #[expect(clippy::cast_precision_loss, reason = "an estimate of at most 32 MiB")]
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive"
-        )]
-        let tokens = (bytes as f32 * self.per_byte).ceil() as u64;
-        tokens.max(1)
+        whole(float(bytes) * self.per_byte).max(1)
     }
 
     /// Completion tokens: the call's own cap where it has one, else what has been seen.
     #[must_use]
     pub fn completion(&self, cap: Option<u32>, choices: u32) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive"
-        )]
-        let each = cap.map_or(self.completion.ceil() as u64, u64::from);
+        let each = cap.map_or_else(|| whole(self.completion), u64::from);
         each.saturating_mul(u64::from(choices.max(1)))
     }
 
     /// Learns from a finished call.
-    #[expect(clippy::cast_precision_loss, reason = "estimates")]
     pub fn learn(&mut self, bytes: u64, prompt: Option<u64>, completion: Option<u64>) {
         if let (Some(prompt), true) = (prompt, bytes > 0) {
-            let seen = (prompt as f32 / bytes as f32).clamp(0.01, 2.0);
+            let seen = (float(prompt) / float(bytes)).clamp(0.01, 2.0);
             self.per_byte += (seen - self.per_byte) * NEWEST;
         }
         if let Some(completion) = completion {
             // Stochastic approximation of a quantile (Robbins and Monro, 1951): up by 0.9 of a
             // step when above, down by 0.1 when below, so that it rests where 9 in 10 are below.
             let step = (self.completion * 0.05).max(1.0);
-            let up = completion as f32 > self.completion;
+            let up = float(completion) > self.completion;
             self.completion =
                 (self.completion + if up { 0.9 * step } else { -0.1 * step }).max(1.0);
         }
     }
+}
+
+/// A count as a float. Signed and of 32 bits where it fits, as nearly all are: unsigned numbers and
+/// longer ones have no instruction of their own.
+fn float(count: u64) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "estimates")]
+    match i32::try_from(count) {
+        Ok(count) => count as f32,
+        Err(_) => count as f32,
+    }
+}
+
+/// The next whole number up, without a call for it; `estimate` is positive and
+/// far below 2^63.
+fn whole(estimate: f32) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "what is cut off or rounded is compared"
+    )]
+    let (below, is_cut) = {
+        let below = estimate as i64;
+        (below, (below as f32) < estimate)
+    };
+    below.unsigned_abs() + u64::from(is_cut)
 }
 
 #[cfg(test)]

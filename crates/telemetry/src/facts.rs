@@ -56,8 +56,7 @@ impl Sink for Facts {
         self.series.ended(key, record);
         if !snapshot.prices.is_empty() {
             let charge = policy::price::charge(snapshot, record);
-            let names = &mut self.series.names;
-            let currency = charge.map_or(NameId::NONE, |c| names.intern(&c.price.currency));
+            let currency = charge.map_or(NameId::NONE, |c| view.currency(&c.price.currency));
             let cost = charge.and_then(|charge| charge.cost).map(|cost| cost.0);
             let of = [key.workload, key.model, currency];
             self.series.charged(of, cost, record);

@@ -71,6 +71,8 @@ pub(crate) struct View {
     models_at: HashMap<usize, (Arc<str>, NameId), Mix>,
     /// The last of those that was asked for: traffic comes in runs. No text lies at 0.
     last_model: Cell<(usize, NameId)>,
+    /// Of the snapshot's prices: so few that looking at each is the fastest.
+    currencies: Vec<(Arc<str>, NameId)>,
     /// Made for the first line.
     spelled: OnceCell<Spelled>,
 }
@@ -87,6 +89,12 @@ impl View {
             let name = names.intern(model);
             by_text.insert(Arc::clone(model), name);
             models_at.insert(address(model), (Arc::clone(model), name));
+        }
+        let mut currencies: Vec<(Arc<str>, NameId)> = Vec::new();
+        for (_, _, price) in snapshot.prices.iter() {
+            if currencies.iter().all(|(known, _)| *known != price.currency) {
+                currencies.push((Arc::clone(&price.currency), names.intern(&price.currency)));
+            }
         }
         let named = |e: &policy::snapshot::Endpoint| {
             let backend = backends.get(e.backend.index()).copied();
@@ -106,6 +114,7 @@ impl View {
             models: by_text,
             models_at,
             last_model: Cell::new((0, NameId::NONE)),
+            currencies,
             spelled: OnceCell::new(),
         }
     }
@@ -142,6 +151,12 @@ impl View {
             }
             None => self.models.get(model).copied().unwrap_or(NameId::OTHER),
         }
+    }
+
+    /// The currency of one of the snapshot's prices.
+    pub(crate) fn currency(&self, code: &str) -> NameId {
+        let known = self.currencies.iter().find(|(known, _)| **known == *code);
+        known.map_or(NameId::OTHER, |(_, name)| *name)
     }
 
     /// The names of `snapshot`, of which this view is, for lines.

@@ -6,10 +6,13 @@
 
 mod fault;
 mod head;
+mod scan;
 mod splice;
+mod whole;
 
 pub use fault::{CallFault, CallFaultKind};
-pub use head::{CallHead, CallScanner, IncludeUsage, StreamOptions};
+pub use head::{CallHead, IncludeUsage, StreamOptions};
+pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 mod chunked;
 mod fields;
 mod framing;
+mod long;
 mod marks;
 mod parse;
 mod path;

@@ -14,11 +14,11 @@ mod nest;
 mod note;
 mod reader;
 mod scan;
+mod short;
 mod skip;
 mod state;
 mod text;
 mod token;
-mod whole;
 
 pub use capture::{Found, Kind, Member};
 pub use fault::{JsonFault, JsonFaultKind};
@@ -26,6 +26,7 @@ pub use interest::{Interest, Interests, Repeat, Want};
 pub use reader::Reader;
 pub use scan::Scanner;
 pub use text::unescape;
+pub(crate) use token::{after_blanks, may_be_whole};
 
 /// Containers may nest this deep; the next opening bracket is a fault.
 pub const DEPTH_LIMIT: u32 = 128;

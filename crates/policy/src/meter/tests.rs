@@ -61,3 +61,14 @@ fn absurd_samples_leave_a_usable_estimate() {
     }
     assert!(learned.prompt(1000) >= 10);
 }
+
+#[test]
+fn whole_numbers_up_are_what_the_standard_library_says() {
+    for nth in 0..4_000_000_u32 {
+        let estimate = f32::from_bits(nth * 330);
+        assert_eq!(super::whole(estimate), estimate.ceil() as u64, "{estimate}");
+    }
+    for count in [0, 1, 1 << 24, (1 << 31) - 1, 1 << 31, u64::MAX] {
+        assert_eq!(super::float(count), count as f32);
+    }
+}

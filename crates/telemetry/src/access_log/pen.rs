@@ -108,7 +108,8 @@ impl<'a> Pen<'a> {
             return Self(&mut []);
         };
         *to = *bytes;
-        Self(self.0.get_mut(len..).unwrap_or_default())
+        // Never more than the room that was just found, which the compiler sees by the `min`.
+        Self(self.0.get_mut(len.min(N)..).unwrap_or_default())
     }
 }
 

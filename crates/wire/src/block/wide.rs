@@ -13,9 +13,9 @@ pub(crate) const WORDS: usize = 8;
 /// Bytes that one look takes in.
 pub(crate) const WIDE_BYTES: usize = WORDS * WORD_BYTES;
 
-/// One bit a byte, for each quote, backslash and control character in the first 512 bytes.
+/// One bit a byte, for each quote, backslash and control character in the first 512 bytes; whether there is any.
 #[inline(never)]
-pub(crate) fn specials(text: &[u8], words: &mut [u64; WORDS]) {
+pub(crate) fn specials(text: &[u8], words: &mut [u64; WORDS]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512bw") {
         #[expect(
@@ -32,17 +32,40 @@ pub(crate) fn specials(text: &[u8], words: &mut [u64; WORDS]) {
         // SAFETY: the processor has AVX2, as was just asked.
         return unsafe { avx2::specials(text, words) };
     }
-    look_through(text, words, by_blocks);
+    plain_specials(text, words)
 }
 
-/// Looks at each word's bytes with `look`.
+#[inline(never)]
+fn plain_specials(text: &[u8], words: &mut [u64; WORDS]) -> bool {
+    all_words(text, words, by_blocks).unwrap_or_else(|| some_words(text, words, by_blocks))
+}
+
+/// Looks at each word's bytes with `look`, where there are enough for all words.
 #[inline(always)]
-fn look_through(text: &[u8], words: &mut [u64; WORDS], look: impl Fn(&[u8; WORD_BYTES]) -> u64) {
+fn all_words(
+    text: &[u8],
+    words: &mut [u64; WORDS],
+    look: impl Fn(&[u8; WORD_BYTES]) -> u64,
+) -> Option<bool> {
+    let (whole, _) = text.as_chunks();
+    let looked = whole.first_chunk::<WORDS>()?.each_ref().map(look);
+    *words = looked;
+    Some(any(looked))
+}
+
+#[inline(always)]
+fn any(words: [u64; WORDS]) -> bool {
+    words.iter().fold(0, |all, word| all | word) != 0
+}
+
+/// The same where there are fewer.
+#[inline(always)]
+fn some_words(
+    text: &[u8],
+    words: &mut [u64; WORDS],
+    look: impl Fn(&[u8; WORD_BYTES]) -> u64,
+) -> bool {
     let (whole, rest) = text.as_chunks();
-    if let Some(whole) = whole.first_chunk::<WORDS>() {
-        *words = whole.each_ref().map(look);
-        return;
-    }
     *words = [0; WORDS];
     let mut next = words.iter_mut();
     for (bytes, word) in whole.iter().zip(next.by_ref()) {
@@ -51,6 +74,7 @@ fn look_through(text: &[u8], words: &mut [u64; WORDS], look: impl Fn(&[u8; WORD_
     if let Some(word) = next.next() {
         *word = last_word(text, rest, look);
     }
+    any(*words)
 }
 
 /// Of the text's last bytes, fewer than a word tells of: with those before them, if there are enough.
@@ -87,14 +111,26 @@ mod avx2 {
     use super::{WORD_BYTES, WORDS};
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn specials(text: &[u8], words: &mut [u64; WORDS]) {
-        super::look_through(text, words, |bytes: &[u8; WORD_BYTES]| {
-            let (halves, _) = bytes.as_chunks::<32>();
-            halves
-                .iter()
-                .rev()
-                .fold(0, |word, half| word << 32 | u64::from(special(load(half))))
-        })
+    pub(super) fn specials(text: &[u8], words: &mut [u64; WORDS]) -> bool {
+        let all = super::all_words(text, words, |bytes| word(bytes));
+        all.unwrap_or_else(|| some_words(text, words))
+    }
+
+    /// Apart, so that the other way needs no room on the stack.
+    #[inline(never)]
+    #[target_feature(enable = "avx2")]
+    fn some_words(text: &[u8], words: &mut [u64; WORDS]) -> bool {
+        super::some_words(text, words, |bytes| word(bytes))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn word(bytes: &[u8; WORD_BYTES]) -> u64 {
+        let (halves, _) = bytes.as_chunks::<32>();
+        halves
+            .iter()
+            .rev()
+            .fold(0, |word, half| word << 32 | u64::from(special(load(half))))
     }
 
     /// The quote is one bit away from following the control characters.
@@ -130,8 +166,16 @@ mod avx512 {
     use super::{WORD_BYTES, WORDS};
 
     #[target_feature(enable = "avx512bw")]
-    pub(super) fn specials(text: &[u8], words: &mut [u64; WORDS]) {
-        super::look_through(text, words, |bytes| special(bytes));
+    pub(super) fn specials(text: &[u8], words: &mut [u64; WORDS]) -> bool {
+        let all = super::all_words(text, words, |bytes| special(bytes));
+        all.unwrap_or_else(|| some_words(text, words))
+    }
+
+    /// Apart, so that the other way needs no room on the stack.
+    #[inline(never)]
+    #[target_feature(enable = "avx512bw")]
+    fn some_words(text: &[u8], words: &mut [u64; WORDS]) -> bool {
+        super::some_words(text, words, |bytes| special(bytes))
     }
 
     #[inline]

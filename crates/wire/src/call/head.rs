@@ -1,11 +1,12 @@
 //! What a call says of itself: model, streaming, output caps.
 //!
-//! Not here: edits of the body (`splice`).
+//! Not here: how a body is gone through (`scan`, `whole`), edits of it (`splice`).
 
 use std::ops::Range;
 
 use super::fault::{CallFault, CallFaultKind};
-use crate::json::{Found, Interest, Interests, Kind, Member, Repeat, Scanner, Want};
+use super::scan::CallScanner;
+use crate::json::{Found, Interest, Interests, Kind, Member, Repeat, Want};
 
 const MODEL: usize = 0;
 const STREAM: usize = 1;
@@ -16,7 +17,7 @@ const MAX_COMPLETION_TOKENS: usize = 5;
 const MAX_OUTPUT_TOKENS: usize = 6;
 const N: usize = 7;
 
-static ASKED: Interests = Interests::new(&[
+pub(super) static ASKED: Interests = Interests::new(&[
     Interest::new("model", Want::Scalar, Repeat::Refuse),
     Interest::new("stream", Want::Place, Repeat::Refuse),
     Interest::new("stream_options", Want::Place, Repeat::Refuse),
@@ -114,61 +115,28 @@ impl CallHead {
     }
 }
 
-/// Reads a request body as it arrives.
-///
-/// ```
-/// let mut scanner = wire::call::CallScanner::new();
-/// scanner.push(br#"{"model":"gpt-oss-120b","stre"#)?;
-/// scanner.push(br#"am":true,"messages":[]}"#)?;
-/// let head = scanner.finish()?;
-/// assert_eq!(head.model.as_deref(), Some("gpt-oss-120b"));
-/// assert!(head.stream);
-/// # Ok::<(), wire::call::CallFault>(())
-/// ```
-#[derive(Debug)]
-pub struct CallScanner(Scanner);
-
-impl Default for CallScanner {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl CallScanner {
-    /// A scanner for one body.
-    pub fn new() -> Self {
-        Self(Scanner::new(&ASKED))
-    }
-
-    /// Reads the next bytes. After a fault every call returns that fault.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<(), CallFault> {
-        self.0.push(chunk).map_err(CallFault::from)
-    }
-
-    /// Ends the body.
-    pub fn finish(&mut self) -> Result<CallHead, CallFault> {
-        let found = self.0.finish()?;
-        let Some(open) = found.open else {
-            return Err(CallFault {
-                member: None,
-                offset: 0,
-                kind: CallFaultKind::NotAnObject,
-            });
-        };
-        Ok(CallHead {
-            model: model(found)?,
-            stream: flag(found, STREAM, "stream")?,
-            stream_options: stream_options(found)?,
-            max_tokens: count(found, MAX_TOKENS, "max_tokens")?,
-            max_completion_tokens: count(found, MAX_COMPLETION_TOKENS, "max_completion_tokens")?,
-            max_output_tokens: count(found, MAX_OUTPUT_TOKENS, "max_output_tokens")?,
-            n: count(found, N, "n")?,
-            length: found.length,
-            model_at: found.member(MODEL).map(|m| m.value.clone()),
-            open,
-            empty: found.empty,
-        })
-    }
+/// What a body says that has been scanned to its end.
+pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
+    let Some(open) = found.open else {
+        return Err(CallFault {
+            member: None,
+            offset: 0,
+            kind: CallFaultKind::NotAnObject,
+        });
+    };
+    Ok(CallHead {
+        model: model(found)?,
+        stream: flag(found, STREAM, "stream")?,
+        stream_options: stream_options(found)?,
+        max_tokens: count(found, MAX_TOKENS, "max_tokens")?,
+        max_completion_tokens: count(found, MAX_COMPLETION_TOKENS, "max_completion_tokens")?,
+        max_output_tokens: count(found, MAX_OUTPUT_TOKENS, "max_output_tokens")?,
+        n: count(found, N, "n")?,
+        length: found.length,
+        model_at: found.member(MODEL).map(|m| m.value.clone()),
+        open,
+        empty: found.empty,
+    })
 }
 
 fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {
@@ -178,7 +146,8 @@ fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {
     match member.kind {
         Kind::Null => Ok(None),
         Kind::String => {
-            let name = found.text(member).filter(|name| is_model_name(name));
+            let text = found.text(member);
+            let name = text.as_ref().and_then(|text| model_name(text.as_bytes()));
             let bad = || CallFault::at("model", member.value.start, CallFaultKind::BadModelName);
             Ok(Some(name.ok_or_else(bad)?.into()))
         }
@@ -186,11 +155,24 @@ fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {
     }
 }
 
-fn is_model_name(name: &str) -> bool {
-    (1..=MODEL_LIMIT_BYTES).contains(&name.len())
-        && name.bytes().all(|b| {
-            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'/' | b'@' | b'-')
-        })
+/// The bytes that a model's name may have.
+static NAME_BYTES: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let c = byte as u8;
+        allowed[byte] =
+            c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b':' | b'/' | b'@' | b'-');
+        byte += 1;
+    }
+    allowed
+};
+
+/// The text, if it can be a model's name.
+pub(super) fn model_name(text: &[u8]) -> Option<&str> {
+    let is_good = |byte: &u8| NAME_BYTES.get(usize::from(*byte)) == Some(&true);
+    let is_name = (1..=MODEL_LIMIT_BYTES).contains(&text.len()) && text.iter().all(is_good);
+    is_name.then(|| std::str::from_utf8(text).ok()).flatten()
 }
 
 fn flag(found: &Found, interest: usize, name: &'static str) -> Result<bool, CallFault> {

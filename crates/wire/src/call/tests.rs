@@ -37,3 +37,59 @@ fn a_name_that_needs_escapes_is_escaped() {
         2 + edit.with.len()
     );
 }
+
+#[test]
+fn what_follows_a_whole_body_is_blank_or_refused_where_it_starts() {
+    let read = |pieces: &[&str]| {
+        let mut scanner = CallScanner::new();
+        pieces
+            .iter()
+            .try_for_each(|piece| scanner.push(piece.as_bytes()))
+            .and_then(|()| scanner.finish())
+    };
+    let body = r#"{"model":"m","n":2}"#;
+    assert_eq!(
+        read(&[body, " \n", "", "\t"]),
+        read(&[&format!("{body} \n\t")])
+    );
+    let fault = read(&[body, "  ", " {}"]).unwrap_err();
+    assert_eq!(fault.offset, 22);
+    assert_eq!(read(&[body, "   {}"]), Err(fault.clone()));
+    assert_eq!(read(&[&format!("{body}   {{}}")]), Err(fault));
+}
+
+#[test]
+fn a_refused_body_stays_refused() {
+    let mut scanner = CallScanner::new();
+    scanner.push(b"{}").unwrap();
+    let fault = scanner.push(b"x").unwrap_err();
+    assert_eq!(scanner.push(b" ").unwrap_err(), fault);
+    assert_eq!(scanner.finish().unwrap_err(), fault);
+}
+
+#[test]
+fn a_long_body_reads_the_same_whole_and_in_parts() {
+    let turn = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    let texts = [
+        "x".repeat(3000),
+        "é\\n".repeat(300),
+        "\\u00e9\\\\".repeat(90),
+        String::new(),
+    ];
+    for length in 0..130 {
+        let turns = texts.each_ref().map(|text| turn(text)).join(",");
+        let body = format!(
+            r#"{{"x":"{}","messages":[{turns}, {turns}],"model":"m","max_tokens":1234567}}"#,
+            "y".repeat(length)
+        );
+        let whole = CallHead::read(body.as_bytes()).unwrap();
+        assert_eq!(whole.max_tokens, Some(1_234_567));
+        let mut parts = CallScanner::new();
+        body.as_bytes()
+            .chunks(length + 1)
+            .for_each(|part| parts.push(part).unwrap());
+        assert_eq!(parts.finish().unwrap(), whole);
+        let damaged = body.replacen("},{", "},\"role\":{", 1);
+        assert!(CallHead::read(damaged.as_bytes()).is_err());
+    }
+}

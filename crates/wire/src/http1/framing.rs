@@ -106,18 +106,21 @@ fn content_length(value: &[u8]) -> Result<u64, HeadFault> {
     }
     let mut length: u64 = 0;
     for byte in value {
-        let digit = char::from(*byte).to_digit(10).ok_or(fault)?;
-        length = length
-            .checked_mul(10)
-            .and_then(|ten| ten.checked_add(u64::from(digit)))
-            .ok_or(fault)?;
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        // More than a tenth goes beyond the limit with any digit, and a tenth with any digit fits.
+        if digit > 9 || length > LENGTH_LIMIT / 10 {
+            return Err(fault.into());
+        }
+        length = length * 10 + digit;
     }
-    if length > 1 << 63 {
+    if length > LENGTH_LIMIT {
         Err(fault.into())
     } else {
         Ok(length)
     }
 }
+
+const LENGTH_LIMIT: u64 = 1 << 63;
 
 fn keep_alive(fields: &Head, version: Version) -> bool {
     match version {

@@ -55,7 +55,7 @@ impl Marks {
     /// Where the first quote, backslash or control character is, at or after `at`; the text's length where
     /// there is none.
     #[inline(always)]
-    fn next(&mut self, text: &[u8], at: usize) -> usize {
+    pub(super) fn next(&mut self, text: &[u8], at: usize) -> usize {
         let place = at.wrapping_sub(self.from);
         if let Some(word) = self.words.get(place / WORD_BYTES) {
             let rest = word >> (place % WORD_BYTES);
@@ -69,29 +69,42 @@ impl Marks {
     /// The same where the word of that place, if it is known, tells of nothing more.
     #[inline(never)]
     fn search(&mut self, text: &[u8], at: usize) -> usize {
-        let mut word = at.wrapping_sub(self.from) / WORD_BYTES + 1;
-        if word > WORDS {
-            self.look(text, at);
-            word = 0;
+        let place = at.wrapping_sub(self.from);
+        if place >= WIDE_BYTES {
+            return self.look_on(text, at);
         }
-        loop {
-            while let Some(&bits) = self.words.get(word) {
-                if bits != 0 {
-                    return self.from + word * WORD_BYTES + bits.trailing_zeros() as usize;
-                }
-                word += 1;
-            }
-            let next = self.from + WIDE_BYTES;
-            if next >= text.len() {
-                return text.len();
-            }
-            self.look(text, next);
-            word = 0;
+        match self.first_from(place / WORD_BYTES + 1) {
+            Some(at) => at,
+            None => self.look_on(text, self.from + WIDE_BYTES),
         }
     }
 
-    fn look(&mut self, text: &[u8], from: usize) {
+    #[inline]
+    fn first_from(&self, word: usize) -> Option<usize> {
+        let mut word = word;
+        loop {
+            let bits = *self.words.get(word)?;
+            if bits != 0 {
+                return Some(self.from + word * WORD_BYTES + bits.trailing_zeros() as usize);
+            }
+            word += 1;
+        }
+    }
+
+    /// Looks at the text from this place on, and further until there is something.
+    #[inline(never)]
+    fn look_on(&mut self, text: &[u8], from: usize) -> usize {
         self.from = from;
-        specials(text.get(from..).unwrap_or_default(), &mut self.words);
+        while let Some(rest) = text.get(self.from..).filter(|rest| !rest.is_empty()) {
+            if specials(rest, &mut self.words)
+                && let Some(at) = self.first_from(0)
+            {
+                return at;
+            }
+            self.from += WIDE_BYTES;
+        }
+        // Nothing is known of where it stands now.
+        self.words = [0; WORDS];
+        text.len()
     }
 }

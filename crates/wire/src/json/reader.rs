@@ -9,10 +9,11 @@ use super::capture::Kind;
 use super::marks::Marks;
 use super::nest::Nest;
 use super::note::KEY_LIMIT_BYTES;
+use super::short::{short_count, word_at};
 use super::skip::skip;
 use super::state::State;
 use super::text::unescape;
-use super::token::{kind_of, next_byte, plain_key_end, scalar_end};
+use super::token::{is_ascii, kind_of, next_byte, scalar_end, stands};
 
 /// Goes through members one by one.
 ///
@@ -63,24 +64,27 @@ impl<'a> Reader<'a> {
     /// The next member's name, without escapes; one too long for anybody to ask for may come empty.
     #[inline(always)]
     pub fn name(&mut self) -> Option<Cow<'a, [u8]>> {
-        self.take(b'"')?;
-        let from = self.at;
-        let name = match plain_key_end(self.text, from) {
-            Some(end) => {
-                self.at = end;
-                Cow::Borrowed(self.text.get(from..end - 1)?)
+        if self.text.get(self.at) == Some(&b'"') {
+            let from = self.at + 1;
+            let end = self.marks.next(self.text, from);
+            if let Some(name) = self.text.get(from..end)
+                && stands(self.text, end, b"\":")
+                && is_ascii(name)
+            {
+                self.at = end + 2;
+                return Some(Cow::Borrowed(name));
             }
-            None => self.other_name()?,
-        };
-        self.take(b':')?;
-        Some(name)
+        }
+        self.other_name()
     }
 
     #[cold]
     fn other_name(&mut self) -> Option<Cow<'a, [u8]>> {
+        self.take(b'"')?;
         let from = self.at;
         self.at = self.marks.string_end(self.text, from).ok()?;
         let raw = self.text.get(from..self.at - 1)?;
+        self.take(b':')?;
         if raw.len() > KEY_LIMIT_BYTES {
             return Some(Cow::Borrowed(b""));
         }
@@ -88,6 +92,15 @@ impl<'a> Reader<'a> {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         })
+    }
+
+    /// Goes past a number that is a few plain digits, right here and with more after it. `None` says nothing,
+    /// and leaves the reader where it is.
+    #[inline(always)]
+    pub fn short_count(&mut self) -> Option<u32> {
+        let (count, length) = short_count(word_at(self.text, self.at)?)?;
+        self.at += length;
+        Some(count)
     }
 
     /// Goes past the value that starts here: what it is, and its bytes.

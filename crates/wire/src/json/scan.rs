@@ -14,7 +14,6 @@ use super::nest::Nest;
 use super::skip::skip;
 use super::state::{Next, State, next_in_number};
 use super::token::{kind_of, plain_key_end, scalar_end, string_end};
-use super::whole::{may_be_whole, read_whole};
 
 /// Checks a JSON document fed in chunks and finds the members of interest.
 ///
@@ -92,14 +91,6 @@ impl Scanner {
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), JsonFault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
-        }
-        if self.state == State::Start && self.base == 0 && may_be_whole(chunk) {
-            if read_whole(chunk, self.interests, &mut self.found).is_some() {
-                self.base += chunk.len();
-                self.state = State::After;
-                return Ok(());
-            }
-            self.found = Found::new();
         }
         if let Err((offset, kind)) = self.run(chunk) {
             let fault = JsonFault { offset, kind };

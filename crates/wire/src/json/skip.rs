@@ -7,7 +7,7 @@
 use super::marks::Marks;
 use super::nest::{Above, Nest};
 use super::state::State;
-use super::token::{next_byte, scalar_end};
+use super::token::{next_byte, scalar_end, stands};
 
 /// Where the reader stands after the part that was passed over.
 #[derive(Clone, Copy, Debug)]
@@ -145,11 +145,6 @@ fn members(
             return Ok((end, true));
         }
     }
-}
-
-#[inline(always)]
-fn stands<const N: usize>(chunk: &[u8], at: usize, wanted: &[u8; N]) -> bool {
-    chunk.get(at..).and_then(<[u8]>::first_chunk) == Some(wanted)
 }
 
 #[inline]

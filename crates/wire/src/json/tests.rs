@@ -155,3 +155,39 @@ fn an_object_in_one_piece_reads_as_one_in_single_bytes() {
         }
     }
 }
+
+#[test]
+fn a_short_number_is_read_as_its_digits_say() {
+    let word = |text: &str| short::word_at(text.as_bytes(), 0).unwrap();
+    for number in (0..2000).chain([9999, 10_000, 123_456, 999_999, 1_000_000, 9_999_999]) {
+        let digits = number.to_string();
+        for after in [",", "}", " ", "]x,y,z,0,1", "-"] {
+            let word = word(&(digits.clone() + after));
+            assert_eq!(short::short_count(word), Some((number, digits.len())));
+            assert_eq!(short::short_length(word), Some(digits.len()));
+        }
+        for after in ["", ".5,", "e1,", "E1,", ".", "\0"] {
+            let word = word(&(digits.clone() + after));
+            assert_eq!(short::short_count(word), None, "{digits}{after}");
+            assert_eq!(short::short_length(word), None, "{digits}{after}");
+        }
+    }
+    for other in [
+        "00,",
+        "012,",
+        "12345678,",
+        "-1,",
+        "x",
+        "\"1\"",
+        "nul",
+        "falsd,",
+        ",",
+    ] {
+        assert_eq!(short::short_length(word(other)), None, "{other}");
+        assert_eq!(short::short_count(word(other)), None, "{other}");
+    }
+    for literal in ["null", "true", "false"] {
+        assert_eq!(short::short_length(word(literal)), Some(literal.len()));
+        assert_eq!(short::short_count(word(literal)), None);
+    }
+}

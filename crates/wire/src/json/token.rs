@@ -6,6 +6,7 @@
 
 use super::capture::Kind;
 use super::marks::Marks;
+use super::short::{short_length, word_at};
 use crate::block::{BLOCK_BYTES, special, special_or_high};
 
 /// Where a string ends whose first byte after the quote is at `from`, for a reader of one string.
@@ -29,6 +30,12 @@ pub(super) fn string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
     Marks::new().string_end(chunk, from)
 }
 
+/// Whether a text may be one whole object.
+pub(crate) fn may_be_whole(text: &[u8]) -> bool {
+    let last = text.iter().rev().find(|byte| !byte.is_ascii_whitespace());
+    last == Some(&b'}')
+}
+
 /// The next byte that is not blank, with `at` moved to it.
 #[inline(always)]
 pub(super) fn next_byte(chunk: &[u8], at: &mut usize) -> Option<u8> {
@@ -40,8 +47,9 @@ pub(super) fn next_byte(chunk: &[u8], at: &mut usize) -> Option<u8> {
     chunk.get(*at).copied()
 }
 
+/// The place after the blanks that start at `from`.
 #[inline(never)]
-fn after_blanks(chunk: &[u8], from: usize) -> usize {
+pub(crate) fn after_blanks(chunk: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = chunk.get(at) {
         at += 1;
@@ -52,14 +60,12 @@ fn after_blanks(chunk: &[u8], from: usize) -> usize {
 /// Bytes of the escape at `at`.
 #[inline]
 pub(super) fn escape_length(chunk: &[u8], at: usize) -> Option<usize> {
-    match chunk.get(at + 1)? {
-        b'n' | b'"' | b'\\' | b't' | b'/' | b'r' | b'b' | b'f' => Some(2),
-        b'u' => {
-            let digits = chunk.get(at + 2..at + 6)?;
-            digits.iter().all(u8::is_ascii_hexdigit).then_some(6)
-        }
-        _ => None,
+    let byte = *chunk.get(at + 1)?;
+    if byte == b'u' {
+        let digits = chunk.get(at + 2..at + 6)?;
+        return digits.iter().all(u8::is_ascii_hexdigit).then_some(6);
     }
+    matches!(byte, b'n' | b'"' | b'\\' | b't' | b'/' | b'r' | b'b' | b'f').then_some(2)
 }
 
 /// The same for a string of plain ASCII without escapes. `None` where it is not that.
@@ -98,46 +104,34 @@ pub(super) fn kind_of(first: u8) -> Option<Kind> {
     }
 }
 
+/// Whether these bytes stand at this place.
+#[inline(always)]
+pub(super) fn stands<const N: usize>(chunk: &[u8], at: usize, wanted: &[u8; N]) -> bool {
+    chunk.get(at..).and_then(<[u8]>::first_chunk) == Some(wanted)
+}
+
+/// Whether a name, short as a rule, is ASCII.
+#[inline]
+pub(super) fn is_ascii(name: &[u8]) -> bool {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    match (name.first_chunk(), name.last_chunk()) {
+        (Some(first), Some(last)) if name.len() <= 16 => {
+            (u64::from_le_bytes(*first) | u64::from_le_bytes(*last)) & HIGH == 0
+        }
+        (None, _) => name.iter().fold(0, |all, byte| all | byte) < 0x80,
+        _ => name.is_ascii(),
+    }
+}
+
 /// Where a number or a literal ends that starts at `from`. `None` where it is none, or may go on after
 /// the chunk.
 #[inline]
 pub(super) fn scalar_end(chunk: &[u8], from: usize) -> Option<usize> {
-    let rest = chunk.get(from..)?;
-    if let Some(start) = rest.first_chunk()
-        && let Some(length) = short_length(u64::from_le_bytes(*start))
-    {
-        return Some(from + length);
-    }
-    let length = match rest {
-        [b'n', b'u', b'l', b'l', ..] | [b't', b'r', b'u', b'e', ..] => 4,
-        [b'f', b'a', b'l', b's', b'e', ..] => 5,
-        _ => number_length(rest)?,
+    let length = match short_length(word_at(chunk, from)?) {
+        Some(length) => length,
+        None => number_length(chunk.get(from..)?)?,
     };
     Some(from + length)
-}
-
-/// The length of a literal, or of a number of plain digits, that ends within these eight bytes, the first one
-/// lowest. `None` says nothing.
-#[inline]
-fn short_length(start: u64) -> Option<usize> {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    const NULL: u64 = u32::from_le_bytes(*b"null") as u64;
-    const TRUE: u64 = u32::from_le_bytes(*b"true") as u64;
-    const FALSE: u64 = u64::from_le_bytes(*b"false\0\0\0");
-    // A digit becomes 0 to 9, and what is more than 9 sets its byte's highest bit.
-    let moved = start ^ (EACH * 0x30);
-    let others = (((moved & (EACH * 0x7f)) + EACH * 0x76) | moved) & (EACH * 0x80);
-    let digits = others.trailing_zeros() as usize / 8;
-    match digits {
-        0 if start & 0xffff_ffff == NULL || start & 0xffff_ffff == TRUE => Some(4),
-        0 if start & 0xff_ffff_ffff == FALSE => Some(5),
-        0 | 8 => None,
-        _ => {
-            let has_lead = digits > 1 && moved & 0xff == 0;
-            let goes_on = matches!((start >> (digits * 8)) as u8, b'.' | b'e' | b'E');
-            (!has_lead && !goes_on).then_some(digits)
-        }
-    }
 }
 
 #[inline(never)]

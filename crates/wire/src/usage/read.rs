@@ -9,15 +9,24 @@ use crate::json::{Kind, Reader};
 
 /// Reads a usage value as it stands in a response.
 pub fn read(raw: &[u8]) -> Reading {
-    if raw == b"null" {
-        return Reading::Absent;
+    let mut reader = Reader::new(raw);
+    let reading = read_at(&mut reader);
+    reading
+        .filter(|_| reader.is_at_end())
+        .unwrap_or(Reading::Invalid(Usage::default()))
+}
+
+/// Reads the usage value that starts here. `None` where the text is not JSON.
+pub(super) fn read_at(reader: &mut Reader<'_>) -> Option<Reading> {
+    if reader.kind()? != Kind::Object {
+        return match reader.value()? {
+            (Kind::Null, _) => Some(Reading::Absent),
+            _ => Some(Reading::Invalid(Usage::default())),
+        };
     }
-    match Report::of(raw) {
-        Some(report) => report
-            .reading()
-            .unwrap_or_else(|| Reading::Invalid(report.said())),
-        None => Reading::Invalid(Usage::default()),
-    }
+    let report = Report::of(reader)?;
+    let reading = report.reading();
+    Some(reading.unwrap_or_else(|| Reading::Invalid(report.said())))
 }
 
 /// A count as it was reported: not there or null, a number, or something that cannot be a count.
@@ -53,8 +62,8 @@ struct Report {
 }
 
 impl Report {
-    /// `None` where the text is not one object.
-    fn of(raw: &[u8]) -> Option<Self> {
+    /// `None` where no whole object starts here.
+    fn of(reader: &mut Reader<'_>) -> Option<Self> {
         let mut report = Self::default();
         let Self {
             prompt: [prompt, input],
@@ -65,34 +74,45 @@ impl Report {
             cached: [prompt_details, input_details],
             reasoning: [completion_details, output_details],
         } = &mut report;
-        let mut reader = Reader::new(raw);
         let mut more = reader.open()?;
         while more {
             let name = reader.name()?;
-            let (count, details) = match &*name {
-                b"prompt_tokens" => (Some(&mut *prompt), None),
-                b"completion_tokens" => (Some(&mut *completion), None),
-                b"total_tokens" => (Some(&mut *total), None),
-                b"input_tokens" => (Some(&mut *input), None),
-                b"output_tokens" => (Some(&mut *output), None),
-                b"cache_read_input_tokens" => (Some(&mut *cache_read), None),
-                b"cache_creation_input_tokens" => (Some(&mut *cache_stored), None),
-                b"prompt_tokens_details" => (None, Some((&mut *prompt_details, CACHED))),
-                b"input_tokens_details" => (None, Some((&mut *input_details, CACHED))),
-                b"completion_tokens_details" => (None, Some((&mut *completion_details, REASONING))),
-                b"output_tokens_details" => (None, Some((&mut *output_details, REASONING))),
-                _ => (None, None),
+            let is = |member: &[u8]| *name == *member;
+            let (count, details) = if is(b"prompt_tokens") {
+                (Some(&mut *prompt), None)
+            } else if is(b"completion_tokens") {
+                (Some(&mut *completion), None)
+            } else if is(b"total_tokens") {
+                (Some(&mut *total), None)
+            } else if is(b"input_tokens") {
+                (Some(&mut *input), None)
+            } else if is(b"output_tokens") {
+                (Some(&mut *output), None)
+            } else if is(b"cache_read_input_tokens") {
+                (Some(&mut *cache_read), None)
+            } else if is(b"cache_creation_input_tokens") {
+                (Some(&mut *cache_stored), None)
+            } else if is(b"prompt_tokens_details") {
+                (None, Some((&mut *prompt_details, CACHED)))
+            } else if is(b"input_tokens_details") {
+                (None, Some((&mut *input_details, CACHED)))
+            } else if is(b"completion_tokens_details") {
+                (None, Some((&mut *completion_details, REASONING)))
+            } else if is(b"output_tokens_details") {
+                (None, Some((&mut *output_details, REASONING)))
+            } else {
+                (None, None)
             };
             match (count, details) {
-                (Some(count), _) => *count = Count::read(&mut reader)?,
-                (None, Some((details, inner))) => *details = Details::read(&mut reader, inner)?,
+                (Some(count), _) => *count = Count::read(reader)?,
+                (None, Some((details, inner))) => *details = Details::read(reader, inner)?,
                 (None, None) => {
                     reader.value()?;
                 }
             }
             more = reader.more()?;
         }
-        reader.is_at_end().then_some(report)
+        Some(report)
     }
 
     /// Prompt and completion where they are numbers, be they true or not.
@@ -142,7 +162,16 @@ fn first_of([first, second]: [Option<Option<u64>>; 2]) -> Option<Option<u64>> {
 
 impl Count {
     /// `None` where the text is not JSON.
+    #[inline]
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        match reader.short_count() {
+            Some(tokens) => Some(Self::Tokens(tokens.into())),
+            None => Self::read_other(reader),
+        }
+    }
+
+    #[inline(never)]
+    fn read_other(reader: &mut Reader<'_>) -> Option<Self> {
         let (kind, raw) = reader.value()?;
         Some(match kind {
             Kind::Null => Self::Absent,

@@ -94,3 +94,35 @@ fn what_an_impossible_report_says_is_kept_where_it_is_a_whole_number() {
         assert_eq!(read(report.as_bytes()), Reading::Invalid(said), "{report}");
     }
 }
+
+#[test]
+fn a_response_in_one_piece_reads_as_one_in_single_bytes() {
+    let long = format!(
+        r#"{{"usage":{{"x":"{}","total_tokens":3}}}}"#,
+        "x".repeat(USAGE_LIMIT_BYTES)
+    );
+    for body in [
+        r#"{"usage":{"prompt_tokens":7,"completion_tokens":12345678,"total_tokens":12345685}}"#,
+        r#"{"usage":{"prompt_tokens":7},"usage":{"prompt_tokens":8}} "#,
+        r#"{"usage":{"prompt_tokens":7},"usage":null}"#,
+        r#"{"usage":{"prompt_tokens":7},"x":tru}"#,
+        r#"{"usage":{"prompt_tokens":7}}x"#,
+        r#"{"usage":{"prompt_tokens":07}}"#,
+        r#"{"usage":{"prompt_tokens":7.0}}"#,
+        r#"{"usage":{"prompt_tokens":7e1}}"#,
+        r#"{"usage":{"prompt_tokens":-7}}"#,
+        r#"{"usage":{"prompt_tokens" : 7 , "completion_tokens":0}}"#,
+        r#"{"usage":{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":0}}}"#,
+        r#"{"usage":{"prompt_tokens":7,"prompt_tokens_details":[]}}"#,
+        r#"{"usage":{"\ud800":1}}"#,
+        r#"{"us\u0061ge":{"prompt_tokens":7}}"#,
+        r#"{"usage":[{"prompt_tokens":7}]}"#,
+        r#"{"usage":"7"}"#,
+        r#"{"usage":{}}"#,
+        r#"{"é":1,"usage":{"prompt_tokens":7}}"#,
+        &long,
+    ] {
+        assert_eq!(unary(body, body.len()), unary(body, 1), "{body}");
+        assert_eq!(unary(body, body.len() - 1), unary(body, 1), "{body}");
+    }
+}

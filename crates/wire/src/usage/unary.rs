@@ -2,8 +2,11 @@
 //!
 //! Invariant: memory is bounded; a body that is no JSON gives `Absent`, never an error.
 
-use super::{Reading, USAGE_LIMIT_BYTES, Usage, read};
-use crate::json::{Interest, Interests, Kind, Repeat, Scanner, Want};
+use super::read::{read, read_at};
+use super::{Reading, USAGE_LIMIT_BYTES, Usage};
+use crate::json::{
+    Found, Interest, Interests, Kind, Reader, Repeat, Scanner, Want, after_blanks, may_be_whole,
+};
 
 static ASKED: Interests = Interests::new(&[Interest::new(
     "usage",
@@ -20,42 +23,88 @@ static ASKED: Interests = Interests::new(&[Interest::new(
 /// let wire::usage::Reading::Valid(usage) = usage.finish() else { panic!() };
 /// assert_eq!((usage.prompt, usage.completion), (Some(3), Some(0)));
 /// ```
-#[derive(Debug)]
-pub struct UnaryUsage(Option<Scanner>);
+#[derive(Debug, Default)]
+pub struct UnaryUsage(Progress);
 
-impl Default for UnaryUsage {
-    fn default() -> Self {
-        Self::new()
-    }
+#[derive(Debug, Default)]
+enum Progress {
+    #[default]
+    Start,
+    /// The first piece was a whole document.
+    Whole(Reading),
+    Parts(Box<Scanner>),
+    NoJson,
 }
 
 impl UnaryUsage {
     /// A reader for one response body.
     pub fn new() -> Self {
-        Self(Some(Scanner::new(&ASKED)))
+        Self::default()
     }
 
     /// Looks at the next bytes.
     pub fn push(&mut self, chunk: &[u8]) {
-        if self
-            .0
-            .as_mut()
-            .is_some_and(|scanner| scanner.push(chunk).is_err())
-        {
-            self.0 = None;
+        match &mut self.0 {
+            Progress::Start if chunk.is_empty() => {}
+            Progress::Start => {
+                let whole = may_be_whole(chunk).then(|| read_whole(chunk)).flatten();
+                self.0 = whole.map_or_else(|| in_parts(chunk), Progress::Whole);
+            }
+            Progress::Parts(scanner) => {
+                if scanner.push(chunk).is_err() {
+                    self.0 = Progress::NoJson;
+                }
+            }
+            Progress::Whole(_) if after_blanks(chunk, 0) == chunk.len() => {}
+            Progress::Whole(_) | Progress::NoJson => self.0 = Progress::NoJson,
         }
     }
 
     /// Ends the body.
     pub fn finish(&mut self) -> Reading {
-        let Some(Ok(found)) = self.0.as_mut().map(Scanner::finish) else {
-            return Reading::Absent;
-        };
-        match found.member(0) {
-            None => Reading::Absent,
-            Some(member) if member.kind == Kind::Null => Reading::Absent,
-            Some(member) if member.cut => Reading::Invalid(Usage::default()),
-            Some(member) => read(found.raw(member)),
+        match &mut self.0 {
+            Progress::Whole(reading) => *reading,
+            Progress::Parts(scanner) => scanner.finish().map_or(Reading::Absent, of_found),
+            Progress::Start | Progress::NoJson => Reading::Absent,
         }
     }
+}
+
+fn in_parts(chunk: &[u8]) -> Progress {
+    let mut scanner = Box::new(Scanner::new(&ASKED));
+    match scanner.push(chunk) {
+        Ok(()) => Progress::Parts(scanner),
+        Err(_) => Progress::NoJson,
+    }
+}
+
+fn of_found(found: &Found) -> Reading {
+    match found.member(0) {
+        None => Reading::Absent,
+        Some(member) if member.kind == Kind::Null => Reading::Absent,
+        Some(member) if member.cut => Reading::Invalid(Usage::default()),
+        Some(member) => read(found.raw(member)),
+    }
+}
+
+/// Reads a whole response; the last member counts, as with the scanner. `None` where this is no object, or one
+/// that is better read in parts.
+fn read_whole(body: &[u8]) -> Option<Reading> {
+    let mut reader = Reader::new(body);
+    let mut reading = Reading::Absent;
+    let mut more = reader.open()?;
+    while more {
+        if *reader.name()? == *b"usage" {
+            reader.kind()?;
+            let start = reader.place();
+            reading = read_at(&mut reader)?;
+            if reader.place() - start > USAGE_LIMIT_BYTES {
+                reading = Reading::Invalid(Usage::default());
+            }
+        } else {
+            reader.value()?;
+        }
+        more = reader.more()?;
+    }
+    reader.is_at_end().then_some(reading)
 }

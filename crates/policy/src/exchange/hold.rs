@@ -1,0 +1,169 @@
+//! What an exchange holds of limits and budgets, from its admission to its end.
+//!
+//! Invariant: a hold has a share of every limit of its grant, or there is none; what each limit
+//! gave follows from the grant and the call's estimate, so that no list is kept of it.
+//! Not here: which grant it is and what the call may cost (`exchange`), the buckets
+//! ([`crate::limit`]), what is held of budgets ([`crate::budget`]).
+
+use crate::budget::Pledge;
+use crate::clock::Mono;
+use crate::id::WorkloadId;
+use crate::limit::{Kind, Short};
+use crate::operation::Operation;
+use crate::price::Charge;
+use crate::record::{Count, Tokens};
+use crate::refusal::Refusal;
+use crate::snapshot::{Grant, Limit, Snapshot};
+
+/// A reservation: what was taken from which buckets and budgets.
+#[derive(Debug, Default)]
+#[must_use = "settle it"]
+pub struct Hold {
+    taken: Option<Taken>,
+    pub(super) pledge: Pledge,
+}
+
+/// What was taken from the buckets of a grant.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    workload: WorkloadId,
+    /// Which of the workload's grants.
+    grant: usize,
+    /// From how many of its limits, the first on.
+    limits: usize,
+    tokens: Cost,
+}
+
+/// Takes a call's share from every limit of a grant, or from none.
+pub(super) fn reserve(
+    workload: WorkloadId,
+    grant: &Grant,
+    tokens: Cost,
+    now: Mono,
+    s: &Snapshot,
+) -> Result<Hold, Refusal> {
+    let grants = s.workload(workload).map(|w| w.grants.as_slice());
+    let at = |grants: &[Grant]| grants.iter().position(|g| std::ptr::eq(g, grant));
+    let Some(at) = grants.and_then(at) else {
+        return Err(Refusal::Bug("a grant without workload"));
+    };
+    let hold = |limits| Hold {
+        taken: Some(Taken {
+            workload,
+            grant: at,
+            limits,
+            tokens,
+        }),
+        pledge: Pledge::default(),
+    };
+    for (nth, id) in grant.limits.iter().enumerate() {
+        let Some(limit) = s.limit(*id) else {
+            continue;
+        };
+        let units = tokens.units_of(limit);
+        if let Err(short) = limit.bucket.take(units, now) {
+            hold(nth).release(now, s);
+            let rate = limit.bucket.rate();
+            return Err(match short {
+                Short::Wait(wait) => Refusal::Limited {
+                    kind: limit.kind,
+                    amount: rate.amount,
+                    per: rate.per,
+                    wait,
+                },
+                Short::Never => Refusal::LargerThanLimit {
+                    asked: units,
+                    burst: rate.burst,
+                },
+            });
+        }
+    }
+    Ok(hold(grant.limits.len()))
+}
+
+impl Hold {
+    /// Corrects every token bucket to what was really used, and every budget to that or to what it
+    /// cost. Requests stay counted.
+    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, now: Mono, s: &Snapshot) {
+        let used = |count: Count| count.tokens().unwrap_or(0);
+        self.pledge.settle(tokens, charge, s);
+        let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
+        if let Some(taken) = self.taken {
+            let tokens = |(limit, _): &(&Limit, u64)| limit.kind == Kind::Tokens;
+            for (limit, reserved) in taken.each(s).filter(tokens) {
+                limit.bucket.settle(reserved, actual, now);
+            }
+        }
+    }
+
+    /// Gives everything back: the call never was.
+    pub fn release(self, now: Mono, s: &Snapshot) {
+        self.pledge.release(s);
+        if let Some(taken) = self.taken {
+            for (limit, reserved) in taken.each(s) {
+                limit.bucket.settle(reserved, 0, now);
+            }
+        }
+    }
+}
+
+impl Taken {
+    /// The limits that gave, and how much.
+    fn each(self, s: &Snapshot) -> impl Iterator<Item = (&Limit, u64)> {
+        let grants = s.workload(self.workload).map(|w| w.grants.as_slice());
+        let grant = grants.and_then(|grants| grants.get(self.grant));
+        let limits = grant.map_or(&[][..], |grant| grant.limits.as_slice());
+        let tokens = self.tokens;
+        let taken = limits.iter().take(self.limits);
+        taken.filter_map(move |id| {
+            let limit = s.limit(*id)?;
+            Some((limit, tokens.units_of(limit)))
+        })
+    }
+}
+
+/// What a call may cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) prompt: u64,
+    pub(super) completion: u64,
+    /// The call itself says how much it may generate.
+    pub(super) is_capped: bool,
+}
+
+/// Tokens that an engine may put around a prompt that says little: a template's system text.
+const FRAME_TOKENS_MAX: u64 = 1024;
+
+impl Cost {
+    /// The most that a call of `bytes` can come to. Each token of a text is at least one byte of
+    /// the body; what the body only refers to (an image's address, an earlier response) is not in it.
+    pub(super) fn at_most(self, bytes: u64, operation: Operation) -> Option<u64> {
+        let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
+        match operation {
+            Operation::Chat | Operation::Completions | Operation::Messages if self.is_capped => {
+                Some(prompt.saturating_add(self.completion))
+            }
+            Operation::Embeddings => Some(prompt),
+            _ => None,
+        }
+    }
+
+    /// What to take from a bucket that holds `burst` at most. A completion that is only guessed
+    /// must not make a small limit refuse every call: then the whole bucket is taken instead.
+    pub(super) fn units(self, burst: u64) -> u64 {
+        let all = self.prompt.saturating_add(self.completion);
+        if self.is_capped || self.prompt > burst {
+            all
+        } else {
+            all.min(burst)
+        }
+    }
+
+    /// What to take from a limit's bucket.
+    fn units_of(self, limit: &Limit) -> u64 {
+        match limit.kind {
+            Kind::Requests => 1,
+            Kind::Tokens => self.units(limit.bucket.rate().burst),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The short way for a call that comes in one piece and is written plainly, as most are.
+//!
+//! Invariant: what it reads is what the scanner would read; where it is not sure, and at every fault, it
+//! reads nothing, and the scanner starts over.
+//! Not here: faults and odd ways to write (`head`, over `json::Scanner`).
+
+use super::head::{CallHead, IncludeUsage, StreamOptions, model_name};
+use crate::json::{Kind, Reader};
+
+/// Reads a whole body.
+pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
+    let mut reader = Reader::new(body);
+    let mut more = reader.open()?;
+    let mut head = CallHead {
+        model: None,
+        stream: false,
+        stream_options: StreamOptions::Absent,
+        max_tokens: None,
+        max_completion_tokens: None,
+        max_output_tokens: None,
+        n: None,
+        length: body.len(),
+        model_at: None,
+        open: body.iter().position(|&byte| byte == b'{')? + 1,
+        empty: !more,
+    };
+    let mut seen = Seen(0);
+    while more {
+        let name = reader.name()?;
+        let is = |member: &[u8]| *name == *member;
+        if is(b"model") {
+            seen.first(0)?;
+            read_model(&mut reader, &mut head)?;
+        } else if is(b"stream") {
+            seen.first(1)?;
+            head.stream = read_flag(&mut reader)?;
+        } else if is(b"stream_options") {
+            seen.first(2)?;
+            head.stream_options = read_stream_options(&mut reader)?;
+        } else if is(b"max_tokens") {
+            seen.first(3)?;
+            head.max_tokens = read_count(&mut reader)?;
+        } else if is(b"max_completion_tokens") {
+            seen.first(4)?;
+            head.max_completion_tokens = read_count(&mut reader)?;
+        } else if is(b"max_output_tokens") {
+            seen.first(5)?;
+            head.max_output_tokens = read_count(&mut reader)?;
+        } else if is(b"n") {
+            seen.first(6)?;
+            head.n = read_count(&mut reader)?;
+        } else {
+            reader.value()?;
+        }
+        more = reader.more()?;
+    }
+    reader.is_at_end().then_some(head)
+}
+
+/// The members that have come, a bit for each.
+struct Seen(u8);
+
+impl Seen {
+    /// `None` where this member has come before.
+    #[inline]
+    fn first(&mut self, member: u8) -> Option<()> {
+        let bit = 1 << member;
+        let is_first = self.0 & bit == 0;
+        self.0 |= bit;
+        is_first.then_some(())
+    }
+}
+
+fn read_model(reader: &mut Reader<'_>, head: &mut CallHead) -> Option<()> {
+    let (kind, raw) = reader.value()?;
+    let end = reader.place();
+    head.model_at = Some(end - raw.len()..end);
+    match kind {
+        Kind::Null => Some(()),
+        Kind::String => {
+            // No such name holds an escape.
+            let name = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+            head.model = Some(model_name(name)?.into());
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+fn read_flag(reader: &mut Reader<'_>) -> Option<bool> {
+    match reader.value()? {
+        (Kind::True, _) => Some(true),
+        (Kind::False | Kind::Null, _) => Some(false),
+        _ => None,
+    }
+}
+
+fn read_count(reader: &mut Reader<'_>) -> Option<Option<u32>> {
+    if let Some(count) = reader.short_count() {
+        return Some(Some(count));
+    }
+    match reader.value()? {
+        (Kind::Null, _) => Some(None),
+        (Kind::Number, digits) => Some(Some(plain_count(digits)?)),
+        _ => None,
+    }
+}
+
+fn plain_count(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0_u32, |count, digit| {
+        let value = digit.wrapping_sub(b'0');
+        (value <= 9).then_some(())?;
+        count.checked_mul(10)?.checked_add(u32::from(value))
+    })
+}
+
+fn read_stream_options(reader: &mut Reader<'_>) -> Option<StreamOptions> {
+    match reader.kind()? {
+        Kind::Null => {
+            reader.value()?;
+            let end = reader.place();
+            Some(StreamOptions::Null(end - b"null".len()..end))
+        }
+        Kind::Object => {
+            let open = reader.place() + 1;
+            let mut more = reader.open()?;
+            let empty = !more;
+            let mut include_usage = IncludeUsage::Absent;
+            while more {
+                if *reader.name()? == *b"include_usage" {
+                    if include_usage != IncludeUsage::Absent {
+                        return None;
+                    }
+                    include_usage = read_include_usage(reader)?;
+                } else {
+                    reader.value()?;
+                }
+                more = reader.more()?;
+            }
+            Some(StreamOptions::Object {
+                open,
+                empty,
+                include_usage,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn read_include_usage(reader: &mut Reader<'_>) -> Option<IncludeUsage> {
+    let (kind, raw) = reader.value()?;
+    let end = reader.place();
+    match kind {
+        Kind::True => Some(IncludeUsage::Yes),
+        Kind::False | Kind::Null => Some(IncludeUsage::No(end - raw.len()..end)),
+        _ => None,
+    }
+}
