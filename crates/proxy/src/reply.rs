@@ -12,10 +12,10 @@ use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::limit::{Kind, Level};
 use policy::refusal::{LocalReply, Shape, escape};
-use policy::snapshot::Snapshot;
 
 use crate::downstream::{Downstream, Extent};
 use crate::timers::Timers;
+use crate::view::View;
 
 /// Appends `n` in decimal.
 pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
@@ -52,23 +52,23 @@ impl Text {
 
 /// The state of a caller's limits, for `x-ratelimit-*`: of each kind the one with least left.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Standing {
-    requests: Option<(u64, Level)>,
-    tokens: Option<(u64, Level)>,
+pub(crate) struct Standing<'v> {
+    requests: Option<(&'v str, Level)>,
+    tokens: Option<(&'v str, Level)>,
 }
 
-impl Standing {
+impl<'v> Standing<'v> {
     /// Reads the buckets of a grant.
-    pub(crate) fn of(limits: &[LimitId], snapshot: &Snapshot, now: Mono) -> Self {
+    pub(crate) fn of(limits: &[LimitId], view: &'v View, now: Mono) -> Self {
         let mut standing = Self::default();
-        for limit in limits.iter().filter_map(|id| snapshot.limit(*id)) {
+        for (limit, amount) in limits.iter().filter_map(|id| view.limit(*id)) {
             let level = limit.bucket.level(now);
             let slot = match limit.kind {
                 Kind::Requests => &mut standing.requests,
                 Kind::Tokens => &mut standing.tokens,
             };
             if slot.is_none_or(|(_, least)| level.remaining < least.remaining) {
-                *slot = Some((limit.bucket.rate().amount, level));
+                *slot = Some((amount, level));
             }
         }
         standing
@@ -99,7 +99,7 @@ impl Standing {
             let Some((amount, level)) = state else {
                 continue;
             };
-            to.field(limit, digits.format(amount).as_bytes());
+            to.field(limit, amount.as_bytes());
             to.field(remaining, digits.format(level.remaining).as_bytes());
             text.clear();
             go_duration(level.reset, &mut text);
@@ -150,7 +150,7 @@ pub(crate) async fn refuse<D: Downstream>(
     reply: &LocalReply,
     shape: Shape,
     id: &str,
-    standing: &Standing,
+    standing: &Standing<'_>,
     timers: &Timers,
 ) -> io::Result<u64> {
     let body = reply.body(shape);

@@ -53,7 +53,8 @@ pub(crate) struct Trip<'a> {
 
 /// An upstream's answer, its head read and its body to come.
 pub(crate) struct Response {
-    pub(crate) head: ResponseHead,
+    /// Boxed, as it is handed on through every layer of an attempt.
+    pub(crate) head: Box<ResponseHead>,
     pub(crate) body: Body,
 }
 

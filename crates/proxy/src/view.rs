@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use policy::attempt::Upstreams;
 use policy::credential::Injection;
-use policy::id::{EndpointId, RouteId};
+use policy::id::{EndpointId, LimitId, RouteId};
 use policy::meter::Estimator;
 use policy::secret::Secret;
-use policy::snapshot::{Origin, Snapshot};
+use policy::snapshot::{Limit, Origin, Snapshot};
 
 use crate::gate::Publication;
 use crate::upstream::pool::Pool;
@@ -26,6 +26,8 @@ pub(crate) struct View {
     pub(crate) upstreams: RefCell<Upstreams>,
     estimators: RefCell<Vec<Estimator>>,
     pools: Vec<Rc<Pool>>,
+    /// For each limit its amount, as headers say it.
+    amounts: Vec<Box<str>>,
     /// For each endpoint the credential's header line and the empty line that ends a head.
     credentials: Vec<Secret>,
 }
@@ -70,12 +72,18 @@ impl View {
             .iter()
             .map(|e| credential(&e.injection))
             .collect();
+        let amounts = snapshot
+            .limits
+            .iter()
+            .map(|limit| limit.bucket.rate().amount.to_string().into())
+            .collect();
         let acceptor = publication
             .acceptor
             .clone()
             .map(tokio_rustls::TlsAcceptor::from);
         Self {
             pools: of.collect(),
+            amounts,
             credentials,
             snapshot,
             acceptor,
@@ -92,6 +100,12 @@ impl View {
     /// What ends a request head to this endpoint: the credential's line and an empty one.
     pub(crate) fn credential(&self, endpoint: EndpointId) -> Option<&Secret> {
         self.credentials.get(endpoint.index())
+    }
+
+    /// A limit and its amount, as headers say it.
+    pub(crate) fn limit(&self, id: LimitId) -> Option<(&Limit, &str)> {
+        let limit = self.snapshot.limit(id)?;
+        Some((limit, self.amounts.get(id.index())?))
     }
 
     /// What this worker has learnt of a route's sizes.

@@ -77,7 +77,7 @@ pub(crate) struct Worker {
     /// A buffer for a short piece of an answer.
     pub(crate) answering: Spare,
     /// Room for the head of an answer.
-    pub(crate) answered: Cell<ResponseHead>,
+    pub(crate) answered: Cell<Option<Box<ResponseHead>>>,
     base: Instant,
     /// The timers, with the latest look at the clock.
     pub(crate) wheel: Rc<Wheel>,

@@ -168,7 +168,7 @@ impl Open {
     }
 
     /// What is left of the caller's limits.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing<'_> {
         let snapshot = &self.view.snapshot;
         let grant = self
             .record
@@ -180,7 +180,7 @@ impl Open {
                     .find(|grant| Some(grant.route) == self.record.route)
             });
         grant.map_or_else(Standing::default, |grant| {
-            Standing::of(&grant.limits, snapshot, self.mark)
+            Standing::of(&grant.limits, &self.view, self.mark)
         })
     }
 

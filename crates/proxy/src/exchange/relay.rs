@@ -64,7 +64,7 @@ pub(super) async fn relay<D: Downstream>(
     }
     open.record.status = head.status;
     begin(open, &head, &body, content, withhold, client);
-    open.worker.answered.set(head);
+    open.worker.answered.set(Some(head));
     let _streaming = (content == Content::Events).then(|| Streaming::new(&open.worker));
     let marks = Marks::of(open);
     let pump = Pump {

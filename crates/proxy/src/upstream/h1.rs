@@ -36,7 +36,7 @@ pub(crate) struct Body {
 enum Remaining {
     Nothing,
     Bytes(u64),
-    Chunks(Chunked),
+    Chunks(Box<Chunked>),
     UntilClose,
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn exchange(
         let framing = match framing {
             Framing::None => Remaining::Nothing,
             Framing::Length(length) => Remaining::Bytes(length),
-            Framing::Chunked => Remaining::Chunks(Chunked::new()),
+            Framing::Chunked => Remaining::Chunks(Box::new(Chunked::new())),
             Framing::UntilClose => Remaining::UntilClose,
         };
         let body = Body {

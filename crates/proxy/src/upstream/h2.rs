@@ -146,7 +146,7 @@ pub(crate) async fn exchange(
     .await?;
     Some(answer.and_then(|answer| {
         let (parts, incoming) = answer.into_parts();
-        let mut head = ResponseHead::new();
+        let mut head = Box::<ResponseHead>::default();
         head.status = parts.status.as_u16();
         head.version = Version::H2;
         for (name, value) in &parts.headers {

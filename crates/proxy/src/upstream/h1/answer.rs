@@ -33,7 +33,7 @@ pub(super) struct Reader {
     touched: bool,
 }
 
-pub(super) type Head = (ResponseHead, Framing, bool);
+pub(super) type Head = (Box<ResponseHead>, Framing, bool);
 
 impl Reader {
     fn broken(&self) -> Broken {
@@ -92,7 +92,7 @@ impl Reader {
         mut input: &[u8],
         method: Method,
     ) -> Option<Result<Head, Failure>> {
-        let mut head = worker.answered.take();
+        let mut head = worker.answered.take().unwrap_or_default();
         loop {
             match parse_response(input, &LIMITS, &mut head) {
                 Ok(Step::Done { consumed }) => {
