@@ -6,6 +6,7 @@
 //! Not here: what is held of limits and budgets (`hold`), waiting, copying, and which endpoint is
 //! tried (`attempt`).
 
+mod cost;
 mod hold;
 
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use std::sync::Arc;
 use wire::call::{CallHead, Splice, splices};
 use wire::head::{Known, RequestHead};
 
+use self::cost::Cost;
 pub use self::hold::Hold;
-use self::hold::{Cost, reserve};
+use self::hold::reserve;
 use crate::book::Held;
 use crate::budget::{self, Asked};
 use crate::clock::Mono;

@@ -10,8 +10,10 @@ mod escape;
 mod line;
 mod lines;
 mod pen;
+mod piece;
 mod spelled;
 mod stamp;
+mod words;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

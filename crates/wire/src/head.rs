@@ -17,6 +17,7 @@
 
 mod fault;
 mod known;
+mod lower;
 mod request;
 mod response;
 mod target;
@@ -26,6 +27,8 @@ pub use known::Known;
 pub use request::{Method, RequestHead, Version};
 pub use response::ResponseHead;
 pub use target::{check_authority, check_path};
+
+use lower::write_lower;
 
 /// The fields of one message, in arrival order. Reusable: `clear` keeps the memory.
 #[derive(Debug, Default, Clone)]
@@ -275,33 +278,6 @@ pub(crate) const fn is_token(byte: u8) -> bool {
 #[inline]
 pub(crate) const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
-}
-
-/// Writes a token in lower case, eight bytes at a time; the last eight may overlap the ones before. It is
-/// read from where it came from: the fresh copy would wait for its own stores.
-fn write_lower(to: &mut [u8], token: &[u8]) {
-    if token.len() < 8 {
-        to.make_ascii_lowercase();
-        return;
-    }
-    let words = token.as_chunks::<8>().0.iter();
-    for (to, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *to = lower_word(*word);
-    }
-    if let (Some(to), Some(word)) = (to.last_chunk_mut::<8>(), token.last_chunk::<8>()) {
-        *to = lower_word(*word);
-    }
-}
-
-/// Lower-cases eight ASCII bytes. Each is below 0x80, so no sum carries into the next;
-/// a byte above keeps its high bit and so never becomes ASCII.
-fn lower_word(word: [u8; 8]) -> [u8; 8] {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let bytes = u64::from_ne_bytes(word);
-    let from_a = bytes.wrapping_add(EACH * u64::from(0x80 - b'A'));
-    let past_z = bytes.wrapping_add(EACH * u64::from(0x7f - b'Z'));
-    let upper = (from_a ^ past_z) & (EACH * 0x80);
-    (bytes | upper >> 2).to_ne_bytes()
 }
 
 /// Drops the blanks (space, tab) on both sides.

@@ -2,16 +2,22 @@
 //!
 //! Invariant: valid JSON on one line, whatever the names and the id hold; what is not known is
 //! left out, never null and never zero. docs/metrics.md lists the fields.
-//! Not here: the pieces (`pen`, `spelled`, `stamp`), buffering and writing (`lines`, `access_log`).
+//! Not here: the pieces (`words`, `pen`, `spelled`, `stamp`), buffering and writing (`lines`, `access_log`).
 
 use std::time::Duration;
 
 use policy::limit::Kind;
-use policy::record::{Count, Outcome, Record, Tokens};
+use policy::record::{Count, Record, Tokens};
 
-use super::pen::{Pen, Piece};
+use super::pen::Pen;
+use super::piece::Piece;
 use super::spelled::Spelled;
 use super::stamp::Stamp;
+use super::words::{
+    BYTES_IN, BYTES_OUT, CACHED, CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID,
+    LIMITED, MODEL, MODEL_SENT, OWN, PROMPT, PROMPT_BY, REASONING, STATUS, STREAMED, UPSTREAM,
+    WHOLE, outcome,
+};
 
 /// Writes the line, newline included. How many bytes it has; `None` where there is no room for it.
 pub(super) fn write(
@@ -67,54 +73,7 @@ pub(super) fn long(stamp: &mut Stamp, spelled: &Spelled, record: &Record) -> Vec
 /// Where the search begins for the room that a long line takes.
 const LONG_BYTES: usize = 4 << 10;
 
-/// A member up to its value.
-const fn key(key: &str) -> Piece {
-    Piece::new([",\"", key, "\":"])
-}
-
-/// A member up to the inside of its text.
-const fn opening(key: &str) -> Piece {
-    Piece::new([",\"", key, "\":\""])
-}
-
-static ID: Piece = Piece::new(["\"", ",\"request_id\":\"", ""]);
-static MODEL: Piece = opening("model");
-static MODEL_SENT: Piece = opening("model_sent");
-static STATUS: Piece = key("status");
-static CODE: Piece = opening("code");
-static LIMITED: Piece = opening("limited");
-static STREAMED: Piece = Piece::new([",\"streamed\":true", ",\"attempts\":", ""]);
-static WHOLE: Piece = Piece::new([",\"streamed\":false", ",\"attempts\":", ""]);
-static PROMPT: Piece = key("prompt_tokens");
-static COMPLETION: Piece = key("completion_tokens");
-static CACHED: Piece = key("cached_tokens");
-static REASONING: Piece = key("reasoning_tokens");
-static BYTES_IN: Piece = key("bytes_in");
-static BYTES_OUT: Piece = key("bytes_out");
-static DURATION: Piece = key("duration_us");
-static FIRST_BYTE: Piece = key("first_byte_us");
-static OWN: Piece = key("own_us");
-static UPSTREAM: Piece = key("upstream_us");
-
-fn outcome(outcome: Outcome) -> &'static Piece {
-    const fn piece(outcome: Outcome) -> Piece {
-        Piece::new([",\"outcome\":\"", outcome.as_str(), "\""])
-    }
-    static COMPLETED: Piece = piece(Outcome::Completed);
-    static REFUSED: Piece = piece(Outcome::Refused);
-    static FAILED: Piece = piece(Outcome::Failed);
-    static ABORTED: Piece = piece(Outcome::Aborted);
-    match outcome {
-        Outcome::Completed => &COMPLETED,
-        Outcome::Refused => &REFUSED,
-        Outcome::Failed => &FAILED,
-        Outcome::Aborted => &ABORTED,
-    }
-}
-
 fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
-    static PROMPT_BY: [Piece; 3] = witnesses(",\"prompt_source\":\"");
-    static COMPLETION_BY: [Piece; 3] = witnesses(",\"completion_source\":\"");
     let out = count(out, &PROMPT, &PROMPT_BY, tokens.prompt);
     let out = count(out, &COMPLETION, &COMPLETION_BY, tokens.completion);
     let out = out
@@ -124,15 +83,6 @@ fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
         return out.fixed(b",\"usage_invalid\":true");
     }
     out
-}
-
-/// Who counted, each in a member.
-const fn witnesses(opening: &str) -> [Piece; 3] {
-    [
-        Piece::new([opening, Count::Reported(0).source(), "\""]),
-        Piece::new([opening, Count::Counted(0).source(), "\""]),
-        Piece::new([opening, Count::Estimated(0).source(), "\""]),
-    ]
 }
 
 /// A count and its witness.

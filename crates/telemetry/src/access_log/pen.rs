@@ -4,19 +4,15 @@
 //! held in registers: a line takes two thirds of the instructions that it took piece by piece into
 //! a `Vec`.
 //! Invariant: what does not fit is left out with all that follows, and [`Pen::left`] says so.
-//! Not here: what a line says (`line`), digits (`decimal`), what is odd in a text (`escape`).
+//! Not here: what a line says (`line`), digits (`decimal`), what is odd in a text (`escape`),
+//! the words (`piece`).
 
 use super::decimal::{digits, padded};
 use super::escape::{escape, is_plain};
+use super::piece::Piece;
 
 /// The room that is left of a line's; none of it once something did not fit.
 pub(super) struct Pen<'a>(&'a mut [u8]);
-
-/// A few of the gate's own words, quotes and all.
-pub(super) struct Piece {
-    bytes: [u8; Piece::MOST],
-    len: usize,
-}
 
 impl<'a> Pen<'a> {
     pub(super) fn new(room: &'a mut [u8]) -> Self {
@@ -110,31 +106,6 @@ impl<'a> Pen<'a> {
         *to = *bytes;
         // Never more than the room that was just found, which the compiler sees by the `min`.
         Self(self.0.get_mut(len.min(N)..).unwrap_or_default())
-    }
-}
-
-impl Piece {
-    /// Two moves of 16 bytes.
-    const MOST: usize = 32;
-
-    /// These texts, one after the other.
-    pub(super) const fn new(texts: [&str; 3]) -> Self {
-        let mut piece = Self {
-            bytes: [0; Self::MOST],
-            len: 0,
-        };
-        let mut nth = 0;
-        while nth < texts.len() {
-            let text = texts[nth].as_bytes();
-            let mut at = 0;
-            while at < text.len() {
-                piece.bytes[piece.len] = text[at];
-                piece.len += 1;
-                at += 1;
-            }
-            nth += 1;
-        }
-        piece
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is written is what was said, or nothing is.
 
-use super::{Pen, Piece};
+use super::super::piece::Piece;
+use super::Pen;
 
 /// What a pen writes into so much room.
 fn written(room: usize, write: impl Fn(Pen<'_>) -> Pen<'_>) -> Option<String> {
