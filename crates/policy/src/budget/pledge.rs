@@ -119,6 +119,12 @@ impl Asked<'_> {
 }
 
 impl Pledge {
+    /// Whether any budget gave a share.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.shares.is_empty()
+    }
+
     /// Corrects every share to what the call really came to. Where its tokens are known and their
     /// cost is not, the reservation stands; a call of which no token is known came to nothing.
     pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {

@@ -82,6 +82,12 @@ pub(super) fn reserve(
 }
 
 impl Hold {
+    /// Whether budgets wait to be told what the call cost.
+    #[must_use]
+    pub const fn is_budgeted(&self) -> bool {
+        !self.pledge.is_empty()
+    }
+
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted.
     pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, now: Mono, s: &Snapshot) {

@@ -241,7 +241,7 @@ impl Connection {
         }
         match parse_request(input, limits, head) {
             Ok(Step::Done { consumed }) => {
-                let framing = head.check_host().and_then(|()| request_framing(head));
+                let framing = request_framing(head);
                 let rest = input.get(consumed..).unwrap_or_default();
                 let is_body = framing.as_ref().is_ok_and(
                     |f| matches!(f.framing, Framing::Length(n) if n >= rest.len() as u64),

@@ -224,7 +224,10 @@ impl Open {
         let (view, tokens) = (&self.view, self.record.tokens);
         if let Some(calling) = &mut self.admitted {
             if let Some(hold) = calling.hold.take() {
-                let charge = policy::price::charge(&view.snapshot, &self.record);
+                let charge = hold
+                    .is_budgeted()
+                    .then(|| policy::price::charge(&view.snapshot, &self.record));
+                let charge = charge.flatten();
                 hold.settle(&tokens, charge, now, &view.snapshot);
             }
             if let (Count::Reported(prompt), Count::Reported(completion)) =
