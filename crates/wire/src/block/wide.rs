@@ -20,14 +20,14 @@ pub(crate) fn specials(text: &[u8], words: &mut [u64; WORDS]) -> bool {
     if is_x86_feature_detected!("avx512bw") {
         #[expect(
             unsafe_code,
-            reason = "a third of the time of AVX2: `cargo bench -p wire --bench bodies`"
+            reason = "1 KiB turns, 32 KiB: 1.09 us, and 1.47 with AVX2 (`bodies`, read_long_turns)"
         )]
         // SAFETY: the processor has AVX-512BW, as was just asked.
         return unsafe { avx512::specials(text, words) };
     } else if is_x86_feature_detected!("avx2") {
         #[expect(
             unsafe_code,
-            reason = "half the instructions of SSE2: `cargo bench -p wire --bench bodies`"
+            reason = "1 KiB turns, 32 KiB: 1.47 us, and 2.58 with SSE2 (`bodies`, read_long_turns)"
         )]
         // SAFETY: the processor has AVX2, as was just asked.
         return unsafe { avx2::specials(text, words) };

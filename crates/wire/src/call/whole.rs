@@ -50,7 +50,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
             seen.first(6)?;
             head.n = read_count(&mut reader)?;
         } else {
-            reader.value()?;
+            reader.pass()?;
         }
         more = reader.more()?;
     }
@@ -133,7 +133,7 @@ fn read_stream_options(reader: &mut Reader<'_>) -> Option<StreamOptions> {
                     }
                     include_usage = read_include_usage(reader)?;
                 } else {
-                    reader.value()?;
+                    reader.pass()?;
                 }
                 more = reader.more()?;
             }

@@ -116,6 +116,17 @@ impl<'a> Reader<'a> {
         Some((kind, self.text.get(from..self.at)?))
     }
 
+    /// Goes past the value that starts here, whatever it is.
+    #[inline(always)]
+    pub fn pass(&mut self) -> Option<()> {
+        self.at = match self.peek()? {
+            b'"' => self.marks.string_end(self.text, self.at + 1).ok()?,
+            b'{' | b'[' => self.container_end()?,
+            _ => scalar_end(self.text, self.at)?,
+        };
+        Some(())
+    }
+
     #[inline(never)]
     fn container_end(&mut self) -> Option<usize> {
         let mut nest = Nest::inside(self.depth);

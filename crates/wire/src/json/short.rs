@@ -1,6 +1,6 @@
 //! Numbers and literals that end within eight bytes, as nearly all do: read by arithmetic on one word.
 //!
-//! A number of three digits in a usage object takes 35 instructions where a loop over its digits takes 90.
+//! The counts of a usage object take a quarter fewer instructions than with a loop over their digits.
 //! Invariant: what is given is a whole token by the grammar, with a byte after it. `None` says nothing.
 //! Not here: longer ones (`token`).
 
@@ -51,9 +51,9 @@ pub(super) fn short_count(word: u64) -> Option<(u32, usize)> {
     Some((count as u32, length))
 }
 
-/// How many digits there are before anything else.
+/// How many digits there are before anything else, of these eight bytes.
 #[inline]
-fn digits(word: u64) -> usize {
+pub(super) fn digits(word: u64) -> usize {
     // A digit becomes 0 to 9, and what is more than 9 sets its byte's highest bit.
     let moved = word ^ (EACH * 0x30);
     let others = (((moved & (EACH * 0x7f)) + EACH * 0x76) | moved) & (EACH * 0x80);

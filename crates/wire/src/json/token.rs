@@ -6,7 +6,7 @@
 
 use super::capture::Kind;
 use super::marks::Marks;
-use super::short::{short_length, word_at};
+use super::short::{digits, short_length, word_at};
 use crate::block::{BLOCK_BYTES, special, special_or_high};
 
 /// Where a string ends whose first byte after the quote is at `from`, for a reader of one string.
@@ -164,8 +164,12 @@ fn number_length(rest: &[u8]) -> Option<usize> {
 #[inline]
 fn digits_end(rest: &[u8], from: usize) -> usize {
     let mut at = from;
-    while let Some(b'0'..=b'9') = rest.get(at) {
-        at += 1;
+    while let Some(word) = word_at(rest, at) {
+        let more = digits(word);
+        at += more;
+        if more < 8 {
+            break;
+        }
     }
     at
 }

@@ -107,7 +107,7 @@ impl Report {
                 (Some(count), _) => *count = Count::read(reader)?,
                 (None, Some((details, inner))) => *details = Details::read(reader, inner)?,
                 (None, None) => {
-                    reader.value()?;
+                    reader.pass()?;
                 }
             }
             more = reader.more()?;
@@ -222,7 +222,7 @@ impl Details {
             if *reader.name()? == *name {
                 count = Count::read(reader)?;
             } else {
-                reader.value()?;
+                reader.pass()?;
             }
             more = reader.more()?;
         }

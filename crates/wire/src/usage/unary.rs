@@ -102,7 +102,7 @@ fn read_whole(body: &[u8]) -> Option<Reading> {
                 reading = Reading::Invalid(Usage::default());
             }
         } else {
-            reader.value()?;
+            reader.pass()?;
         }
         more = reader.more()?;
     }
