@@ -67,7 +67,7 @@ pub(crate) struct Calling {
 pub(crate) enum Meter {
     /// Nothing to read: no answer, or not one of ours.
     Nothing,
-    Unary(Box<UnaryUsage>),
+    Unary(UnaryUsage),
     Stream(Box<sse::Scanner>),
     /// A good answer in a form that cannot be read.
     Blind,

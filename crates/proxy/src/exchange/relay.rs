@@ -18,6 +18,7 @@ use policy::record::Gauge;
 use policy::refusal::Refusal;
 use wire::head::{Known, ResponseHead};
 use wire::sse::{Mode, Scanner};
+use wire::usage::UnaryUsage;
 
 use super::Stop;
 use super::entry::Marks;
@@ -310,7 +311,7 @@ fn meter(open: &Open, head: &ResponseHead, content: Content, withhold: bool) -> 
         return Meter::Blind;
     }
     match content {
-        Content::Json => Meter::Unary(Box::default()),
+        Content::Json => Meter::Unary(UnaryUsage::default()),
         Content::Events => {
             let mode = if withhold {
                 Mode::Withhold
