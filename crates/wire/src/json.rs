@@ -8,6 +8,7 @@
 mod capture;
 mod fault;
 mod interest;
+mod joint;
 mod keep;
 mod marks;
 mod nest;

@@ -4,6 +4,7 @@
 //! place and state given, and finds the same as if it had come all the way itself; faults are found there.
 //! Not here: members of interest (`scan`, `whole`).
 
+use super::joint::Joints;
 use super::marks::Marks;
 use super::nest::{Above, Nest};
 use super::state::State;
@@ -122,6 +123,7 @@ fn members(
     if next_byte(chunk, &mut at) != Some(b'"') {
         return Err(stop(at, state));
     }
+    let mut joints = Joints::default();
     loop {
         let mut end = marks.string_end(chunk, at + 1).map_err(|inside| Skipped {
             at: inside,
@@ -134,9 +136,16 @@ fn members(
                 _ => Err(stop(end, State::Colon)),
             };
         }
-        let end = marks
-            .string_end(chunk, end + 2)
-            .map_err(|inside| stop(inside, State::String))?;
+        let mut start = end + 2;
+        let end = loop {
+            let end = marks
+                .string_end(chunk, start)
+                .map_err(|inside| stop(inside, State::String))?;
+            match joints.after(chunk, start..end) {
+                Some(next) => start = next,
+                None => break end,
+            }
+        };
         if stands(chunk, end, b",\"") {
             at = end + 1;
         } else if inner.in_listed_object() && stands(chunk, end, b"},{\"") {
