@@ -11,5 +11,7 @@ mod json_head;
 mod random;
 #[path = "../../../fuzz/checks/sse_scan.rs"]
 mod sse_scan;
+#[path = "bodies/turns.rs"]
+mod turns;
 #[path = "bodies/vectors.rs"]
 mod vectors;

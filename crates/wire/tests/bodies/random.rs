@@ -116,7 +116,7 @@ const ENDS: &[&str] = &[
 ];
 
 /// A runner whose seed is printed, so that a failure can be repeated.
-fn runner(cases: u32) -> TestRunner {
+pub(crate) fn runner(cases: u32) -> TestRunner {
     #[expect(
         clippy::disallowed_methods,
         reason = "repeating a failure needs its seed from outside"
