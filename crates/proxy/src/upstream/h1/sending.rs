@@ -24,7 +24,7 @@ const GATHERED_BYTES: usize = 2 << 10;
 /// What is still to be sent of a request.
 pub(super) struct Sending<'a> {
     trip: &'a Trip<'a>,
-    /// The head up to the credential; all of it where the request is short.
+    /// The head; with the body where the request is short.
     buffer: Vec<u8>,
     /// Where in the buffer the credential is.
     credential: Range<usize>,
@@ -37,21 +37,20 @@ impl<'a> Sending<'a> {
     pub(super) fn new(trip: &'a Trip<'a>) -> Self {
         let mut buffer = trip.worker.sending.take();
         write_head(&mut buffer, trip.request, trip.endpoint);
-        let credential = trip.credential.expose();
-        let body: usize = trip.request.body.iter().map(Bytes::len).sum();
-        let length = buffer.len() + credential.len() + body;
         let from = buffer.len();
+        buffer.extend_from_slice(trip.credential.expose());
+        let credential = from..buffer.len();
+        let body: usize = trip.request.body.iter().map(Bytes::len).sum();
+        let length = buffer.len() + body;
         if length <= GATHERED_BYTES {
-            buffer.extend_from_slice(credential);
             for piece in &trip.request.body {
                 buffer.extend_from_slice(piece);
             }
         }
-        let to = buffer.len().min(from + credential.len());
         Self {
             trip,
             buffer,
-            credential: from..to,
+            credential,
             sent: 0,
             length,
             is_over: false,
@@ -82,12 +81,12 @@ impl<'a> Sending<'a> {
             let rest = self.buffer.get(self.sent..).unwrap_or_default();
             return send(stream, cx, &mut [IoSlice::new(rest)], &mut self.sent);
         }
-        let parts = [&self.buffer[..], self.trip.credential.expose()];
         let body = self.trip.request.body.iter().map(|piece| &piece[..]);
-        let parts = parts.into_iter().chain(body).map(IoSlice::new);
+        let parts = std::iter::once(&self.buffer[..]).chain(body);
+        let parts = parts.map(IoSlice::new);
         // A request of more parts is rare: its body was long, or edited in several places.
         let (mut few, mut many) = ([IoSlice::new(b""); 6], Vec::new());
-        let mut slices = match few.get_mut(..self.trip.request.body.len() + 2) {
+        let mut slices = match few.get_mut(..=self.trip.request.body.len()) {
             Some(few) => {
                 few.iter_mut()
                     .zip(parts)
