@@ -14,9 +14,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::net::TcpStream;
 use wire::head::HeadFault;
 
+use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::view::View;
 use crate::worker::Worker;
@@ -75,7 +75,7 @@ pub(crate) trait Downstream {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, tcp: TcpStream) {
+pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, tcp: Socket) {
     let Some(acceptor) = view.acceptor.clone() else {
         drop(view);
         return h1::serve(worker, Stream::Plain(tcp)).await;
@@ -99,7 +99,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, tcp: TcpStream) {
 }
 
 /// Tells a client that there is no room, if it can be told without a handshake.
-pub(crate) async fn turn_away(worker: Rc<Worker>, view: Rc<View>, tcp: TcpStream) {
+pub(crate) async fn turn_away(worker: Rc<Worker>, view: Rc<View>, tcp: Socket) {
     if view.acceptor.is_none() {
         h1::turn_away(worker, Stream::Plain(tcp)).await;
     }

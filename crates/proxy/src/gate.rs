@@ -20,6 +20,7 @@ use policy::snapshot::Snapshot;
 use policy::trace::Sampling;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::listener;
 use crate::timers::Timers;
 use crate::wheel::TICK;
 use crate::worker;
@@ -82,11 +83,11 @@ impl Gate {
         mut book: impl FnMut(usize) -> Option<Box<dyn Book + Send>>,
         mut counting: impl FnMut(usize) -> Option<Box<dyn Counting + Send>>,
     ) -> io::Result<Self> {
-        worker::claim(options.listen)?;
-        let mut listeners = vec![worker::listen(options.listen)?];
+        listener::claim(options.listen)?;
+        let mut listeners = vec![listener::listen(options.listen)?];
         let address = listeners[0].local_addr()?;
         for _ in 1..options.workers.max(1) {
-            listeners.push(worker::listen(address)?);
+            listeners.push(listener::listen(address)?);
         }
         let ticker = tokio::runtime::Builder::new_current_thread()
             .enable_time()

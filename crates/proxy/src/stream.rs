@@ -5,32 +5,32 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+
+use crate::socket::Socket;
 
 /// One connection's bytes.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Plain(TcpStream),
+    Plain(Socket),
     /// The gate is the TLS server.
-    Served(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+    Served(Box<tokio_rustls::server::TlsStream<Socket>>),
     /// The gate is the TLS client.
-    Dialled(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    Dialled(Box<tokio_rustls::client::TlsStream<Socket>>),
 }
 
 impl Stream {
     /// Whether an idle stream is still good: nothing arrived and the peer has not closed.
     /// Looks at what the reactor already knows; no system call.
     pub(crate) fn is_quiet(&self) -> bool {
-        let tcp = match self {
-            Self::Plain(tcp) => tcp,
+        let socket = match self {
+            Self::Plain(socket) => socket,
             Self::Served(tls) => tls.get_ref().0,
             Self::Dialled(tls) => tls.get_ref().0,
         };
-        tcp.poll_read_ready(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
+        socket.is_quiet()
     }
 
     /// Reads what is there into `buffer` and gives how much that was; 0 is the end.

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +23,6 @@ use policy::counting::Counting;
 use policy::record::{Gauge, Sink};
 use policy::snapshot::Origin;
 use policy::trace::{Sampling, Trace};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::TcpStream;
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
 use wire::head::{Known, RequestHead, ResponseHead};
@@ -32,19 +30,15 @@ use wire::head::{Known, RequestHead, ResponseHead};
 use crate::buffer::{self, Held, Spare};
 use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
+use crate::listener::Listener;
+use crate::socket::Socket;
 use crate::timers::Timers;
 use crate::upstream::pool::Pool;
 use crate::view::View;
 use crate::wheel::{self, TICK, Wheel};
 
-/// Pending connections that the kernel keeps for one listener.
-const BACKLOG: i32 = 4096;
 /// Connections beyond their bound that are told so at one time; others are closed without a word.
 const TURNED_AWAY: usize = 64;
-/// Bytes that the kernel holds unsent before a socket counts as full; connections inherit it. By
-/// default megabytes: a client that reads slowly would then seem to take nothing for minutes.
-const UNSENT_BYTES: u32 = 128 << 10;
-
 /// What a worker thread starts from.
 pub(crate) struct Start {
     pub(crate) index: usize,
@@ -240,36 +234,6 @@ fn mix(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
-/// Fails when another process listens there: sharing a port is for our own workers, and a second
-/// gate that quietly took half of the connections would be a riddle.
-pub(crate) fn claim(address: SocketAddr) -> io::Result<()> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())
-}
-
-/// A listener of its own for each worker on one address: the kernel spreads connections.
-pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    socket.set_tcp_nodelay(true)?;
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
-
 /// Runs a worker to its end: until drained, or its commands' other end is gone. Gives its last
 /// facts, unless it could not start.
 pub(crate) fn run(start: Start) -> Option<Facts> {
@@ -323,7 +287,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         ended: Notify::new(),
     });
     let mut commands = start.commands;
-    let listener = match tokio::net::TcpListener::from_std(start.listener) {
+    let listener = match Listener::new(start.listener) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(%error, worker = start.index, "cannot use the listener");
@@ -335,7 +299,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         tokio::select! {
             // Without room, clients wait in the kernel's queue; the tick looks again.
             accepted = listener.accept(), if worker.taken.load(Ordering::Relaxed) < start.room => match accepted {
-                Ok((tcp, _)) => worker.open(tcp),
+                Ok(tcp) => worker.open(tcp),
                 Err(error) => accept_failed(&worker.timers, &error).await,
             },
             command = commands.recv() => match command {
@@ -367,9 +331,10 @@ impl Worker {
         if beyond.is_some_and(|beyond| beyond >= TURNED_AWAY) {
             return; // Dropped: the client sees the connection closed.
         }
-        if let Err(error) = tcp.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY");
-        }
+        let socket = match Socket::new(tcp) {
+            Ok(socket) => socket,
+            Err(error) => return tracing::warn!(%error, "cannot wait for a connection"),
+        };
         self.connections.set(self.connections.get() + 1);
         self.taken.fetch_add(1, Ordering::Relaxed);
         self.sink(|s| s.gauge(Gauge::Connections, 1));
@@ -377,8 +342,8 @@ impl Worker {
         tokio::task::spawn_local(async move {
             let _open = Open(Rc::clone(&worker));
             match beyond {
-                None => downstream::serve(worker, view, tcp).await,
-                Some(_) => downstream::turn_away(worker, view, tcp).await,
+                None => downstream::serve(worker, view, socket).await,
+                Some(_) => downstream::turn_away(worker, view, socket).await,
             }
         });
     }
@@ -406,13 +371,13 @@ impl Worker {
     /// Stops accepting; exchanges go on until they end or `grace` is over.
     async fn drain(
         self: &Rc<Self>,
-        listener: tokio::net::TcpListener,
+        listener: Listener,
         mut commands: mpsc::UnboundedReceiver<Command>,
         bell: &Notify,
         grace: Duration,
     ) {
         // Connections that the kernel has queued for this listener would be reset with it.
-        while let Ok(Ok((tcp, _))) = self
+        while let Ok(Ok(tcp)) = self
             .timers
             .timeout(Duration::from_millis(1), listener.accept())
             .await

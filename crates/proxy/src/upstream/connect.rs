@@ -16,6 +16,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::timers::Timers;
 
@@ -47,9 +48,6 @@ async fn attempt(
     timers: &Timers,
 ) -> Result<Connected, Failure> {
     let tcp = dial(origin, timers).await?;
-    if let Err(error) = tcp.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
     if !origin.tls {
         let is_h2 = origin.protocol == Protocol::Http2;
         return Ok(Connected {
@@ -79,7 +77,7 @@ async fn attempt(
 }
 
 /// Tries the addresses in turn; the last one's error counts.
-async fn dial(origin: &Origin, timers: &Timers) -> Result<TcpStream, Failure> {
+async fn dial(origin: &Origin, timers: &Timers) -> Result<Socket, Failure> {
     let addresses = resolve(origin).await.map_err(|error| {
         tracing::warn!(host = origin.host, %error, "upstream's name does not resolve");
         Failure::Resolve
@@ -95,8 +93,9 @@ async fn dial(origin: &Origin, timers: &Timers) -> Result<TcpStream, Failure> {
                 .await
                 .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
         };
+        let dialled = dialled.and_then(TcpStream::into_std).and_then(Socket::new);
         match dialled {
-            Ok(tcp) => return Ok(tcp),
+            Ok(socket) => return Ok(socket),
             Err(error) => {
                 tracing::debug!(%address, %error, "cannot connect to upstream");
                 failure = Failure::Connect;

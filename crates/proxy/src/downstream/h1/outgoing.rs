@@ -183,11 +183,11 @@ impl Downstream for Connection {
 
     fn cut(&mut self) {
         self.gone = true;
-        if let (Extent::Open, Version::H10, Stream::Plain(tcp)) =
+        if let (Extent::Open, Version::H10, Stream::Plain(socket)) =
             (self.extent, self.version, &self.stream)
         {
             // Without framing only a reset tells that the body is not whole.
-            let reset = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
+            let reset = socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO));
             if let Err(error) = reset {
                 tracing::debug!(%error, "cannot set SO_LINGER");
             }

@@ -1,0 +1,75 @@
+//! Where clients connect: a listener for each worker, on one address.
+//!
+//! Not here: what becomes of a connection (`downstream`), how many there may be (`worker`).
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::unix::AsyncFd;
+
+/// Pending connections that the kernel keeps for one listener.
+const BACKLOG: i32 = 4096;
+/// Bytes that the kernel holds unsent before a socket counts as full; connections inherit it. By
+/// default megabytes: a client that reads slowly would then seem to take nothing for minutes.
+const UNSENT_BYTES: u32 = 128 << 10;
+
+/// Fails when another process listens there: sharing a port is for our own workers, and a second
+/// gate that quietly took half of the connections would be a riddle.
+pub(crate) fn claim(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
+/// A listener of its own for each worker on one address: the kernel spreads connections.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_tcp_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// A listener.
+pub(crate) struct Listener(AsyncFd<TcpListener>);
+
+impl Listener {
+    /// A listener that does not block, to be served by this thread.
+    pub(crate) fn new(listener: TcpListener) -> io::Result<Self> {
+        #[expect(unsafe_code, reason = "the reactor must be promised the descriptor")]
+        // SAFETY: the listener owns its descriptor, which stays the same and open until it is dropped, and it is
+        // dropped by the `AsyncFd`, after its registration.
+        let registered = unsafe { AsyncFd::register(listener) };
+        Ok(Self(registered?))
+    }
+
+    /// The next connection.
+    pub(crate) async fn accept(&self) -> io::Result<std::net::TcpStream> {
+        loop {
+            let mut guard = self.0.readable().await?;
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match accept_with(self.0.get_ref(), flags) {
+                Ok(accepted) => return Ok(accepted.into()),
+                Err(Errno::AGAIN) => guard.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

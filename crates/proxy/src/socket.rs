@@ -1,0 +1,134 @@
+//! TCP sockets, by bare system calls.
+//!
+//! In a process of several threads the C library makes each of its socket calls a place at which the thread may
+//! be cancelled: two exchanges of an atomic word around every call, 20 ns. The calls here have none.
+//! Invariant: a socket is taken for empty or full when a call moved less than was asked for, as the reactor tells
+//! of it again only after a change.
+//! Not here: TLS (`stream`), how connections come about (`listener`, `upstream::connect`).
+
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Socket(AsyncFd<std::net::TcpStream>);
+
+impl Socket {
+    /// A connection that does not block, to be served by this thread.
+    pub(crate) fn new(tcp: std::net::TcpStream) -> io::Result<Self> {
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        #[expect(unsafe_code, reason = "the reactor must be promised the descriptor")]
+        // SAFETY: the stream owns its descriptor, which stays the same and open until it is dropped, and it is
+        // dropped by the `AsyncFd`, after its registration.
+        let registered = unsafe { AsyncFd::register(tcp) };
+        Ok(Self(registered?))
+    }
+
+    /// Whether nothing has arrived and the peer has not closed, as far as the reactor knows.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.0
+            .poll_read_ready(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
+    }
+}
+
+/// What became of a call that asked for so many bytes; `None` when it is to be made again once the socket is
+/// ready.
+fn settled(
+    mut guard: AsyncFdReadyGuard<'_, std::net::TcpStream>,
+    called: Result<usize, Errno>,
+    asked: usize,
+) -> Option<io::Result<usize>> {
+    match called {
+        Ok(moved) => {
+            if (1..asked).contains(&moved) {
+                guard.clear_ready();
+            }
+            Some(Ok(moved))
+        }
+        Err(Errno::AGAIN) => {
+            guard.clear_ready();
+            None
+        }
+        Err(Errno::INTR) => None,
+        Err(error) => Some(Err(error.into())),
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let room = buf.initialize_unfilled();
+        loop {
+            let guard = ready!(self.0.poll_read_ready(cx))?;
+            let read = recv(&*self, &mut *room, RecvFlags::empty()).map(|(read, _)| read);
+            if let Some(read) = settled(guard, read, room.len()) {
+                buf.advance(read?);
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let guard = ready!(self.0.poll_write_ready(cx))?;
+            let sent = send(&*self, buf, SendFlags::empty());
+            if let Some(sent) = settled(guard, sent, buf.len()) {
+                return Poll::Ready(sent);
+            }
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let asked = bufs.iter().map(|buf| buf.len()).sum();
+        loop {
+            let guard = ready!(self.0.poll_write_ready(cx))?;
+            let mut nothing_beside = SendAncillaryBuffer::default();
+            let sent = sendmsg(&*self, bufs, &mut nothing_beside, SendFlags::empty());
+            if let Some(sent) = settled(guard, sent, asked) {
+                return Poll::Ready(sent);
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.get_ref().shutdown(Shutdown::Write))
+    }
+}
