@@ -32,7 +32,8 @@ fn subjects(named: &[(&str, &str, &[&str])]) -> tempfile::TempDir {
     );
     for (name, program, args) in named {
         let toml = format!(
-            "summary = 'x'\nready_seconds = 2\nfind = {{ path = ['{program}'] }}\nstart = {args:?}\n"
+            "summary = 'x'\nready_seconds = 2\nfind = {{ path = ['{program}'] }}\nstart = {args:?}\n\
+             workers = ''\n"
         );
         write(name, toml);
     }
