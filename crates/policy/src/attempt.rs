@@ -53,6 +53,9 @@ pub enum Failure {
     /// A status that allows another try.
     #[error("status {0}")]
     Status(u16),
+    /// The gate itself had no connection to spare: its own bound, descriptors or local ports.
+    #[error("the gateway has no connection to spare for it")]
+    LocalCapacity,
 }
 
 impl Failure {
@@ -69,7 +72,7 @@ impl Failure {
             | Self::Reset
             | Self::Malformed
             | Self::Status(_) => 502,
-            Self::Exhausted => 503,
+            Self::Exhausted | Self::LocalCapacity => 503,
         }
     }
 
@@ -86,13 +89,21 @@ impl Failure {
             Self::Malformed => "upstream_malformed",
             Self::Exhausted => "upstream_unavailable",
             Self::Status(_) => "upstream_status",
+            Self::LocalCapacity => "connections_exhausted",
         }
+    }
+
+    /// Whether the gate alone is to blame: nothing was asked of the endpoint.
+    #[must_use]
+    pub fn is_local(self) -> bool {
+        matches!(self, Self::LocalCapacity)
     }
 
     /// Whether it speaks of the endpoint's health. A 429 is a healthy endpoint's answer.
     fn is_sick(self) -> bool {
         match self {
             Self::Status(status) => status >= 500,
+            Self::LocalCapacity => false,
             Self::Resolve
             | Self::Connect
             | Self::ConnectTimeout
@@ -273,7 +284,8 @@ impl Upstreams {
                 .is_some_and(RetryBudget::spend)
     }
 
-    /// Records how a try went.
+    /// Records how a try went. One that the gate itself had no room for says nothing of the endpoint,
+    /// neither good nor bad.
     pub fn observe(&mut self, endpoint: EndpointId, result: Result<u16, Failure>, now: Mono) {
         let Some(health) = self.health.get_mut(endpoint.index()) else {
             return;
@@ -284,6 +296,7 @@ impl Upstreams {
             Err(failure) => Some(failure),
         };
         match failure {
+            Some(failure) if failure.is_local() => {}
             Some(failure) if failure.is_sick() => health.failed(now),
             Some(_) | None => health.succeeded(),
         }

@@ -197,6 +197,9 @@ impl Refusal {
             Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
             Self::BudgetExhausted { .. } => (402, "insufficient_quota", "insufficient_quota"),
             Self::Unpriced { .. } => (403, "permission_error", "model_not_priced"),
+            Self::Upstream(failure) if failure.is_local() => {
+                (failure.status(), "server_error", failure.code())
+            }
             Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
             Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
@@ -216,7 +219,9 @@ impl Refusal {
             message: self.to_string(),
             retry_after: match self {
                 Self::Limited { wait, .. } => Some(*wait),
-                Self::Overloaded | Self::LedgerUnavailable => Some(Duration::from_secs(1)),
+                Self::Overloaded
+                | Self::LedgerUnavailable
+                | Self::Upstream(Failure::LocalCapacity) => Some(Duration::from_secs(1)),
                 _ => None,
             },
             allow: match self {

@@ -207,6 +207,33 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
 }
 
 #[test]
+fn want_of_room_in_the_gate_is_no_sickness_of_the_endpoint() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    for _ in 0..4 {
+        up.observe(EndpointId(0), Err(Failure::Connect), NOW);
+    }
+    for _ in 0..100 {
+        up.observe(EndpointId(0), Err(Failure::LocalCapacity), NOW);
+    }
+    assert!(!is_ejected(&up, 0, NOW), "nothing was asked of it");
+    up.observe(EndpointId(0), Err(Failure::Connect), NOW);
+    assert!(
+        is_ejected(&up, 0, NOW),
+        "and what it did before is not forgotten"
+    );
+    let trial = NOW.after(EJECT_FOR);
+    assert_eq!(first(&mut up, &s, trial), 0);
+    up.observe(EndpointId(0), Err(Failure::LocalCapacity), trial);
+    let later = trial.after(EJECT_FOR);
+    assert_eq!(
+        first(&mut up, &s, later),
+        0,
+        "a trial of which nothing is heard gives way to another, not to a longer ejection"
+    );
+}
+
+#[test]
 fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
     let s = backends(&[("a", &[1, 1, 1, 1])]);
     let mut up = Upstreams::new(&s, 1);

@@ -27,6 +27,7 @@ fn every_refusal() -> Vec<Refusal> {
         Failure::Malformed,
         Failure::Exhausted,
         Failure::Status(503),
+        Failure::LocalCapacity,
     ];
     let bodies = [
         r#"{"model":1}"#,
@@ -236,6 +237,10 @@ fn callers_of_messages_find_anthropics_shape_and_ours() {
         (Refusal::Overloaded, "overloaded_error"),
         (Refusal::BodyTooLarge { limit: 1 }, "request_too_large"),
         (Refusal::Upstream(Failure::Reset), "api_error"),
+        (
+            Refusal::Upstream(Failure::LocalCapacity),
+            "overloaded_error",
+        ),
         (
             Refusal::Upstream(Failure::FirstByteTimeout),
             "timeout_error",

@@ -230,7 +230,7 @@ fn reuse(pool: &Pool) -> Option<Line> {
 async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Line, Failure> {
     let Some(room) = pool.admit() else {
         tracing::warn!(host = pool.origin.host, "upstream pool is full");
-        return Err(Failure::Exhausted);
+        return Err(Failure::LocalCapacity);
     };
     let Connected { stream, is_h2 } =
         connect(&pool.origin, pool.connector(), timers, limit).await?;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use policy::attempt::Failure;
 use policy::snapshot::{Origin, Protocol};
+use rustix::io::Errno;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -76,11 +77,11 @@ async fn attempt(
     })
 }
 
-/// Tries the addresses in turn; the last one's error counts.
+/// Tries the addresses in turn. What an upstream did counts before what the gate had no room for.
 async fn dial(origin: &Origin, timers: &Timers) -> Result<Socket, Failure> {
     let addresses = resolve(origin).await.map_err(|error| {
         tracing::warn!(host = origin.host, %error, "upstream's name does not resolve");
-        Failure::Resolve
+        blame(&error, Failure::Resolve)
     })?;
     let last = addresses.len().saturating_sub(1);
     let mut failure = Failure::Resolve;
@@ -98,11 +99,31 @@ async fn dial(origin: &Origin, timers: &Timers) -> Result<Socket, Failure> {
             Ok(socket) => return Ok(socket),
             Err(error) => {
                 tracing::debug!(%address, %error, "cannot connect to upstream");
-                failure = Failure::Connect;
+                if failure != Failure::Connect {
+                    failure = blame(&error, Failure::Connect);
+                }
             }
         }
     }
     Err(failure)
+}
+
+/// Whose fault an error is: the gate's own where it is out of descriptors, local ports or memory.
+fn blame(error: &io::Error, theirs: Failure) -> Failure {
+    let is_local = error
+        .raw_os_error()
+        .map(Errno::from_raw_os_error)
+        .is_some_and(|errno| {
+            matches!(
+                errno,
+                Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM
+            )
+        });
+    if is_local {
+        tracing::warn!(%error, "no connection to spare for upstreams");
+        return Failure::LocalCapacity;
+    }
+    theirs
 }
 
 /// At most this many addresses of a name are tried.

@@ -164,7 +164,7 @@ pub(crate) fn endpoint_parts(key: u64) -> (NameId, NameId) {
 }
 
 /// Results of an attempt as labels.
-pub(crate) const RESULTS: [&str; 14] = [
+pub(crate) const RESULTS: [&str; 15] = [
     "1xx",
     "2xx",
     "3xx",
@@ -179,6 +179,7 @@ pub(crate) const RESULTS: [&str; 14] = [
     "upstream_reset",
     "upstream_malformed",
     "upstream_unavailable",
+    "connections_exhausted",
 ];
 
 /// Position of a result in [`RESULTS`].
@@ -196,5 +197,6 @@ pub(crate) fn result_index(result: Result<u16, Failure>) -> usize {
         Err(Failure::Reset) => 11,
         Err(Failure::Malformed) => 12,
         Err(Failure::Exhausted) => 13,
+        Err(Failure::LocalCapacity) => 14,
     }
 }

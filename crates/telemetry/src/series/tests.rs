@@ -53,6 +53,7 @@ fn failures_are_labelled_by_their_own_codes() {
         Failure::Reset,
         Failure::Malformed,
         Failure::Exhausted,
+        Failure::LocalCapacity,
     ];
     for failure in failures {
         assert_eq!(RESULTS[result_index(Err(failure))], failure.code());

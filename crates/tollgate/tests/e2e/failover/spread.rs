@@ -1,9 +1,11 @@
-//! Several endpoints: weights, and one that is left alone.
+//! Several endpoints: weights, one that is left alone, and a gate that has no connection to spare.
+
+use std::time::Duration;
 
 use super::{bad, good, siblings};
 use crate::harness::answer::COMPLETION;
-use crate::harness::{Connection, Gate, Step, Upstream};
-use crate::upstream_faults::call;
+use crate::harness::{Connection, Gate, Step, Upstream, chat, h2};
+use crate::upstream_faults::{call, one};
 
 #[test]
 fn weights_hold_roughly() {
@@ -33,4 +35,50 @@ fn an_endpoint_that_keeps_failing_is_left_alone() {
     }
     assert_eq!(sick.seen().len(), 5, "five failures in a row, then peace");
     assert_eq!(well.seen().len(), 60);
+}
+
+#[test]
+fn a_gate_out_of_descriptors_blames_itself_and_not_the_upstream() {
+    let slow = Upstream::start(|_, _| {
+        vec![
+            Step::Sleep(Duration::from_millis(1500)),
+            Step::Send(crate::harness::answer::json(200, COMPLETION)),
+        ]
+    });
+    let config = format!("workers: 1\n{}", one(slow.address));
+    let gate = Gate::start_with_descriptors(128, &config);
+    let answers = h2::run(async {
+        let (mut asked, mut clients, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..4 {
+            let mut client = h2::connect(gate.data).await;
+            for _ in 0..50 {
+                let call = h2::post("/v1/chat/completions", chat("m", false));
+                asked.push(client.send_request(call));
+            }
+            clients.push(client);
+        }
+        for answer in asked {
+            let answer = answer.await.expect("an answer");
+            answers.push(h2::whole(answer).await.expect("whole"));
+        }
+        answers
+    });
+    let good = answers.iter().filter(|a| a.status == 200).count();
+    let full: Vec<_> = answers.iter().filter(|a| a.status != 200).collect();
+    assert!(good >= 20 && full.len() >= 20, "{good} good of 200");
+    for answer in &full {
+        assert_eq!(answer.status, 503, "{}", answer.text());
+        assert_eq!(answer.code(), "connections_exhausted");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    let counted = gate.metric(
+        "tollgate_attempts_total",
+        &["result=\"connections_exhausted\""],
+    );
+    assert_eq!(
+        counted.to_string(),
+        full.len().to_string(),
+        "under a label of its own"
+    );
+    assert_eq!(gate.call(&call("m", false)).status, 200, "it recovers");
 }
