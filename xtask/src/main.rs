@@ -26,7 +26,7 @@ cargo xtask <verb>
   e2e [FILTER]   only the end-to-end tests (those whose name contains FILTER)
   instructions   count the gate's instructions, scenario by scenario, and compare with
                  xtask/instructions.json; --write keeps the new counts
-  pgo            a release build laid out by a profile, in target/pgo/tollgate
+  pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 

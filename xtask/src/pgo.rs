@@ -1,9 +1,9 @@
-//! A release build laid out by a profile of the hot path: instrument, serve the scenarios whose
+//! A `dist` build laid out by a profile of the hot path: instrument, serve the scenarios whose
 //! instructions are counted, build again with what was seen.
 //!
 //! Invariant: the profile comes from this checkout and this compiler, and is thrown away; nothing of it is
 //! kept in the repository.
-//! Not here: the plain release build, which is what the tests run.
+//! Not here: the plain `release` build, which is what the tests run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,9 +39,16 @@ pub(crate) fn run() -> Result<PathBuf, String> {
 }
 
 fn build(dir: &Path, flags: &str) -> Result<PathBuf, String> {
-    let mut command = cargo(&["build", "--release", "-p", "tollgate", "--target-dir"]);
+    let mut command = cargo(&[
+        "build",
+        "--profile",
+        "dist",
+        "-p",
+        "tollgate",
+        "--target-dir",
+    ]);
     succeed(command.arg(dir).env("RUSTFLAGS", flags))?;
-    Ok(dir.join("release").join("tollgate"))
+    Ok(dir.join("dist").join("tollgate"))
 }
 
 /// The tool that merges profiles: it must be of the compiler's own LLVM.

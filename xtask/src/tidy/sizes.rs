@@ -7,10 +7,12 @@ use std::fmt;
 use super::Fault;
 use super::tree::{File, Tree};
 
-/// Half of the files, and nine in ten, are no longer than this.
-const FILE_LINES_MAX: (usize, usize) = (130, 500);
+/// Nine in ten files are no longer than this. The median is printed and never fails: held, it made
+/// files that exist only to be short.
+const FILE_LINES_P90_MAX: usize = 500;
 /// Half of the functions, and nine in ten, are no longer than this.
-const FUNCTION_LINES_MAX: (usize, usize) = (12, 40);
+const FUNCTION_LINES_MEDIAN_MAX: usize = 12;
+const FUNCTION_LINES_P90_MAX: usize = 40;
 
 pub(super) struct Sizes {
     files: Distribution,
@@ -28,18 +30,28 @@ struct Distribution {
 
 pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let sizes = Sizes::of(tree);
-    [
-        (&sizes.files, "files", FILE_LINES_MAX),
-        (&sizes.functions, "functions", FUNCTION_LINES_MAX),
-    ]
-    .into_iter()
-    .filter(|(found, _, most)| found.median > most.0 || found.p90 > most.1)
-    .map(|(found, what, most)| {
-        let says = format!(
-            "{found}; at most {} at the median and {} at p90",
-            most.0, most.1
-        );
-        Fault::new(what, says)
+    let (files, functions) = (&sizes.files, &sizes.functions);
+    let checks = [
+        ("files", files, "p90", files.p90, FILE_LINES_P90_MAX),
+        (
+            "functions",
+            functions,
+            "the median",
+            functions.median,
+            FUNCTION_LINES_MEDIAN_MAX,
+        ),
+        (
+            "functions",
+            functions,
+            "p90",
+            functions.p90,
+            FUNCTION_LINES_P90_MAX,
+        ),
+    ];
+    let is_over = |(_, _, _, found, most): &(_, _, _, usize, usize)| found > most;
+    let over = checks.into_iter().filter(is_over);
+    over.map(|(what, sizes, at, _, most)| {
+        Fault::new(what, format!("{sizes}; at most {most} at {at}"))
     })
     .collect()
 }

@@ -59,9 +59,12 @@ pub(crate) enum SubjectError {
     },
     #[error("not found: {program}; {advice}")]
     NotInstalled { program: String, advice: String },
-    #[error("{binary} is not built; build it with `cargo build --release -p {package}`")]
+    #[error("{binary} is not built; build it with `cargo build --profile dist -p {package}`")]
     NotBuilt { binary: PathBuf, package: String },
 }
+
+/// The Cargo profiles whose binary is raced, the one that is shipped first.
+const PROFILES: [&str; 2] = ["dist", "release"];
 
 impl Subject {
     /// Reads the subjects of `dir`: those `wanted`, in that order, or all by name.
@@ -119,10 +122,12 @@ impl Subject {
                 None => Err(self.not_installed(format!("no {pattern} was installed"))),
             },
             Find::Cargo(package) => {
-                let binary = target_dir(&self.dir).join("release").join(package);
-                if binary.is_file() {
-                    return Ok(Some(binary));
+                let target = target_dir(&self.dir);
+                let built = PROFILES.map(|profile| target.join(profile).join(package));
+                if let Some(binary) = built.iter().find(|binary| binary.is_file()) {
+                    return Ok(Some(binary.clone()));
                 }
+                let [binary, _] = built;
                 Err(SubjectError::NotBuilt {
                     binary,
                     package: package.clone(),
@@ -161,14 +166,22 @@ impl Subject {
         let Find::Cargo(package) = &self.manifest.find else {
             return None;
         };
-        let source = changed_source(&self.program().ok()??)?;
+        let program = self.program().ok()??;
         let target = target_dir(&self.dir);
-        let root = target.parent().unwrap_or(&target);
-        let source = source.strip_prefix(root).unwrap_or(&source);
-        Some(format!(
-            "the binary is older than {}; build it with `cargo build --release -p {package}`",
-            source.display()
-        ))
+        let build = format!("build it with `cargo build --profile dist -p {package}`");
+        if let Some(source) = changed_source(&program) {
+            let root = target.parent().unwrap_or(&target);
+            let source = source.strip_prefix(root).unwrap_or(&source);
+            return Some(format!(
+                "the binary is older than {}; {build}",
+                source.display()
+            ));
+        }
+        let [shipped, quick] = PROFILES;
+        let is_shipped = program.starts_with(target.join(shipped));
+        (!is_shipped).then(|| {
+            format!("the binary is of the quick profile `{quick}`, not as shipped; {build}")
+        })
     }
 
     /// What the program says of its version, the first line that holds a digit, or what is pinned.
@@ -187,7 +200,20 @@ impl Subject {
             .lines()
             .find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
         let name = program.file_name().unwrap_or_default().to_string_lossy();
-        Some(line.trim().replace(&*program.to_string_lossy(), &name))
+        let said = line.trim().replace(&*program.to_string_lossy(), &name);
+        Some(match self.profile_of(program) {
+            Some(profile) => format!("{said} ({profile} build)"),
+            None => said,
+        })
+    }
+
+    /// The Cargo profile that a program of ours was built with, by the folder it lies in.
+    fn profile_of(&self, program: &Path) -> Option<&'static str> {
+        let target = target_dir(&self.dir);
+        let built = |profile: &&str| program.starts_with(target.join(profile));
+        matches!(self.manifest.find, Find::Cargo(_))
+            .then(|| PROFILES.into_iter().find(built))
+            .flatten()
     }
 
     /// Renders the templates into `places.dir`, and what it is started with.

@@ -102,7 +102,7 @@ fn a_binary_of_ours_that_is_not_built_refuses_the_whole_race() {
     let says = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        says.contains("cargo build --release -p no-such-package") && output.stdout.is_empty(),
+        says.contains("cargo build --profile dist -p no-such-package") && output.stdout.is_empty(),
         "{says}"
     );
 }

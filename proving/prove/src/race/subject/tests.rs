@@ -119,7 +119,7 @@ fn a_program_that_is_missing_says_how_to_get_it() {
     ours.manifest.find = Find::Cargo("no-such-binary".into());
     let says = ours.program().expect_err("missing").to_string();
     assert!(
-        says.contains("cargo build --release -p no-such-binary"),
+        says.contains("cargo build --profile dist -p no-such-binary"),
         "{says}"
     );
 }
