@@ -197,8 +197,20 @@ fn read(usage: &Value) -> Reading {
     };
     let read = count(["/cache_read_input_tokens"; 2]);
     let stored = count(["/cache_creation_input_tokens"; 2]);
-    let beside = read.unwrap_or(0) + stored.unwrap_or(0);
-    let usage = Usage {
+    let five_minutes = count(["/cache_creation/ephemeral_5m_input_tokens"; 2]);
+    let hour = count(["/cache_creation/ephemeral_1h_input_tokens"; 2]);
+    // What the sum has beyond its parts is kept for five minutes.
+    let parted = five_minutes.unwrap_or(0) + hour.unwrap_or(0);
+    let has_parts = five_minutes.is_some() || hour.is_some();
+    let rest = stored.unwrap_or(0).saturating_sub(parted);
+    let cache_write_5m = if has_parts {
+        Some(five_minutes.unwrap_or(0) + rest)
+    } else {
+        stored
+    };
+    let written = cache_write_5m.unwrap_or(0) + hour.unwrap_or(0);
+    let beside = read.unwrap_or(0) + written;
+    let mut usage = Usage {
         prompt: count(["/prompt_tokens", "/input_tokens"]).map(|n| n + beside),
         completion: count(["/completion_tokens", "/output_tokens"]),
         total: count(["/total_tokens"; 2]),
@@ -207,10 +219,21 @@ fn read(usage: &Value) -> Reading {
             "/input_tokens_details/cached_tokens",
         ])
         .or(read),
+        cache_write_5m,
+        cache_write_1h: hour,
         reasoning: count([
             "/completion_tokens_details/reasoning_tokens",
             "/output_tokens_details/reasoning_tokens",
         ]),
+        audio_prompt: count([
+            "/prompt_tokens_details/audio_tokens",
+            "/input_tokens_details/audio_tokens",
+        ]),
+        audio_completion: count([
+            "/completion_tokens_details/audio_tokens",
+            "/output_tokens_details/audio_tokens",
+        ]),
+        doubtful: has_parts && stored.is_some_and(|stored| stored != parted),
     };
     let parts = usage.prompt.unwrap_or(0) + usage.completion.unwrap_or(0);
     if invalid
@@ -220,8 +243,20 @@ fn read(usage: &Value) -> Reading {
         return Reading::Invalid(said);
     }
     if usage == Usage::default() {
-        Reading::Absent
-    } else {
-        Reading::Valid(usage)
+        return Reading::Absent;
     }
+    if let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) {
+        let reasoning = usage.reasoning.unwrap_or(0);
+        if reasoning > 0 && usage.total == Some(prompt + completion + reasoning) {
+            usage.completion = Some(completion + reasoning);
+        } else {
+            usage.doubtful |= usage
+                .total
+                .is_some_and(|total| total != prompt + completion)
+                || reasoning > completion
+                || usage.audio_prompt > Some(prompt)
+                || usage.audio_completion > Some(completion);
+        }
+    }
+    Reading::Valid(usage)
 }

@@ -246,8 +246,16 @@ record! {
         required output: At<Decimal>,
         /// Of prompt tokens that the engine had cached; as `input` unless said.
         optional cached_input: At<Decimal>,
+        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
+        optional cache_write_5m: At<Decimal>,
+        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
+        optional cache_write_1h: At<Decimal>,
+        /// Of audio tokens of the prompt; as `input` unless said.
+        optional audio_input: At<Decimal>,
         /// Of completion tokens spent on reasoning; as `output` unless said.
         optional reasoning: At<Decimal>,
+        /// Of audio tokens of the completion; as `output` unless said.
+        optional audio_output: At<Decimal>,
         /// Of each call that was answered, whatever its tokens. Default 0.
         optional request: At<Decimal>,
         /// Other prices for the whole of a call with a long prompt.
@@ -270,8 +278,16 @@ record! {
         required output: At<Decimal>,
         /// Of prompt tokens that the engine had cached; as `input` unless said.
         optional cached_input: At<Decimal>,
+        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
+        optional cache_write_5m: At<Decimal>,
+        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
+        optional cache_write_1h: At<Decimal>,
+        /// Of audio tokens of the prompt; as `input` unless said.
+        optional audio_input: At<Decimal>,
         /// Of completion tokens spent on reasoning; as `output` unless said.
         optional reasoning: At<Decimal>,
+        /// Of audio tokens of the completion; as `output` unless said.
+        optional audio_output: At<Decimal>,
         /// Of each call that was answered, whatever its tokens. Default 0.
         optional request: At<Decimal>,
         /// Other prices for the whole of a call with a long prompt.
@@ -294,8 +310,16 @@ record! {
         required output: At<Decimal>,
         /// Of prompt tokens that the engine had cached; as `input` unless said.
         optional cached_input: At<Decimal>,
+        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
+        optional cache_write_5m: At<Decimal>,
+        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
+        optional cache_write_1h: At<Decimal>,
+        /// Of audio tokens of the prompt; as `input` unless said.
+        optional audio_input: At<Decimal>,
         /// Of completion tokens spent on reasoning; as `output` unless said.
         optional reasoning: At<Decimal>,
+        /// Of audio tokens of the completion; as `output` unless said.
+        optional audio_output: At<Decimal>,
     }
 }
 

@@ -1,10 +1,11 @@
 //! The chain: each row's hash covers the row and the hash before it.
 //!
-//! `hash = SHA-256(previous hash ‖ encoding)`. Encoding, version 1: the label
-//! `tollgate ledger row`, the version as two bytes, `seq` as eight, then each column of
-//! `columns::COLUMNS` in order as one byte of kind (0 NULL, 1 number, 2 text, 3 bytes) and its value:
-//! a number as eight bytes, text and bytes as a length of four and the bytes. All numbers are
-//! big-endian two's complement. No two rows have the same encoding.
+//! `hash = SHA-256(previous hash ‖ encoding)`. Encoding: the label `tollgate ledger row`, the
+//! version as two bytes, `seq` as eight, then each column of the version in order as one byte of kind
+//! (0 NULL, 1 number, 2 text, 3 bytes) and its value: a number as eight bytes, text and bytes as a
+//! length of four and the bytes. All numbers are big-endian two's complement. Version 2 has all of
+//! `columns::COLUMNS`; version 1 has the first 44, and is used where the others are all NULL. No two
+//! rows have the same encoding.
 //! Invariant: whoever alters, removes or inserts a row without the rest of the chain is found.
 //! Whoever rewrites the whole file from that row on is found only by a head that was kept elsewhere.
 //! Not here: the walk along the chain (`verify`).
@@ -14,8 +15,10 @@ use std::fmt;
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-/// The version of the encoding that this build writes.
-pub(crate) const VERSION: u16 = 1;
+use crate::columns::WIDTH_V1;
+
+/// The version of the encoding of rows that use a column which version 1 does not have.
+const VERSION: u16 = 2;
 const LABEL: &[u8] = b"tollgate ledger row";
 
 /// A link of the chain.
@@ -63,10 +66,20 @@ pub(crate) fn link<'a>(before: Hash, seq: i64, values: impl Iterator<Item = Valu
     let mut encoded = Vec::with_capacity(768);
     encoded.extend_from_slice(&before.0);
     encoded.extend_from_slice(LABEL);
+    let version = encoded.len();
     encoded.extend_from_slice(&VERSION.to_be_bytes());
     encoded.extend_from_slice(&seq.to_be_bytes());
-    for value in values {
+    let (mut end_v1, mut is_v1) = (encoded.len(), true);
+    for (at, value) in values.enumerate() {
+        is_v1 &= at < WIDTH_V1 || value == ValueRef::Null;
         encode(&mut encoded, value);
+        if at < WIDTH_V1 {
+            end_v1 = encoded.len();
+        }
+    }
+    if is_v1 {
+        encoded.truncate(end_v1);
+        encoded[version..version + 2].copy_from_slice(&1_u16.to_be_bytes());
     }
     Hash(Sha256::digest(&encoded).into())
 }

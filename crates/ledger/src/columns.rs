@@ -24,9 +24,13 @@ const TEXT_MAX: usize = 512;
 
 use Kind::{Bytes, Number, Text};
 
-/// All columns of a row, in the order of the canonical encoding. Version 1 of the encoding is this
-/// list: a change is a new version.
-pub const COLUMNS: [(&str, Kind); 44] = [
+/// Columns of version 1 of the canonical encoding: the first ones of [`COLUMNS`]. A row whose other
+/// columns are all NULL is encoded in version 1, so that rows of older files keep their hashes.
+pub(crate) const WIDTH_V1: usize = 44;
+
+/// All columns of a row, in the order of the canonical encoding. Version 2 of the encoding is this
+/// list: a change is a new version, which adds columns at the end.
+pub const COLUMNS: [(&str, Kind); 53] = [
     ("id", Bytes),
     ("state", Text),
     ("node", Text),
@@ -71,6 +75,16 @@ pub const COLUMNS: [(&str, Kind); 44] = [
     ("first_byte_us", Number),
     ("upstream_us", Number),
     ("own_us", Number),
+    // Version 2.
+    ("cache_write_5m_tokens", Number),
+    ("cache_write_1h_tokens", Number),
+    ("audio_prompt_tokens", Number),
+    ("audio_completion_tokens", Number),
+    ("usage_doubtful", Number),
+    ("unconfirmed_attempts", Number),
+    ("unconfirmed_tokens", Number),
+    ("estimate_reason", Text),
+    ("upstream_request_id", Text),
 ];
 
 /// Number of columns.
@@ -135,7 +149,7 @@ pub(crate) fn values(row: &Settlement, node: &str) -> [Value; WIDTH] {
         c3,
         some_number(row.cached),
         some_number(row.reasoning),
-        some_number(row.audio),
+        some_number(audio(row)),
         Value::Integer(invalid.into()),
         some_number(row.reserved),
         some_number(row.at_least),
@@ -149,7 +163,24 @@ pub(crate) fn values(row: &Settlement, node: &str) -> [Value; WIDTH] {
         some_number(row.first_byte_us),
         some_number(row.upstream_us),
         some_number(row.own_us),
+        some_number(row.cache_write_5m),
+        some_number(row.cache_write_1h),
+        some_number(row.audio_prompt),
+        some_number(row.audio_completion),
+        some_number(row.usage_doubtful.then_some(1)),
+        some_number((row.unconfirmed_attempts > 0).then_some(row.unconfirmed_attempts.into())),
+        some_number((row.unconfirmed_attempts > 0).then_some(row.unconfirmed_tokens)),
+        some_text((!row.estimate_reason.is_empty()).then_some(&row.estimate_reason)),
+        some_text(row.upstream_request_id.as_deref()),
     ]
+}
+
+/// Audio tokens of both directions.
+fn audio(row: &Settlement) -> Option<u64> {
+    match (row.audio_prompt, row.audio_completion) {
+        (None, None) => None,
+        (prompt, completion) => Some(prompt.unwrap_or(0).saturating_add(completion.unwrap_or(0))),
+    }
 }
 
 fn count(count: &Witnesses) -> [Value; 4] {

@@ -14,7 +14,7 @@ use crate::intake::Options;
 use crate::lock::Refused;
 use crate::row::{Admission, Progress, Settlement};
 use crate::salvage::{Salvaged, salvage};
-use crate::schema::{LAYOUT, beside, connect, create};
+use crate::schema::{LAYOUT, beside, connect, create, migrate};
 use crate::store::{Note, Store};
 use crate::verify::{Finding, verify};
 use crate::wal::{Tail, scan};
@@ -135,6 +135,7 @@ fn look(options: &Options, recovered: &mut Recovered) -> rusqlite::Result<Store>
     if made == 0 {
         create(&mut db, random())?;
     }
+    migrate(&mut db)?;
     let store = Store::new(db, options.node.clone())?;
     let verified = verify(&store.db, Some(store.head.seq - LOOK_BACK), None)?;
     recovered.findings = verified.findings;

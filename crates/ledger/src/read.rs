@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, Row, params};
 
 use crate::chain::{Hash, Head};
 use crate::columns::{Value, WIDTH};
-use crate::schema::{LAYOUT, connect_to_read};
+use crate::schema::{LAYOUT, add_missing_columns, connect_to_read, layout};
 use crate::store::head;
 use crate::verify::{Verified, select, verify};
 
@@ -121,11 +121,12 @@ impl Reader {
             says,
         };
         let db = connect_to_read(path).map_err(|error| open(said(&error)))?;
-        let layout: i64 = db
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(|error| open(said(&error)))?;
-        match layout {
+        match layout(&db).map_err(|error| open(said(&error)))? {
             LAYOUT => Ok(Self { db }),
+            1 => {
+                add_missing_columns(&db).map_err(|error| open(said(&error)))?;
+                Ok(Self { db })
+            }
             0 => Err(open("it is no ledger".to_owned())),
             newer => Err(open(format!(
                 "it has layout {newer}, this build knows {LAYOUT}"

@@ -140,10 +140,26 @@ pub struct Settlement {
     pub cached: Option<u64>,
     /// Completion tokens spent on reasoning, as reported.
     pub reasoning: Option<u64>,
-    /// Audio tokens of both directions, as reported.
-    pub audio: Option<u64>,
+    /// Prompt tokens written to a cache that keeps them five minutes, as reported.
+    pub cache_write_5m: Option<u64>,
+    /// Prompt tokens written to a cache that keeps them an hour, as reported.
+    pub cache_write_1h: Option<u64>,
+    /// Audio tokens of the prompt, as reported.
+    pub audio_prompt: Option<u64>,
+    /// Audio tokens of the completion, as reported.
+    pub audio_completion: Option<u64>,
     /// The engine reported something impossible.
     pub usage_invalid: bool,
+    /// The engine's counts do not add up, and are billed all the same.
+    pub usage_doubtful: bool,
+    /// Attempts, other than the one whose answer is billed, that an upstream may have run and charged.
+    pub unconfirmed_attempts: u32,
+    /// Tokens estimated for those attempts, part of what is billed.
+    pub unconfirmed_tokens: u64,
+    /// Why no usage was reported where an estimate is billed; empty where there is nothing to explain.
+    pub estimate_reason: Box<str>,
+    /// The id that the upstream gave the call.
+    pub upstream_request_id: Option<Box<str>>,
     /// Tokens that were held for it.
     pub reserved: Option<u64>,
     /// When indeterminate, the fewest tokens it came to.
@@ -195,8 +211,16 @@ impl Settlement {
             completion: Witnesses::default(),
             cached: None,
             reasoning: None,
-            audio: None,
+            cache_write_5m: None,
+            cache_write_1h: None,
+            audio_prompt: None,
+            audio_completion: None,
             usage_invalid: false,
+            usage_doubtful: false,
+            unconfirmed_attempts: 0,
+            unconfirmed_tokens: 0,
+            estimate_reason: "".into(),
+            upstream_request_id: None,
             reserved: Some(open.reserved),
             at_least: Some(progress.tokens),
             at_most: open.at_most.map(|most| most.max(progress.tokens)),

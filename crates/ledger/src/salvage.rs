@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use crate::chain::{Hash, Head, link};
 use crate::columns::{Value, WIDTH};
-use crate::schema::connect_to_read;
+use crate::schema::{add_missing_columns, connect_to_read, layout};
 use crate::store::insert;
 use crate::verify::select;
 
@@ -35,6 +35,12 @@ pub(crate) fn salvage(damaged: &Path, db: &mut Connection) -> rusqlite::Result<S
             return Ok(salvaged);
         }
     };
+    if layout(&from) == Ok(1)
+        && let Err(error) = add_missing_columns(&from)
+    {
+        salvaged.stopped = Some(error.to_string());
+        return Ok(salvaged);
+    }
     if let Err(stopped) = rows(&from, db, &mut salvaged)? {
         salvaged.stopped = Some(stopped);
     }

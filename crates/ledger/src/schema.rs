@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::columns::{COLUMNS, Kind};
+use crate::columns::{COLUMNS, Kind, WIDTH_V1};
 
-/// Layout of the tables, in `PRAGMA user_version`.
-pub(crate) const LAYOUT: i64 = 1;
+/// Layout of the tables, in `PRAGMA user_version`. Layout 1 lacks the columns of version 2 of the
+/// encoding.
+pub(crate) const LAYOUT: i64 = 2;
 
 /// Pages of the log before it is copied into the file.
 const CHECKPOINT_PAGES: i64 = 4000;
@@ -73,17 +74,47 @@ pub(crate) fn create(db: &mut Connection, ledger_id: [u8; 16]) -> rusqlite::Resu
     tx.commit()
 }
 
+/// Adds the columns that a file of layout 1 lacks. Its rows have NULL there, so that their hashes hold.
+pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
+    if layout(db)? != 1 {
+        return Ok(());
+    }
+    let tx = db.transaction()?;
+    for (name, kind) in COLUMNS.iter().skip(WIDTH_V1) {
+        let kind = type_of(*kind);
+        tx.execute_batch(&format!("ALTER TABLE settled ADD COLUMN {name} {kind}"))?;
+    }
+    tx.pragma_update(None, "user_version", LAYOUT)?;
+    tx.commit()
+}
+
+/// Gives a reader of a file of layout 1 the missing columns, all NULL; the file stays as it is.
+pub(crate) fn add_missing_columns(db: &Connection) -> rusqlite::Result<()> {
+    let missing = COLUMNS.iter().skip(WIDTH_V1);
+    let missing: Vec<String> = missing.map(|(name, _)| format!("NULL AS {name}")).collect();
+    db.execute_batch(&format!(
+        "CREATE TEMP VIEW settled AS SELECT *, {} FROM main.settled",
+        missing.join(", ")
+    ))
+}
+
+/// The layout of an open file; 0 where it is no ledger.
+pub(crate) fn layout(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+fn type_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Number => "INTEGER",
+        Kind::Text => "TEXT",
+        Kind::Bytes => "BLOB",
+    }
+}
+
 fn tables() -> String {
     let columns: Vec<String> = COLUMNS
         .iter()
-        .map(|(name, kind)| {
-            let kind = match kind {
-                Kind::Number => "INTEGER",
-                Kind::Text => "TEXT",
-                Kind::Bytes => "BLOB",
-            };
-            format!("  {name} {kind}")
-        })
+        .map(|(name, kind)| format!("  {name} {}", type_of(*kind)))
         .collect();
     format!(
         "CREATE TABLE settled (

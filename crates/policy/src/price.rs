@@ -3,8 +3,8 @@
 //! Money is whole numbers of 1e-12 of the currency's unit, so that a price per token is exact and
 //! sums do not depend on their order.
 //! Invariant: an unknown price is unknown, never zero, and so is a cost of which a count is
-//! unknown or that does not fit. Cached and reasoning tokens are part of prompt and completion:
-//! each token is charged once.
+//! unknown or that does not fit. Cached, cache-written, reasoning and audio tokens are part of prompt
+//! and completion: each token is charged once.
 //! Not here: how a price is written (`config`), amounts over a period ([`crate::budget`]).
 
 use std::collections::BTreeMap;
@@ -25,10 +25,51 @@ pub struct Rates {
     pub input: Pico,
     /// Per prompt token that the engine had cached.
     pub cached: Pico,
-    /// Per completion token that was not reasoning.
+    /// Per prompt token written to a cache that keeps it five minutes.
+    pub cache_write_5m: Pico,
+    /// Per prompt token written to a cache that keeps it an hour.
+    pub cache_write_1h: Pico,
+    /// Per prompt token of audio.
+    pub audio_input: Pico,
+    /// Per completion token of text that was not reasoning.
     pub output: Pico,
     /// Per completion token spent on reasoning.
     pub reasoning: Pico,
+    /// Per completion token of audio.
+    pub audio_output: Pico,
+}
+
+impl Rates {
+    /// Rates of a model whose tokens cost the same whatever kind they are of.
+    #[must_use]
+    pub const fn flat(input: Pico, output: Pico) -> Self {
+        Self {
+            input,
+            cached: input,
+            cache_write_5m: input,
+            cache_write_1h: input,
+            audio_input: input,
+            output,
+            reasoning: output,
+            audio_output: output,
+        }
+    }
+
+    /// The most that a prompt token can cost.
+    fn input_max(&self) -> Pico {
+        let kinds = [
+            self.cached,
+            self.cache_write_5m,
+            self.cache_write_1h,
+            self.audio_input,
+        ];
+        kinds.into_iter().fold(self.input, Pico::max)
+    }
+
+    /// The most that a completion token can cost.
+    fn output_max(&self) -> Pico {
+        self.output.max(self.reasoning).max(self.audio_output)
+    }
 }
 
 /// Rates of calls with long prompts.
@@ -130,22 +171,30 @@ pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
 }
 
 impl Price {
-    /// What a call of these tokens costs. A sub-count larger than the count that it is part of is
-    /// taken for all of it.
+    /// What a call of these tokens costs. A sub-count larger than what is left of the count that it is
+    /// part of is taken for all of that.
     #[must_use]
     pub fn cost(&self, tokens: &Tokens) -> Option<Pico> {
         let (prompt, completion) = (tokens.prompt.tokens()?, tokens.completion.tokens()?);
-        let cached = tokens.cached.unwrap_or(0).min(prompt);
-        let reasoning = tokens.reasoning.unwrap_or(0).min(completion);
         let rates = self.rates(prompt);
-        [
-            (prompt - cached, rates.input),
-            (cached, rates.cached),
-            (completion - reasoning, rates.output),
-            (reasoning, rates.reasoning),
-        ]
-        .into_iter()
-        .try_fold(self.request, add)
+        let mut sum = self.request;
+        let mut part = |left: &mut u64, tokens: Option<u64>, rate| -> Option<()> {
+            let part = tokens.unwrap_or(0).min(*left);
+            *left -= part;
+            sum = add(sum, (part, rate))?;
+            Some(())
+        };
+        let mut left = prompt;
+        part(&mut left, tokens.cached, rates.cached)?;
+        part(&mut left, tokens.cache_write_1h, rates.cache_write_1h)?;
+        part(&mut left, tokens.cache_write_5m, rates.cache_write_5m)?;
+        part(&mut left, tokens.audio_prompt, rates.audio_input)?;
+        part(&mut left, Some(prompt), rates.input)?;
+        let mut left = completion;
+        part(&mut left, tokens.reasoning, rates.reasoning)?;
+        part(&mut left, tokens.audio_completion, rates.audio_output)?;
+        part(&mut left, Some(completion), rates.output)?;
+        Some(sum)
     }
 
     /// The most that a call of so many tokens costs, whatever kinds they are of.
@@ -153,8 +202,8 @@ impl Price {
     pub fn at_most(&self, prompt: u64, completion: u64) -> Option<Pico> {
         let rates = self.rates(prompt);
         [
-            (prompt, rates.input.max(rates.cached)),
-            (completion, rates.output.max(rates.reasoning)),
+            (prompt, rates.input_max()),
+            (completion, rates.output_max()),
         ]
         .into_iter()
         .try_fold(self.request, add)

@@ -60,10 +60,20 @@ pub struct Tokens {
     pub completion: Count,
     /// Prompt tokens that the engine had cached, as reported.
     pub cached: Option<u64>,
+    /// Prompt tokens written to a cache that keeps them five minutes, as reported.
+    pub cache_write_5m: Option<u64>,
+    /// Prompt tokens written to a cache that keeps them an hour, as reported.
+    pub cache_write_1h: Option<u64>,
     /// Completion tokens spent on reasoning, as reported.
     pub reasoning: Option<u64>,
+    /// Audio tokens of the prompt, as reported.
+    pub audio_prompt: Option<u64>,
+    /// Audio tokens of the completion, as reported.
+    pub audio_completion: Option<u64>,
     /// The engine reported something impossible.
     pub invalid: bool,
+    /// The engine's counts do not add up, and are believed all the same.
+    pub doubtful: bool,
     /// Prompt tokens of such a report, where it has a whole number: kept, never believed.
     pub prompt_said: Option<u64>,
     /// Its completion tokens.

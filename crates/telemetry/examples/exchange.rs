@@ -147,12 +147,7 @@ fn snapshot() -> Snapshot {
         id: Arc::from("p"),
         currency: Arc::from("USD"),
         request: Pico(0),
-        rates: Rates {
-            input: per_token(100_000),
-            cached: per_token(100_000),
-            output: per_token(400_000),
-            reasoning: per_token(400_000),
-        },
+        rates: Rates::flat(per_token(100_000), per_token(400_000)),
         tiers: Vec::new(),
     };
     s.prices.insert("asked", None, price);

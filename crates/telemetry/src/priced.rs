@@ -13,12 +13,7 @@ pub(crate) fn price(currency: &str, pico: i128) -> Price {
         id: Arc::from("p"),
         currency: Arc::from(currency),
         request: Pico(0),
-        rates: Rates {
-            input: rate,
-            cached: rate,
-            output: rate,
-            reasoning: rate,
-        },
+        rates: Rates::flat(rate, rate),
         tiers: Vec::new(),
     }
 }

@@ -25,8 +25,19 @@ pub struct Usage {
     pub total: Option<u64>,
     /// Tokens of the prompt that came from a cache.
     pub cached: Option<u64>,
-    /// Tokens of hidden reasoning. Most engines count them in `completion` too; some do not.
+    /// Tokens of the prompt that were written to a cache which keeps them five minutes.
+    pub cache_write_5m: Option<u64>,
+    /// Tokens of the prompt that were written to a cache which keeps them an hour.
+    pub cache_write_1h: Option<u64>,
+    /// Tokens of hidden reasoning, part of `completion`: where an engine's own sum shows that it left
+    /// them out there, they have been added.
     pub reasoning: Option<u64>,
+    /// Audio tokens of the prompt.
+    pub audio_prompt: Option<u64>,
+    /// Audio tokens of the completion.
+    pub audio_completion: Option<u64>,
+    /// The counts do not add up, though each of them can be true.
+    pub doubtful: bool,
 }
 
 /// What a response says of its usage.
@@ -60,7 +71,12 @@ impl Usage {
             completion: later.completion.or(self.completion),
             total: later.total.or(self.total),
             cached: later.cached.or(self.cached),
+            cache_write_5m: later.cache_write_5m.or(self.cache_write_5m),
+            cache_write_1h: later.cache_write_1h.or(self.cache_write_1h),
             reasoning: later.reasoning.or(self.reasoning),
+            audio_prompt: later.audio_prompt.or(self.audio_prompt),
+            audio_completion: later.audio_completion.or(self.audio_completion),
+            doubtful: later.doubtful || self.doubtful,
         }
     }
 }

@@ -32,8 +32,12 @@ struct Written<'w> {
 struct WrittenRates<'w> {
     input: &'w Field<At<Decimal>>,
     cached: &'w Field<At<Decimal>>,
+    cache_write_5m: &'w Field<At<Decimal>>,
+    cache_write_1h: &'w Field<At<Decimal>>,
+    audio_input: &'w Field<At<Decimal>>,
     output: &'w Field<At<Decimal>>,
     reasoning: &'w Field<At<Decimal>>,
+    audio_output: &'w Field<At<Decimal>>,
 }
 
 macro_rules! rates {
@@ -41,8 +45,12 @@ macro_rules! rates {
         WrittenRates {
             input: &$of.input,
             cached: &$of.cached_input,
+            cache_write_5m: &$of.cache_write_5m,
+            cache_write_1h: &$of.cache_write_1h,
+            audio_input: &$of.audio_input,
             output: &$of.output,
             reasoning: &$of.reasoning,
+            audio_output: &$of.audio_output,
         }
     };
 }
@@ -157,17 +165,28 @@ impl super::Lowering<'_> {
 
     fn rates_of(&mut self, written: &WrittenRates<'_>, per: u32) -> Option<Rates> {
         let mut rate = |field: &Field<At<Decimal>>| field.get().and_then(|at| self.pico(at, per));
-        let (input, output) = (rate(written.input), rate(written.output));
-        let (cached, reasoning) = (rate(written.cached), rate(written.reasoning));
-        let or = |rate: Option<Pico>, field: &Field<_>, other| match field {
+        let input = rate(written.input);
+        let output = rate(written.output);
+        let mut or = |field: &Field<At<Decimal>>, other| match field {
             Field::Absent => other,
-            Field::Bad | Field::Is(_) => rate,
+            Field::Bad | Field::Is(_) => rate(field),
         };
+        // All of them first: each fault is told, also where another one makes the price useless.
+        let cached = or(written.cached, input);
+        let five_minutes = or(written.cache_write_5m, input);
+        let hour = or(written.cache_write_1h, input);
+        let audio_input = or(written.audio_input, input);
+        let reasoning = or(written.reasoning, output);
+        let audio_output = or(written.audio_output, output);
         Some(Rates {
             input: input?,
-            cached: or(cached, written.cached, input)?,
+            cached: cached?,
+            cache_write_5m: five_minutes?,
+            cache_write_1h: hour?,
+            audio_input: audio_input?,
             output: output?,
-            reasoning: or(reasoning, written.reasoning, output)?,
+            reasoning: reasoning?,
+            audio_output: audio_output?,
         })
     }
 
@@ -212,6 +231,19 @@ fn id(price: &Price, model: &str, backend: &str) -> String {
         let [output, reasoning] = [r.output.0, r.reasoning.0];
         let line = write!(said, "\n{above} {input} {cached} {output} {reasoning}");
         debug_assert!(line.is_ok(), "text takes everything");
+        // Said only where they differ from what they are without being written, so that prices which
+        // do not use them keep their ids.
+        let further = [
+            r.cache_write_5m,
+            r.cache_write_1h,
+            r.audio_input,
+            r.audio_output,
+        ];
+        if further != [r.input, r.input, r.input, r.output] {
+            let [five_minutes, hour, audio_input, audio_output] = further.map(|rate| rate.0);
+            let line = write!(said, " {five_minutes} {hour} {audio_input} {audio_output}");
+            debug_assert!(line.is_ok(), "text takes everything");
+        }
     };
     rates(0, &price.rates);
     for tier in &price.tiers {

@@ -175,11 +175,22 @@ fn money(s: &Snapshot, out: &mut String) {
             let (above, r) = (tier.above, tier.rates);
             let [input, cached] = [r.input.0, r.cached.0];
             let [output, reasoning] = [r.output.0, r.reasoning.0];
-            writeln!(
+            write!(
                 out,
                 "  above {above}: input={input}p cached={cached}p output={output}p reasoning={reasoning}p"
             )
             .unwrap();
+            let writes = [r.cache_write_5m.0, r.cache_write_1h.0];
+            if writes != [input, input] {
+                let [five_minutes, hour] = writes;
+                write!(out, " write_5m={five_minutes}p write_1h={hour}p").unwrap();
+            }
+            let audio = [r.audio_input.0, r.audio_output.0];
+            if audio != [input, output] {
+                let [audio_input, audio_output] = audio;
+                write!(out, " audio={audio_input}p/{audio_output}p").unwrap();
+            }
+            writeln!(out).unwrap();
         }
     }
     for budget in &s.budgets.list {

@@ -7,7 +7,7 @@
 use postgres::types::ToSql;
 use postgres::{Client, Error};
 
-use crate::columns::{COLUMNS, Kind, Value};
+use crate::columns::{COLUMNS, Kind, Value, WIDTH_V1};
 use crate::read::Stored;
 
 /// Rows in one transaction.
@@ -21,13 +21,19 @@ pub(super) fn create(client: &mut Client) -> Result<(), Error> {
         .iter()
         .map(|(name, kind)| format!("{name} {}", name_of(*kind)))
         .collect();
+    let added = COLUMNS.iter().skip(WIDTH_V1);
+    let added: Vec<String> = added
+        .map(|(name, kind)| format!("ADD COLUMN IF NOT EXISTS {name} {}", name_of(*kind)))
+        .collect();
     let mut tx = client.transaction()?;
     tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MAKING])?;
     tx.batch_execute(&format!(
         "CREATE TABLE IF NOT EXISTS tollgate_usage (ledger TEXT NOT NULL, seq BIGINT NOT NULL, {}, hash BYTEA NOT NULL, \
          PRIMARY KEY (id), UNIQUE (ledger, seq)); \
+         ALTER TABLE tollgate_usage {}; \
          CREATE INDEX IF NOT EXISTS tollgate_usage_ended ON tollgate_usage (ended_unix_ms)",
-        columns.join(", ")
+        columns.join(", "),
+        added.join(", ")
     ))?;
     tx.commit()
 }

@@ -3,6 +3,7 @@
 mod damage;
 mod full;
 mod kill;
+mod layout;
 mod opening;
 mod retention;
 mod rows;

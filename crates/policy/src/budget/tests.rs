@@ -181,12 +181,7 @@ fn priced(of_input: i128, currency: &str) -> Price {
         id: "p".into(),
         currency: currency.into(),
         request: Pico(0),
-        rates: Rates {
-            input: rate,
-            cached: rate,
-            output: rate,
-            reasoning: rate,
-        },
+        rates: Rates::flat(rate, rate),
         tiers: Vec::new(),
     }
 }

@@ -8,10 +8,9 @@ use crate::record::{Count, Tokens};
 
 fn rates(input: i128, cached: i128, output: i128, reasoning: i128) -> Rates {
     Rates {
-        input: Pico(input),
         cached: Pico(cached),
-        output: Pico(output),
         reasoning: Pico(reasoning),
+        ..Rates::flat(Pico(input), Pico(output))
     }
 }
 
@@ -51,6 +50,44 @@ fn cached_and_reasoning_tokens_are_charged_once_and_at_their_own_rate() {
         "a part is never more than the whole"
     );
     assert_eq!(cost(tokens(0, None, 0, None)), Some(0));
+}
+
+#[test]
+fn cache_writes_and_audio_are_charged_once_and_at_their_own_rates() {
+    let price = price(Rates {
+        cache_write_5m: Pico(125),
+        cache_write_1h: Pico(200),
+        audio_input: Pico(700),
+        audio_output: Pico(9_000),
+        ..rates(100, 10, 500, 500)
+    });
+    let cost = |t| price.cost(&t).map(|c| c.0);
+    let written = Tokens {
+        cache_write_5m: Some(4),
+        cache_write_1h: Some(3),
+        ..tokens(20, Some(2), 1, None)
+    };
+    assert_eq!(
+        cost(written),
+        Some(2 * 10 + 4 * 125 + 3 * 200 + 11 * 100 + 500)
+    );
+    let spoken = Tokens {
+        audio_prompt: Some(15),
+        audio_completion: Some(6),
+        ..tokens(20, None, 10, Some(1))
+    };
+    assert_eq!(
+        cost(spoken),
+        Some(15 * 700 + 5 * 100 + 500 + 6 * 9_000 + 3 * 500)
+    );
+    let too_many = Tokens {
+        cache_write_5m: Some(99),
+        audio_prompt: Some(99),
+        ..tokens(20, Some(2), 0, None)
+    };
+    assert_eq!(cost(too_many), Some(2 * 10 + 18 * 125));
+    let all_at_most = price.at_most(20, 10).map(|c| c.0);
+    assert_eq!(all_at_most, Some(20 * 700 + 10 * 9_000));
 }
 
 #[test]

@@ -284,7 +284,12 @@ impl Open {
                     None => Count::Reported(0),
                 },
                 cached: usage.cached,
+                cache_write_5m: usage.cache_write_5m,
+                cache_write_1h: usage.cache_write_1h,
                 reasoning: usage.reasoning,
+                audio_prompt: usage.audio_prompt,
+                audio_completion: usage.audio_completion,
+                doubtful: usage.doubtful,
                 ..Tokens::default()
             },
             Reading::Invalid(said) => Tokens {

@@ -167,7 +167,11 @@ fn complete(held: &mut Waiting, counted: &Counted) {
             prompt,
             completion,
             cached: row.cached,
+            cache_write_5m: row.cache_write_5m,
+            cache_write_1h: row.cache_write_1h,
             reasoning: row.reasoning,
+            audio_prompt: row.audio_prompt,
+            audio_completion: row.audio_completion,
             invalid: row.usage_invalid,
             ..Tokens::default()
         });

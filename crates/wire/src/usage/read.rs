@@ -1,5 +1,6 @@
 //! One usage object → counts. OpenAI's two dialects and Anthropic's differ in names only, save that
-//! Anthropic's `input_tokens` leaves out what the cache served and stored; we add it.
+//! Anthropic's `input_tokens` leaves out what the cache served and stored; we add it. Some engines
+//! leave reasoning out of the completion and count it in the total; we add that too.
 //!
 //! Invariant: of members with the same name the last one counts, with all that it holds.
 //! Not here: finding the object in a response (`unary`, `sse`).
@@ -40,12 +41,13 @@ enum Count {
     Impossible,
 }
 
-/// The details of a count: not there or null, or an object; else all is impossible.
+/// The details of a count: not there or null, or an object with two counts of interest; else all is
+/// impossible.
 #[derive(Clone, Copy, Debug, Default)]
 enum Details {
     #[default]
     Absent,
-    Object(Count),
+    Object([Count; 2]),
     Impossible,
 }
 
@@ -57,6 +59,7 @@ struct Report {
     total: Count,
     cache_read: Count,
     cache_stored: Count,
+    cache_writes: Details,
     cached: [Details; 2],
     reasoning: [Details; 2],
 }
@@ -71,6 +74,7 @@ impl Report {
             total,
             cache_read,
             cache_stored,
+            cache_writes,
             cached: [prompt_details, input_details],
             reasoning: [completion_details, output_details],
         } = &mut report;
@@ -92,6 +96,8 @@ impl Report {
                 (Some(&mut *cache_read), None)
             } else if is(b"cache_creation_input_tokens") {
                 (Some(&mut *cache_stored), None)
+            } else if is(b"cache_creation") {
+                (None, Some((&mut *cache_writes, CACHE_WRITES)))
             } else if is(b"prompt_tokens_details") {
                 (None, Some((&mut *prompt_details, CACHED)))
             } else if is(b"input_tokens_details") {
@@ -128,13 +134,22 @@ impl Report {
     /// `None` where it cannot be true.
     fn reading(self) -> Option<Reading> {
         let cache_read = self.cache_read.tokens()?;
-        let beside_cache = cache_read.unwrap_or(0) + self.cache_stored.tokens()?.unwrap_or(0);
+        let writes = self.cache_writes()?;
+        let stored = writes.five_minutes.unwrap_or(0) + writes.hour.unwrap_or(0);
+        let beside_cache = cache_read.unwrap_or(0) + stored;
+        let [cached, audio_prompt] = first_details(self.cached)?;
+        let [reasoning, audio_completion] = first_details(self.reasoning)?;
         let usage = Usage {
             prompt: first_of(self.prompt.map(Count::tokens))?.map(|prompt| prompt + beside_cache),
             completion: first_of(self.completion.map(Count::tokens))?,
             total: self.total.tokens()?,
-            cached: first_of(self.cached.map(Details::tokens))?.or(cache_read),
-            reasoning: first_of(self.reasoning.map(Details::tokens))?,
+            cached: cached.or(cache_read),
+            cache_write_5m: writes.five_minutes,
+            cache_write_1h: writes.hour,
+            reasoning,
+            audio_prompt,
+            audio_completion,
+            doubtful: writes.do_not_add_up,
         };
         if usage == Usage::default() {
             return Some(Reading::Absent);
@@ -147,12 +162,69 @@ impl Report {
         if cached_beyond_prompt || usage.total.is_some_and(|total| total < parts) {
             return None;
         }
-        Some(Reading::Valid(usage))
+        Some(Reading::Valid(added_up(usage)))
+    }
+
+    /// What was written to caches: Anthropic's sum, which its details part by how long it is kept; what
+    /// they do not part is kept five minutes, which is the default there. `None` where it cannot be true.
+    fn cache_writes(self) -> Option<CacheWrites> {
+        let stored = self.cache_stored.tokens()?;
+        let [five_minutes, hour] = self.cache_writes.tokens()?;
+        if five_minutes.is_none() && hour.is_none() {
+            return Some(CacheWrites {
+                five_minutes: stored,
+                ..CacheWrites::default()
+            });
+        }
+        let parted = five_minutes.unwrap_or(0) + hour.unwrap_or(0);
+        let rest = stored.unwrap_or(parted).saturating_sub(parted);
+        Some(CacheWrites {
+            five_minutes: Some(five_minutes.unwrap_or(0) + rest),
+            hour,
+            do_not_add_up: stored.is_some_and(|stored| stored != parted),
+        })
     }
 }
 
-const CACHED: &[u8] = b"cached_tokens";
-const REASONING: &[u8] = b"reasoning_tokens";
+/// Prompt tokens written to caches, by how long they are kept.
+#[derive(Clone, Copy, Debug, Default)]
+struct CacheWrites {
+    five_minutes: Option<u64>,
+    hour: Option<u64>,
+    do_not_add_up: bool,
+}
+
+/// Adds reasoning to the completion where the engine's sum has it beside, and marks what does not add up.
+fn added_up(mut usage: Usage) -> Usage {
+    let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) else {
+        return usage;
+    };
+    let reasoning = usage.reasoning.unwrap_or(0);
+    let beside = usage.total.map(|total| total - prompt - completion);
+    if beside == Some(reasoning) && reasoning > 0 {
+        usage.completion = Some(completion + reasoning);
+        return usage;
+    }
+    let within = |part: Option<u64>, of: u64| part.is_none_or(|part| part <= of);
+    usage.doubtful |= beside.is_some_and(|beside| beside > 0)
+        || reasoning > completion
+        || !within(usage.audio_prompt, prompt)
+        || !within(usage.audio_completion, completion);
+    usage
+}
+
+/// Names of two counts inside a details object.
+type Inner = [&'static [u8]; 2];
+
+const CACHED: Inner = [b"cached_tokens", b"audio_tokens"];
+const REASONING: Inner = [b"reasoning_tokens", b"audio_tokens"];
+const CACHE_WRITES: Inner = [b"ephemeral_5m_input_tokens", b"ephemeral_1h_input_tokens"];
+
+/// The counts of the first of two details objects that has them. Both must be possible.
+fn first_details([first, second]: [Details; 2]) -> Option<[Option<u64>; 2]> {
+    let ([a, b], [c, d]) = (first.tokens()?, second.tokens()?);
+    Some([a.or(c), b.or(d)])
+}
 
 /// The first of two names for the same count that is there. Both must be possible.
 fn first_of([first, second]: [Option<Option<u64>>; 2]) -> Option<Option<u64>> {
@@ -210,29 +282,33 @@ impl Count {
 
 impl Details {
     /// `None` where the text is not JSON.
-    fn read(reader: &mut Reader<'_>, name: &[u8]) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>, names: Inner) -> Option<Self> {
         match reader.kind()? {
             Kind::Object => {}
             Kind::Null => return reader.value().map(|_| Self::Absent),
             _ => return reader.value().map(|_| Self::Impossible),
         }
-        let mut count = Count::Absent;
+        let [mut first, mut second] = [Count::Absent; 2];
+        let [first_name, second_name] = names;
         let mut more = reader.open()?;
         while more {
-            if *reader.name()? == *name {
-                count = Count::read(reader)?;
+            let name = reader.name()?;
+            if *name == *first_name {
+                first = Count::read(reader)?;
+            } else if *name == *second_name {
+                second = Count::read(reader)?;
             } else {
                 reader.pass()?;
             }
             more = reader.more()?;
         }
-        Some(Self::Object(count))
+        Some(Self::Object([first, second]))
     }
 
-    fn tokens(self) -> Option<Option<u64>> {
+    fn tokens(self) -> Option<[Option<u64>; 2]> {
         match self {
-            Self::Absent => Some(None),
-            Self::Object(count) => count.tokens(),
+            Self::Absent => Some([None; 2]),
+            Self::Object([first, second]) => Some([first.tokens()?, second.tokens()?]),
             Self::Impossible => None,
         }
     }

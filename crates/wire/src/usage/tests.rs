@@ -126,3 +126,128 @@ fn a_response_in_one_piece_reads_as_one_in_single_bytes() {
         assert_eq!(unary(body, body.len() - 1), unary(body, 1), "{body}");
     }
 }
+
+fn valid(report: &str) -> Usage {
+    match read(report.as_bytes()) {
+        Reading::Valid(usage) => usage,
+        other => panic!("{report}: {other:?}"),
+    }
+}
+
+#[test]
+fn reasoning_that_the_total_has_beside_the_completion_is_added_to_it() {
+    for (report, completion, doubtful) in [
+        // Beside: prompt + completion + reasoning is the total.
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":315,"completion_tokens_details":{"reasoning_tokens":300}}"#,
+            305,
+            false,
+        ),
+        // Within.
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":305,"total_tokens":315,"completion_tokens_details":{"reasoning_tokens":300}}"#,
+            305,
+            false,
+        ),
+        // Nobody can tell: more reasoning than completion, and a total that knows of neither.
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"completion_tokens_details":{"reasoning_tokens":300}}"#,
+            5,
+            true,
+        ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":300}}"#,
+            5,
+            true,
+        ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":316,"completion_tokens_details":{"reasoning_tokens":300}}"#,
+            5,
+            true,
+        ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":315}"#,
+            5,
+            true,
+        ),
+        (
+            r#"{"input_tokens":10,"output_tokens":5,"total_tokens":315,"output_tokens_details":{"reasoning_tokens":300}}"#,
+            305,
+            false,
+        ),
+    ] {
+        let usage = valid(report);
+        assert_eq!(
+            (usage.completion, usage.doubtful),
+            (Some(completion), doubtful),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn cache_writes_are_parted_by_how_long_they_are_kept() {
+    for (report, prompt, writes, doubtful) in [
+        (
+            r#"{"input_tokens":3,"cache_creation_input_tokens":100,"cache_read_input_tokens":7,"output_tokens":1}"#,
+            110,
+            (Some(100), None),
+            false,
+        ),
+        (
+            r#"{"input_tokens":3,"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":40,"ephemeral_1h_input_tokens":60},"output_tokens":1}"#,
+            103,
+            (Some(40), Some(60)),
+            false,
+        ),
+        (
+            r#"{"input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":60},"output_tokens":1}"#,
+            63,
+            (Some(0), Some(60)),
+            false,
+        ),
+        (
+            r#"{"input_tokens":3,"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_1h_input_tokens":60},"output_tokens":1}"#,
+            103,
+            (Some(40), Some(60)),
+            true,
+        ),
+        (
+            r#"{"input_tokens":3,"cache_creation_input_tokens":0,"cache_creation":null,"output_tokens":1}"#,
+            3,
+            (Some(0), None),
+            false,
+        ),
+    ] {
+        let usage = valid(report);
+        let found = (usage.cache_write_5m, usage.cache_write_1h);
+        assert_eq!(
+            (usage.prompt, found, usage.doubtful),
+            (Some(prompt), writes, doubtful),
+            "{report}"
+        );
+    }
+    for report in [
+        r#"{"input_tokens":3,"cache_creation":[]}"#,
+        r#"{"input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":-1}}"#,
+    ] {
+        assert!(
+            matches!(read(report.as_bytes()), Reading::Invalid(_)),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn audio_tokens_are_read_in_both_directions() {
+    let usage = valid(
+        r#"{"prompt_tokens":20,"completion_tokens":30,"total_tokens":50,"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":15},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":25}}"#,
+    );
+    let audio = (usage.audio_prompt, usage.audio_completion);
+    assert_eq!((audio, usage.doubtful), ((Some(15), Some(25)), false));
+    assert_eq!((usage.cached, usage.reasoning), (Some(4), Some(0)));
+    let beyond = valid(
+        r#"{"prompt_tokens":20,"completion_tokens":3,"prompt_tokens_details":{"audio_tokens":21}}"#,
+    );
+    assert!(beyond.doubtful);
+}

@@ -103,12 +103,7 @@ fn a_count_that_is_billed_is_charged() {
         id: "p".into(),
         currency: "USD".into(),
         request: policy::price::Pico(7),
-        rates: policy::price::Rates {
-            input: per_token,
-            cached: per_token,
-            output: per_token,
-            reasoning: per_token,
-        },
+        rates: policy::price::Rates::flat(per_token, per_token),
         tiers: Vec::new(),
     };
     let note = |note| match note {
