@@ -99,7 +99,6 @@ pub fn returns(field: &FieldRef<'_>, fields: &Head) -> bool {
         | Known::ProxyAuthenticate
         | Known::ContentLength
         | Known::Server
-        | Known::Date
         | Known::XRequestId
         | Known::Via
         | Known::OpenaiOrganization
@@ -116,6 +115,7 @@ pub fn returns(field: &FieldRef<'_>, fields: &Head) -> bool {
         Known::Other => {
             !field.name.starts_with(b"x-ratelimit-")
                 && field.name != b"strict-transport-security"
+                && field.name != crate::request_id::UPSTREAM_HEADER.as_bytes()
                 && !smells_of_credential(field.name)
                 && !fields.connection_names(field.name)
         }

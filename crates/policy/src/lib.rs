@@ -34,6 +34,7 @@ pub mod operation;
 pub mod price;
 pub mod record;
 pub mod refusal;
+pub mod request_id;
 pub mod route;
 pub mod secret;
 pub mod snapshot;

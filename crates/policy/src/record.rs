@@ -114,6 +114,8 @@ impl Outcome {
 pub struct Record {
     /// The request id, the client's or ours; visible ASCII, at most 128 bytes.
     pub id: Box<str>,
+    /// The id that the upstream gave its last answer; the same characters, at most as long.
+    pub upstream_id: Option<Box<str>>,
     /// Its place in a trace, where traces are kept.
     pub trace: Option<Trace>,
     /// When it began, milliseconds since the Unix epoch.

@@ -58,6 +58,8 @@ pub(crate) trait Downstream {
     fn begin(&mut self, status: u16, extent: Extent);
     /// Adds a response header; the name in lower case.
     fn field(&mut self, name: &[u8], value: &[u8]);
+    /// Adds the `date`, where the answer has none of its own.
+    fn date(&mut self);
     /// Ends the head; it leaves with the first body bytes or the next flush.
     fn begun(&mut self);
     /// Takes body bytes, sends what goes now and keeps the rest. `end` ends the response.

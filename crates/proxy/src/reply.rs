@@ -155,6 +155,7 @@ pub(crate) async fn refuse<D: Downstream>(
 ) -> io::Result<u64> {
     let body = reply.body(shape);
     to.begin(reply.status, Extent::Length(body.len() as u64));
+    to.date();
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
     standing.write(to);
@@ -192,6 +193,7 @@ pub(crate) async fn models<D: Downstream>(
         list(names, &mut body);
     }
     to.begin(200, Extent::Length(body.len() as u64));
+    to.date();
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
     to.begun();

@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -32,6 +33,11 @@ impl Socket {
         // dropped by the `AsyncFd`, after its registration.
         let registered = unsafe { AsyncFd::register(tcp) };
         Ok(Self(registered?))
+    }
+
+    /// Whether an error waits that no call was told of, such as a reset after the peer's FIN. It is told once.
+    pub(crate) fn is_broken(&self) -> bool {
+        !matches!(socket_error(self), Ok(Ok(())))
     }
 
     /// Whether nothing has arrived and the peer has not closed, as far as the reactor knows.

@@ -33,6 +33,16 @@ impl Stream {
         socket.is_quiet()
     }
 
+    /// Whether the connection was reset, as far as the kernel has not said so already.
+    pub(crate) fn is_broken(&self) -> bool {
+        let socket = match self {
+            Self::Plain(socket) => socket,
+            Self::Served(tls) => tls.get_ref().0,
+            Self::Dialled(tls) => tls.get_ref().0,
+        };
+        socket.is_broken()
+    }
+
     /// Reads what is there into `buffer` and gives how much that was; 0 is the end.
     pub(crate) fn poll_into(
         &mut self,

@@ -28,6 +28,7 @@ use tokio::sync::{Notify, mpsc};
 use wire::head::{Known, RequestHead, ResponseHead};
 
 use crate::buffer::{self, Held, Spare};
+use crate::date;
 use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
 use crate::listener::Listener;
@@ -79,6 +80,8 @@ pub(crate) struct Worker {
     ids: Cell<u64>,
     /// Which traces are kept, where any are.
     sampling: Option<Sampling>,
+    /// The `date` line of this second.
+    pub(crate) date: Cell<date::Line>,
     /// A moment on the monotonic clock, and the wall clock's milliseconds then.
     wall: Cell<(Mono, u64)>,
     connections: Cell<usize>,
@@ -277,6 +280,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         timers: start.timers,
         ids: Cell::new(seed),
         sampling: start.sampling,
+        date: Cell::new(date::line(unix_ms() / 1000)),
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),
         taken: start.taken,
@@ -360,7 +364,12 @@ impl Worker {
 
     fn tick(&self) {
         self.wheel.advance();
-        self.wall.set((self.now(), unix_ms()));
+        let (_, before) = self.wall.get();
+        let unix_ms = unix_ms();
+        self.wall.set((self.now(), unix_ms));
+        if unix_ms / 1000 != before / 1000 {
+            self.date.set(date::line(unix_ms / 1000));
+        }
         self.sink(|s| s.tick());
         let opened: i64 = self.pools.borrow().values().map(|pool| pool.prune()).sum();
         if opened != 0 {

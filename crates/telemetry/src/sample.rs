@@ -103,6 +103,7 @@ fn id(index: usize) -> u32 {
 pub(crate) fn completed(workload: u32) -> Record {
     Record {
         id: "req-1".into(),
+        upstream_id: None,
         trace: None,
         started_unix_ms: 1_785_585_600_123,
         operation: Some(Operation::Chat),

@@ -300,7 +300,7 @@ fn no_word_of_the_backends_own_household_goes_back() {
         "Alt-Svc",
         "Strict-Transport-Security",
         "Server",
-        "Date",
+        "X-Upstream-Request-Id",
         "Via",
         "X-Request-Id",
         "X-RateLimit-Limit-Requests",
@@ -329,6 +329,7 @@ fn what_a_client_needs_of_a_response_goes_back() {
         "retry-after",
         "openai-processing-ms",
         "openai-version",
+        "date",
         "x-accel-buffering",
         "x-mine",
     ];

@@ -191,7 +191,10 @@ fn only_what_time_heals_says_when_to_try_again() {
         let reply = refusal.reply();
         let heals = matches!(
             refusal,
-            Refusal::Limited { .. } | Refusal::Overloaded | Refusal::LedgerUnavailable
+            Refusal::Limited { .. }
+                | Refusal::Overloaded
+                | Refusal::LedgerUnavailable
+                | Refusal::Upstream(Failure::LocalCapacity)
         );
         assert_eq!(reply.retry_after.is_some(), heals, "{}", reply.code);
     }

@@ -3,9 +3,10 @@
 //! Invariant: a head is parsed once, by `wire::http1`, and what it says is what is served. After a
 //! fault nothing more on the connection is trusted. Input waiting behind an exchange is at most
 //! [`AHEAD_BYTES`].
-//! Not here: request bodies (`incoming`), responses (`outgoing`), HTTP/2 (`h2`), the exchange
+//! Not here: request bodies (`incoming`), responses (`outgoing`), half-closed connections (`ended`), HTTP/2 (`h2`), the exchange
 //! (`exchange`).
 
+mod ended;
 mod incoming;
 mod outgoing;
 
@@ -20,9 +21,13 @@ use bytes::Bytes;
 use policy::refusal::Refusal;
 use policy::snapshot::Bounds;
 use tokio::io::AsyncWriteExt;
-use wire::head::{HeadFault, RequestHead, Version};
-use wire::http1::{Chunked, Framing, Limits, RequestFraming, Step, parse_request, request_framing};
+use wire::head::{HeadFault, HeadFaultKind, RequestHead, Version};
+use wire::http1::{
+    Chunked, Framing, Limits, MAX_EMPTY_LINES, RequestFraming, Step, empty_lines, parse_request,
+    request_framing,
+};
 
+use self::ended::Ended;
 use self::incoming::Incoming;
 use super::Extent;
 use crate::deadline::Deadline;
@@ -63,6 +68,14 @@ pub(crate) struct Connection {
     worker: Rc<Worker>,
     must_continue: bool,
     gone: bool,
+    /// The head of the answer is begun.
+    is_answering: bool,
+    /// After that the client was seen to be there: if it ends its side from now on, it has left.
+    is_settled: bool,
+    /// The client ended its side and may wait for its answer.
+    ended: Option<Box<Ended>>,
+    /// Bytes of empty lines before the next request.
+    blank: usize,
     /// Some waiting output has left.
     progressed: bool,
     /// A long body being read in place, and how much of it is there.
@@ -156,6 +169,10 @@ impl Connection {
             worker: Rc::clone(worker),
             must_continue: false,
             gone: false,
+            is_answering: false,
+            is_settled: false,
+            ended: None,
+            blank: 0,
             progressed: false,
             filling: None,
         }
@@ -257,8 +274,15 @@ impl Connection {
                 })
             }
             Ok(Step::Partial) => {
-                self.input = input.to_vec();
-                None
+                let blank = empty_lines(input);
+                if blank < input.len() {
+                    self.input = input.to_vec();
+                    return None;
+                }
+                // Nothing has begun yet.
+                self.blank += blank;
+                (self.blank > 2 * MAX_EMPTY_LINES)
+                    .then(|| Next::Fault(HeadFaultKind::StartLine.into()))
             }
             Err(fault) => Some(Next::Fault(fault)),
         }
@@ -273,6 +297,7 @@ impl Connection {
 
     fn begin_request(&mut self, head: &RequestHead, framing: RequestFraming) {
         self.version = head.version;
+        (self.is_answering, self.is_settled, self.blank) = (false, false, 0);
         self.bodiless = head.method == wire::head::Method::Head;
         self.keep = framing.keep_alive;
         self.must_continue = framing.expect_continue;

@@ -303,6 +303,10 @@ impl Downstream for Exchange {
         self.response.headers_mut().append(name, value);
     }
 
+    fn date(&mut self) {
+        // hyper adds it.
+    }
+
     fn begun(&mut self) {
         let Some(answer) = self.answer.take() else {
             return;

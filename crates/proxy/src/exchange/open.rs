@@ -23,9 +23,6 @@ use crate::reply::Standing;
 use crate::view::View;
 use crate::worker::Worker;
 
-/// Longest request id of a client's that is kept.
-const ID_BYTES: usize = 128;
-
 /// The guard: dropped without [`Open::end`], it records an aborted exchange.
 pub(crate) struct Open {
     pub(crate) worker: Rc<Worker>,
@@ -87,13 +84,14 @@ impl Open {
     pub(crate) fn begin(worker: &Rc<Worker>, view: Rc<View>, head: &RequestHead) -> Self {
         let id = head.fields.only(Known::XRequestId).ok().flatten();
         let id = id
-            .filter(|v| is_plain(v))
+            .filter(|v| policy::request_id::is_plain(v))
             .and_then(|v| std::str::from_utf8(v).ok());
         let began = worker.arrival();
         worker.exchange_began();
         Self {
             record: Record {
                 id: id.map_or_else(|| worker.mint_id(), Box::from),
+                upstream_id: None,
                 trace: worker.trace(head),
                 started_unix_ms: worker.wall_ms(began),
                 operation: None,
@@ -313,12 +311,4 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.end(Outcome::Aborted);
     }
-}
-
-/// An id that can stand in a header, a log and a label as it is.
-fn is_plain(id: &[u8]) -> bool {
-    (1..=ID_BYTES).contains(&id.len())
-        && id
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
 }

@@ -48,6 +48,7 @@ pub(super) async fn relay<D: Downstream>(
     let Response { head, mut body } = response;
     let content = content(&head);
     let has_left = open.leaving.is_some();
+    open.record.upstream_id = policy::request_id::of_upstream(&head.fields).map(Box::from);
     if !has_left {
         check(open, &head, content)?;
     }
@@ -337,10 +338,16 @@ fn begin<D: Downstream>(
         Some(_) | None => Extent::Open,
     };
     client.begin(head.status, extent);
+    let mut is_dated = false;
     for field in head.fields.iter() {
-        if credential::returns(&field, &head.fields) {
+        if credential::returns(&field, &head.fields)
+            && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
+        {
             client.field(field.name, field.value);
         }
+    }
+    if !is_dated {
+        client.date();
     }
     if content == Content::Events {
         if head.fields.count(Known::CacheControl) == 0 {
@@ -351,6 +358,10 @@ fn begin<D: Downstream>(
         }
     }
     client.field(b"x-request-id", open.record.id.as_bytes());
+    if let Some(theirs) = &open.record.upstream_id {
+        let name = policy::request_id::UPSTREAM_HEADER;
+        client.field(name.as_bytes(), theirs.as_bytes());
+    }
     open.standing().write(client);
     client.begun();
 }

@@ -16,7 +16,7 @@ use super::stamp::Stamp;
 use super::words::{
     BYTES_IN, BYTES_OUT, CACHED, CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID,
     LIMITED, MODEL, MODEL_SENT, OWN, PROMPT, PROMPT_BY, REASONING, STATUS, STREAMED, UPSTREAM,
-    WHOLE, outcome,
+    UPSTREAM_ID, WHOLE, outcome,
 };
 
 /// Writes the line, newline included. How many bytes it has; `None` where there is no room for it.
@@ -34,6 +34,7 @@ pub(super) fn write(
         out = out.fixed(b",\"trace_id\":\"").fixed(&trace.id_digits());
         out = out.fixed(b"\"");
     }
+    out = out.text(&UPSTREAM_ID, record.upstream_id.as_deref());
     out = spelled.run(record, |names| out.bytes(names));
     let status = (record.status != 0).then_some(u64::from(record.status));
     let code = Some(record.code).filter(|code| !code.is_empty());

@@ -5,6 +5,7 @@
 //! Not here: headers that say who calls (`identity`), HTTP/2 (`http2`).
 
 mod connection;
+mod everyday;
 mod heads;
 mod response;
 mod targets;

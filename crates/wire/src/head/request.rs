@@ -63,6 +63,8 @@ pub struct RequestHead {
     other_method: String,
     target: String,
     path_len: usize,
+    /// The authority of a target in absolute form; empty otherwise.
+    authority: String,
 }
 
 impl RequestHead {
@@ -80,6 +82,7 @@ impl RequestHead {
         self.other_method.clear();
         self.target.clear();
         self.path_len = 0;
+        self.authority.clear();
     }
 
     /// The path: the target up to the first `?`. Empty until a target is set.
@@ -92,6 +95,17 @@ impl RequestHead {
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.target.get(self.path_len..)?.strip_prefix('?')
+    }
+
+    /// The host that the request is for, with its port: of a target in absolute form the target's own, whatever
+    /// the `host` field says (RFC 9112, 3.2.2), else the `host` field.
+    #[must_use]
+    pub fn authority(&self) -> Option<&[u8]> {
+        if self.authority.is_empty() {
+            self.fields.get(Known::Host)
+        } else {
+            Some(self.authority.as_bytes())
+        }
     }
 
     /// Path and query as they arrived.
@@ -136,13 +150,40 @@ impl RequestHead {
         }
     }
 
-    /// Sets the target (path and query), checked. A refused target is kept for the record as long as it is visible ASCII. The method must be set before: `*` is for OPTIONS alone.
+    /// Sets the target (path and query), checked. Of a target in absolute form, which HTTP/2 does not know, path
+    /// and query are the target, and its authority is kept apart. A refused target is kept for the record as long as it is visible ASCII. The method must be set before: `*` is for OPTIONS alone.
     ///
     /// # Errors
     /// A target that is not a path, holds a byte that is not visible ASCII, or whose path reads in more than one way.
     pub fn set_target(&mut self, target: &str) -> Result<(), HeadFault> {
         self.target.clear();
         self.path_len = 0;
+        self.authority.clear();
+        if let Some((authority, rest)) = self.absolute(target) {
+            if authority.is_empty() {
+                return Err(HeadFaultKind::TargetForm.into());
+            }
+            self.authority.push_str(authority);
+            return match rest.as_bytes() {
+                [b'/', ..] => self.set_origin(rest),
+                _ => self.set_origin(&format!("/{rest}")),
+            };
+        }
+        self.set_origin(target)
+    }
+
+    /// Authority and rest of a target in absolute form.
+    fn absolute<'t>(&self, target: &'t str) -> Option<(&'t str, &'t str)> {
+        if self.version == Version::H2 || target.starts_with('/') {
+            return None;
+        }
+        let (scheme, rest) = target.split_once("://")?;
+        let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+        let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+        is_http.then(|| rest.split_at_checked(end))?
+    }
+
+    fn set_origin(&mut self, target: &str) -> Result<(), HeadFault> {
         let bytes = target.as_bytes();
         let path_len = memchr::memchr(b'?', bytes).unwrap_or(bytes.len());
         let (path, query) = bytes.split_at_checked(path_len).unwrap_or_default();
@@ -172,13 +213,17 @@ impl RequestHead {
         Ok(())
     }
 
-    /// Checks that the request names exactly one well-formed host (HTTP/1.0 may leave it out).
+    /// Checks that the request names exactly one well-formed host (HTTP/1.0 may leave it out), and that the
+    /// authority of a target in absolute form is well-formed too.
     ///
     /// For HTTP/2 the caller adds `:authority` as the `host` field first.
     ///
     /// # Errors
     /// No host, more than one, or one that is not a name or address with an optional port.
     pub fn check_host(&self) -> Result<(), HeadFault> {
+        if !self.authority.is_empty() {
+            check_authority(self.authority.as_bytes())?;
+        }
         match self.fields.only(Known::Host) {
             Ok(Some(host)) => check_authority(host),
             Ok(None) if self.version == Version::H10 => Ok(()),

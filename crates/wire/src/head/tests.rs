@@ -223,6 +223,64 @@ fn hosts_are_names_or_addresses_with_an_optional_port() {
 }
 
 #[test]
+fn an_absolute_target_names_the_host_and_is_otherwise_its_path() {
+    let read = |target: &str, host: &[u8]| {
+        let mut head = RequestHead::new();
+        head.set_method("POST")?;
+        head.fields.push(b"host", host)?;
+        head.set_target(target)?;
+        head.check_host()?;
+        let authority = head
+            .authority()
+            .map(|a| String::from_utf8_lossy(a).into_owned());
+        Ok::<_, HeadFault>((authority.unwrap_or_default(), head.target().to_owned()))
+    };
+    for (target, authority, rest) in [
+        ("http://a/v1/x?y=/../", "a", "/v1/x?y=/../"),
+        ("HTTPS://b:8443/v1", "b:8443", "/v1"),
+        ("http://[::1]:80", "[::1]:80", "/"),
+        ("http://a?x", "a", "/?x"),
+        ("/v1", "host", "/v1"),
+        ("/http://a/", "host", ""),
+    ] {
+        let read = read(target, b"host");
+        if rest.is_empty() {
+            assert_eq!(read, Err(HeadFaultKind::PathAmbiguous.into()), "{target}");
+        } else {
+            assert_eq!(read, Ok((authority.into(), rest.into())), "{target}");
+        }
+    }
+    for (target, fault) in [
+        ("http:///v1", HeadFaultKind::TargetForm),
+        ("http://", HeadFaultKind::TargetForm),
+        ("ftp://a/v1", HeadFaultKind::TargetForm),
+        ("http:/v1", HeadFaultKind::TargetForm),
+        ("a/http://b/", HeadFaultKind::TargetForm),
+        ("http://u@a/v1", HeadFaultKind::HostInvalid),
+        ("http://a b/v1", HeadFaultKind::HostInvalid),
+        ("http://a:x/v1", HeadFaultKind::HostInvalid),
+        ("http://a//v1", HeadFaultKind::PathAmbiguous),
+        ("http://a/../v1", HeadFaultKind::PathAmbiguous),
+        ("http://a\\v1", HeadFaultKind::PathAmbiguous),
+        ("http://a#/v1", HeadFaultKind::TargetByte),
+    ] {
+        assert_eq!(read(target, b"host"), Err(fault.into()), "{target}");
+    }
+    assert_eq!(
+        read("http://a/", b"u@h"),
+        Err(HeadFaultKind::HostInvalid.into()),
+        "a bad host is none the better for not being used"
+    );
+    let mut head = RequestHead::new();
+    head.version = Version::H2;
+    assert_eq!(
+        head.set_target("http://a/"),
+        Err(HeadFaultKind::MethodRefused.into()),
+        "HTTP/2 has no absolute form"
+    );
+}
+
+#[test]
 fn the_target_is_split_at_the_first_question_mark() {
     let mut head = RequestHead::new();
     head.set_method("POST").expect("a token");
@@ -233,10 +291,6 @@ fn the_target_is_split_at_the_first_question_mark() {
     );
     head.set_target("/").expect("a good target");
     assert_eq!((head.path(), head.query()), ("/", None));
-    assert_eq!(
-        head.set_target("http://a/"),
-        Err(HeadFaultKind::TargetForm.into())
-    );
     assert_eq!(head.set_target("*"), Err(HeadFaultKind::TargetForm.into()));
     head.set_method("CONNECT").expect("a token");
     assert_eq!(

@@ -50,7 +50,21 @@ pub enum ChunkStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Size,
-    Extension,
+    /// After `;`, before the name.
+    ExtensionStart,
+    ExtensionName,
+    /// Blanks after a name.
+    ExtensionNamed,
+    /// After `=`, before the value.
+    ExtensionEquals,
+    ExtensionToken,
+    ExtensionQuoted,
+    /// After a backslash in quotes.
+    ExtensionEscape,
+    /// After a closing quote.
+    ExtensionUnquoted,
+    /// Blanks after a value.
+    ExtensionValued,
     SizeLf,
     Data,
     DataCr,
@@ -169,11 +183,20 @@ impl Chunked {
     fn step(&mut self, byte: u8, at: usize) -> Result<(), HeadFault> {
         self.state = match (self.state, byte) {
             (State::Size, b'\r') if self.size_digits > 0 => State::SizeLf,
-            (State::Size, b';') if self.size_digits > 0 => self.extension()?,
+            (State::Size, b';') if self.size_digits > 0 => self.extension(State::ExtensionStart)?,
             (State::Size, _) => self.size_digit(byte)?,
-            (State::Extension, b'\r') => State::SizeLf,
-            (State::Extension, _) if is_value_byte(byte) => self.extension()?,
-            (State::Extension, _) => return Err(HeadFaultKind::ChunkExtension.into()),
+            (
+                State::ExtensionStart
+                | State::ExtensionName
+                | State::ExtensionNamed
+                | State::ExtensionEquals
+                | State::ExtensionToken
+                | State::ExtensionQuoted
+                | State::ExtensionEscape
+                | State::ExtensionUnquoted
+                | State::ExtensionValued,
+                _,
+            ) => self.in_extension(byte)?,
             (State::SizeLf, b'\n') => self.after_size(),
             (State::DataCr, b'\r') => State::DataLf,
             (State::DataLf, b'\n') => State::Size,
@@ -207,12 +230,53 @@ impl Chunked {
         Ok(State::Size)
     }
 
-    fn extension(&mut self) -> Result<State, HeadFault> {
+    /// `; name [= value]`, a value being a token or a quoted string, blanks around each (RFC 9112, 7.1.1).
+    #[cold]
+    fn in_extension(&mut self, byte: u8) -> Result<State, HeadFault> {
+        let blank = matches!(byte, b' ' | b'\t');
+        let next = match (self.state, byte) {
+            (State::ExtensionName | State::ExtensionToken | State::ExtensionUnquoted, b'\r') => {
+                return Ok(State::SizeLf);
+            }
+            (State::ExtensionStart | State::ExtensionName, _) if is_token(byte) => {
+                State::ExtensionName
+            }
+            (State::ExtensionEquals | State::ExtensionToken, _) if is_token(byte) => {
+                State::ExtensionToken
+            }
+            (State::ExtensionStart | State::ExtensionEquals, _) if blank => self.state,
+            (State::ExtensionName | State::ExtensionNamed, _) if blank => State::ExtensionNamed,
+            (State::ExtensionToken | State::ExtensionUnquoted | State::ExtensionValued, _)
+                if blank =>
+            {
+                State::ExtensionValued
+            }
+            (State::ExtensionName | State::ExtensionNamed, b'=') => State::ExtensionEquals,
+            (
+                State::ExtensionName
+                | State::ExtensionNamed
+                | State::ExtensionToken
+                | State::ExtensionUnquoted
+                | State::ExtensionValued,
+                b';',
+            ) => State::ExtensionStart,
+            (State::ExtensionEquals, b'"') => State::ExtensionQuoted,
+            (State::ExtensionQuoted, b'"') => State::ExtensionUnquoted,
+            (State::ExtensionQuoted, b'\\') => State::ExtensionEscape,
+            (State::ExtensionQuoted | State::ExtensionEscape, _) if is_value_byte(byte) => {
+                State::ExtensionQuoted
+            }
+            _ => return Err(HeadFaultKind::ChunkExtension.into()),
+        };
+        self.extension(next)
+    }
+
+    fn extension(&mut self, next: State) -> Result<State, HeadFault> {
         self.extension_bytes += 1;
         if self.extension_bytes > MAX_EXTENSION_BYTES {
             return Err(HeadFaultKind::ChunkExtension.into());
         }
-        Ok(State::Extension)
+        Ok(next)
     }
 
     fn after_size(&mut self) -> State {

@@ -12,6 +12,9 @@ use crate::head::{HeadFault, HeadFaultKind, RequestHead, ResponseHead, is_token}
 /// The most fields that `Limits::fields` can allow.
 pub const MAX_FIELDS: usize = 256;
 
+/// The most empty lines before a request line that are skipped.
+pub const MAX_EMPTY_LINES: usize = 8;
+
 /// Bounds on a head.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -42,7 +45,7 @@ pub enum Step {
     },
 }
 
-/// Reads a request head from the start of `input`. One empty line before the request line is skipped.
+/// Reads a request head from the start of `input`. Up to [`MAX_EMPTY_LINES`] before the request line are skipped.
 ///
 /// `out` is cleared first; after a fault it holds what was understood before the fault.
 ///
@@ -54,14 +57,13 @@ pub fn parse_request(
     out: &mut RequestHead,
 ) -> Result<Step, HeadFault> {
     out.clear();
-    let skipped = match input {
-        [b'\r', b'\n', ..] => 2,
-        [] | [b'\r'] => return Ok(Step::Partial),
-        _ => 0,
-    };
+    let skipped = empty_lines(input);
     let input = input.get(skipped..).unwrap_or_default();
     match input.first() {
         None => return Ok(Step::Partial),
+        Some(b'\r') if input.len() == 1 && skipped < 2 * MAX_EMPTY_LINES => {
+            return Ok(Step::Partial);
+        }
         Some(&first) if !is_token(first) => return Err(HeadFaultKind::StartLine.into()),
         Some(_) => {}
     }
@@ -77,6 +79,20 @@ pub fn parse_request(
         },
         Step::Partial => Step::Partial,
     })
+}
+
+/// Bytes of the empty lines at the start of `input` that are skipped.
+#[must_use]
+pub fn empty_lines(input: &[u8]) -> usize {
+    let mut at = 0;
+    while at < 2 * MAX_EMPTY_LINES
+        && input
+            .get(at..)
+            .is_some_and(|rest| rest.starts_with(b"\r\n"))
+    {
+        at += 2;
+    }
+    at
 }
 
 /// The short way: how many bytes the head took. `None` where the long way must look.

@@ -298,6 +298,15 @@ fn written_heads_read_back() {
     );
     assert_eq!((head.method_text(), head.target()), ("POST", "/v1?x"));
 
+    for (status, line) in [
+        (200, "HTTP/1.1 200 OK\r\n"),
+        (404, "HTTP/1.1 404 Not Found\r\n"),
+        (529, "HTTP/1.1 529 \r\n"),
+    ] {
+        out.clear();
+        write_status_line(&mut out, status);
+        assert_eq!(String::from_utf8_lossy(&out), line);
+    }
     out.clear();
     write_status_line(&mut out, 429);
     out.extend_from_slice(b"\r\n");

@@ -30,20 +30,26 @@ impl Downstream for Connection {
     }
 
     fn poll_gone(&mut self, worker: &Worker, cx: &mut Context<'_>) -> Poll<()> {
-        while !self.gone && self.input.len() < AHEAD_BYTES {
+        while !self.gone && self.ended.is_none() && self.input.len() < AHEAD_BYTES {
             let read = worker.scratch(|scratch| match self.stream.poll_into(cx, scratch) {
                 Poll::Pending => None,
-                Poll::Ready(Ok(read)) => Some(scratch[..read].to_vec()),
-                Poll::Ready(Err(_)) => Some(Vec::new()),
+                Poll::Ready(Ok(read)) => Some(Ok(scratch[..read].to_vec())),
+                Poll::Ready(Err(_)) => Some(Err(())),
             });
             match read {
-                None => return Poll::Pending,
-                Some(read) if read.is_empty() => self.gone = true,
-                Some(read) => self.input.extend_from_slice(&read),
+                None => {
+                    self.is_settled = self.is_answering;
+                    return Poll::Pending;
+                }
+                Some(Ok(read)) if !read.is_empty() => self.input.extend_from_slice(&read),
+                Some(Ok(_)) => self.gone = !self.may_wait(cx),
+                Some(Err(())) => self.gone = true,
             }
         }
         if self.gone {
             Poll::Ready(())
+        } else if self.ended.is_some() {
+            self.poll_left(cx)
         } else {
             Poll::Pending
         }
@@ -54,6 +60,9 @@ impl Downstream for Connection {
         let until_close = extent == Extent::Open && self.version == Version::H10;
         // A response that begins in a drain is the last on its connection.
         self.keep &= !self.worker.is_draining() && self.can_skip() && !until_close;
+        // A client that has ended its side sends no more than it has sent.
+        self.keep &= self.ended.is_none() || !self.input.is_empty();
+        self.is_answering = true;
         self.extent = if has_none { Extent::Nothing } else { extent };
         if self.output.capacity() == 0 {
             self.output = self.worker.answering.take();
@@ -81,6 +90,10 @@ impl Downstream for Connection {
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
         write_field(&mut self.output, name, value);
+    }
+
+    fn date(&mut self) {
+        self.output.extend_from_slice(&self.worker.date.get());
     }
 
     fn begun(&mut self) {

@@ -23,8 +23,10 @@ fn line(record: &Record) -> Value {
 fn a_completed_exchange_in_full() {
     let mut record = completed(0);
     record.tokens.reasoning = Some(5);
+    record.upstream_id = Some("theirs-1".into());
     let expected = json!({
-        "ts": "2026-08-01T12:00:00.123Z", "request_id": "req-1", "workload": "a",
+        "ts": "2026-08-01T12:00:00.123Z", "request_id": "req-1",
+        "upstream_request_id": "theirs-1", "workload": "a",
         "operation": "chat", "route": "all", "backend": "on-prem", "endpoint": "on-prem#1",
         "model": "asked", "model_sent": "gpt-oss-120b", "status": 200, "outcome": "completed",
         "streamed": true, "attempts": 1, "prompt_tokens": 100, "prompt_source": "reported",
@@ -179,6 +181,7 @@ fn the_manual_lists_exactly_these_fields() {
         parent: None,
         is_sampled: false,
     });
+    full.upstream_id = Some("theirs".into());
     full.code = "x";
     full.limited = Some(Kind::Requests);
     let full = line(&full);
