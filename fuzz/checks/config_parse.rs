@@ -23,6 +23,9 @@ impl Sources for World {
     }
 
     fn var(&self, name: &str) -> Option<String> {
+        if name.to_ascii_lowercase().ends_with("_proxy") {
+            return Some(format!("http://user:{SECRET}@proxy.test:3128"));
+        }
         (name.len() % 7 != 6).then(|| SECRET.to_owned())
     }
 }

@@ -27,6 +27,7 @@ mod environment;
 mod fault;
 mod lower;
 mod node;
+mod proxy;
 mod redact;
 mod scalar;
 mod schema;
@@ -78,6 +79,8 @@ pub struct Host {
     pub access_log: AccessLog,
     /// How long exchanges in flight may run on when the gate stops.
     pub drain_grace: Duration,
+    /// How long the gate goes on taking new connections after SIGTERM, not ready meanwhile.
+    pub drain_delay: Duration,
     /// Where usage is written, where the document says.
     pub ledger: Option<Ledger>,
     /// What the snapshot's tokenizers are made of.

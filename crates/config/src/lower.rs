@@ -26,6 +26,7 @@ mod host;
 mod ledger;
 pub(crate) mod limit;
 mod price;
+mod proxy;
 mod route;
 mod tokenizer;
 mod traces;
@@ -171,6 +172,7 @@ impl Lowering<'_> {
             (&written.body_idle, &mut bounds.body_idle),
             (&written.write_stall, &mut bounds.write_stall),
             (&written.keep_alive, &mut bounds.keep_alive),
+            (&written.address_age, &mut bounds.address_age),
         ] {
             if let Some(at) = field.get() {
                 *bound = at.value.0;

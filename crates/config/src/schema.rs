@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::abandon::Abandon;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
+use crate::proxy::Proxy;
 use crate::scalar::{
     Address, Age, Amount, Billing, BuiltIn, Count, CredentialHeader, Currency, Decimal, Every,
     File, IdentityHeader, Inline, LogTarget, Model, Name, OtlpProtocol, Pattern, Percent, PricePer,
@@ -86,8 +87,10 @@ record! {
 record! {
     /// How the gate stops.
     Drain {
-        /// How long exchanges in flight may run on after SIGTERM. Default 10m.
+        /// How long exchanges in flight may run on after SIGTERM, the delay not counted. Default 10m.
         optional grace: At<Span>,
+        /// How long new connections are taken after SIGTERM, while /readyz already fails; none unless said.
+        optional delay: At<Span>,
     }
 }
 
@@ -112,6 +115,8 @@ record! {
         optional connections: At<Count<1000000>>,
         /// Answers of one worker that are read on without a client. Default 100.
         optional drains: At<Count<100000>>,
+        /// How long the last good addresses of an upstream's name are used while it cannot be looked up. Default 10m.
+        optional address_age: At<Span>,
     }
 }
 
@@ -132,6 +137,30 @@ record! {
         optional protocol: At<Protocol>,
         /// PEM file with the roots to trust instead of the system's.
         optional ca: At<File>,
+        /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.
+        optional proxy: Proxy,
+    }
+}
+
+record! {
+    /// An HTTP proxy and what it asks for.
+    ProxyAt {
+        /// Its address, such as http://proxy.example:3128.
+        required url: At<Target>,
+        /// What the gate sends to it to be let through; nothing unless said.
+        optional credential: ProxyCredential,
+    }
+}
+
+record! {
+    /// A user and a password, written user:password, from exactly one of `file`, `env` and `inline`.
+    ProxyCredential {
+        /// File that holds them alone; watched, and used anew within a second of a change.
+        optional file: At<File>,
+        /// Environment variable that holds them.
+        optional env: At<Variable>,
+        /// They themselves, for tests.
+        optional inline: At<Inline>,
     }
 }
 

@@ -10,4 +10,4 @@ mod redacted;
 mod reference;
 mod rendering;
 mod schema;
-mod world;
+pub(crate) mod world;

@@ -35,6 +35,9 @@ pub enum Failure {
     /// No connection in time.
     #[error("connecting took too long")]
     ConnectTimeout,
+    /// The proxy on the way refused or broke off.
+    #[error("the proxy on the way to it refused or broke off")]
+    Proxy,
     /// TLS failed; never downgraded.
     #[error("TLS handshake failed")]
     Tls,
@@ -68,6 +71,7 @@ impl Failure {
             Self::Status(busy @ (429 | 503 | 529)) => busy,
             Self::Resolve
             | Self::Connect
+            | Self::Proxy
             | Self::Tls
             | Self::Reset
             | Self::Malformed
@@ -83,6 +87,7 @@ impl Failure {
             Self::Resolve => "upstream_unresolved",
             Self::Connect => "upstream_unreachable",
             Self::ConnectTimeout => "upstream_connect_timeout",
+            Self::Proxy => "upstream_proxy_error",
             Self::Tls => "upstream_tls_error",
             Self::FirstByteTimeout => "upstream_timeout",
             Self::Reset => "upstream_reset",
@@ -107,6 +112,7 @@ impl Failure {
             Self::Resolve
             | Self::Connect
             | Self::ConnectTimeout
+            | Self::Proxy
             | Self::Tls
             | Self::FirstByteTimeout
             | Self::Reset

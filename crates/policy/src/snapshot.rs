@@ -6,6 +6,7 @@
 //! Not here: what a person writes and how it becomes this (`config`).
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::limit::{Bucket, Kind};
 use crate::mix::Mix;
 use crate::price::Prices;
 use crate::route::ModelPattern;
+use crate::secret::Secret;
 
 /// Everything policy knows.
 #[derive(Debug)]
@@ -122,6 +124,34 @@ pub struct Origin {
     pub protocol: Protocol,
     /// PEM file of extra roots, empty for the system's.
     pub ca_file: String,
+    /// The proxy on the way there.
+    pub proxy: Option<Arc<Proxy>>,
+}
+
+impl Origin {
+    /// Whether its proxy reads the requests: HTTP/1.1 in clear, with targets in absolute form. All else goes through
+    /// a tunnel.
+    #[must_use]
+    pub fn is_relayed(&self) -> bool {
+        self.proxy.is_some() && !self.tls && self.protocol != Protocol::Http2
+    }
+}
+
+/// An HTTP proxy, spoken to in clear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// Host name or address literal, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Value of `proxy-authorization`.
+    pub authorization: Option<Secret>,
+}
+
+impl Hash for Proxy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.host, self.port).hash(state);
+    }
 }
 
 /// One address with its credential.
@@ -190,6 +220,8 @@ pub struct Bounds {
     pub connections: usize,
     /// Answers per worker that are read on without a client.
     pub drains: usize,
+    /// How long the addresses of an upstream's name are used after they were last found.
+    pub address_age: Duration,
 }
 
 impl Default for Bounds {
@@ -204,6 +236,7 @@ impl Default for Bounds {
             keep_alive: Duration::from_secs(75),
             connections: 50_000,
             drains: 100,
+            address_age: Duration::from_secs(600),
         }
     }
 }

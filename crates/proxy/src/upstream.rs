@@ -7,7 +7,9 @@
 pub(crate) mod connect;
 pub(crate) mod h1;
 pub(crate) mod h2;
+mod names;
 pub(crate) mod pool;
+mod tunnel;
 
 use std::io;
 use std::task::{Context, Poll};

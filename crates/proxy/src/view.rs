@@ -14,7 +14,7 @@ use policy::credential::Injection;
 use policy::id::{EndpointId, LimitId, RouteId};
 use policy::meter::Estimator;
 use policy::secret::Secret;
-use policy::snapshot::{Limit, Origin, Snapshot};
+use policy::snapshot::{Endpoint, Limit, Origin, Snapshot};
 
 use crate::gate::Publication;
 use crate::upstream::pool::Pool;
@@ -65,13 +65,10 @@ impl View {
                 .entry(endpoint.origin.clone())
                 .or_insert_with(|| Rc::new(Pool::new(endpoint.origin.clone())));
             pool.trust(connector.cloned());
+            pool.names.keep_for(snapshot.bounds.address_age);
             Rc::clone(pool)
         });
-        let credentials = snapshot
-            .endpoints
-            .iter()
-            .map(|e| credential(&e.injection))
-            .collect();
+        let credentials = snapshot.endpoints.iter().map(credential).collect();
         let amounts = snapshot
             .limits
             .iter()
@@ -125,11 +122,16 @@ impl View {
     }
 }
 
-fn credential(injection: &Injection) -> Secret {
-    Secret::new(match injection {
-        Injection::None => b"\r\n".to_vec(),
-        Injection::Header { name, value } => {
-            [name.as_bytes(), b": ", value.expose(), b"\r\n\r\n"].concat()
-        }
-    })
+fn credential(endpoint: &Endpoint) -> Secret {
+    let own: [&[u8]; 4] = match &endpoint.injection {
+        Injection::None => [b""; 4],
+        Injection::Header { name, value } => [name.as_bytes(), b": ", value.expose(), b"\r\n"],
+    };
+    let proxy = endpoint.origin.proxy.as_deref();
+    let proxy = proxy.filter(|_| endpoint.origin.is_relayed());
+    let to_proxy: [&[u8]; 3] = match proxy.and_then(|proxy| proxy.authorization.as_ref()) {
+        None => [b""; 3],
+        Some(value) => [b"proxy-authorization: ", value.expose(), b"\r\n"],
+    };
+    Secret::new([&own[..], &to_proxy[..], &[b"\r\n"]].concat().concat())
 }

@@ -81,6 +81,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
                 port: 8000,
                 protocol: Protocol::Http1,
                 ca_file: String::new(),
+                proxy: None,
             },
             authority: "127.0.0.1:8000".to_owned(),
             base_path: "/v1".to_owned(),

@@ -30,6 +30,8 @@ pub(crate) struct Ready {
     pub(crate) running: Arc<Running>,
     pub(crate) admin: std::net::TcpListener,
     pub(crate) grace: Duration,
+    /// How long it goes on as before after SIGTERM, but for readiness.
+    pub(crate) delay: Duration,
 }
 
 /// Runs until told to stop.
@@ -83,6 +85,7 @@ pub(crate) fn start(
 ) -> Result<Ready, String> {
     raise_descriptors();
     let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
+    let delay = loaded.host.drain_delay;
     let log = match &loaded.host.access_log {
         config::AccessLog::Off => None,
         config::AccessLog::Stdout => Some((Target::Stdout, "standard output".to_owned())),
@@ -143,6 +146,16 @@ pub(crate) fn start(
     if !admin.ip().is_loopback() {
         tracing::warn!(%admin, "the admin listener has no authentication and is not on loopback");
     }
+    for endpoint in &current.snapshot.endpoints {
+        if let Some(proxy) = &endpoint.origin.proxy {
+            tracing::info!(
+                endpoint = &*endpoint.name,
+                proxy = proxy.host,
+                port = proxy.port,
+                "reached through a proxy"
+            );
+        }
+    }
     if workers > quota.workers {
         tracing::warn!(
             workers,
@@ -168,6 +181,7 @@ pub(crate) fn start(
         running: Arc::new(running),
         admin: admin_listener,
         grace,
+        delay,
     })
 }
 
@@ -188,14 +202,23 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
         () = reloads(running) => Ok("reloads ended"),
         () = also => Ok("done"),
     };
+    // Readiness goes first, so that whoever balances load looks elsewhere before we close.
+    running.draining.store(true, Ordering::SeqCst);
+    if matches!(stopped, Ok(TERMINATED)) && !ready.delay.is_zero() {
+        tracing::info!(delay = ?ready.delay, "not ready any more, and draining after the delay");
+        tokio::select! {
+            () = tokio::time::sleep(ready.delay) => {}
+            _ = told() => {
+                tracing::warn!("told again: the delay ends");
+            }
+        }
+    }
     match stopped {
         Ok(why) => tracing::info!(why, grace = ?ready.grace, "draining"),
         Err(error) => tracing::error!(%error, "cannot listen for signals; stopping"),
     }
     watching.abort();
     marking.abort();
-    // Readiness goes first, so that whoever balances load looks elsewhere before we close.
-    running.draining.store(true, Ordering::SeqCst);
     running.gate.drain(ready.grace);
     let drained = async {
         while !running.gate.is_drained() {
@@ -244,12 +267,14 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
     Some(merged)
 }
 
+const TERMINATED: &str = "SIGTERM";
+
 /// Waits for SIGINT or SIGTERM.
 async fn told() -> io::Result<&'static str> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         word = tokio::signal::ctrl_c() => word.map(|()| "SIGINT"),
-        _ = terminate.recv() => Ok("SIGTERM"),
+        _ = terminate.recv() => Ok(TERMINATED),
     }
 }
 

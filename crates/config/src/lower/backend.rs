@@ -9,6 +9,7 @@ use std::sync::Arc;
 use policy::id::{BackendId, EndpointId};
 use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
 
+use super::proxy::Way;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::scalar::Name;
 use crate::schema::{Backend, Credential};
@@ -41,6 +42,7 @@ impl super::Lowering<'_> {
             .protocol
             .get()
             .map_or(Protocol::Auto, |at| at.value.0);
+        let way = self.way(&written.proxy);
         let several = addresses.len() > 1;
         let mut endpoints = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
@@ -66,6 +68,10 @@ impl super::Lowering<'_> {
                     "most engines serve /v1: add it",
                 );
             }
+            let proxy = match &way {
+                Way::Written(proxy) => proxy.clone(),
+                Way::Environment => self.environment_proxy(address.target),
+            };
             endpoints.push(EndpointId(number(snapshot.endpoints.len())));
             snapshot.endpoints.push(snapshot::Endpoint {
                 name: if several {
@@ -81,6 +87,7 @@ impl super::Lowering<'_> {
                     port: *port,
                     protocol,
                     ca_file: if *tls { ca_file.clone() } else { String::new() },
+                    proxy,
                 },
                 authority: authority.clone(),
                 base_path: base_path.clone(),

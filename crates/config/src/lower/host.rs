@@ -64,6 +64,11 @@ impl super::Lowering<'_> {
                 .get()
                 .and_then(|d| d.grace.get())
                 .map_or(GRACE_DEFAULT, |at| at.value.0),
+            drain_delay: document
+                .drain
+                .get()
+                .and_then(|d| d.delay.get())
+                .map_or(Duration::ZERO, |at| at.value.0),
             ledger: self.ledger(&document.ledger),
             tokenizers: Vec::new(),
             counting: self.counting(document.counting.get()),

@@ -54,10 +54,11 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             let o = &e.origin;
             writeln!(
                 out,
-                "  endpoint {} {}://{}:{} {:?} authority={} base={:?} weight={} injects={injects} ca={:?}",
+                "  endpoint {} {}://{}:{} {:?} authority={} base={:?} weight={} injects={injects} ca={:?}{}",
                 e.name,
                 if o.tls { "https" } else { "http" },
                 o.host, o.port, o.protocol, e.authority, e.base_path, e.weight, o.ca_file,
+                o.proxy.as_ref().map_or(String::new(), |proxy| format!(" {proxy:?}")),
             )
             .unwrap();
         }
@@ -141,7 +142,7 @@ fn host(loaded: &Loaded, out: &mut String) {
     let h = &loaded.host;
     writeln!(
         out,
-        "host data={} admin={} tls={} workers={:?} access_log={:?} drain={}",
+        "host data={} admin={} tls={} workers={:?} access_log={:?} drain={}{}",
         h.data,
         h.admin,
         h.tls
@@ -149,7 +150,12 @@ fn host(loaded: &Loaded, out: &mut String) {
             .map_or("-".into(), |t| t.certificate.display().to_string()),
         h.workers,
         h.access_log,
-        window(h.drain_grace)
+        window(h.drain_grace),
+        if h.drain_delay.is_zero() {
+            String::new()
+        } else {
+            format!(" after {}", window(h.drain_delay))
+        }
     )
     .unwrap();
     if let Some(ledger) = &h.ledger {

@@ -51,6 +51,8 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Endpoint", "backends: { b: { endpoints: [ "),
         ("Credential", "backends: { b: { credential: "),
         ("Timeouts", "backends: { b: { timeouts: "),
+        ("ProxyAt", "backends: { b: { proxy: "),
+        ("ProxyCredential", "backends: { b: { proxy: { credential: "),
         ("Route", "routes: [ "),
         ("Draining", "routes: [ { abandon: "),
         ("DrainBounds", "routes: [ { abandon: { drain: "),

@@ -28,6 +28,7 @@ fn every_refusal() -> Vec<Refusal> {
         Failure::Exhausted,
         Failure::Status(503),
         Failure::LocalCapacity,
+        Failure::Proxy,
     ];
     let bodies = [
         r#"{"model":1}"#,

@@ -232,8 +232,7 @@ async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Line,
         tracing::warn!(host = pool.origin.host, "upstream pool is full");
         return Err(Failure::LocalCapacity);
     };
-    let Connected { stream, is_h2 } =
-        connect(&pool.origin, pool.connector(), timers, limit).await?;
+    let Connected { stream, is_h2 } = connect(pool, timers, limit).await?;
     if is_h2 {
         let handle = h2::begin(pool, timers, stream, room).await?;
         return Ok(Line::H2 {

@@ -1,28 +1,33 @@
-//! A new connection to an origin: resolve, connect, TLS, ALPN.
+//! A new connection to an origin: look its name up, connect, through a proxy where there is one, TLS, ALPN.
 //!
 //! Invariant: the address that was resolved is the address that is connected to; TLS failures are
 //! never answered by trying in clear.
-//! Not here: reuse (`pool`).
+//! Not here: reuse (`pool`), names (`names`), what is said to a proxy (`tunnel`).
 
+use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use policy::attempt::Failure;
-use policy::snapshot::{Origin, Protocol};
+use policy::snapshot::Protocol;
 use rustix::io::Errno;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::pool::Pool;
+use super::tunnel;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::timers::Timers;
 
 /// How long one address may take before the next is tried too.
-const PER_ADDRESS: Duration = Duration::from_millis(1500);
+const APART: Duration = Duration::from_millis(250);
 
 /// A connected stream and whether it speaks HTTP/2.
 pub(crate) struct Connected {
@@ -32,23 +37,22 @@ pub(crate) struct Connected {
 
 /// Connects within `limit`.
 pub(crate) async fn connect(
-    origin: &Origin,
-    trust: Option<Arc<ClientConfig>>,
+    pool: &Pool,
     timers: &Timers,
     limit: Duration,
 ) -> Result<Connected, Failure> {
     timers
-        .timeout(limit, attempt(origin, trust, timers))
+        .timeout(limit, attempt(pool, timers))
         .await
         .unwrap_or(Err(Failure::ConnectTimeout))
 }
 
-async fn attempt(
-    origin: &Origin,
-    trust: Option<Arc<ClientConfig>>,
-    timers: &Timers,
-) -> Result<Connected, Failure> {
-    let tcp = dial(origin, timers).await?;
+async fn attempt(pool: &Pool, timers: &Timers) -> Result<Connected, Failure> {
+    let (origin, trust) = (&pool.origin, pool.connector());
+    let mut tcp = dial(pool, timers).await?;
+    if let Some(proxy) = origin.proxy.as_deref().filter(|_| !origin.is_relayed()) {
+        tunnel::open(&mut tcp, origin, proxy).await?;
+    }
     if !origin.tls {
         let is_h2 = origin.protocol == Protocol::Http2;
         return Ok(Connected {
@@ -77,35 +81,73 @@ async fn attempt(
     })
 }
 
-/// Tries the addresses in turn. What an upstream did counts before what the gate had no room for.
-async fn dial(origin: &Origin, timers: &Timers) -> Result<Socket, Failure> {
-    let addresses = resolve(origin).await.map_err(|error| {
-        tracing::warn!(host = origin.host, %error, "upstream's name does not resolve");
+/// A TCP connection to the origin, or to the proxy before it.
+async fn dial(pool: &Pool, timers: &Timers) -> Result<Socket, Failure> {
+    let (host, port) = match &pool.origin.proxy {
+        None => (&pool.origin.host, pool.origin.port),
+        Some(proxy) => (&proxy.host, proxy.port),
+    };
+    let addresses = pool.names.addresses(host, port, timers).await;
+    let addresses = addresses.map_err(|error| {
+        tracing::warn!(host, %error, "upstream's name does not resolve");
         blame(&error, Failure::Resolve)
     })?;
-    let last = addresses.len().saturating_sub(1);
-    let mut failure = Failure::Resolve;
-    for (i, address) in addresses.into_iter().enumerate() {
-        let dialled = if i == last {
-            TcpStream::connect(address).await
-        } else {
-            timers
-                .timeout(PER_ADDRESS, TcpStream::connect(address))
-                .await
-                .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
-        };
-        let dialled = dialled.and_then(TcpStream::into_std).and_then(Socket::new);
-        match dialled {
-            Ok(socket) => return Ok(socket),
-            Err(error) => {
-                tracing::debug!(%address, %error, "cannot connect to upstream");
-                if failure != Failure::Connect {
-                    failure = blame(&error, Failure::Connect);
+    let dialled = race(&addresses, timers).await;
+    if dialled.is_err() {
+        pool.names.doubt();
+    }
+    dialled
+}
+
+/// A connection that is being made.
+type Dialling = Pin<Box<dyn Future<Output = io::Result<TcpStream>>>>;
+
+/// Tries the addresses side by side, each a moment after the one before or once that has failed; the first
+/// connection counts (RFC 8305, 5). Where all fail, what an upstream did counts before what the gate had no room for.
+async fn race(addresses: &[SocketAddr], timers: &Timers) -> Result<Socket, Failure> {
+    let mut waiting = addresses.iter().copied();
+    let mut racing: Vec<(SocketAddr, Dialling)> = Vec::new();
+    let mut failure = None;
+    let mut is_due = true;
+    let mut apart = Box::pin(timers.sleep(APART));
+    poll_fn(|cx| {
+        loop {
+            let mut at = 0;
+            while let Some((address, dialling)) = racing.get_mut(at) {
+                let Poll::Ready(dialled) = dialling.as_mut().poll(cx) else {
+                    at += 1;
+                    continue;
+                };
+                match dialled.and_then(TcpStream::into_std).and_then(Socket::new) {
+                    Ok(socket) => return Poll::Ready(Ok(socket)),
+                    Err(error) => {
+                        tracing::debug!(%address, %error, "cannot connect to upstream");
+                        if failure != Some(Failure::Connect) {
+                            failure = Some(blame(&error, Failure::Connect));
+                        }
+                    }
                 }
+                drop(racing.swap_remove(at));
+                is_due = true;
+            }
+            if waiting.len() == 0 {
+                return if racing.is_empty() {
+                    Poll::Ready(Err(failure.unwrap_or(Failure::Resolve)))
+                } else {
+                    Poll::Pending
+                };
+            }
+            if !is_due {
+                ready!(apart.as_mut().poll(cx));
+            }
+            if let Some(address) = waiting.next() {
+                racing.push((address, Box::pin(TcpStream::connect(address))));
+                apart = Box::pin(timers.sleep(APART));
+                is_due = false;
             }
         }
-    }
-    Err(failure)
+    })
+    .await
 }
 
 /// Whose fault an error is: the gate's own where it is out of descriptors, local ports or memory.
@@ -126,13 +168,5 @@ fn blame(error: &io::Error, theirs: Failure) -> Failure {
     theirs
 }
 
-/// At most this many addresses of a name are tried.
-const MAX_ADDRESSES: usize = 8;
-
-async fn resolve(origin: &Origin) -> io::Result<Vec<SocketAddr>> {
-    if let Ok(ip) = origin.host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(ip, origin.port)]);
-    }
-    let found = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await?;
-    Ok(found.take(MAX_ADDRESSES).collect())
-}
+#[cfg(test)]
+mod tests;

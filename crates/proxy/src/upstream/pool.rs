@@ -13,6 +13,7 @@ use policy::snapshot::Origin;
 use rustls::ClientConfig;
 
 use super::h2;
+use super::names::Names;
 use crate::stream::Stream;
 
 /// Connections of one worker to one origin.
@@ -29,6 +30,8 @@ pub(crate) struct Connection {
 /// Idle connections, and HTTP/2 connections with room.
 pub(crate) struct Pool {
     pub(crate) origin: Origin,
+    /// The addresses of the origin, or of the proxy before it.
+    pub(crate) names: Names,
     trust: RefCell<Option<Arc<ClientConfig>>>,
     /// Each with the last pruning before it came to rest: near enough, and no look at the clock.
     idle: RefCell<Vec<(Connection, Instant)>>,
@@ -51,6 +54,7 @@ impl Pool {
     pub(crate) fn new(origin: Origin) -> Self {
         Self {
             origin,
+            names: Names::default(),
             trust: RefCell::default(),
             idle: RefCell::default(),
             pruned_at: Cell::new(Instant::now()),

@@ -164,7 +164,7 @@ pub(crate) fn endpoint_parts(key: u64) -> (NameId, NameId) {
 }
 
 /// Results of an attempt as labels.
-pub(crate) const RESULTS: [&str; 15] = [
+pub(crate) const RESULTS: [&str; 16] = [
     "1xx",
     "2xx",
     "3xx",
@@ -180,6 +180,7 @@ pub(crate) const RESULTS: [&str; 15] = [
     "upstream_malformed",
     "upstream_unavailable",
     "connections_exhausted",
+    "upstream_proxy_error",
 ];
 
 /// Position of a result in [`RESULTS`].
@@ -198,5 +199,6 @@ pub(crate) fn result_index(result: Result<u16, Failure>) -> usize {
         Err(Failure::Malformed) => 12,
         Err(Failure::Exhausted) => 13,
         Err(Failure::LocalCapacity) => 14,
+        Err(Failure::Proxy) => 15,
     }
 }

@@ -54,6 +54,7 @@ fn failures_are_labelled_by_their_own_codes() {
         Failure::Malformed,
         Failure::Exhausted,
         Failure::LocalCapacity,
+        Failure::Proxy,
     ];
     for failure in failures {
         assert_eq!(RESULTS[result_index(Err(failure))], failure.code());

@@ -213,3 +213,48 @@ fn without_traffic_the_end_is_prompt() {
         told.elapsed()
     );
 }
+
+#[test]
+fn after_sigterm_the_door_stays_open_for_the_delay_while_readiness_is_false() {
+    let upstream = Upstream::start(|_, _| {
+        vec![Step::Send(crate::harness::answer::json(
+            200,
+            crate::harness::answer::COMPLETION,
+        ))]
+    });
+    let config = config(upstream.address, "1m").replace("grace:", "delay: 3s, grace:");
+    let mut gate = Gate::start(&config, &[]);
+    let mut kept = Connection::open(gate.data);
+    assert_eq!(kept.call(&call()).status, 200);
+    gate.signal(libc::SIGTERM);
+    let told = Instant::now();
+    eventually("/readyz is 503", Duration::from_secs(2), || {
+        gate.admin("/readyz").status == 503
+    });
+    let mut calls = 0;
+    while told.elapsed() < Duration::from_secs(2) {
+        let response = gate.call(&call());
+        assert_eq!(response.status, 200, "a new connection");
+        assert_eq!(kept.call(&call()).status, 200, "and an old one");
+        assert_eq!(gate.admin("/readyz").status, 503);
+        calls += 1;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(calls > 3, "{calls} calls");
+    eventually(
+        "new connections are refused",
+        Duration::from_secs(5),
+        || TcpStream::connect(gate.data).is_err(),
+    );
+    assert!(told.elapsed() >= Duration::from_secs(3));
+    assert!(gate.wait(Duration::from_secs(10)).success());
+
+    let mut gate = Gate::start(&config, &[]);
+    gate.signal(libc::SIGINT);
+    let told = Instant::now();
+    assert!(gate.wait(Duration::from_secs(10)).success());
+    assert!(
+        told.elapsed() < Duration::from_secs(3),
+        "a person at the keyboard does not wait"
+    );
+}

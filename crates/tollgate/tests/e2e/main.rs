@@ -23,6 +23,7 @@ mod ledger;
 mod limits;
 mod own_time;
 mod paper;
+mod proxied;
 mod scene;
 mod sdk;
 mod secrecy;

@@ -134,7 +134,14 @@ impl Drop for Sending<'_> {
 fn write_head(out: &mut Vec<u8>, request: &Outgoing<'_>, endpoint: &Endpoint) {
     out.reserve(GATHERED_BYTES);
     let target = [&endpoint.base_path, request.path, &request.query];
-    write_request_line(out, request.method_text, &target);
+    if endpoint.origin.is_relayed() {
+        // A proxy is told where to go (RFC 9112, 3.2.2).
+        let [base, path, query] = target;
+        let target = ["http://", &endpoint.authority, base, path, query];
+        write_request_line(out, request.method_text, &target);
+    } else {
+        write_request_line(out, request.method_text, &target);
+    }
     write_field(out, b"host", endpoint.authority.as_bytes());
     out.extend_from_slice(&request.lines);
     if let Some(length) = request.length {
