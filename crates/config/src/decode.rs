@@ -111,6 +111,8 @@ pub(crate) enum Takes {
     Text,
     Number,
     Either,
+    /// True or false.
+    Flag,
 }
 
 /// Why a scalar cannot be read: `"…" {is}; {hint}`.
@@ -149,15 +151,17 @@ impl<T: Written> Decode for At<T> {
             Takes::Text => "text",
             Takes::Number => "a number",
             Takes::Either => "a number or text",
+            Takes::Flag => "true or false",
         };
         let Value::Scalar(scalar) = &node.value else {
             findings.fault(&place, format!("is {}, not {wanted}", node.what()), "");
             return None;
         };
         let fits = match scalar.shape() {
-            Shape::Text => T::TAKES != Takes::Number || scalar.filled,
-            Shape::Number => T::TAKES != Takes::Text,
-            Shape::Boolean | Shape::Nothing => false,
+            Shape::Text => matches!(T::TAKES, Takes::Text | Takes::Either) || scalar.filled,
+            Shape::Number => matches!(T::TAKES, Takes::Number | Takes::Either),
+            Shape::Boolean => T::TAKES == Takes::Flag,
+            Shape::Nothing => false,
         };
         let shown = if T::SECRET {
             "this".into()
@@ -167,6 +171,10 @@ impl<T: Written> Decode for At<T> {
         if !fits {
             let (says, hint) = match scalar.shape() {
                 Shape::Nothing => ("is empty".to_owned(), "give it a value or leave it out"),
+                Shape::Text if T::TAKES == Takes::Flag => (
+                    format!("{shown} is text, not {wanted}"),
+                    "write true or false",
+                ),
                 Shape::Text => (
                     format!("{shown} is text, not {wanted}"),
                     "write it without quotes",

@@ -30,6 +30,7 @@ mod proxy;
 mod route;
 mod tokenizer;
 mod traces;
+mod unread;
 
 /// Most of a file that holds a secret or a certificate, bytes.
 const FILE_BYTES_MAX: usize = 4 << 20;
@@ -112,6 +113,9 @@ impl Lowering<'_> {
             snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);
         }
         snapshot.budgets = self.budgets(document, &snapshot);
+        if let Some(routes) = document.routes.get() {
+            self.unread(routes, &mut snapshot);
+        }
         if let Some(written) = document.tokenizers.get() {
             let (tokenizers, sources) = self.tokenizers(written);
             snapshot.tokenizers = tokenizers;

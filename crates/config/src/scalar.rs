@@ -3,15 +3,17 @@
 //! Invariant: a value that reads is in range; nothing later has to check it again.
 //! Not here: addresses of backends (`target`).
 
-pub(crate) use header::{CredentialHeader, IdentityHeader, Scheme};
+pub(crate) use call::{Call, Flag};
+pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
-    Age, Amount, Count, Currency, Decimal, Percent, PricePer, Ratio, Size, Span,
+    Age, Amount, Charge, Count, Currency, Decimal, Percent, PricePer, Ratio, Size, Span,
 };
 pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, Variable};
 pub(crate) use word::{Address, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
 
+mod call;
 mod header;
 mod name;
 mod number;

@@ -10,9 +10,9 @@ use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record
 use crate::node::{Node, Value};
 use crate::proxy::Proxy;
 use crate::scalar::{
-    Address, Age, Amount, Billing, BuiltIn, Count, CredentialHeader, Currency, Decimal, Every,
-    File, IdentityHeader, Inline, LogTarget, Model, Name, OtlpProtocol, Pattern, Percent, PricePer,
-    Protocol, Ratio, Scheme, Size, Span, Variable, Zone,
+    Address, Age, Amount, Billing, BuiltIn, Call, Charge, Count, CredentialHeader, Currency,
+    Decimal, Every, File, Flag, IdentityHeader, Inline, LogTarget, Model, Name, OtlpProtocol,
+    PassedHeader, Pattern, Percent, PricePer, Protocol, Ratio, Scheme, Size, Span, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -137,6 +137,8 @@ record! {
         optional protocol: At<Protocol>,
         /// PEM file with the roots to trust instead of the system's.
         optional ca: At<File>,
+        /// The API is at the root of its addresses, which then need no path such as /v1. Default false.
+        optional at_root: At<Flag>,
         /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.
         optional proxy: Proxy,
     }
@@ -223,6 +225,28 @@ record! {
         optional billing: At<Billing>,
         /// When a client leaves: cancel (the upstream is told at once) or drain (the gate reads on for the usage). Default cancel.
         optional abandon: Abandon,
+        /// Calls that it lets through though the gate does not read them; none unless said.
+        optional unread: ListOf<Unread>,
+        /// Request headers that go upstream besides those that always do.
+        optional forward_headers: OneOrMany<PassedHeader>,
+        /// Response headers that go to clients besides those that always do.
+        optional return_headers: OneOrMany<PassedHeader>,
+    }
+}
+
+record! {
+    /// Calls that are let through unread, and what each that is answered is charged.
+    Unread {
+        /// Method and path, such as "GET /v1/files/{id}"; {id} is one plain segment.
+        required call: OneOrMany<Call>,
+        /// Tokens; required where a limit or a budget counts tokens.
+        optional tokens: At<Charge>,
+        /// Money, an exact decimal; required where a budget counts money.
+        optional money: At<Decimal>,
+        /// ISO 4217 code of the money. Default USD.
+        optional currency: At<Currency>,
+        /// What it reads and changes may be every workload's that uses the account. Default false.
+        optional shared: At<Flag>,
     }
 }
 

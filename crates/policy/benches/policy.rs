@@ -98,7 +98,7 @@ fn filter_sdk_headers(bencher: divan::Bencher<'_, '_>) {
     bencher.bench(|| {
         let head = divan::black_box(&head);
         head.iter()
-            .filter(|field| forwards(field, head, b"x-workload-app"))
+            .filter(|field| forwards(field, head, b"x-workload-app", &[]))
             .count()
     });
 }

@@ -92,6 +92,14 @@ impl Budgets {
         self.groups.get(workload.index())?.as_ref()
     }
 
+    /// Whether any budget may count the calls of a workload.
+    #[must_use]
+    pub fn count(&self, workload: WorkloadId) -> bool {
+        self.of
+            .get(workload.index())
+            .is_some_and(|of| !of.is_empty())
+    }
+
     fn get(&self, id: BudgetId) -> Option<&Budget> {
         self.list.get(id.index())
     }

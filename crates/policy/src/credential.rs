@@ -1,7 +1,7 @@
 //! As whom the gate calls upstream: the client's credentials go, exactly one of ours comes.
 //!
-//! Invariant: no header or query member in which a client may carry a credential is forwarded;
-//! what a client names in `connection` can never remove a header that the gate sets.
+//! Invariant: no header is forwarded, either way, that is not on a list; what a client names in
+//! `connection` can never remove a header that the gate sets.
 //! Not here: where the secret comes from (`config`), how it is watched (`tollgate`).
 
 use wire::head::{FieldRef, Head, Known, RequestHead};
@@ -43,9 +43,16 @@ pub fn check(head: &RequestHead) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a request header goes upstream.
+/// Whether a request header goes upstream: what is on the list, and what the route adds to it.
+///
+/// `listed` holds names in lower case that the configuration has found to be harmless.
 #[must_use]
-pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
+pub fn forwards(
+    field: &FieldRef<'_>,
+    fields: &Head,
+    identity: &[u8],
+    listed: &[Box<[u8]>],
+) -> bool {
     match field.known {
         Known::Accept
         | Known::ContentType
@@ -55,72 +62,111 @@ pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
         | Known::Tracestate
         | Known::IdempotencyKey
         | Known::OpenaiBeta => true,
-        Known::Other => {
-            field.name != identity
-                && (is_sdk_word(field.name)
-                    || (!field.name.starts_with(b"x-forwarded-")
-                        && !field.name.starts_with(b"anthropic-")
-                        && field.name != b"referer"
-                        && !field.has_underscore()
-                        && !smells_of_credential(field.name)))
+        Known::Other if is_sdk_word(field.name) => {
+            field.name != identity && !fields.connection_names(field.name)
+        }
+        _ => {
+            !listed.is_empty()
+                && field.name != identity
+                && listed.iter().any(|name| **name == *field.name)
                 && !fields.connection_names(field.name)
         }
-        _ => false,
     }
 }
 
-/// The query without the members in which keys travel; `None` when nothing is left.
+/// Whether a response header goes back to the client: what is on the list, and what the route adds to
+/// it.
 #[must_use]
-pub fn clean_query(query: &str) -> Option<String> {
-    let kept: Vec<&str> = query.split('&').filter(|p| !is_key_member(p)).collect();
-    if kept.is_empty() {
-        None
-    } else {
-        Some(kept.join("&"))
-    }
-}
-
-/// Whether a response header goes back to the client.
-#[must_use]
-pub fn returns(field: &FieldRef<'_>, fields: &Head) -> bool {
+pub fn returns(field: &FieldRef<'_>, fields: &Head, listed: &[Box<[u8]>]) -> bool {
     match field.known {
-        Known::SetCookie
-        | Known::Cookie
-        | Known::Connection
-        | Known::KeepAlive
-        | Known::ProxyConnection
-        | Known::Te
-        | Known::Trailer
-        | Known::TransferEncoding
-        | Known::Upgrade
-        | Known::Http2Settings
-        | Known::AltSvc
-        | Known::WwwAuthenticate
-        | Known::ProxyAuthenticate
-        | Known::ContentLength
-        | Known::Server
-        | Known::XRequestId
-        | Known::Via
-        | Known::OpenaiOrganization
-        | Known::OpenaiProject
-        | Known::Authorization
-        | Known::ProxyAuthorization
-        | Known::XApiKey
-        | Known::ApiKey
-        | Known::XGoogApiKey
-        | Known::XGoogUserProject
-        | Known::SecWebsocketProtocol
-        | Known::Amz
-        | Known::Location => false,
-        Known::Other => {
-            !field.name.starts_with(b"x-ratelimit-")
-                && field.name != b"strict-transport-security"
-                && field.name != crate::request_id::UPSTREAM_HEADER.as_bytes()
-                && !smells_of_credential(field.name)
+        Known::ContentType
+        | Known::ContentEncoding
+        | Known::CacheControl
+        | Known::Date
+        | Known::RetryAfter => true,
+        Known::Other if is_answers_word(field.name) => !fields.connection_names(field.name),
+        _ => {
+            !listed.is_empty()
+                && listed.iter().any(|name| **name == *field.name)
                 && !fields.connection_names(field.name)
         }
-        _ => true,
     }
+}
+
+/// What clients read of an answer, besides what HTTP itself needs.
+fn is_answers_word(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"accept-ranges"
+            | b"content-disposition"
+            | b"content-language"
+            | b"content-range"
+            | b"etag"
+            | b"last-modified"
+            | b"openai-model"
+            | b"openai-processing-ms"
+            | b"openai-version"
+            | b"request-id"
+            | b"retry-after-ms"
+            | b"vary"
+            | b"x-should-retry"
+    )
+}
+
+/// Whether a route may add this header, in lower case, to those that pass: it names no credential,
+/// identity or client, does not steer a server or a proxy, and belongs to no connection.
+#[must_use]
+pub fn may_be_listed(name: &str) -> bool {
+    const STEERING: &[&str] = &[
+        "accel",
+        "access",
+        "cert",
+        "certificate",
+        "cluster",
+        "connecting",
+        "dn",
+        "forwarded",
+        "host",
+        "identity",
+        "ip",
+        "location",
+        "method",
+        "original",
+        "override",
+        "passwd",
+        "path",
+        "port",
+        "principal",
+        "proto",
+        "pwd",
+        "ratelimit",
+        "real",
+        "redirect",
+        "refresh",
+        "remote",
+        "reproxy",
+        "rewrite",
+        "scheme",
+        "security",
+        "send",
+        "sendfile",
+        "ssl",
+        "subject",
+        "tls",
+        "uri",
+        "url",
+        "user",
+        "username",
+    ];
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let is_steering = |word: &str| STEERING.contains(&word);
+    matches!(
+        Known::of(name.as_bytes()),
+        Known::Other | Known::AnthropicVersion | Known::AnthropicBeta
+    ) && !name.is_empty()
+        && name.bytes().all(is_plain)
+        && !name.split('-').any(is_steering)
+        && !smells_of_credential(name.as_bytes())
 }
 
 /// Headers that hold an API key in some provider's convention.
@@ -171,8 +217,7 @@ fn hex(b: u8) -> Option<u8> {
         .and_then(|d| u8::try_from(d).ok())
 }
 
-/// What the OpenAI SDKs say of themselves, ten fields in each request: known to be harmless, so
-/// that they cost little.
+/// What the SDKs say of themselves, ten fields in each request: known to be harmless.
 fn is_sdk_word(name: &[u8]) -> bool {
     let word = name.strip_prefix(b"x-stainless-").unwrap_or_default();
     matches!(
@@ -189,6 +234,10 @@ fn is_sdk_word(name: &[u8]) -> bool {
             | b"timeout"
             | b"raw-response"
             | b"helper-method"
+            | b"helper"
+            | b"poll-helper"
+            | b"stream-helper"
+            | b"custom-poll-interval"
     )
 }
 

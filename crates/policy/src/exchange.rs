@@ -3,8 +3,8 @@
 //! The stages are types, each consumed by the step to the next: [`Opened`] (we know who asks for
 //! what) → [`Admitted`] (reserved, ready to forward) → settled.
 //! Invariant: an [`Admitted`] call settles its [`Hold`] exactly once; a refusal holds nothing.
-//! Not here: what is held of limits and budgets (`hold`), waiting, copying, and which endpoint is
-//! tried (`attempt`).
+//! Not here: what is held of limits and budgets (`hold`), which calls are known ([`crate::operation`])
+//! or listed ([`crate::unread`]), waiting, copying, and which endpoint is tried (`attempt`).
 
 mod cost;
 mod hold;
@@ -21,10 +21,12 @@ use crate::book::Held;
 use crate::budget::{self, Asked};
 use crate::clock::Mono;
 use crate::id::{RouteId, WorkloadId};
+use crate::limit::Kind;
 use crate::meter::Estimator;
 use crate::operation::{Operation, Unknown};
 use crate::refusal::Refusal;
-use crate::snapshot::{Grant, Snapshot};
+use crate::snapshot::{Grant, Route, Snapshot};
+use crate::unread::{self, Place};
 use crate::{credential, identity, route};
 
 /// Most limits that one grant may have; more is refused by `config`.
@@ -37,6 +39,8 @@ pub struct Opened {
     pub workload: WorkloadId,
     /// For what.
     pub operation: Operation,
+    /// The route that lists the call, and where, for one that is not read.
+    pub listed: Option<Place>,
 }
 
 /// What to do with a request that was read whole.
@@ -53,6 +57,8 @@ pub enum Decision {
 pub struct Admitted {
     /// The rule that took it.
     pub route: RouteId,
+    /// Which of the calls that the rule lists it is, where it is one.
+    pub listed: Option<u16>,
     /// What must be settled when it ends.
     pub hold: Hold,
     /// Edits of the body, in order.
@@ -77,9 +83,15 @@ pub fn open(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Ope
     let operation = Operation::of(head.method, head.path()).map_err(|unknown| match unknown {
         Unknown::Path => Refusal::NoSuchPath,
         Unknown::Method(allow) => Refusal::Method { allow },
+        Unknown::Operation => Refusal::operation(head),
     })?;
     let workload = identity::identify(head, s)?;
     credential::check(head)?;
+    let listed = if operation.reads_body() {
+        None
+    } else {
+        unread::listed(head, operation, workload, s)?
+    };
     if length.is_some_and(|length| length > s.bounds.body_bytes) {
         return Err(Refusal::BodyTooLarge {
             limit: s.bounds.body_bytes,
@@ -91,6 +103,7 @@ pub fn open(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Ope
     Ok(Opened {
         workload,
         operation,
+        listed,
     })
 }
 
@@ -119,16 +132,22 @@ pub fn admit(
     let asked = call.and_then(|c| c.model.as_deref());
     let grant = match (call, asked) {
         (Some(_), None) => route::unrestricted(s, opened.workload)?,
+        (None, _) => unread_grant(opened, s)?,
         (_, asked) => route::choose(s, opened.workload, asked)?,
     };
     let Some(rule) = s.route(grant.route) else {
         return Err(Refusal::Bug("a grant without route"));
     };
+    if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
+        check_state(opened.operation, call, rule)?;
+    }
+    let listed = opened.listed.map(|place| place.nth);
+    let charged = listed.and_then(|nth| rule.unread.get(usize::from(nth)));
     let estimator = estimator(grant.route);
-    let prompt_estimate = if opened.operation.reads_body() {
-        estimator.prompt(bytes)
-    } else {
-        0
+    let prompt_estimate = match charged {
+        Some(charged) => charged.tokens.unwrap_or(0),
+        None if opened.operation.is_metered() => estimator.prompt(bytes),
+        None => 0,
     };
     let cap = call.and_then(CallHead::output_cap);
     let completion = match call {
@@ -140,7 +159,7 @@ pub fn admit(
     let tokens = Cost {
         prompt: prompt_estimate,
         completion,
-        is_capped: cap.is_some(),
+        is_capped: cap.is_some() || charged.is_some(),
     };
     let mut hold = reserve(opened.workload, grant, tokens, now, s)?;
     // A body that is not read is not rewritten either.
@@ -148,13 +167,18 @@ pub fn admit(
         let replaced = rule.model.clone();
         replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
     });
-    if opened.operation != Operation::Models {
+    let costs = match charged {
+        Some(charged) => !charged.is_free(),
+        None => opened.operation.is_metered(),
+    };
+    if costs {
         let asked = Asked {
             workload: opened.workload,
             model: model.as_deref(),
             backends: &rule.backends,
             prompt: prompt_estimate,
             completion,
+            fixed: charged.and_then(|charged| charged.price.as_deref()),
         };
         match budget::reserve(&asked, unix_ms, s) {
             Ok(pledge) => hold.pledge = pledge,
@@ -166,11 +190,15 @@ pub fn admit(
     }
     let held = Held {
         reserved: prompt_estimate.saturating_add(completion),
-        at_most: tokens.at_most(bytes, opened.operation),
+        at_most: match charged {
+            Some(charged) => charged.tokens,
+            None => tokens.at_most(bytes, opened.operation),
+        },
     };
     let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
     Ok(Decision::Forward(Admitted {
         route: grant.route,
+        listed,
         hold,
         splices: call.map_or_else(Vec::new, |c| splices(c, rule.model.as_deref(), force)),
         model,
@@ -179,6 +207,45 @@ pub fn admit(
         prompt_estimate,
         held,
     }))
+}
+
+/// The grant for a call whose body is not read: of the route that lists it, else one on which nothing
+/// depends on what the body says.
+fn unread_grant(opened: Opened, s: &Snapshot) -> Result<&Grant, Refusal> {
+    let Opened {
+        workload,
+        operation,
+        listed,
+    } = opened;
+    if let Some(place) = listed {
+        let grants = s.workload(workload).map_or(&[][..], |w| &w.grants);
+        let found = grants.iter().find(|grant| grant.route == place.route);
+        return found.ok_or(Refusal::Bug("a listed call without grant"));
+    }
+    if !operation.is_form() {
+        return route::choose(s, workload, None);
+    }
+    let grant = route::untouched(s, workload)?;
+    let counts_tokens = |id| s.limit(id).is_some_and(|limit| limit.kind == Kind::Tokens);
+    if grant.limits.iter().copied().any(counts_tokens) || s.budgets.count(workload) {
+        let operation = operation.as_str();
+        return Err(Refusal::NoCharge { operation });
+    }
+    Ok(grant)
+}
+
+/// Refuses a call that would run on unseen, or that names what another workload may have made.
+#[cold]
+fn check_state(operation: Operation, call: &CallHead, rule: &Route) -> Result<(), Refusal> {
+    if call.background && operation == Operation::Responses {
+        return Err(Refusal::Background);
+    }
+    match call.keeps {
+        Some(member) if operation.keeps_state() && !rule.is_exclusive => {
+            Err(Refusal::SharedAccount { member })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The shared name of a model that the configuration knows, so that no name is allocated for it.

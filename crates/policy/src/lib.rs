@@ -32,6 +32,7 @@ pub mod meter;
 pub mod mix;
 pub mod operation;
 pub mod price;
+pub mod query;
 pub mod record;
 pub mod refusal;
 pub mod request_id;
@@ -39,6 +40,7 @@ pub mod route;
 pub mod secret;
 pub mod snapshot;
 pub mod trace;
+pub mod unread;
 
 pub use wire;
 

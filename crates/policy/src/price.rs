@@ -152,10 +152,19 @@ impl Prices {
     }
 }
 
-/// What an exchange is charged: by the model that went upstream, at the backend that answered.
+/// What an exchange is charged: by the model that went upstream, at the backend that answered; a call
+/// that its route lists by what is written there.
 /// `None` where no price is known.
 #[must_use]
 pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
+    if let (Some(route), Some(nth)) = (record.route, record.listed) {
+        let listed = s.route(route)?.unread.get(usize::from(nth))?;
+        let price = listed.price.as_ref()?;
+        return Some(Charge {
+            price,
+            cost: price.cost(&record.tokens),
+        });
+    }
     if s.prices.is_empty() {
         return None;
     }

@@ -126,6 +126,8 @@ pub struct Record {
     pub workload: Option<WorkloadId>,
     /// Which rule took it.
     pub route: Option<RouteId>,
+    /// Which of the calls that the rule lists it is, where it is one.
+    pub listed: Option<u16>,
     /// Where the last attempt went.
     pub endpoint: Option<EndpointId>,
     /// That endpoint's backend.

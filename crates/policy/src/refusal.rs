@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::CallFault;
+use wire::head::RequestHead;
 use wire::http1::HeadFault;
 
 use crate::attempt::Failure;
@@ -44,6 +45,41 @@ pub enum Refusal {
     /// No such path.
     #[error("no such path; the API lives under /v1/")]
     NoSuchPath,
+    /// An operation that is not known and that no route of the workload lists.
+    #[error(
+        "{call} is not an operation that this gateway reads, and no route of this workload lets it \
+         through unread; a route does where it lists the call under `unread`"
+    )]
+    Operation {
+        /// Method and path; visible ASCII, of bounded length.
+        call: String,
+    },
+    /// A call that nobody meters, on a route where tokens or money count.
+    #[error(
+        "calls of the operation {operation} are not metered by this gateway, and tokens or money \
+         count here; a route lets them through where it lists them under `unread` with what each is \
+         charged"
+    )]
+    NoCharge {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// A response that would run on where nobody meters it.
+    #[error(
+        "background responses are not served: nobody would count what they use; send the call \
+         without `background` and read its stream"
+    )]
+    Background,
+    /// A member names what the upstream keeps, and others use the same account.
+    #[error(
+        "the member `{member}` names what the upstream keeps for its account, and other workloads \
+         use that account too; send the conversation whole, or have a route of this workload use a \
+         backend with a `credential` that no other workload's routes use"
+    )]
+    SharedAccount {
+        /// The member.
+        member: &'static str,
+    },
     /// The path does not take this method.
     #[error("method not allowed here; use {allow}")]
     Method {
@@ -76,6 +112,12 @@ pub enum Refusal {
     /// The workload's routes go by model, and the call names none.
     #[error("the member `model` is missing; this workload's routes go by model")]
     ModelRequired,
+    /// The workload's routes go by model, and the call's is not read.
+    #[error(
+        "the model of this call is not read, and this workload's routes go by model or say which one; \
+         a route lets such calls through where it lists them under `unread`"
+    )]
+    ModelUnread,
     /// A limit is used up for now.
     #[error("limit reached: {amount} {} per {per:?}; try again in {} s",
         kind.as_str(), seconds(*wait))]
@@ -102,7 +144,7 @@ pub enum Refusal {
     },
     /// A budget holds no more such call in this period.
     #[error(
-        "the budget {budget:?} does not hold this call any more; its next {} begins {renewed}",
+        "the budget {budget:?} has not enough left for this call; its next {} begins {renewed}",
         every.as_str()
     )]
     BudgetExhausted {
@@ -115,8 +157,8 @@ pub enum Refusal {
     },
     /// A budget counts money, and what this call costs cannot be known.
     #[error(
-        "the budget {budget:?} counts money, and not every backend that may answer has a price \
-         for {}",
+        "the budget {budget:?} counts money, and what this call costs is not known: the \
+         configuration has no price in the budget's currency for {} at every backend that may answer",
         unpriced(model)
     )]
     Unpriced {
@@ -173,7 +215,26 @@ pub struct LocalReply {
     pub should_retry: Option<bool>,
 }
 
+/// Longest path that a message repeats.
+const PATH_SHOWN: usize = 128;
+
+/// Method and path of a request, for a message.
+fn call_of(head: &RequestHead) -> String {
+    let path = head.path();
+    let shown = path.get(..PATH_SHOWN).unwrap_or(path);
+    let cut = if shown.len() < path.len() { "…" } else { "" };
+    format!("{} {shown}{cut}", head.method_text())
+}
+
 impl Refusal {
+    /// Of a request for an operation that nobody allows.
+    #[cold]
+    #[must_use]
+    pub(crate) fn operation(head: &RequestHead) -> Self {
+        let call = call_of(head);
+        Self::Operation { call }
+    }
+
     /// The status, type and code of this refusal. The only place that knows them.
     #[must_use]
     pub fn reply(&self) -> LocalReply {
@@ -187,12 +248,17 @@ impl Refusal {
             Self::ContentEncoding => (415, invalid, "unsupported_content_encoding"),
             Self::ContentType => (415, invalid, "unsupported_content_type"),
             Self::NoSuchPath => (404, invalid, "unknown_url"),
+            Self::Operation { .. } => (404, invalid, "operation_not_allowed"),
+            Self::NoCharge { .. } => (403, "permission_error", "operation_not_charged"),
+            Self::Background => (400, invalid, "background_not_served"),
+            Self::SharedAccount { .. } => (400, invalid, "account_shared"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
             Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
             Self::ModelNotFound { .. } => (404, invalid, "model_not_found"),
             Self::ModelRequired => (400, invalid, "model_required"),
+            Self::ModelUnread => (403, "permission_error", "operation_not_allowed"),
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
             Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
             Self::BudgetExhausted { .. } => (402, "insufficient_quota", "insufficient_quota"),
@@ -214,6 +280,8 @@ impl Refusal {
             param: match self {
                 Self::Call(fault) => fault.member,
                 Self::ModelRequired => Some("model"),
+                Self::Background => Some("background"),
+                Self::SharedAccount { member } => Some(member),
                 _ => None,
             },
             message: self.to_string(),
@@ -335,7 +403,7 @@ fn seconds(wait: Duration) -> u64 {
 /// What has no price, in words.
 fn unpriced(model: &str) -> String {
     if model.is_empty() {
-        return "this call, whose model the gate does not read".to_owned();
+        return "a call that names no model".to_owned();
     }
     format!("the model {model:?}")
 }

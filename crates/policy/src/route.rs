@@ -76,6 +76,23 @@ pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant,
     grants.iter().find(takes_any).ok_or(Refusal::ModelRequired)
 }
 
+/// The first grant of `workload` that takes any model and sends it as it is: for a call whose model is
+/// not read, and which can be held to none.
+///
+/// # Errors
+/// [`Refusal::ModelUnread`] when all routes of the workload go by model or say which one.
+pub fn untouched(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant, Refusal> {
+    let grants = snapshot
+        .workload(workload)
+        .map_or(&[][..], |w| w.grants.as_slice());
+    let takes_any = |grant: &&Grant| {
+        snapshot
+            .route(grant.route)
+            .is_some_and(|route| route.models.is_empty() && route.model.is_none())
+    };
+    grants.iter().find(takes_any).ok_or(Refusal::ModelUnread)
+}
+
 /// The names this workload can ask for, or `None` when a route of its takes any model and its
 /// backend's models are not declared: then the backend itself must be asked.
 #[must_use]

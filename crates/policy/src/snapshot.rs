@@ -22,6 +22,7 @@ use crate::mix::Mix;
 use crate::price::Prices;
 use crate::route::ModelPattern;
 use crate::secret::Secret;
+use crate::unread::Listed;
 
 /// Everything policy knows.
 #[derive(Debug)]
@@ -85,6 +86,14 @@ pub struct Route {
     pub billing: Billing,
     /// What it does when a client leaves.
     pub abandon: Abandon,
+    /// Whether one workload alone uses it, and no other one uses an account that it sends calls with.
+    pub is_exclusive: bool,
+    /// Calls that it lets through unread, in the order written.
+    pub unread: Vec<Listed>,
+    /// Request headers that go upstream besides those that always do, in lower case.
+    pub forward_headers: Vec<Box<[u8]>>,
+    /// Response headers that go to clients besides those that always do, in lower case.
+    pub return_headers: Vec<Box<[u8]>>,
 }
 
 /// A named upstream target.

@@ -242,10 +242,12 @@ fn outgoing<'h>(
     rope: Vec<Bytes>,
 ) -> Outgoing<'h> {
     let policy::identity::Identity::Header { name: identity, .. } = &open.view.snapshot.identity;
+    let rule = open.view.snapshot.route(admitted.route);
+    let listed = rule.map_or(&[][..], |rule| &rule.forward_headers);
     let mut lines = Vec::with_capacity(384);
     let trace = open.record.trace;
     for field in head.fields.iter() {
-        if credential::forwards(&field, &head.fields, identity.as_bytes())
+        if credential::forwards(&field, &head.fields, identity.as_bytes(), listed)
             && trace.is_none_or(|trace| policy::trace::forwards(&trace, field.known))
         {
             write_field(&mut lines, field.name, field.value);
@@ -257,7 +259,10 @@ fn outgoing<'h>(
         write_field(&mut lines, b"traceparent", &trace.traceparent(trace.span));
         at
     });
-    let query = head.query().and_then(credential::clean_query);
+    let query = head
+        .query()
+        .zip(open.record.operation)
+        .and_then(|(query, operation)| policy::query::forwarded(operation, query));
     let has_body = !rope.is_empty() || head.method == wire::head::Method::Post;
     let bytes = usize::try_from(open.record.bytes_in).unwrap_or(usize::MAX);
     let length = has_body.then(|| spliced_len(bytes, &admitted.splices) as u64);

@@ -65,6 +65,10 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             model: Some(Arc::from("override")),
             billing: policy::book::Billing::Grouped,
             abandon: policy::abandon::Abandon::Cancel,
+            is_exclusive: false,
+            unread: Vec::new(),
+            forward_headers: Vec::new(),
+            return_headers: Vec::new(),
         }],
         backends: vec![Backend {
             name: Arc::from("on-prem"),
@@ -110,6 +114,7 @@ pub(crate) fn completed(workload: u32) -> Record {
         operation: Some(Operation::Chat),
         workload: Some(WorkloadId(workload)),
         route: Some(RouteId(0)),
+        listed: None,
         endpoint: Some(EndpointId(0)),
         backend: Some(BackendId(0)),
         model_asked: Some("asked".into()),

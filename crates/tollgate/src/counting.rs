@@ -186,7 +186,15 @@ const fn dialect(operation: Operation) -> Option<Dialect> {
         Operation::Responses => Some(Dialect::Responses),
         Operation::Messages => Some(Dialect::Messages),
         Operation::Embeddings => Some(Dialect::Embeddings),
-        Operation::Models | Operation::PassThrough => None,
+        Operation::Models
+        | Operation::CountTokens
+        | Operation::Moderations
+        | Operation::Rerank
+        | Operation::Speech
+        | Operation::Transcriptions
+        | Operation::Images
+        | Operation::ImageEdits
+        | Operation::Unread => None,
     }
 }
 

@@ -43,6 +43,7 @@ impl super::Lowering<'_> {
             .get()
             .map_or(Protocol::Auto, |at| at.value.0);
         let way = self.way(&written.proxy);
+        let at_root = written.at_root.get().is_some_and(|at| at.value.0);
         let several = addresses.len() > 1;
         let mut endpoints = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
@@ -57,16 +58,14 @@ impl super::Lowering<'_> {
             if matches!(injection, policy::credential::Injection::Header { .. }) && !tls {
                 self.in_clear(address.target);
             }
-            if base_path.is_empty() {
+            if base_path.is_empty() && !at_root {
                 let says = format!(
-                    "{} has no path, so calls go to /chat/completions",
+                    "{} has no path, so calls would go to /chat/completions",
                     address.target.shown
                 );
-                self.findings.warn(
-                    &address.target.place,
-                    says,
-                    "most engines serve /v1: add it",
-                );
+                let hint = "add the API's root, which is /v1 for most engines; where it really is \
+                            the root of the address, write at_root: true";
+                self.findings.fault(&address.target.place, says, hint);
             }
             let proxy = match &way {
                 Way::Written(proxy) => proxy.clone(),

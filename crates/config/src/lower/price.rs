@@ -190,7 +190,7 @@ impl super::Lowering<'_> {
         })
     }
 
-    fn pico(&mut self, at: &At<Decimal>, per: u32) -> Option<Pico> {
+    pub(super) fn pico(&mut self, at: &At<Decimal>, per: u32) -> Option<Pico> {
         let Decimal { digits, places } = at.value;
         let finer = places + per;
         if let Some(shift) = PICO_PLACES.checked_sub(finer) {
@@ -221,7 +221,7 @@ fn currency<'w>(written: &'w Field<At<Currency>>, unless: &'w str) -> &'w str {
 }
 
 /// The first 16 hex digits of SHA-256 over what the price says and of what.
-fn id(price: &Price, model: &str, backend: &str) -> String {
+pub(super) fn id(price: &Price, model: &str, backend: &str) -> String {
     let mut said = format!(
         "{model}\n{backend}\n{}\n{}",
         price.currency, price.request.0

@@ -12,8 +12,8 @@ use policy::snapshot::{self, Grant, Snapshot};
 
 use super::backend::number;
 use crate::abandon::Abandon;
-use crate::decode::{At, ListOf, MapOf, Place, nearest};
-use crate::scalar::{Name, Pattern};
+use crate::decode::{At, Field, ListOf, MapOf, OneOrMany, Place, nearest};
+use crate::scalar::{Name, PassedHeader, Pattern};
 use crate::schema::{Backend, Route};
 
 /// The models that a workload's earlier routes take.
@@ -67,6 +67,11 @@ impl super::Lowering<'_> {
                     .abandon
                     .get()
                     .map_or_else(Default::default, Abandon::lowered),
+                // Once accounts, limits and budgets are known: `unread`.
+                is_exclusive: false,
+                unread: Vec::new(),
+                forward_headers: passed(&route.forward_headers),
+                return_headers: passed(&route.return_headers),
             });
         }
         for (name, _) in backends.map_or(&[][..], |b| &b.0) {
@@ -285,6 +290,12 @@ fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
         grants: Vec::new(),
     });
     id
+}
+
+fn passed(written: &Field<OneOrMany<PassedHeader>>) -> Vec<Box<[u8]>> {
+    let names = written.get().map_or(&[][..], |names| &names.0);
+    let name = |at: &At<PassedHeader>| at.value.0.as_bytes().into();
+    names.iter().map(name).collect()
 }
 
 /// A pattern the way policy reads it.

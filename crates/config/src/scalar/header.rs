@@ -30,6 +30,28 @@ impl Written for IdentityHeader {
     }
 }
 
+/// A header that a route lets pass, in lower case.
+#[derive(Clone)]
+pub(crate) struct PassedHeader(pub(crate) String);
+
+impl Written for PassedHeader {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let name = header_name(text)?;
+        if policy::credential::may_be_listed(&name) {
+            return Ok(Self(name));
+        }
+        let is =
+            "may carry a credential or an identity, steer a server, or end with the connection";
+        Err(Problem::new(is, "such headers never pass: name another"))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[0-9A-Za-z-]{1,128}$" })
+    }
+}
+
 /// The header that carries a credential upstream, in lower case.
 #[derive(Clone)]
 pub(crate) struct CredentialHeader(pub(crate) String);

@@ -155,6 +155,28 @@ impl Written for Amount {
     }
 }
 
+/// Tokens that a call is charged, none included.
+#[derive(Clone, Copy)]
+pub(crate) struct Charge(pub(crate) u64);
+
+impl Written for Charge {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        if text == "0" {
+            return Ok(Self(0));
+        }
+        Amount::read(text).map(|amount| Self(amount.0))
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "type": "integer", "minimum": 0 },
+            { "type": "string", "pattern": "^[0-9]+[KM]?$" },
+        ] })
+    }
+}
+
 fn not_whole() -> Problem {
     Problem::new(
         "is not a whole number",

@@ -85,6 +85,29 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             }
         )
         .unwrap();
+        if route.is_exclusive {
+            writeln!(out, "  has its accounts to itself").unwrap();
+        }
+        for listed in &route.unread {
+            let (method, path) = (format!("{:?}", listed.method).to_uppercase(), &listed.path);
+            let tokens = listed.tokens.map_or("-".into(), |n| n.to_string());
+            let money = listed.price.as_ref().map_or("-".into(), |price| {
+                format!("{}p {} {}", price.request.0, price.currency, price.id)
+            });
+            writeln!(
+                out,
+                "  unread {method} {path} tokens={tokens} money={money}"
+            )
+            .unwrap();
+        }
+        let headers = [
+            ("forwards", &route.forward_headers),
+            ("returns", &route.return_headers),
+        ];
+        for (word, names) in headers.into_iter().filter(|(_, names)| !names.is_empty()) {
+            let names: Vec<_> = names.iter().map(|n| String::from_utf8_lossy(n)).collect();
+            writeln!(out, "  {word} {names:?}").unwrap();
+        }
     }
     for workload in &s.workloads {
         writeln!(out, "workload {}", workload.name).unwrap();

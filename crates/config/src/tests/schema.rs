@@ -56,6 +56,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Route", "routes: [ "),
         ("Draining", "routes: [ { abandon: "),
         ("DrainBounds", "routes: [ { abandon: { drain: "),
+        ("Unread", "routes: [ { unread: [ "),
         ("Match", "routes: [ { match: "),
         ("Limit", "routes: [ { limits: [ "),
         ("Price", "prices: { m: "),

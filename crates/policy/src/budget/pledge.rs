@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Budget, Period, Unit, nanos};
 use crate::id::{BackendId, BudgetId, WorkloadId};
-use crate::price::{Charge, Pico};
+use crate::price::{Charge, Pico, Price};
 use crate::record::Tokens;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
@@ -26,6 +26,8 @@ pub struct Asked<'a> {
     pub prompt: u64,
     /// Completion tokens, by the call's cap or estimated.
     pub completion: u64,
+    /// What the call is charged whatever its model, where its route says so.
+    pub fixed: Option<&'a Price>,
 }
 
 /// A reservation: what was taken from which budgets.
@@ -98,6 +100,9 @@ pub fn reserve(asked: &Asked<'_>, unix_ms: u64, s: &Snapshot) -> Result<Pledge, 
 impl Asked<'_> {
     /// The dearest that any backend may make it; `None` where one has no price in this currency.
     fn at_most(&self, currency: &str, s: &Snapshot) -> Option<Pico> {
+        if let Some(price) = self.fixed {
+            return (*price.currency == *currency).then_some(price.request);
+        }
         let model = self.model?;
         let mut dearest = Pico(0);
         for backend in self.backends {

@@ -73,6 +73,7 @@ fn ask(s: &Snapshot, workload: u32, tokens: u64, at: u64) -> Result<Pledge, Refu
         backends: &s.routes[0].backends,
         prompt: tokens / 2,
         completion: tokens - tokens / 2,
+        fixed: None,
     };
     reserve(&asked, at, s)
 }
@@ -163,6 +164,7 @@ fn a_budget_for_models_counts_those_and_the_calls_that_name_none() {
             backends: &[],
             prompt: 11,
             completion: 0,
+            fixed: None,
         };
         reserve(&asked, NOW, &s).map(|pledge| pledge.release(&s))
     };

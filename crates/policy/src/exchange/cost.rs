@@ -27,7 +27,8 @@ impl Cost {
             Operation::Chat | Operation::Completions | Operation::Messages if self.is_capped => {
                 Some(prompt.saturating_add(self.completion))
             }
-            Operation::Embeddings => Some(prompt),
+            Operation::Embeddings | Operation::Moderations => Some(prompt),
+            Operation::CountTokens => Some(0),
             _ => None,
         }
     }

@@ -61,6 +61,10 @@ pub(super) fn reserve(
             continue;
         };
         let units = tokens.units_of(limit);
+        if units == 0 {
+            // What costs nothing does not wait for what others owe.
+            continue;
+        }
         if let Err(short) = limit.bucket.take(units, now) {
             hold(nth).release(now, s);
             let rate = limit.bucket.rate();

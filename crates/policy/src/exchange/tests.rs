@@ -13,7 +13,8 @@ use crate::id::{LimitId, RouteId, WorkloadId};
 use crate::limit::Kind::{Requests, Tokens as TokenKind};
 use crate::meter::Estimator;
 use crate::operation::Operation::{
-    self, Chat, Completions, Embeddings, Models, PassThrough, Responses,
+    self, Chat, Completions, CountTokens, Embeddings, Images, Messages, Models, Moderations,
+    Rerank, Responses, Speech, Transcriptions,
 };
 use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
@@ -58,6 +59,7 @@ fn decide(s: &Snapshot, operation: Operation, body: &str) -> Result<Decision, Re
     let opened = Opened {
         workload: WorkloadId(0),
         operation,
+        listed: None,
     };
     admit(
         opened,
@@ -127,10 +129,28 @@ mod opening {
     fn a_known_caller_with_a_json_body_is_welcome() {
         assert_eq!(chat_with(&[("content-type", "application/json")]), Ok(Chat));
         assert_eq!(opened_with("GET", "/v1/models", None, &[ME]), Ok(Models));
-        assert_eq!(
-            opened_with("POST", "/v1/files", Some(5), &[ME]),
-            Ok(PassThrough)
+        let form = opened_with("POST", "/v1/audio/translations", Some(5), &[ME]);
+        assert_eq!(form, Ok(Transcriptions));
+    }
+
+    #[test]
+    fn a_call_that_is_not_known_and_not_listed_is_refused_from_its_head() {
+        let refused = opened_with("POST", "/v1/files", Some(5), &[ME]);
+        assert_eq!(refused, Err("operation_not_allowed"));
+        let stranger = opened_with("POST", "/v1/files", Some(5), &[]);
+        assert_eq!(stranger, Err("workload_not_registered"));
+        let message = |path: &str| {
+            let refused = open(&request("POST", path, &[ME]), None, &plain());
+            refused.expect_err("unknown").reply().message
+        };
+        let short = message("/v1/v1/chat/completions");
+        assert!(
+            short.starts_with("POST /v1/v1/chat/completions is not"),
+            "{short}"
         );
+        assert!(short.contains("`unread`"), "{short}");
+        let long = message(&format!("/v1/{}", "x".repeat(60_000)));
+        assert!(long.len() < 400, "{}", long.len());
     }
 
     #[test]
@@ -196,8 +216,8 @@ mod opening {
             ("content-type", "audio/mpeg"),
         ];
         assert_eq!(
-            opened_with("POST", "/v1/audio/x", Some(5), &passed),
-            Ok(PassThrough)
+            opened_with("POST", "/v1/audio/translations", Some(5), &passed),
+            Ok(Transcriptions)
         );
     }
 
@@ -209,7 +229,7 @@ mod opening {
         assert_eq!(with(Some(bound + 1)), Err("request_too_large"));
         assert_eq!(with(Some(u64::MAX)), Err("request_too_large"));
         assert_eq!(with(None), Ok(Chat), "chunked: the host counts");
-        let passed = opened_with("POST", "/v1/files", Some(bound + 1), &[ME]);
+        let passed = opened_with("POST", "/v1/images/edits", Some(bound + 1), &[ME]);
         assert_eq!(passed, Err("request_too_large"));
     }
 
@@ -349,10 +369,10 @@ mod editing {
     }
 
     #[test]
-    fn a_pass_through_is_never_read_or_edited() {
-        let call = admitted(&with_model("x"), PassThrough, "not json");
+    fn a_form_is_never_read_or_edited() {
+        let call = admitted(&plain(), Transcriptions, "not json");
         assert!(call.splices.is_empty());
-        assert_eq!(call.prompt_estimate, 0);
+        assert_eq!((call.prompt_estimate, call.model), (0, None));
     }
 }
 
@@ -555,10 +575,10 @@ mod reserving {
         let call = admitted(&s, Embeddings, HUNDRED);
         assert_eq!(left(&s, 1), 989, "the prompt alone");
         call.hold.release(NOW, &s);
-        let call = admitted(&s, PassThrough, "");
-        assert_eq!((left(&s, 0), left(&s, 1)), (4, 1000));
+        let call = admitted(&s, Images, r#"{"n":4,"model":"m","prompt":"a cat"}"#);
+        assert_eq!(left(&s, 1), 991, "the prompt alone");
         call.hold.settle(&used(100, 100), None, NOW, &s);
-        assert_eq!(left(&s, 1), 800, "what a pass-through reports is settled");
+        assert_eq!(left(&s, 1), 800, "what is reported is settled");
     }
 
     #[test]
@@ -617,4 +637,213 @@ fn a_guessed_completion_never_exceeds_what_a_small_limit_can_hold() {
         ..guess
     };
     assert_eq!(long.units(100), 456);
+}
+
+mod unread {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::budget::{Budget, Calendar, Every, Scope, Spent, Unit};
+    use crate::id::BudgetId;
+    use crate::price::{Pico, Price, Rates};
+    use crate::unread::{Listed, Template};
+    use wire::head::Method;
+
+    const FREE: Rates = Rates::flat(Pico(0), Pico(0));
+
+    fn file(tokens: Option<u64>, nanos: Option<i128>) -> Listed {
+        let price = nanos.map(|nanos| {
+            Arc::new(Price {
+                id: "p".into(),
+                currency: "USD".into(),
+                request: Pico(nanos * 1000),
+                rates: FREE,
+                tiers: Vec::new(),
+            })
+        });
+        Listed {
+            method: Method::Post,
+            path: Template::read("/v1/files").expect("a template"),
+            tokens,
+            price,
+        }
+    }
+
+    fn budgeted(unit: Unit, s: &mut Snapshot) {
+        let calendar = Calendar {
+            every: Every::Day,
+            east_min: 0,
+        };
+        s.budgets.list.push(Budget {
+            name: "b".into(),
+            unit,
+            amount: 1000,
+            scope: Scope::Everyone,
+            models: Vec::new(),
+            spent: Arc::new(Spent::new(calendar)),
+        });
+        s.budgets.of = vec![vec![BudgetId(0)]; s.workloads.len()];
+        s.budgets.groups = vec![None; s.workloads.len()];
+    }
+
+    fn held(s: &Snapshot) -> u64 {
+        let spent = &s.budgets.list[0].spent;
+        spent.level(spent.calendar().of(0)).held
+    }
+
+    fn upload(s: &Snapshot) -> Result<Decision, Refusal> {
+        let opened = open(&request("POST", "/v1/files", &[ME]), None, s)?;
+        admit(opened, None, 5, |_| Estimator::default(), NOW, 0, s)
+    }
+
+    #[test]
+    fn a_listed_call_is_charged_what_its_route_says() {
+        let list = [file(Some(300), Some(40))];
+        let mut s = snapshot(&[RoutePlan {
+            limits: &[(Requests, rate(5, 60)), (TokenKind, rate(1000, 60))],
+            unread: &list,
+            ..plan()
+        }]);
+        budgeted(Unit::Money("USD".into()), &mut s);
+        let Ok(Decision::Forward(call)) = upload(&s) else {
+            panic!("not admitted");
+        };
+        assert_eq!((left(&s, 0), left(&s, 1)), (4, 700));
+        assert_eq!((call.listed, call.model.clone()), (Some(0), None));
+        assert_eq!((call.prompt_estimate, call.held.at_most), (300, Some(300)));
+        assert_eq!(held(&s), 40);
+        call.hold.release(NOW, &s);
+        assert_eq!((left(&s, 1), held(&s)), (1000, 0));
+    }
+
+    #[test]
+    fn what_costs_nothing_is_not_refused_for_want_of_tokens_or_money() {
+        let list = [file(Some(0), Some(0))];
+        let mut s = snapshot(&[RoutePlan {
+            limits: &[(Requests, rate(50, 60)), (TokenKind, rate(1000, 60))],
+            unread: &list,
+            ..plan()
+        }]);
+        budgeted(Unit::Money("USD".into()), &mut s);
+        s.budgets.list[0]
+            .spent
+            .settle(s.budgets.list[0].spent.calendar().of(0), 0, 5000);
+        s.limits[1].bucket.settle(0, 9000, NOW);
+        assert!(matches!(upload(&s), Ok(Decision::Forward(_))));
+        for operation in [CountTokens, Models] {
+            let call = admitted(&s, operation, r#"{"model":"m"}"#);
+            assert_eq!((call.prompt_estimate, call.hold.is_budgeted()), (0, false));
+        }
+        assert_eq!(left(&s, 0), 47, "requests count");
+        let refused = decide(&s, Chat, r#"{"model":"m"}"#).expect_err("in debt");
+        assert_eq!(refused.reply().code, "rate_limit_exceeded");
+    }
+
+    #[test]
+    fn a_form_passes_only_where_nothing_depends_on_what_is_in_it() {
+        let code = |s: &Snapshot| match decide(s, Transcriptions, "form") {
+            Ok(_) => "",
+            Err(refusal) => refusal.reply().code,
+        };
+        let requests = [(Requests, rate(5, 60))];
+        let mut s = snapshot(&[RoutePlan {
+            limits: &requests,
+            ..plan()
+        }]);
+        assert_eq!(code(&s), "");
+        budgeted(Unit::Tokens, &mut s);
+        assert_eq!(code(&s), "operation_not_charged");
+        let tokens = [(TokenKind, rate(5, 60))];
+        let counted = RoutePlan {
+            limits: &tokens,
+            ..plan()
+        };
+        assert_eq!(code(&snapshot(&[counted])), "operation_not_charged");
+        let by_model = RoutePlan {
+            models: &["m"],
+            ..plan()
+        };
+        assert_eq!(code(&snapshot(&[by_model])), "operation_not_allowed");
+        let replaced = RoutePlan {
+            model: Some("m"),
+            ..plan()
+        };
+        assert_eq!(code(&snapshot(&[replaced])), "operation_not_allowed");
+    }
+
+    #[test]
+    fn what_is_read_and_does_not_generate_reserves_its_prompt() {
+        let limits = &[(TokenKind, rate(1000, 60))];
+        for operation in [Moderations, Rerank, Speech, Images] {
+            let s = snapshot(&[RoutePlan { limits, ..plan() }]);
+            let call = admitted(&s, operation, r#"{"model":"m","input":"0123456789"}"#);
+            assert_eq!(
+                (left(&s, 0), call.prompt_estimate),
+                (991, 9),
+                "{operation:?}"
+            );
+            assert_eq!(call.model.as_deref(), Some("m"));
+        }
+    }
+
+    #[test]
+    fn a_response_is_never_made_in_the_background() {
+        let code = |operation, body: &str| {
+            decide(&plain(), operation, body).map_err(|refusal| refusal.reply().code)
+        };
+        for body in [
+            r#"{"background":true}"#,
+            r#"{"background":"x"}"#,
+            r#"{"background":1}"#,
+        ] {
+            let refused = code(Responses, body).expect_err(body);
+            assert_eq!(refused, "background_not_served", "{body}");
+            assert!(code(Chat, body).is_ok(), "no such member there");
+        }
+        for body in ["{}", r#"{"background":false}"#, r#"{"background":null}"#] {
+            assert!(code(Responses, body).is_ok(), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_the_upstream_keeps_is_for_a_workload_with_an_account_of_its_own() {
+        let shared = snapshot(&[RoutePlan {
+            workloads: &["ide", "ci"],
+            limits: &[(Requests, rate(5, 60))],
+            ..plan()
+        }]);
+        let members = [
+            (
+                "previous_response_id",
+                r#"{"previous_response_id":"resp_1"}"#,
+            ),
+            (
+                "conversation",
+                r#"{"model":"m","conversation":{"id":"conv_1"}}"#,
+            ),
+            (
+                "conversation",
+                r#"{"conversation":"conv_1","previous_response_id":null}"#,
+            ),
+            ("container", r#"{"container":"c_1"}"#),
+        ];
+        for (member, body) in members {
+            for operation in [Responses, Messages, CountTokens] {
+                let refused = decide(&shared, operation, body).expect_err(body).reply();
+                assert_eq!(
+                    (refused.code, refused.param),
+                    ("account_shared", Some(member))
+                );
+                assert!(decide(&plain(), operation, body).is_ok(), "{body}");
+            }
+        }
+        assert_eq!(left(&shared, 0), 5, "nothing is held");
+        for body in ["{}", r#"{"previous_response_id":null}"#] {
+            assert!(decide(&shared, Responses, body).is_ok(), "{body}");
+        }
+        assert!(
+            decide(&shared, Chat, r#"{"conversation":"x"}"#).is_ok(),
+            "no such member there"
+        );
+    }
 }

@@ -1,9 +1,12 @@
-//! The table from path and method to operation, row by row.
+//! The table from path and method to operation, row by row, and what lies around it.
 
 use wire::head::Method;
 
-use super::Operation::{Chat, Completions, Embeddings, Messages, Models, PassThrough, Responses};
-use super::{Operation, Unknown};
+use super::Operation::{
+    Chat, Completions, CountTokens, Embeddings, ImageEdits, Images, Messages, Models, Moderations,
+    Rerank, Responses, Speech, Transcriptions, Unread,
+};
+use super::{Operation, POSTED, Unknown};
 
 #[test]
 fn every_path_and_method_has_one_meaning() {
@@ -12,26 +15,41 @@ fn every_path_and_method_has_one_meaning() {
     let read = Unknown::Method("GET, HEAD");
     let table: &[(Method, &str, Result<Operation, Unknown>)] = &[
         (Method::Post, "/v1/chat/completions", Ok(Chat)),
-        (Method::Get, "/v1/chat/completions", Ok(PassThrough)),
+        (Method::Get, "/v1/chat/completions", Ok(Unread)),
         (Method::Put, "/v1/chat/completions", Err(post)),
         (Method::Options, "/v1/chat/completions", Err(post)),
         (Method::Post, "/v1/completions", Ok(Completions)),
-        (Method::Get, "/v1/completions", Err(post)),
+        (Method::Get, "/v1/completions", Ok(Unread)),
         (Method::Post, "/v1/responses", Ok(Responses)),
-        (Method::Get, "/v1/responses", Err(post)),
-        (Method::Get, "/v1/responses/resp_1", Ok(PassThrough)),
+        (Method::Delete, "/v1/responses", Err(post)),
+        (Method::Get, "/v1/responses/resp_1", Ok(Unread)),
+        (Method::Post, "/v1/responses/input_tokens", Ok(CountTokens)),
         (Method::Post, "/v1/messages", Ok(Messages)),
-        (Method::Get, "/v1/messages", Err(post)),
-        (Method::Post, "/v1/messages/count_tokens", Ok(PassThrough)),
+        (Method::Post, "/v1/messages/count_tokens", Ok(CountTokens)),
+        (Method::Patch, "/v1/messages/count_tokens", Err(post)),
         (Method::Post, "/v1/embeddings", Ok(Embeddings)),
         (Method::Delete, "/v1/embeddings", Err(post)),
+        (Method::Post, "/v1/moderations", Ok(Moderations)),
+        (Method::Post, "/v1/rerank", Ok(Rerank)),
+        (Method::Post, "/v1/score", Ok(Rerank)),
+        (Method::Post, "/v1/audio/speech", Ok(Speech)),
+        (Method::Post, "/v1/audio/transcriptions", Ok(Transcriptions)),
+        (Method::Post, "/v1/audio/translations", Ok(Transcriptions)),
+        (Method::Post, "/v1/images/generations", Ok(Images)),
+        (Method::Post, "/v1/images/edits", Ok(ImageEdits)),
+        (Method::Post, "/v1/images/variations", Ok(ImageEdits)),
         (Method::Get, "/v1/models", Ok(Models)),
         (Method::Head, "/v1/models", Ok(Models)),
-        (Method::Post, "/v1/models", Err(read)),
+        (Method::Post, "/v1/models", Ok(Unread)),
+        (Method::Options, "/v1/models", Err(read)),
         (Method::Get, "/v1/models/org/name", Ok(Models)),
-        (Method::Delete, "/v1/models/mine", Ok(PassThrough)),
-        (Method::Post, "/v1/audio/speech", Ok(PassThrough)),
-        (Method::Patch, "/v1/x", Ok(PassThrough)),
+        (Method::Get, "/v1/models/ft%3Agpt-4o", Ok(Models)),
+        (Method::Get, "/v1/models/", Ok(Unread)),
+        (Method::Get, "/v1/models/a%3Fb", Ok(Unread)),
+        (Method::Get, "/v1/models/a%c5%bf", Ok(Unread)),
+        (Method::Delete, "/v1/models/mine", Ok(Unread)),
+        (Method::Post, "/v1/v1/chat/completions", Ok(Unread)),
+        (Method::Patch, "/v1/x", Ok(Unread)),
         (Method::Other, "/v1/x", Err(any)),
         (Method::Options, "/v1/x", Err(any)),
         (Method::Get, "/v1/", Err(Unknown::Path)),
@@ -47,29 +65,45 @@ fn every_path_and_method_has_one_meaning() {
 }
 
 #[test]
-fn a_near_miss_of_a_read_path_goes_nowhere() {
-    for path in [
-        "/v1/chat/completions/",
-        "/v1/Chat/Completions",
-        "/v1/%63hat/completions",
-        "/v1/chat%2fcompletions",
-        "/v1/completions%20",
-        "/v1/RESPONSES",
-        "/v1/Messages/",
-        "/v1/embeddings/.",
-        "/v1/models/",
-    ] {
-        for method in [Method::Post, Method::Get, Method::Put] {
-            let found = Operation::of(method, path);
-            assert_eq!(found, Err(Unknown::Path), "{method:?} {path}");
+fn a_call_that_nobody_lists_is_told_which_method_its_path_takes() {
+    assert_eq!(
+        Operation::unlisted("/v1/chat/completions"),
+        Unknown::Method("POST")
+    );
+    assert_eq!(
+        Operation::unlisted("/v1/models"),
+        Unknown::Method("GET, HEAD")
+    );
+    assert_eq!(Operation::unlisted("/v1/files"), Unknown::Operation);
+    assert_eq!(
+        Operation::unlisted("/v1/Chat/completions"),
+        Unknown::Operation
+    );
+}
+
+#[test]
+fn only_the_very_path_of_an_operation_names_it() {
+    for (path, operation) in POSTED {
+        let whole = format!("/v1/{path}");
+        assert_eq!(Operation::of(Method::Post, &whole), Ok(operation));
+        let others = [
+            format!("{whole}/"),
+            format!("/v1//{path}"),
+            format!("/v1/v1/{path}"),
+            format!("/v1/{}", path.to_uppercase()),
+            format!("{whole}%20"),
+            format!("{whole}%3Fa=b"),
+            format!("{whole}%c5%bf"),
+            format!("{}%c5%bf", whole.trim_end_matches('s')),
+            whole.replacen('o', "%6f", 1),
+            path.replace('/', "%2f"),
+            format!("{whole}."),
+        ];
+        for other in others {
+            let found = Operation::of(Method::Post, &other);
+            let nowhere = matches!(found, Ok(Unread) | Err(Unknown::Path));
+            assert!(nowhere || other == whole, "{other}: {found:?}");
         }
-    }
-    for path in [
-        "/v1/chat",
-        "/v1/responses/resp_1",
-        "/v1/chat/completions/id",
-    ] {
-        assert_eq!(Operation::of(Method::Post, path), Ok(PassThrough), "{path}");
     }
 }
 
@@ -78,6 +112,9 @@ fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
     for operation in Operation::ALL {
         let reads = operation.reads_body();
         assert!(reads || !operation.generates(), "{operation:?}");
+        assert!(reads || !operation.is_metered(), "{operation:?}");
+        assert!(reads || !operation.answers_json(), "{operation:?}");
+        assert!(!reads || !operation.is_form(), "{operation:?}");
         assert!(
             operation.generates() || !operation.usage_on_request(),
             "{operation:?}"

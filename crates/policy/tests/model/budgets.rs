@@ -86,6 +86,7 @@ fn hammer(s: &Snapshot, truth: &Truth, mut rng: Rng) {
             backends: &[],
             prompt,
             completion,
+            fixed: None,
         };
         if let Ok(pledge) = reserve(&asked, 0, s) {
             open.push((pledge, workload, prompt + completion));

@@ -111,6 +111,7 @@ fn ask(cap: u32, s: &Snapshot) -> (Result<Decision, Refusal>, u64) {
     let body = format!(r#"{{"model":"m","max_tokens":{cap}}}"#);
     let call = CallHead::read(body.as_bytes()).expect("a call");
     let opened = Opened {
+        listed: None,
         workload: WorkloadId(0),
         operation: Operation::Chat,
     };

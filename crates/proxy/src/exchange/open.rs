@@ -97,6 +97,7 @@ impl Open {
                 operation: None,
                 workload: None,
                 route: None,
+                listed: None,
                 endpoint: None,
                 backend: None,
                 model_asked: None,
@@ -143,6 +144,7 @@ impl Open {
     /// The call may go upstream.
     pub(crate) fn admitted(&mut self, admitted: Admitted) {
         self.record.route = Some(admitted.route);
+        self.record.listed = admitted.listed;
         self.record.model_sent = admitted.model;
         self.admitted = Some(Calling {
             route: admitted.route,
@@ -180,6 +182,19 @@ impl Open {
         grant.map_or_else(Standing::default, |grant| {
             Standing::of(&grant.limits, &self.view, self.mark)
         })
+    }
+
+    /// Whether its route says what it is charged, whatever its answer says.
+    pub(super) fn is_charged_as_written(&self) -> bool {
+        let Some(nth) = self.record.listed else {
+            return false;
+        };
+        let route = self
+            .record
+            .route
+            .and_then(|id| self.view.snapshot.route(id));
+        let listed = route.and_then(|route| route.unread.get(usize::from(nth)));
+        listed.is_some_and(|listed| listed.tokens.is_some() || listed.price.is_some())
     }
 
     /// A good answer to this request begins: it is counted, where its model is.
@@ -266,6 +281,14 @@ impl Open {
         let Some(calling) = &self.admitted else {
             return Tokens::default();
         };
+        let operation = self.record.operation;
+        if reading == Reading::Absent
+            && operation.is_some_and(Operation::is_form)
+            && self.record.listed.is_none()
+        {
+            // Nothing of it was read, and the answer says nothing.
+            return Tokens::default();
+        }
         let prompt = Count::Estimated(calling.prompt_estimate);
         // An event of a stream holds about one token; an answer has about four bytes to one.
         let events = self.forwarded_events.or(events);
@@ -274,7 +297,13 @@ impl Open {
         let grows = !is_whole && self.record.operation == Some(Operation::Messages);
         match reading {
             Reading::Valid(usage) => Tokens {
-                prompt: usage.prompt.map_or(prompt, Count::Reported),
+                // Engines that rank say a total alone.
+                prompt: usage
+                    .prompt
+                    .or(usage
+                        .total
+                        .filter(|_| !calling.generates && usage.completion.is_none()))
+                    .map_or(prompt, Count::Reported),
                 completion: match usage.completion {
                     Some(begun) if grows => Count::Estimated(begun.max(guess)),
                     Some(reported) => Count::Reported(reported),

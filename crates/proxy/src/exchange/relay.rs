@@ -290,7 +290,7 @@ fn check(open: &Open, head: &ResponseHead, content: Content) -> Result<(), Refus
     let reads = open
         .record
         .operation
-        .is_some_and(policy::operation::Operation::reads_body);
+        .is_some_and(policy::operation::Operation::answers_json);
     match head.status {
         401 | 403 => Err(Refusal::UpstreamCredential),
         300..=399 => Err(Refusal::UpstreamFormat),
@@ -301,10 +301,18 @@ fn check(open: &Open, head: &ResponseHead, content: Content) -> Result<(), Refus
 }
 
 fn meter(open: &Open, head: &ResponseHead, content: Content, withhold: bool) -> Meter {
+    if open.is_charged_as_written() {
+        let is_good = (200..300).contains(&head.status);
+        return if is_good {
+            Meter::Blind
+        } else {
+            Meter::Nothing
+        };
+    }
     let reads = open
         .record
         .operation
-        .is_some_and(policy::operation::Operation::reads_body);
+        .is_some_and(policy::operation::Operation::reports_usage);
     if !reads || head.status != 200 {
         return Meter::Nothing;
     }
@@ -337,10 +345,15 @@ fn begin<D: Downstream>(
         Some(length) if !withhold => Extent::Length(length),
         Some(_) | None => Extent::Open,
     };
+    let rule = open
+        .record
+        .route
+        .and_then(|id| open.view.snapshot.route(id));
+    let returned = rule.map_or(&[][..], |rule| &rule.return_headers);
     client.begin(head.status, extent);
     let mut is_dated = false;
     for field in head.fields.iter() {
-        if credential::returns(&field, &head.fields)
+        if credential::returns(&field, &head.fields, returned)
             && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
         {
             client.field(field.name, field.value);
@@ -353,9 +366,7 @@ fn begin<D: Downstream>(
         if head.fields.count(Known::CacheControl) == 0 {
             client.field(b"cache-control", b"no-cache");
         }
-        if head.fields.count(Known::XAccelBuffering) == 0 {
-            client.field(b"x-accel-buffering", b"no");
-        }
+        client.field(b"x-accel-buffering", b"no");
     }
     client.field(b"x-request-id", open.record.id.as_bytes());
     if let Some(theirs) = &open.record.upstream_id {

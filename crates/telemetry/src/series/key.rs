@@ -13,6 +13,8 @@ use crate::names::NameId;
 
 /// Operations, and one more for "not known".
 pub(crate) const OPERATIONS: usize = Operation::ALL.len() + 1;
+/// A packed key has four bits for them.
+const _: () = assert!(OPERATIONS <= 16);
 
 /// How an exchange ended, as labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +109,14 @@ pub(crate) fn operation_index(operation: Option<Operation>) -> usize {
         Some(Operation::Messages) => 3,
         Some(Operation::Embeddings) => 4,
         Some(Operation::Models) => 5,
-        Some(Operation::PassThrough) => 6,
+        Some(Operation::CountTokens) => 6,
+        Some(Operation::Moderations) => 7,
+        Some(Operation::Rerank) => 8,
+        Some(Operation::Speech) => 9,
+        Some(Operation::Transcriptions) => 10,
+        Some(Operation::Images) => 11,
+        Some(Operation::ImageEdits) => 12,
+        Some(Operation::Unread) => 13,
         None => OPERATIONS - 1,
     }
 }
@@ -128,7 +137,14 @@ pub(crate) fn provider_label(index: usize) -> &'static str {
             | Operation::Responses
             | Operation::Embeddings
             | Operation::Models
-            | Operation::PassThrough,
+            | Operation::CountTokens
+            | Operation::Moderations
+            | Operation::Rerank
+            | Operation::Speech
+            | Operation::Transcriptions
+            | Operation::Images
+            | Operation::ImageEdits
+            | Operation::Unread,
         )
         | None => "openai",
     }

@@ -27,7 +27,7 @@ fn gate(upstream: &Upstream, credential: &str) -> Gate {
     };
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1{credential} }} }}\n\
-         routes: [ {{ workload: w, backend: up }} ]\n",
+         routes: [ {{ workload: w, backend: up, forward_headers: x-custom }} ]\n",
         upstream.address
     );
     Gate::start(&config, &[("secret", format!("{OURS}\n").as_bytes())])

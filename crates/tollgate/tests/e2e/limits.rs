@@ -52,7 +52,7 @@ fn call(workload: &str, cap: u64, usage: &str) -> Vec<u8> {
 
 /// A call that costs a request and no tokens.
 fn free(workload: &str) -> Vec<u8> {
-    format!("GET /v1/files HTTP/1.1\r\nhost: g\r\nx-workload-app: {workload}\r\n\r\n").into()
+    format!("GET /v1/models HTTP/1.1\r\nhost: g\r\nx-workload-app: {workload}\r\n\r\n").into()
 }
 
 fn number(response: &Response, name: &str) -> u64 {

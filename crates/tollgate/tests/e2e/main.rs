@@ -21,6 +21,7 @@ mod http2;
 mod identity;
 mod ledger;
 mod limits;
+mod operations;
 mod own_time;
 mod paper;
 mod proxied;

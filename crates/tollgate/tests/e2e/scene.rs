@@ -44,11 +44,13 @@ pub(crate) fn answer() -> Vec<u8> {
         .into_bytes()
 }
 
-/// One backend, one route, and `extra` lines of configuration.
+/// One backend, one route that lists `/v1/files`, and `extra` lines of configuration.
 pub(crate) fn config(address: std::net::SocketAddr, extra: &str) -> String {
     format!(
         "workers: 1\nbackends: {{ up: {{ url: http://{address}/v1, credential: {{ inline: gate-key }} }} }}\n\
-         routes: [ {{ workload: w, backend: up }} ]\n{extra}"
+         routes: [ {{ workload: w, backend: up, \
+         forward_headers: [x-own, x-a], return_headers: x-engine, unread: [ {{ call: [GET /v1/files, POST /v1/files, \
+         PUT /v1/files, PATCH /v1/files, DELETE /v1/files] }} ] }} ]\n{extra}"
     )
 }
 

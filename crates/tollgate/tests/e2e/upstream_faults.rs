@@ -24,7 +24,8 @@ use crate::harness::{Gate, Response, Seen, chat, post};
 /// One workload, one backend, one endpoint.
 pub(crate) fn one(address: SocketAddr) -> String {
     format!(
-        "backends: {{ up: {{ url: http://{address}/v1 }} }}\nroutes: [ {{ workload: w, backend: up }} ]\n"
+        "backends: {{ up: {{ url: http://{address}/v1 }} }}\n\
+         routes: [ {{ workload: w, backend: up, forward_headers: x-cuts, return_headers: x-kept }} ]\n"
     )
 }
 

@@ -16,6 +16,14 @@ const MAX_TOKENS: usize = 4;
 const MAX_COMPLETION_TOKENS: usize = 5;
 const MAX_OUTPUT_TOKENS: usize = 6;
 const N: usize = 7;
+const BACKGROUND: usize = 8;
+
+/// Members that name what the provider keeps of earlier calls, with their place among the interests.
+pub(super) const KEPT: [(usize, &str); 3] = [
+    (9, "previous_response_id"),
+    (10, "conversation"),
+    (11, "container"),
+];
 
 pub(super) static ASKED: Interests = Interests::new(&[
     Interest::new("model", Want::Scalar, Repeat::Refuse),
@@ -26,6 +34,10 @@ pub(super) static ASKED: Interests = Interests::new(&[
     Interest::new("max_completion_tokens", Want::Scalar, Repeat::Refuse),
     Interest::new("max_output_tokens", Want::Scalar, Repeat::Refuse),
     Interest::new("n", Want::Scalar, Repeat::Refuse),
+    Interest::new("background", Want::Place, Repeat::Refuse),
+    Interest::new("previous_response_id", Want::Place, Repeat::Refuse),
+    Interest::new("conversation", Want::Place, Repeat::Refuse),
+    Interest::new("container", Want::Place, Repeat::Refuse),
 ]);
 
 const MODEL_LIMIT_BYTES: usize = 256;
@@ -47,6 +59,11 @@ pub struct CallHead {
     pub max_output_tokens: Option<u32>,
     /// How many answers.
     pub n: Option<u32>,
+    /// Whether a response shall be made while nobody waits for it: the member is neither null nor false.
+    pub background: bool,
+    /// The member that names what the provider keeps of earlier calls, where one is neither null nor
+    /// false.
+    pub keeps: Option<&'static str>,
     /// Length of the body in bytes.
     pub length: usize,
     pub(super) model_at: Option<Range<usize>>,
@@ -103,6 +120,12 @@ impl CallHead {
         .min()
     }
 
+    /// Whether it runs on after its answer, or goes on from what the provider keeps.
+    #[inline]
+    pub fn leans_on_upstream(&self) -> bool {
+        self.background || self.keeps.is_some()
+    }
+
     /// Whether the client itself asked for the usage of a stream.
     pub fn asked_for_usage(&self) -> bool {
         matches!(
@@ -124,6 +147,8 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
             kind: CallFaultKind::NotAnObject,
         });
     };
+    let is_set = |interest| found.member(interest).is_some_and(|m| is_set(m.kind));
+    let keeps = KEPT.iter().find(|(interest, _)| is_set(*interest));
     Ok(CallHead {
         model: model(found)?,
         stream: flag(found, STREAM, "stream")?,
@@ -132,11 +157,18 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         max_completion_tokens: count(found, MAX_COMPLETION_TOKENS, "max_completion_tokens")?,
         max_output_tokens: count(found, MAX_OUTPUT_TOKENS, "max_output_tokens")?,
         n: count(found, N, "n")?,
+        background: is_set(BACKGROUND),
+        keeps: keeps.map(|(_, name)| *name),
         length: found.length,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
         open,
         empty: found.empty,
     })
+}
+
+/// Whether a member of this kind says anything.
+pub(super) fn is_set(kind: Kind) -> bool {
+    !matches!(kind, Kind::Null | Kind::False)
 }
 
 fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {

@@ -4,7 +4,7 @@
 //! reads nothing, and the scanner starts over.
 //! Not here: faults and odd ways to write (`head`, over `json::Scanner`).
 
-use super::head::{CallHead, IncludeUsage, StreamOptions, model_name};
+use super::head::{CallHead, IncludeUsage, KEPT, StreamOptions, is_set, model_name};
 use crate::json::{Kind, Reader};
 
 /// Reads a whole body.
@@ -19,6 +19,8 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         max_completion_tokens: None,
         max_output_tokens: None,
         n: None,
+        background: false,
+        keeps: None,
         length: body.len(),
         model_at: None,
         open: body.iter().position(|&byte| byte == b'{')? + 1,
@@ -49,6 +51,8 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         } else if is(b"n") {
             seen.first(6)?;
             head.n = read_count(&mut reader)?;
+        } else if let Some(member) = stateful(&name) {
+            read_stateful(&mut reader, &mut head, &mut seen, member)?;
         } else {
             reader.pass()?;
         }
@@ -57,13 +61,46 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
     reader.is_at_end().then_some(head)
 }
 
+/// Which of the members that make a call lean on its provider this is: 0 for `background`, then in the
+/// order of `KEPT`. Told by its length first, which those of most calls do not have.
+#[inline]
+fn stateful(name: &[u8]) -> Option<usize> {
+    match (name.len(), name) {
+        (10, b"background") => Some(0),
+        (20, b"previous_response_id") => Some(1),
+        (12, b"conversation") => Some(2),
+        (9, b"container") => Some(3),
+        _ => None,
+    }
+}
+
+#[cold]
+fn read_stateful(
+    reader: &mut Reader<'_>,
+    head: &mut CallHead,
+    seen: &mut Seen,
+    member: usize,
+) -> Option<()> {
+    seen.first(7 + u32::try_from(member).ok()?)?;
+    let is_set = is_set(reader.kind()?);
+    reader.pass()?;
+    match member.checked_sub(1) {
+        None => head.background = is_set,
+        // Two of them are rare: which one is told is the scanner's to say.
+        Some(_) if is_set && head.keeps.is_some() => return None,
+        Some(kept) if is_set => head.keeps = KEPT.get(kept).map(|(_, name)| *name),
+        Some(_) => {}
+    }
+    Some(())
+}
+
 /// The members that have come, a bit for each.
-struct Seen(u8);
+struct Seen(u16);
 
 impl Seen {
     /// `None` where this member has come before.
     #[inline]
-    fn first(&mut self, member: u8) -> Option<()> {
+    fn first(&mut self, member: u32) -> Option<()> {
         let bit = 1 << member;
         let is_first = self.0 & bit == 0;
         self.0 |= bit;

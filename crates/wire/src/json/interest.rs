@@ -50,7 +50,7 @@ impl Interest {
 }
 
 /// The most members that can be asked for.
-pub(super) const INTEREST_LIMIT: usize = 9;
+pub(super) const INTEREST_LIMIT: usize = 12;
 const NAME_LIMIT_BYTES: usize = 32;
 
 /// A list of members, with what makes most other keys cheap to pass by.

@@ -13,7 +13,7 @@ use crate::scene::{call, config, is_closed};
 fn gate(upstream: &TlsUpstream, host: &str, authority: &Authority, lines: &str) -> Gate {
     let config = format!(
         "backends: {{ up: {{ url: \"https://{host}:{}/v1\", ca: ca.pem{lines} }} }}\n\
-         routes: [ {{ workload: w, backend: up }} ]\n",
+         routes: [ {{ workload: w, backend: up, return_headers: x-version }} ]\n",
         upstream.address.port()
     );
     Gate::start(&config, &[("ca.pem", authority.certificate.as_bytes())])

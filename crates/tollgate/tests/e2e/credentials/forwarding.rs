@@ -6,9 +6,18 @@ use crate::harness::{Connection, Gate, Step, Upstream, post};
 
 fn gate(upstream: &Upstream, base: &str) -> Gate {
     let config = format!(
-        "backends: {{ up: {{ url: http://{}{base}, credential: {{ file: secret }} }} }}\n\
-         routes: [ {{ workload: w, backend: up }} ]\n",
-        upstream.address
+        "backends: {{ up: {{ url: http://{}{base}, credential: {{ file: secret }}{} }} }}\n\
+         routes:\n  - workload: w\n    backend: up\n    unread:\n      - call:\n          \
+         - GET /v1/files\n          - POST /v1/files\n          - GET /v1/files/{{id}}/content\n          \
+         - GET /v1/chat/completions/{{id}}\n          - GET /v1/batches/{{id}}\n          \
+         - POST /v1/batches/{{id}}\n          - PUT /v1/batches/{{id}}\n          \
+         - PATCH /v1/batches/{{id}}\n          - DELETE /v1/batches/{{id}}\n",
+        upstream.address,
+        if base.is_empty() {
+            ", at_root: true"
+        } else {
+            ""
+        }
     );
     Gate::start(&config, &[("secret", OURS.as_bytes())])
 }
@@ -38,8 +47,8 @@ fn paths_go_below_the_backends_own() {
     let targets = [
         ("/v1/files", "/files"),
         (
-            "/v1/files/file-1/content?a=b&c=%20d",
-            "/files/file-1/content?a=b&c=%20d",
+            "/v1/files/file-1/content?limit=b&after=%20d",
+            "/files/file-1/content?limit=b&after=%20d",
         ),
         ("/v1/models/org/name", "/models/org/name"),
         ("/v1/files?after=x&key=k", "/files?after=x"),
@@ -63,7 +72,7 @@ fn paths_go_below_the_backends_own() {
 }
 
 #[test]
-fn every_method_of_a_passed_through_path_arrives() {
+fn every_method_of_a_listed_path_arrives() {
     let upstream = echo();
     let gate = gate(&upstream, "/v1");
     let mut connection = Connection::open(gate.data);
@@ -129,7 +138,7 @@ fn bodies_of_any_kind_pass_byte_for_byte() {
     assert!(
         records
             .iter()
-            .all(|r| r["operation"] == "pass_through" && r["prompt_tokens"].is_null())
+            .all(|r| r["operation"] == "unread" && r["prompt_tokens"].is_null())
     );
 }
 
@@ -159,7 +168,6 @@ fn harmless_headers_arrive() {
         "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "openai-beta: assistants=v2",
         "idempotency-key: i-1",
-        "x-anything: yes",
     ];
     let mut headers = vec!["x-workload-app: w"];
     headers.extend(lines);

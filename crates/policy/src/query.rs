@@ -1,0 +1,90 @@
+//! What of a query goes upstream: a list for each kind of operation, and nothing else.
+//!
+//! Invariant: a member is kept byte for byte or dropped whole; a name is compared as it is written,
+//! so that no other spelling of it passes, and a member in which a server could see two is dropped.
+//! Not here: keys in a query, which are never on a list and count as credentials (`credential`).
+
+use crate::operation::Operation;
+
+/// Of a posted call: what Anthropic's SDK says of beta calls, and Azure's version of the API.
+const POSTED: &[&str] = &["beta", "api-version"];
+/// Of lists and of what is read back.
+const UNREAD: &[&str] = &[
+    "after",
+    "after_id",
+    "api-version",
+    "before",
+    "before_id",
+    "beta",
+    "include",
+    "include[]",
+    "include%5B%5D",
+    "limit",
+    "order",
+    "purpose",
+    "starting_after",
+    "stream",
+];
+/// Of the list of models.
+const MODELS: &[&str] = &["after_id", "api-version", "before_id", "limit"];
+
+/// The part of a query that goes upstream; `None` when nothing is left.
+#[must_use]
+pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
+    let list = match operation {
+        Operation::Models => MODELS,
+        Operation::Unread => UNREAD,
+        _ => POSTED,
+    };
+    let is_kept = |member: &&str| {
+        let (name, value) = member.split_once('=').unwrap_or((member, ""));
+        list.contains(&name) && !value.contains([';', '='])
+    };
+    let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
+    (!kept.is_empty()).then(|| kept.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Operation::{Chat, Messages, Models, Unread};
+
+    #[test]
+    fn only_members_on_the_list_go_upstream_byte_for_byte() {
+        let table = [
+            (Messages, "beta=true", Some("beta=true")),
+            (Messages, "beta=true&model=other", Some("beta=true")),
+            (
+                Chat,
+                "api-version=2024-10-21",
+                Some("api-version=2024-10-21"),
+            ),
+            (Chat, "limit=5", None),
+            (Chat, "a=b&_method=GET&key=k", None),
+            (Chat, "Beta=true&%62eta=true&beta =1", None),
+            (Chat, "", None),
+            (
+                Unread,
+                "limit=5&after=file-1&key=k",
+                Some("limit=5&after=file-1"),
+            ),
+            (
+                Unread,
+                "purpose=a%20b&include[]=x&include%5B%5D=y",
+                Some("purpose=a%20b&include[]=x&include%5B%5D=y"),
+            ),
+            (Unread, "limit=5;_method=DELETE", None),
+            (Unread, "limit=a=b", None),
+            (Unread, "_method=DELETE&x-http-method-override=DELETE", None),
+            (Unread, "stream", Some("stream")),
+            (
+                Models,
+                "limit=2&after_id=m&beta=true",
+                Some("limit=2&after_id=m"),
+            ),
+        ];
+        for (operation, query, expected) in table {
+            assert_eq!(forwarded(operation, query).as_deref(), expected, "{query}");
+        }
+    }
+}

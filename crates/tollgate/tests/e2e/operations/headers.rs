@@ -1,0 +1,149 @@
+//! Headers and queries: lists, and nothing else.
+
+use super::{passed, refused, request};
+use crate::harness::{Gate, Step, Upstream, chat, post};
+
+const BODY: &str = r#"{"id":"c","choices":[]}"#;
+
+/// Answers with headers that proxies and browsers would obey, among others.
+fn upstream() -> Upstream {
+    Upstream::start(|_, _| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+             x-accel-redirect: /secret\r\nx-accel-expires: 1\r\nx-sendfile: /etc/passwd\r\n\
+             x-reproxy-url: http://h\r\naccess-control-allow-origin: *\r\nrefresh: 0\r\nlink: <x>\r\n\
+             clear-site-data: \"*\"\r\nx-anything: yes\r\nopenai-processing-ms: 5\r\n\
+             x-prefill-ms: 7\r\nretry-after-ms: 3\r\ncontent-disposition: inline\r\n\r\n{BODY}",
+            BODY.len()
+        );
+        vec![Step::Send(head.into())]
+    })
+}
+
+fn gate(upstream: &Upstream) -> Gate {
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1, credential: {{ inline: ours }} }} }}\n\
+         routes:\n  - workload: w\n    backend: up\n    forward_headers: [x-title, anthropic-version]\n    \
+         return_headers: x-prefill-ms\n    unread: [ {{ call: [GET /v1/files, DELETE /v1/files] }} ]\n",
+        upstream.address
+    );
+    Gate::start(&config, &[])
+}
+
+#[test]
+fn only_headers_on_a_list_pass_either_way() {
+    let upstream = upstream();
+    let gate = gate(&upstream);
+    let kept = [
+        "accept: application/json",
+        "user-agent: OpenAI/Python 2",
+        "openai-beta: assistants=v2",
+        "idempotency-key: i-1",
+        "x-stainless-lang: python",
+        "x-title: A title",
+        "anthropic-version: 2023-06-01",
+    ];
+    let dropped = [
+        "x-original-url: /admin",
+        "x-rewrite-url: /admin",
+        "x-http-method-override: DELETE",
+        "x-http-method: DELETE",
+        "x-method-override: DELETE",
+        "true-client-ip: 10.0.0.1",
+        "x-client-ip: 10.0.0.1",
+        "cf-connecting-ip: 10.0.0.1",
+        "x-client-cert: pem",
+        "ssl-client-cert: pem",
+        "x-passwd: p",
+        "x-remote-user: root",
+        "x-forwarded-user: root",
+        "x-anything: yes",
+        "anthropic-beta: b",
+        "accept-language: de",
+        "referer: http://h/?k=v",
+        "x_title: no",
+        "mcp-session-id: 1",
+        "last-event-id: 1",
+    ];
+    let lines: Vec<&str> = ["x-workload-app: w"]
+        .into_iter()
+        .chain(kept)
+        .chain(dropped)
+        .collect();
+    let call = post("/v1/chat/completions", &lines, &chat("m", false));
+    let (seen, response) = passed(&gate, &upstream, &call);
+    for line in kept {
+        let (name, value) = line.split_once(": ").expect("a header");
+        assert_eq!(seen.header(name), [value], "{}", seen.head);
+    }
+    for line in dropped {
+        let (name, _) = line.split_once(": ").expect("a header");
+        assert!(seen.header(name).is_empty(), "{name}: {}", seen.head);
+    }
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("openai-processing-ms", "5"),
+        ("x-prefill-ms", "7"),
+        ("retry-after-ms", "3"),
+        ("content-disposition", "inline"),
+    ] {
+        assert_eq!(response.header(name), Some(value), "{name}");
+    }
+    for name in [
+        "x-accel-redirect",
+        "x-accel-expires",
+        "x-sendfile",
+        "x-reproxy-url",
+        "access-control-allow-origin",
+        "refresh",
+        "link",
+        "clear-site-data",
+        "x-anything",
+    ] {
+        assert_eq!(response.header(name), None, "{name}");
+    }
+}
+
+#[test]
+fn only_what_an_operation_needs_of_a_query_goes_upstream() {
+    let upstream = upstream();
+    let gate = gate(&upstream);
+    let target =
+        |seen: &crate::harness::Seen| seen.head.split(' ').nth(1).expect("a target").to_owned();
+    let posted = [
+        ("?model=other&_method=GET&stream=true", ""),
+        ("?api-version=2024-10-21&x=1", "?api-version=2024-10-21"),
+        ("?beta=true&key=k", "?beta=true"),
+        ("?Beta=true&%62eta=true", ""),
+        ("?", ""),
+    ];
+    for (sent, arrived) in posted {
+        let path = format!("/v1/chat/completions{sent}");
+        let call = post(&path, &["x-workload-app: w"], &chat("m", false));
+        let (seen, _) = passed(&gate, &upstream, &call);
+        assert_eq!(
+            target(&seen),
+            format!("/v1/chat/completions{arrived}"),
+            "{sent}"
+        );
+    }
+    let listed = [
+        (
+            "?limit=5&after=file-1&order=asc",
+            "?limit=5&after=file-1&order=asc",
+        ),
+        ("?limit=5&_method=DELETE&x=/../;y", "?limit=5"),
+        ("?purpose=a%20b", "?purpose=a%20b"),
+    ];
+    for (sent, arrived) in listed {
+        let call = request("GET", &format!("/v1/files{sent}"), "w");
+        let (seen, _) = passed(&gate, &upstream, &call);
+        assert_eq!(target(&seen), format!("/v1/files{arrived}"), "{sent}");
+    }
+    let hidden = post(
+        "/v1/chat/completions%3Fbeta=true",
+        &["x-workload-app: w"],
+        "{}",
+    );
+    refused(&gate, &upstream, &hidden, 404, "operation_not_allowed");
+}

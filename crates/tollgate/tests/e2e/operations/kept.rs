@@ -1,0 +1,108 @@
+//! What an upstream keeps for an account, and who may name it.
+
+use super::{passed, quiet, refused, request};
+use crate::harness::{Gate, Upstream, post, tollgate};
+
+/// `alone` has an account of its own; `one` and `two` share one, over two backends.
+fn config(upstream: &Upstream, more: &str) -> String {
+    format!(
+        "backends:\n  own: {{ url: http://{0}/v1, credential: {{ inline: own-secret }} }}\n  \
+         shared: {{ url: http://{0}/v1, credential: {{ inline: shared-secret }} }}\n  \
+         again: {{ url: http://{0}/v1, credential: {{ inline: shared-secret, header: x-api-key }} }}\n\
+         routes:\n  - {{ workload: alone, backend: own, unread: [ {{ call: [POST /v1/files, \
+         GET /v1/files, \"GET /v1/files/{{id}}\", \"DELETE /v1/responses/{{id}}\"] }} ] }}\n  \
+         - {{ workload: one, backend: shared{more} }}\n  - {{ workload: two, backend: again }}\n",
+        upstream.address
+    )
+}
+
+#[test]
+fn ids_that_an_upstream_handed_out_are_for_the_workload_that_has_the_account() {
+    let upstream = quiet();
+    let gate = Gate::start(&config(&upstream, ""), &[]);
+    for (path, body, member) in [
+        (
+            "/v1/responses",
+            r#"{"model":"m","previous_response_id":"resp_1"}"#,
+            "previous_response_id",
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m","conversation":"conv_1"}"#,
+            "conversation",
+        ),
+        (
+            "/v1/responses",
+            r#"{"conversation":{"id":"conv_1"},"model":"m"}"#,
+            "conversation",
+        ),
+        (
+            "/v1/responses/input_tokens",
+            r#"{"model":"m","conversation":"conv_1"}"#,
+            "conversation",
+        ),
+        (
+            "/v1/messages",
+            r#"{"model":"m","container":"c_1"}"#,
+            "container",
+        ),
+    ] {
+        for workload in ["one", "two"] {
+            let call = post(path, &[&format!("x-workload-app: {workload}")], body);
+            let message = refused(&gate, &upstream, &call, 400, "account_shared");
+            assert!(message.contains(member), "{message}");
+            assert!(message.contains("`credential`"), "{message}");
+        }
+        passed(
+            &gate,
+            &upstream,
+            &post(path, &["x-workload-app: alone"], body),
+        );
+    }
+    for (method, path) in [
+        ("GET", "/v1/files"),
+        ("GET", "/v1/files/file-1"),
+        ("DELETE", "/v1/responses/resp_1"),
+    ] {
+        let (seen, _) = passed(&gate, &upstream, &request(method, path, "alone"));
+        assert!(
+            seen.head.starts_with(&format!("{method} {path} ")),
+            "{}",
+            seen.head
+        );
+        assert_eq!(seen.header("authorization"), ["Bearer own-secret"]);
+        for workload in ["one", "two"] {
+            let call = request(method, path, workload);
+            refused(&gate, &upstream, &call, 404, "operation_not_allowed");
+        }
+    }
+}
+
+#[test]
+fn a_shared_account_cannot_be_listed_for_what_it_keeps() {
+    let upstream = quiet();
+    let dir = tempfile::tempdir().expect("a directory");
+    let check = |more: &str| {
+        std::fs::write(dir.path().join("tollgate.yaml"), config(&upstream, more)).expect("a file");
+        let ended = tollgate(dir.path(), &["check", "-c", "tollgate.yaml"], &[]);
+        (ended.code, format!("{}{}", ended.out, ended.err))
+    };
+    for more in [
+        ", unread: [ { call: \"GET /v1/files/{id}\" } ]",
+        ", unread: [ { call: \"GET /v1/files/{id}\", shared: true } ]",
+        ", unread: [ { call: GET /v1/files } ]",
+    ] {
+        let (code, said) = check(more);
+        assert_eq!(code, Some(1), "{more}: {said}");
+        assert!(
+            said.contains("routes[1].unread[0].call: \"GET /v1/files"),
+            "{said}"
+        );
+        assert!(
+            said.contains("credentials that no other workload"),
+            "{said}"
+        );
+    }
+    let (code, said) = check(", unread: [ { call: POST /v1/fim/completions, shared: true } ]");
+    assert_eq!(code, Some(0), "{said}");
+}
