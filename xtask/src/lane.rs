@@ -1,9 +1,10 @@
 //! A lane: stages run one after another, each shown as it runs and counted at the end.
 //!
 //! Invariant: a failing stage never stops the ones after it, so one run shows every failure;
-//! `finish` prints the total as the last line and fails if anything did.
+//! `finish` prints the skipped tests, and the total as the last line, and fails if anything did.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -12,6 +13,8 @@ use crate::tally::Tally;
 pub(crate) struct Lane {
     total: Tally,
     failed_stages: Vec<String>,
+    /// What tests said that could not run here (`xtask/skipped.rs`), in the order of the stages.
+    skipped: Vec<String>,
     began: Instant,
 }
 
@@ -20,6 +23,7 @@ impl Lane {
         Self {
             total: Tally::default(),
             failed_stages: Vec::new(),
+            skipped: Vec::new(),
             began: Instant::now(),
         }
     }
@@ -50,8 +54,17 @@ impl Lane {
     }
 
     /// A `cargo test` whose own results are counted; fewer than `least` are a failure.
-    pub(crate) fn tests(&mut self, name: &str, least: u64, command: Command) {
-        self.stage(name, || run_tests(command, least));
+    pub(crate) fn tests(&mut self, name: &str, least: u64, mut command: Command) {
+        let file = skipped_file(name);
+        command.env("TOLLGATE_SKIPPED", &file);
+        let mut skipped = Vec::new();
+        self.stage(name, || {
+            let mut tally = run_tests(command);
+            skipped = skipped_in(&file);
+            tally.run.of_these_skipped(skipped.len() as u64);
+            tally.run.ended(tally.success, least)
+        });
+        self.skipped.extend(skipped);
     }
 
     /// A stage that cannot run because an earlier one failed: counted, never passed over.
@@ -62,9 +75,12 @@ impl Lane {
         });
     }
 
-    /// Prints the failed stages and, as the last line, the total.
+    /// Prints the skipped tests, the failed stages and, as the last line, the total.
     pub(crate) fn finish(self) -> ExitCode {
         println!();
+        for line in &self.skipped {
+            println!("{line}");
+        }
         for name in &self.failed_stages {
             println!("failed stage: {name}");
         }
@@ -95,13 +111,22 @@ impl Lane {
     }
 }
 
-fn run_tests(mut command: Command, least: u64) -> Tally {
+/// What the harness counted, and whether the command ended well.
+struct Ran {
+    run: Tally,
+    success: bool,
+}
+
+fn run_tests(mut command: Command) -> Ran {
     let mut tally = Tally::default();
     let mut child = match command.stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(cause) => {
             eprintln!("error: {command:?} did not start: {cause}");
-            return tally.ended(false, least);
+            return Ran {
+                run: tally,
+                success: false,
+            };
         }
     };
     if let Some(stdout) = child.stdout.take() {
@@ -118,7 +143,31 @@ fn run_tests(mut command: Command, least: u64) -> Tally {
             line.clear();
         }
     }
-    tally.ended(child.wait().is_ok_and(|status| status.success()), least)
+    Ran {
+        run: tally,
+        success: child.wait().is_ok_and(|status| status.success()),
+    }
+}
+
+/// A file of this process and stage that is not there yet.
+fn skipped_file(stage: &str) -> PathBuf {
+    let name = format!(
+        "tollgate-skipped-{}-{}",
+        std::process::id(),
+        stage.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+    );
+    let file = std::env::temp_dir().join(name);
+    drop(std::fs::remove_file(&file));
+    file
+}
+
+/// The lines that tests left, sorted; the file is removed.
+fn skipped_in(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    drop(std::fs::remove_file(file));
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
 }
 
 fn flush() {

@@ -30,7 +30,8 @@ cargo xtask <verb>
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test, e2e and instructions is `total: N passed, N failed, N skipped`.
+The last line of check, test, e2e and instructions is `total: N passed, N failed, N skipped`;
+above it stands a line for each skipped test, with what it lacked.
 ";
 
 fn main() -> ExitCode {

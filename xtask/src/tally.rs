@@ -45,6 +45,14 @@ impl Tally {
         }
     }
 
+    /// Counts so many of the passed tests as skipped: the harness counts a test that returned early as
+    /// passed.
+    pub(crate) fn of_these_skipped(&mut self, tests: u64) {
+        let tests = tests.min(self.passed);
+        self.passed -= tests;
+        self.skipped += tests;
+    }
+
     /// Accounts for how the run ended: one that failed without naming a test (it did not
     /// compile, it crashed) is a failure, and so is one that ran fewer tests than `least`.
     pub(crate) fn ended(mut self, success: bool, least: u64) -> Self {

@@ -12,7 +12,7 @@ fn shell(script: &str) -> Command {
 }
 
 #[test]
-fn every_stage_runs_and_is_counted_although_the_first_failed() {
+fn every_stage_runs_and_is_counted_and_a_test_that_says_it_was_skipped_is_not_passed() {
     let mut lane = Lane::new();
     assert!(!lane.gate("formatting", shell("exit 1")));
     assert!(lane.gate("clippy", shell("exit 0")));
@@ -20,6 +20,14 @@ fn every_stage_runs_and_is_counted_although_the_first_failed() {
         "unit",
         1,
         shell("echo 'test result: ok. 7 passed; 0 failed; 2 ignored; 0 measured'"),
+    );
+    lane.tests(
+        "with tests that need what is not here",
+        1,
+        shell(
+            "echo 'skipped: b: no tool' >> $TOLLGATE_SKIPPED; echo 'skipped: a: no data' >> $TOLLGATE_SKIPPED; \
+             echo 'test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured'",
+        ),
     );
     lane.tests("crashed", 1, shell("echo 'running 3 tests'; kill -ABRT $$"));
     lane.tests("missing", 1, Command::new("there-is-no-such-program"));
@@ -29,10 +37,15 @@ fn every_stage_runs_and_is_counted_although_the_first_failed() {
     assert_eq!(
         lane.total,
         Tally {
-            passed: 9,
+            passed: 12,
             failed: 5,
-            skipped: 2
+            skipped: 4
         }
+    );
+    assert_eq!(
+        lane.skipped,
+        ["skipped: a: no data", "skipped: b: no tool"],
+        "each is named at the end of the run"
     );
     assert_eq!(
         lane.failed_stages,

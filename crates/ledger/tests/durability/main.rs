@@ -7,4 +7,6 @@ mod layout;
 mod opening;
 mod retention;
 mod rows;
+#[path = "../../../../xtask/skipped.rs"]
+mod skipped;
 mod spent;

@@ -4,6 +4,8 @@
 //! the test fails and says what to do; `TOLLGATE_NO_POSTGRES=1` says that it is not wanted.
 
 mod server;
+#[path = "../../../../xtask/skipped.rs"]
+mod skipped;
 
 use std::time::{Duration, Instant};
 

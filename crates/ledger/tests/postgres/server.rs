@@ -20,7 +20,7 @@ impl Server {
     /// None when it is not wanted.
     pub(crate) fn start() -> Option<Self> {
         if std::env::var_os("TOLLGATE_NO_POSTGRES").is_some() {
-            eprintln!("Postgres is not wanted: shipping was not tested");
+            crate::skipped::skip("TOLLGATE_NO_POSTGRES says that Postgres is not wanted");
             return None;
         }
         let bin = find().expect(

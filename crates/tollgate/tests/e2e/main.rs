@@ -29,6 +29,8 @@ mod scene;
 mod sdk;
 mod secrecy;
 mod seeing;
+#[path = "../../../../xtask/skipped.rs"]
+mod skipped;
 mod smoke;
 mod toolbench;
 mod traces;
