@@ -1,4 +1,5 @@
-//! Every relative link of the documentation leads to a file.
+//! Every relative link of the documentation leads to a file, and every page is linked: a reader who
+//! starts at the README comes to each of them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use super::tree::Tree;
 
 pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let places = places(tree);
-    let mut faults = Vec::new();
+    let mut faults = unreached(tree);
     for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
         for link in links(&file.text) {
             if !places.contains(&resolve(&file.path, link)) {
@@ -19,6 +20,34 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Where readers start.
+const START: &str = "README.md";
+
+/// A fault for each page that no chain of links from the start leads to.
+fn unreached(tree: &Tree) -> Vec<Fault> {
+    let mut reached = BTreeSet::from([START.to_owned()]);
+    let mut next = vec![START.to_owned()];
+    while let Some(path) = next.pop() {
+        let Some(page) = tree.get(&path) else {
+            continue;
+        };
+        for to in links(&page.text).map(|link| resolve(&path, link)) {
+            if to.ends_with(".md") && reached.insert(to.clone()) {
+                next.push(to);
+            }
+        }
+    }
+    let pages = tree.files.iter().filter(|file| file.path.ends_with(".md"));
+    pages
+        .filter(|page| !reached.contains(&page.path))
+        .map(|page| {
+            let says =
+                "no page that a reader of README.md comes to links here; docs/README.md lists them";
+            Fault::new(&page.path, says)
+        })
+        .collect()
 }
 
 /// All files and all directories above them.

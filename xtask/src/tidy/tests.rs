@@ -153,9 +153,31 @@ fn rules_for_the_text_of_sources_are_enforced() {
 fn a_link_that_leads_nowhere_is_found() {
     let text =
         "[a](b.md) [c](../d) [e](https://example.com) [f](#g) [h](gone.md#i)\n```\n[x](y)\n```\n";
-    let tree = tree(&[("docs/a.md", text), ("docs/b.md", ""), ("d/e.rs", "")]);
+    let start = ("README.md", "[a](docs/a.md)");
+    let tree = tree(&[
+        start,
+        ("docs/a.md", text),
+        ("docs/b.md", ""),
+        ("d/e.rs", ""),
+    ]);
     let says = "links to gone.md, which is not there";
     assert_eq!(links::faults(&tree), [Fault::new("docs/a.md", says)]);
+}
+
+#[test]
+fn a_page_that_no_chain_of_links_leads_to_is_found() {
+    let pages = [
+        ("README.md", "[a](docs/a.md)"),
+        ("docs/a.md", "[b](deep/b.md#c) `lost.md`"),
+        ("docs/deep/b.md", "[a](../a.md)"),
+        ("docs/lost.md", "[island](island.md)"),
+        ("docs/island.md", "[lost](lost.md)"),
+    ];
+    let places: Vec<String> = links::faults(&tree(&pages))
+        .into_iter()
+        .map(|fault| fault.place)
+        .collect();
+    assert_eq!(places, ["docs/lost.md", "docs/island.md"]);
 }
 
 #[test]
