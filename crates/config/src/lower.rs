@@ -200,12 +200,12 @@ impl Lowering<'_> {
 
     /// Reads a file that the document names and watches it from then on.
     fn read(&mut self, at: &At<File>) -> Option<(PathBuf, Vec<u8>)> {
-        self.read_as(at, &at.shown)
+        self.read_as(at, &at.shown, "")
     }
 
-    /// The same, with other words for the file in a fault.
-    fn read_as(&mut self, at: &At<File>, shown: &str) -> Option<(PathBuf, Vec<u8>)> {
-        self.read_up_to(at, shown, FILE_BYTES_MAX)
+    /// The same, with other words for the file in a fault, and with what to do about it.
+    fn read_as(&mut self, at: &At<File>, shown: &str, hint: &str) -> Option<(PathBuf, Vec<u8>)> {
+        self.read_up_to(at, shown, hint, FILE_BYTES_MAX)
     }
 
     /// The same with another bound.
@@ -213,6 +213,7 @@ impl Lowering<'_> {
         &mut self,
         at: &At<File>,
         shown: &str,
+        hint: &str,
         bytes_max: usize,
     ) -> Option<(PathBuf, Vec<u8>)> {
         let path = self.path_of(&at.value.0);
@@ -229,9 +230,10 @@ impl Lowering<'_> {
             Err(error) => {
                 let says = format!("cannot read the file {shown}: {}", reason(&error));
                 let relative = !Path::new(&at.value.0).is_absolute();
-                let hint = "relative paths start where the configuration file is";
-                self.findings
-                    .fault(&at.place, says, if relative { hint } else { "" });
+                let start = "relative paths start where the configuration file is";
+                let hints = [hint, if relative { start } else { "" }];
+                let hints: Vec<&str> = hints.into_iter().filter(|h| !h.is_empty()).collect();
+                self.findings.fault(&at.place, says, hints.join("; "));
                 None
             }
         }

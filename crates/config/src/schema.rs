@@ -490,6 +490,9 @@ record! {
     }
 }
 
+/// Names the schema, wherever a copy of it lies. It changes when documents that were taken no longer are.
+const SCHEMA_ID: &str = "urn:tollgate:schema:config:1";
+
 /// The JSON Schema of the document, for editors: draft 2020-12, ending in a line break.
 #[must_use]
 pub fn json_schema() -> String {
@@ -497,6 +500,7 @@ pub fn json_schema() -> String {
     let root = Document::schema(&mut defs);
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
         "title": "tollgate.yaml",
         "$ref": root.get("$ref"),
         "$defs": defs,

@@ -11,9 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use policy::price::Price;
+
 use crate::id::RecordId;
 use crate::lock::Lock;
 use crate::open::{OpenError, Recovered, open};
+use crate::prices::PriceNote;
 use crate::row::{Admission, Progress, Settlement};
 use crate::stats::{Counters, Stats, add};
 use crate::store::Note;
@@ -264,6 +267,14 @@ impl Intake {
     /// Takes an admission back: the exchange was refused after all.
     pub fn withdraw(&self, id: RecordId) {
         self.send(Note::Withdraw(id));
+    }
+
+    /// Keeps prices that rows may name from now on, each once.
+    pub fn prices<'p>(&self, prices: impl Iterator<Item = &'p Arc<Price>>) {
+        let prices = PriceNote::all(prices);
+        if !prices.is_empty() {
+            self.send(Note::Prices(prices));
+        }
     }
 
     /// Calls `done` once everything sent before through this handle is on disk.

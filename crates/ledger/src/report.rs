@@ -6,17 +6,19 @@
 
 mod export;
 mod focus;
+mod layout;
 mod money;
 mod parquet;
 mod statement;
 mod table;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::parquet::parquet;
 pub use export::{ExportError, csv, json_lines};
 pub use focus::focus;
+pub use layout::wrapped;
 pub use money::{decimal, rounded};
 pub use statement::Statement;
 pub use table::{as_csv, as_json, drift_table, table};
@@ -131,6 +133,8 @@ pub struct Totals {
     pub cost: BTreeMap<String, i128>,
     /// Rows with tokens and no known cost.
     pub unpriced: u64,
+    /// Ids of the prices that they were charged by.
+    pub prices: BTreeSet<String>,
     /// Of the input.
     pub prompt_drift: Drift,
     /// Of the output.
@@ -168,6 +172,9 @@ impl Totals {
         }
         match (row.number("cost_pico"), row.text("currency")) {
             (Some(pico), Some(currency)) => {
+                if let Some(id) = row.text("price_id").filter(|id| !self.prices.contains(*id)) {
+                    self.prices.insert(id.to_owned());
+                }
                 *self.cost.entry(currency.to_owned()).or_default() += i128::from(pico);
             }
             _ => self.unpriced += u64::from(prompt + completion > 0),

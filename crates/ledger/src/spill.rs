@@ -29,7 +29,7 @@ impl Spill {
             Note::Progress(_) => add(&counters.lost_notes, 1),
             note if has_room => self.waiting.push_back(note),
             Note::Settle(_) => add(&counters.lost_settlements, 1),
-            Note::Admit(_) | Note::Withdraw(_) => add(&counters.lost_notes, 1),
+            Note::Admit(_) | Note::Withdraw(_) | Note::Prices(_) => add(&counters.lost_notes, 1),
         }
         set(&counters.spilled, self.waiting.len() as u64);
     }

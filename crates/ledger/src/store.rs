@@ -14,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, params, params_from_iter};
 use crate::chain::{Hash, Head, link};
 use crate::columns::{COLUMNS, Value, WIDTH, number, some_number, some_text, text, values};
 use crate::id::RecordId;
+use crate::prices::{PriceNote, keep};
 use crate::row::{Admission, Progress, Settlement};
 use crate::schema::connect;
 
@@ -25,6 +26,8 @@ pub(crate) enum Note {
     Settle(Box<Settlement>),
     /// An admission that was refused after all: forget it if it was written.
     Withdraw(RecordId),
+    /// What the rows that follow may be charged by.
+    Prices(Box<[PriceNote]>),
 }
 
 /// What a batch came to.
@@ -73,7 +76,7 @@ impl Store {
             .filter_map(|note| match note {
                 Note::Settle(row) => Some(row.id),
                 Note::Withdraw(id) => Some(*id),
-                Note::Admit(_) | Note::Progress(_) => None,
+                Note::Admit(_) | Note::Progress(_) | Note::Prices(_) => None,
             })
             .collect();
         let tx = self.db.transaction()?;
@@ -88,7 +91,7 @@ impl Store {
             let passing = match note {
                 Note::Admit(open) => ended.contains(&open.id),
                 Note::Progress(progress) => ended.contains(&progress.id),
-                Note::Settle(_) | Note::Withdraw(_) => false,
+                Note::Settle(_) | Note::Withdraw(_) | Note::Prices(_) => false,
             };
             if !passing {
                 writing.note(note)?;
@@ -130,6 +133,7 @@ impl Writing<'_> {
             Note::Progress(progress) => self.progress(progress),
             Note::Settle(row) => self.settle(row),
             Note::Withdraw(id) => self.close(*id),
+            Note::Prices(prices) => keep(self.tx, prices),
         };
         match done {
             Err(error) if is_malformed(&error) => {

@@ -57,6 +57,12 @@ impl Books {
         })
     }
 
+    /// Keeps what a snapshot's models cost beside the rows that will name it.
+    pub(crate) fn keep_prices(&self, snapshot: &policy::snapshot::Snapshot) {
+        let prices = snapshot.prices.iter().map(|(_, _, price)| price);
+        self.ledger.intake().prices(prices);
+    }
+
     /// A worker's book. Rows that are counted go by way of the desk.
     pub(crate) fn clerk(&self, worker: usize, desk: Option<Sender<Note>>) -> Box<dyn Book + Send> {
         Box::new(Clerk {

@@ -2,34 +2,35 @@
 
 use std::process::ExitCode;
 
-use config::Located;
+use config::{Fault, Located};
 
 use crate::counting::Shelf;
 use crate::running::{load, publication};
+use crate::source::Source;
 use crate::world::World;
-use crate::{cli, complain, say};
+use crate::{cli, complain, say, writable};
 
 /// Checks and reports; 1 when there are faults.
 pub(crate) fn check(options: &cli::Check) -> ExitCode {
-    let file = options.config.as_deref();
-    let loaded = match load(file, &World, None, policy::clock::Mono::default()) {
+    let source = Source::of(options.config.as_deref());
+    if options.config.is_none() {
+        complain(&source.to_string());
+    }
+    let loaded = match load(source.file(), &World, None, policy::clock::Mono::default()) {
         Ok(loaded) => loaded,
         Err(faults) => {
             complain(&faults.to_string());
-            let n = faults.faults.len();
-            complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
-            return ExitCode::FAILURE;
+            return counted(faults.faults.len());
         }
     };
-    let name = file.map_or_else(|| "environment".into(), |f| f.to_path_buf());
+    let name = source.name();
+    let show = |fault: &Fault| Located { file: name, fault }.to_string();
     for warning in &loaded.warnings {
-        complain(&format!(
-            "warning: {}",
-            Located {
-                file: &name,
-                fault: warning
-            }
-        ));
+        complain(&format!("warning: {}", show(warning)));
+    }
+    let unwritable = writable::faults(&loaded.host);
+    for fault in &unwritable {
+        complain(&show(fault));
     }
     let (workloads, routes, backends) = (
         loaded.snapshot.workloads.len(),
@@ -37,13 +38,22 @@ pub(crate) fn check(options: &cli::Check) -> ExitCode {
         loaded.snapshot.backends.len(),
     );
     let built = Shelf::default().build(&loaded.host.tokenizers);
-    if let Err(fault) = built.and_then(|_| publication(loaded, &World)) {
+    let built = built.and_then(|_| publication(loaded, &World));
+    if let Err(fault) = &built {
         complain(&format!("{}: {fault}", name.display()));
-        return ExitCode::FAILURE;
+    }
+    let faults = unwritable.len() + usize::from(built.is_err());
+    if faults > 0 {
+        return counted(faults);
     }
     say(&format!(
         "{}: good ({workloads} workloads, {routes} routes, {backends} backends)",
         name.display()
     ));
     ExitCode::SUCCESS
+}
+
+fn counted(n: usize) -> ExitCode {
+    complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
+    ExitCode::FAILURE
 }

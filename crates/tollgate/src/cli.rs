@@ -15,14 +15,15 @@ use crate::usage::Usage;
     name = "tollgate",
     version,
     about,
+    max_term_width = 80,
     long_about = "An AI gateway: every token passes the gate; every token is counted.\n\n\
         Clients talk to it as if it were OpenAI. It learns which workload is calling, chooses the \
         backend, holds limits, replaces the client's credential by its own, streams the answer, \
         and leaves one record for each exchange.",
     after_help = "Examples:\n  \
-        tollgate demo                      two simulated engines and the gate, ready for curl\n  \
-        tollgate check -c tollgate.yaml    every fault of a configuration at once\n  \
-        tollgate run -c tollgate.yaml      the gate\n  \
+        tollgate demo                      two simulated engines and the gate\n  \
+        tollgate check                     every fault of tollgate.yaml at once\n  \
+        tollgate run -c other.yaml         the gate, by another file\n  \
         OPENAI_API_KEY=… tollgate run      the gate in front of OpenAI, no file needed\n\n\
         Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.\n\
         Signals: SIGINT and SIGTERM drain and end (twice: at once), SIGHUP reloads."
@@ -41,14 +42,21 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Run the gate.
     ///
-    /// With a configuration file, the file and everything it refers to are watched: a change is
-    /// taken whole or refused whole, and no exchange in flight is cut. With no file the gate is
+    /// The configuration is the file that -c names, else tollgate.yaml of the current directory.
+    /// The file and everything it refers to are watched: a change is
+    /// taken whole or refused whole, and no exchange in flight is cut. Where there is no file the gate is
     /// made from the environment: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
     /// ANTHROPIC_BASE_URL, GEMINI_API_KEY, GEMINI_BASE_URL; TOLLGATE_DATA and TOLLGATE_ADMIN say
     /// where it listens.
     Run(Run),
     /// Say everything that is wrong with a configuration, and change nothing.
+    ///
+    /// The configuration is the file that -c names, else tollgate.yaml of the current directory, else
+    /// what `run` would make of the environment. Secrets, certificates, and the directories that the
+    /// ledger and the access log are written to are looked at too.
     Check(Check),
+    /// Print the JSON Schema of the configuration, for editors.
+    Schema,
     /// Run two simulated engines and the gate in front of them.
     ///
     /// Nothing is needed: no account, no GPU, no file. The set-up is that of the documentation:
@@ -65,7 +73,7 @@ pub(crate) enum Verb {
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Configuration file; without it the environment is used.
+    /// Configuration file [default: tollgate.yaml of the current directory, else the environment].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -73,7 +81,7 @@ pub(crate) struct Run {
 /// Options of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Configuration file; without it the environment is checked.
+    /// Configuration file [default: tollgate.yaml of the current directory, else the environment].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }

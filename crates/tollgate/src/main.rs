@@ -14,10 +14,12 @@ mod demo;
 mod logging;
 mod running;
 mod serve;
+mod source;
 mod traces;
 mod usage;
 mod watch;
 mod world;
+mod writable;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,10 @@ fn main() -> ExitCode {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Demo(demo) => demo::run(&demo),
+        cli::Verb::Schema => {
+            say(config::json_schema().trim_end());
+            ExitCode::SUCCESS
+        }
         cli::Verb::Usage(usage) => usage::usage(&usage),
         cli::Verb::Version => {
             say(&format!("tollgate {}", env!("CARGO_PKG_VERSION")));

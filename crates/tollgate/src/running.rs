@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use config::{Faults, Loaded, Sources};
 use policy::clock::{Mono, nanos};
@@ -63,9 +63,40 @@ pub(crate) struct Fixed {
     admin: SocketAddr,
     workers: Option<usize>,
     access_log: config::AccessLog,
+    drain_grace: Duration,
     ledger: Option<config::Ledger>,
     counting: config::Counting,
     traces: Option<config::Traces>,
+}
+
+impl Fixed {
+    /// The settings that differ, as the document names them.
+    fn changed(&self, now: &Self) -> Vec<&'static str> {
+        // A field that is added has to be named here, too.
+        let Self {
+            data,
+            admin,
+            workers,
+            access_log,
+            drain_grace,
+            ledger,
+            counting,
+            traces,
+        } = self;
+        [
+            ("listen.data", *data != now.data),
+            ("listen.admin", *admin != now.admin),
+            ("workers", *workers != now.workers),
+            ("access_log", *access_log != now.access_log),
+            ("drain.grace", *drain_grace != now.drain_grace),
+            ("ledger", *ledger != now.ledger),
+            ("counting", *counting != now.counting),
+            ("traces", *traces != now.traces),
+        ]
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
+    }
 }
 
 /// Those of a document.
@@ -75,6 +106,7 @@ pub(crate) fn fixed(host: &config::Host) -> Fixed {
         admin: host.admin,
         workers: host.workers,
         access_log: host.access_log.clone(),
+        drain_grace: host.drain_grace,
         ledger: host.ledger.clone(),
         counting: host.counting.clone(),
         traces: host.traces.clone(),
@@ -225,9 +257,11 @@ impl Running {
             .map_err(|faults| (faults.to_string(), faults.watched))
             .and_then(|loaded| {
                 let watched = loaded.watched.clone();
-                if fixed(&loaded.host) != self.origin.fixed {
+                let changed = self.origin.fixed.changed(&fixed(&loaded.host));
+                if !changed.is_empty() {
                     tracing::warn!(
-                        "listen.data, listen.admin, workers, access_log, counting, ledger and traces change with the next start"
+                        settings = changed.join(", "),
+                        "changed settings that take effect with the next start"
                     );
                 }
                 for warning in &loaded.warnings {
@@ -239,6 +273,7 @@ impl Running {
                 if let Some(books) = &self.outlets.books {
                     crate::budget::read_back(&current.snapshot, Some(&before.snapshot), books)
                         .map_err(failed)?;
+                    books.keep_prices(&current.snapshot);
                 }
                 Ok((counters, (next, current)))
             });

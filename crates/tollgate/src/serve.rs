@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use config::Loaded;
+use config::{Loaded, Located};
 use proxy::gate::{Gate, Options};
 use proxy::quota;
 use telemetry::{AccessLog, Copied, Facts, Merged, Target, Traces};
@@ -19,8 +19,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::book::Books;
 use crate::counting::{Counting, Shelf};
 use crate::running::{Origin, Outlets, Running, fixed, load, publication};
+use crate::source::Source;
 use crate::world::World;
-use crate::{admin, budget, cli, complain, traces, watch};
+use crate::{admin, budget, cli, complain, traces, watch, writable};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -37,12 +38,9 @@ pub(crate) struct Ready {
 /// Runs until told to stop.
 pub(crate) fn run(options: &cli::Run) -> ExitCode {
     let base = Instant::now();
-    let loaded = match load(
-        options.config.as_deref(),
-        &World,
-        None,
-        policy::clock::Mono::default(),
-    ) {
+    let source = Source::of(options.config.as_deref());
+    tracing::info!("{source}");
+    let loaded = match load(source.file(), &World, None, policy::clock::Mono::default()) {
         Ok(loaded) => loaded,
         Err(faults) => {
             complain(&faults.to_string());
@@ -52,7 +50,15 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let ready = match start(loaded, &World, options.config.clone(), base) {
+    let unwritable = writable::faults(&loaded.host);
+    if !unwritable.is_empty() {
+        let name = source.name();
+        for fault in &unwritable {
+            complain(&Located { file: name, fault }.to_string());
+        }
+        return ExitCode::FAILURE;
+    }
+    let ready = match start(loaded, &World, source.file().map(Into::into), base) {
         Ok(ready) => ready,
         Err(fault) => {
             complain(&format!("tollgate: {fault}"));
@@ -112,6 +118,7 @@ pub(crate) fn start(
     let books = ledger.as_ref().map(Books::open).transpose()?;
     if let Some(books) = &books {
         budget::read_back(&current.snapshot, None, books)?;
+        books.keep_prices(&current.snapshot);
     }
     let intake = books.as_ref().map(|books| books.ledger.intake());
     let counting = counted.map(|settings| Counting::start(&settings, shelf, intake));

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ledger::report::{self, By, ExportError};
 use ledger::{Hash, Period, ReadError, Reader, date};
@@ -101,7 +102,7 @@ fn summed(reader: &Reader, asked: &Report, out: &mut dyn Write) -> Result<(), Fa
     } else if asked.csv {
         out.write_all(report::as_csv(&lines, &by).as_bytes())?;
     } else {
-        out.write_all(report::table(&lines, &by).as_bytes())?;
+        out.write_all(report::table(&lines, &by, width()).as_bytes())?;
     }
     Ok(())
 }
@@ -112,7 +113,7 @@ fn drifted(reader: &Reader, asked: &Drift, out: &mut dyn Write) -> Result<(), Fa
     if asked.json {
         writeln!(out, "{:#}", report::as_json(&lines, &by))?;
     } else {
-        out.write_all(report::drift_table(&lines, &by).as_bytes())?;
+        out.write_all(report::drift_table(&lines, &by, width()).as_bytes())?;
     }
     Ok(())
 }
@@ -135,7 +136,11 @@ fn exported(reader: &Reader, asked: &Export, out: &mut Out) -> Result<(), Fault>
 }
 
 fn stated(reader: &Reader, asked: &Statement, out: &mut Out) -> Result<(), Fault> {
-    let statement = report::Statement::of(reader, asked.span.period()?, &asked.title)?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let statement = report::Statement::of(reader, asked.span.period()?, &asked.title, now_ms)?;
     let text = if asked.csv {
         statement.csv()
     } else {
@@ -162,7 +167,7 @@ fn verified(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Result<bool
         return Ok(findings.is_empty());
     }
     for finding in &findings {
-        writeln!(out, "{finding}")?;
+        writeln!(out, "{}", report::wrapped(finding, width(), 2))?;
     }
     let verdict = if findings.is_empty() {
         "every row is as it was written"
@@ -171,10 +176,18 @@ fn verified(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Result<bool
     };
     writeln!(
         out,
-        "{verdict}: {} rows after row {}, head {seq} {hash}",
+        "{verdict}: {} rows after row {}\nhead {seq} {hash}",
         verified.rows, verified.anchor
     )?;
     Ok(findings.is_empty())
+}
+
+/// Characters of a line: the terminal's, or what `COLUMNS` says; eighty where there is no terminal.
+fn width() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|n| n.parse().ok());
+    let terminal =
+        || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    said.or_else(terminal).unwrap_or(80).max(80)
 }
 
 /// Writes to a file when one is named.

@@ -1,9 +1,11 @@
 //! Charges in the columns of FOCUS, the FinOps Open Cost and Usage Specification (version 1.2,
 //! <https://focus.finops.org>), as CSV.
 //!
-//! A charge is an hour of one workload on one model, backend and price. Columns that start with
-//! `x_` are ours, as the specification asks. Where a price is unknown the cost columns are empty:
-//! the specification wants a number there, and zero would be a lie.
+//! A charge is an hour of one workload's tokens of one kind (input, cached input, output, …) on one
+//! model, backend and price, so that a quantity times its unit price is its cost. The charges of a row
+//! come to the row's own cost. Columns that start with `x_` are ours, as the specification asks. Where a
+//! price is unknown the cost columns are empty: the specification wants a number there, and zero would
+//! be a lie.
 //! Not here: taxes, discounts, commitments: the gate sells nothing, so every cost column is the same.
 
 use std::collections::BTreeMap;
@@ -12,13 +14,14 @@ use std::io::Write;
 use serde_json::json;
 
 use super::export::{ExportError, field};
-use super::{By, Totals, decimal};
+use super::{By, decimal};
 use crate::date::{month_of, stamp};
-use crate::read::{Period, Reader};
+use crate::prices::{Part, parts};
+use crate::read::{Period, Reader, Stored};
 
 const HOUR_MS: u64 = 3_600_000;
 
-const COLUMNS: [&str; 31] = [
+const COLUMNS: [&str; 36] = [
     "BilledCost",
     "BillingAccountId",
     "BillingAccountName",
@@ -34,9 +37,12 @@ const COLUMNS: [&str; 31] = [
     "ConsumedQuantity",
     "ConsumedUnit",
     "ContractedCost",
+    "ContractedUnitPrice",
     "EffectiveCost",
     "InvoiceIssuerName",
     "ListCost",
+    "ListUnitPrice",
+    "PricingCategory",
     "PricingQuantity",
     "PricingUnit",
     "ProviderName",
@@ -45,15 +51,41 @@ const COLUMNS: [&str; 31] = [
     "ServiceCategory",
     "ServiceName",
     "SkuId",
+    "SkuMeter",
     "SkuPriceId",
     "SubAccountId",
     "Tags",
+    "x_Exchanges",
     "x_IndeterminateExchanges",
     "x_UnpricedExchanges",
 ];
 
-/// What a charge is of: the hour, then workload, group, model, backend, currency and price.
-type Of = (u64, [String; 6]);
+/// What a charge is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Of {
+    hour: u64,
+    workload: String,
+    group: String,
+    model: String,
+    backend: String,
+    currency: String,
+    price: String,
+    /// Whether the cost is known; with rows that have none in it, the sum would be less than the truth.
+    is_priced: bool,
+    kind: &'static str,
+    unit: Option<i128>,
+}
+
+/// What it comes to. An exchange is counted in the first of its charges only, so that each column can
+/// be summed.
+#[derive(Debug, Default)]
+struct Sum {
+    quantity: u128,
+    cost: i128,
+    exchanges: u64,
+    indeterminate: u64,
+    unpriced: u64,
+}
 
 /// Writes the charges of a period; `issuer` is who bills. Gives their number.
 ///
@@ -65,79 +97,129 @@ pub fn focus(
     issuer: &str,
     out: &mut dyn Write,
 ) -> Result<u64, ExportError> {
-    let mut charges: BTreeMap<Of, Totals> = BTreeMap::new();
+    let prices = reader.prices()?;
+    let mut charges: BTreeMap<Of, Sum> = BTreeMap::new();
     reader.each(period, |row| {
-        let hour = row
-            .number("ended_unix_ms")
-            .unwrap_or_default()
-            .unsigned_abs()
-            / HOUR_MS;
-        let [workload, group, model, backend] =
-            [By::Workload, By::Group, By::Model, By::Backend].map(|by| by.of(&row));
-        let [currency, price] =
-            ["currency", "price_id"].map(|name| row.text(name).unwrap_or_default().to_owned());
-        let of = (hour, [workload, group, model, backend, currency, price]);
-        charges.entry(of).or_default().add(&row);
+        for (at, part) in charged(&row, &prices).into_iter().enumerate() {
+            let of = of(&row, &part);
+            let first = u64::from(at == 0);
+            let is_indeterminate = row.text("state") == Some("indeterminate");
+            let unpriced = u64::from(!is_indeterminate && !of.is_priced);
+            let sum = charges.entry(of).or_default();
+            sum.quantity += u128::from(part.quantity);
+            sum.cost += part.cost.unwrap_or(0);
+            sum.exchanges += first;
+            sum.indeterminate += first * u64::from(is_indeterminate);
+            sum.unpriced += first * unpriced;
+        }
         Ok::<(), ExportError>(())
     })?;
     write!(out, "{}\r\n", COLUMNS.join(","))?;
-    for (of, totals) in &charges {
-        let cells = charge(of, totals, issuer).map(|cell| field(&cell));
+    for (of, sum) in &charges {
+        let cells = charge(of, sum, issuer).map(|cell| field(&cell));
         write!(out, "{}\r\n", cells.join(","))?;
     }
     Ok(charges.len() as u64)
 }
 
-fn charge(
-    (hour, [workload, group, model, backend, currency, price]): &Of,
-    totals: &Totals,
-    issuer: &str,
-) -> [String; 31] {
-    let begins = hour * HOUR_MS;
+/// The parts of a row, at least one where it may have cost something.
+fn charged(row: &Stored, prices: &crate::prices::Prices) -> Vec<Part> {
+    if row.text("state") == Some("indeterminate") {
+        return vec![Part {
+            kind: "Unknown",
+            quantity: 0,
+            unit: None,
+            cost: None,
+        }];
+    }
+    let mut parts = parts(row, prices);
+    let cost = row.number("cost_pico").map(i128::from);
+    // Charged by a price that this ledger does not have: the whole is known, its parts are not.
+    if let Some(cost) = cost.filter(|_| parts.iter().any(|part| part.cost.is_none())) {
+        let tokens = parts.iter().map(|part| part.quantity).sum();
+        parts = vec![Part {
+            kind: "All tokens",
+            quantity: tokens,
+            unit: None,
+            cost: Some(cost),
+        }];
+    }
+    parts
+}
+
+fn of(row: &Stored, part: &Part) -> Of {
+    let hour = row
+        .number("ended_unix_ms")
+        .unwrap_or_default()
+        .unsigned_abs()
+        / HOUR_MS;
+    let text = |name| row.text(name).unwrap_or_default().to_owned();
+    Of {
+        hour,
+        workload: By::Workload.of(row),
+        group: By::Group.of(row),
+        model: By::Model.of(row),
+        backend: By::Backend.of(row),
+        currency: text("currency"),
+        price: text("price_id"),
+        is_priced: part.cost.is_some(),
+        kind: part.kind,
+        unit: part.unit,
+    }
+}
+
+fn charge(of: &Of, sum: &Sum, issuer: &str) -> [String; 36] {
+    let begins = of.hour * HOUR_MS;
     let (month, next_month) = month_of(begins);
-    // With rows that have no cost in it, the sum would be less than the truth.
-    let known = totals
-        .cost
-        .get(currency)
-        .filter(|_| totals.unpriced == 0 && totals.indeterminate == 0);
-    let cost = known.map_or_else(String::new, |pico| decimal(*pico));
-    let tags = json!({
-        "workload": workload, "group": group, "backend": backend,
-        "prompt_tokens": totals.prompt.to_string(), "completion_tokens": totals.completion.to_string(),
-        "exchanges": totals.exchanges.to_string(),
-    });
+    let cost = if of.is_priced {
+        decimal(sum.cost)
+    } else {
+        String::new()
+    };
+    let unit_price = of.unit.map_or_else(String::new, decimal);
+    let unit = if of.kind == "Requests" {
+        "Requests"
+    } else {
+        "Tokens"
+    };
+    let tags = json!({"workload": of.workload, "group": of.group, "backend": of.backend});
     let text = str::to_owned;
     [
         cost.clone(),
-        group.clone(),
-        group.clone(),
-        currency.clone(),
+        of.group.clone(),
+        of.group.clone(),
+        of.currency.clone(),
         stamp(next_month),
         stamp(month),
         text("Usage"),
         String::new(),
-        format!("{model} by {workload}"),
+        format!("{}: {} by {}", of.kind, of.model, of.workload),
         text("Usage-Based"),
         stamp(begins + HOUR_MS),
         stamp(begins),
-        totals.tokens().to_string(),
-        text("Tokens"),
+        sum.quantity.to_string(),
+        text(unit),
         cost.clone(),
+        unit_price.clone(),
         cost.clone(),
         text(issuer),
         cost,
-        totals.tokens().to_string(),
-        text("Tokens"),
-        backend.clone(),
-        backend.clone(),
-        model.clone(),
+        unit_price,
+        text("Standard"),
+        sum.quantity.to_string(),
+        text(unit),
+        of.backend.clone(),
+        of.backend.clone(),
+        of.model.clone(),
         text("AI and Machine Learning"),
         text("LLM inference"),
-        model.clone(),
-        price.clone(),
-        workload.clone(),
+        of.model.clone(),
+        text(of.kind),
+        of.price.clone(),
+        of.workload.clone(),
         tags.to_string(),
-        totals.indeterminate.to_string(),
-        totals.unpriced.to_string(),
+        sum.exchanges.to_string(),
+        sum.indeterminate.to_string(),
+        sum.unpriced.to_string(),
     ]
 }

@@ -8,9 +8,10 @@
 use super::export::field;
 use super::table::{by_currency, costs, whole};
 use super::words::{amount, grouped, missing};
-use super::{By, Line, Totals, report, rounded};
+use super::{By, Line, Totals, decimal, report, rounded};
 use crate::chain::Head;
 use crate::date::{day, stamp};
+use crate::prices::{KnownPrice, Prices};
 use crate::read::{Period, ReadError, Reader};
 
 /// What a statement is cut by.
@@ -23,19 +24,28 @@ pub struct Statement {
     period: Period,
     lines: Vec<Line>,
     head: Head,
+    prices: Prices,
+    issued_unix_ms: u64,
 }
 
 impl Statement {
-    /// Reads what `period` came to. `title` stands on top.
+    /// Reads what `period` came to. `title` stands on top, and `issued_unix_ms` is its date.
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn of(reader: &Reader, period: Period, title: &str) -> Result<Self, ReadError> {
+    pub fn of(
+        reader: &Reader,
+        period: Period,
+        title: &str,
+        issued_unix_ms: u64,
+    ) -> Result<Self, ReadError> {
         Ok(Self {
             title: title.to_owned(),
             period,
             lines: report(reader, period, &BY)?,
             head: reader.head()?,
+            prices: reader.prices()?,
+            issued_unix_ms,
         })
     }
 
@@ -45,35 +55,70 @@ impl Statement {
         let all = whole(&self.lines);
         let sum = costs(&all, |pico| grouped(&rounded(pico, 2))).join(" + ");
         let mut out = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>{STYLE}</style></head><body>\n\
-             <h1>{title}</h1>\n<p>{when}</p>\n\
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title>\n\
+             <style>{STYLE}</style></head><body>\n\
+             <h1>{title}</h1>\n<p>{when} Issued {issued}.</p>\n\
              <p class=\"sum\">{sum}</p>\n<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n",
             title = escaped(&self.title),
             when = self.when(),
+            issued = stamp(self.issued_unix_ms),
             sum = if sum.is_empty() {
                 "No known cost".to_owned()
             } else {
                 escaped(&sum)
             },
-            heads = HEADS.map(|head| format!("<th>{head}</th>")).concat(),
+            heads = shown(&all)
+                .map(|(_, head)| format!("<th>{head}</th>"))
+                .collect::<String>(),
         );
         for group in self.lines.chunk_by(|a, b| a.of.first() == b.of.first()) {
             for line in group {
-                out.push_str(&row("", [0, 1, 2].map(|at| name(line, at)), &line.totals));
+                let names = [0, 1, 2].map(|at| name(line, at));
+                out.push_str(&row("", names, &line.totals, &all));
             }
             if let [first, _, ..] = group {
                 let names = [name(first, 0), "all", ""];
-                out.push_str(&row(" class=\"all\"", names, &whole(group)));
+                out.push_str(&row(" class=\"all\"", names, &whole(group), &all));
             }
         }
         out.push_str("</tbody>\n<tfoot>\n");
-        out.push_str(&row("", ["Total", "", ""], &all));
+        out.push_str(&row("", ["Total", "", ""], &all, &all));
         out.push_str("</tfoot>\n</table>\n");
+        out.push_str(&self.price_list());
         for remark in self.remarks(&all) {
             out.push_str(&format!("<p>{}</p>\n", escaped(&remark)));
         }
         out.push_str("</body></html>\n");
         out
+    }
+
+    /// What each model's tokens were charged at, each price once.
+    fn price_list(&self) -> String {
+        let mut said = std::collections::BTreeSet::new();
+        for line in &self.lines {
+            for price in self.prices_of(&line.totals) {
+                said.insert(format!(
+                    "<li>{}: {}</li>\n",
+                    escaped(name(line, 2)),
+                    escaped(&price)
+                ));
+            }
+        }
+        if said.is_empty() {
+            return String::new();
+        }
+        let said: String = said.into_iter().collect();
+        format!("<h2>Unit prices</h2>\n<ul>\n{said}</ul>\n")
+    }
+
+    /// What the tokens of a line were charged at, a sentence for each price.
+    fn prices_of(&self, totals: &Totals) -> Vec<String> {
+        let said = |id: &String| match self.prices.get(id) {
+            Some(price) => price.said(),
+            None => vec![format!("price {id}, which the ledger does not have")],
+        };
+        totals.prices.iter().flat_map(said).collect()
     }
 
     /// The lines as CSV, amounts exact. A line with several currencies has one row for each, the counts
@@ -82,7 +127,8 @@ impl Statement {
     pub fn csv(&self) -> String {
         let heads = HEADS.iter().filter(|head| **head != "Cost");
         let heads: Vec<String> = heads.map(|head| field(head)).collect();
-        let mut out = format!("From,To,{},Cost,Currency\r\n", heads.join(","));
+        let heads = heads.join(",");
+        let mut out = format!("Issued,From,To,{heads},Unit prices,Cost,Currency\r\n");
         let whole = Period::ALL;
         let at = |ms: u64, open: u64| if ms == open { String::new() } else { stamp(ms) };
         let (from, to) = (
@@ -90,10 +136,22 @@ impl Statement {
             at(self.period.to_ms, whole.to_ms),
         );
         for line in &self.lines {
-            let mut cells = vec![from.clone(), to.clone()];
+            let mut cells = vec![stamp(self.issued_unix_ms), from.clone(), to.clone()];
             cells.extend([0, 1, 2].map(|at| field(&no_formula(name(line, at)))));
-            cells.extend(counts(&line.totals));
-            for cells in by_currency(cells, 5, &line.totals) {
+            let [
+                exchanges,
+                failed,
+                aborted,
+                input,
+                output,
+                unpriced,
+                incomplete,
+            ] = counts(&line.totals);
+            cells.extend([exchanges, failed, aborted, input, output]);
+            cells.push(field(&no_formula(&drift(&line.totals))));
+            cells.extend([unpriced, incomplete]);
+            cells.push(field(&self.prices_of(&line.totals).join("; ")));
+            for cells in by_currency(cells, 6, &line.totals) {
                 out.push_str(&cells.join(","));
                 out.push_str("\r\n");
             }
@@ -130,15 +188,18 @@ impl Statement {
     }
 }
 
-const HEADS: [&str; 9] = [
+const HEADS: [&str; 12] = [
     "Group",
     "Workload",
     "Model",
     "Exchanges",
+    "Failed",
+    "Aborted",
     "Input tokens",
     "Output tokens",
-    "Without a price",
-    "Without an end",
+    "Drift in, out",
+    "Unpriced",
+    "Incomplete",
     "Cost",
 ];
 
@@ -146,10 +207,12 @@ fn name(line: &Line, at: usize) -> &str {
     line.of.get(at).map_or("", String::as_str)
 }
 
-/// What stands between the names and the cost.
-fn counts(t: &Totals) -> [String; 5] {
+/// Exchanges, of these failed and left by the client; tokens in and out; unpriced, incomplete.
+fn counts(t: &Totals) -> [String; 7] {
     [
         t.exchanges.to_string(),
+        t.errors.to_string(),
+        t.aborted.to_string(),
         t.prompt.to_string(),
         t.completion.to_string(),
         t.unpriced.to_string(),
@@ -157,9 +220,93 @@ fn counts(t: &Totals) -> [String; 5] {
     ]
 }
 
-fn row(class: &str, names: [&str; 3], totals: &Totals) -> String {
-    let names = names.map(escaped);
-    let counts = counts(totals).map(|count| grouped(&count));
+/// How much the engines' reports are above the gate's count, in both directions.
+fn drift(t: &Totals) -> String {
+    let said = [t.prompt_drift, t.completion_drift].map(|drift| {
+        let percent = drift
+            .ratio()
+            .map(|ratio| format!("{:+.1} %", ratio * 100.0));
+        percent.unwrap_or_else(|| "-".to_owned())
+    });
+    match said.join(", ") {
+        none if none == "-, -" => "-".to_owned(),
+        said => said,
+    }
+}
+
+/// Tokens that a unit price is told for.
+const MILLION: i128 = 1_000_000;
+
+impl KnownPrice {
+    /// What a million tokens of each kind cost, a sentence for each length of prompts; kinds that cost
+    /// as much as the one before are left out.
+    fn said(&self) -> Vec<String> {
+        let sentence = |(above, kinds): &(u64, std::collections::BTreeMap<String, i128>)| {
+            let per_million = |kind: &str| kinds.get(kind).map(|pico| pico.saturating_mul(MILLION));
+            let (input, output) = (per_million("Input"), per_million("Output"));
+            let is_usual = |kind: &str, pico: i128| match kind {
+                "Input" | "Output" => false,
+                kind if kind.contains("output") => Some(pico) == output,
+                _ => Some(pico) == input,
+            };
+            let order = |kind: &str| !(kind == "Input" || kind == "Output");
+            let mut named: Vec<(&String, i128)> = kinds
+                .iter()
+                .map(|(kind, pico)| (kind, pico.saturating_mul(MILLION)))
+                .filter(|(kind, pico)| !is_usual(kind, *pico))
+                .collect();
+            named.sort_by_key(|(kind, _)| order(kind));
+            let named: Vec<String> = named
+                .iter()
+                .map(|(kind, pico)| format!("{} {}", kind.to_lowercase(), decimal(*pico)))
+                .collect();
+            let prompts = if *above == 0 {
+                String::new()
+            } else {
+                format!(", prompts above {} tokens", grouped(&above.to_string()))
+            };
+            format!(
+                "{} {} per million{prompts}",
+                named.join(", "),
+                self.currency
+            )
+        };
+        let mut said: Vec<String> = self.rates.iter().map(sentence).collect();
+        if self.request != 0 {
+            said.push(format!(
+                "{} {} per call",
+                decimal(self.request),
+                self.currency
+            ));
+        }
+        said
+    }
+}
+
+/// The columns that have something to tell, by their place in [`HEADS`].
+fn shown(all: &Totals) -> impl Iterator<Item = (usize, &'static str)> {
+    let is_empty = |head: &str| match head {
+        "Drift in, out" => drift(all) == "-",
+        "Unpriced" => all.unpriced == 0,
+        "Incomplete" => all.indeterminate == 0,
+        _ => false,
+    };
+    let empty = HEADS.map(is_empty);
+    let heads = HEADS.into_iter().enumerate();
+    heads.filter(move |(at, _)| !empty[*at])
+}
+
+/// A row of the table; on a narrow screen each cell is a line of its own, after its heading.
+fn row(class: &str, names: [&str; 3], totals: &Totals, all: &Totals) -> String {
+    let [
+        exchanges,
+        failed,
+        aborted,
+        input,
+        output,
+        unpriced,
+        incomplete,
+    ] = counts(totals).map(|count| grouped(&count));
     let costs: Vec<String> = costs(totals, |pico| grouped(&amount(pico)))
         .iter()
         .map(|cost| escaped(cost))
@@ -169,9 +316,16 @@ fn row(class: &str, names: [&str; 3], totals: &Totals) -> String {
     } else {
         costs.join("<br>")
     };
-    let cells = names.into_iter().chain(counts).chain([cost]);
-    let cells: Vec<String> = cells.map(|cell| format!("<td>{cell}</td>")).collect();
-    format!("<tr{class}>{}</tr>\n", cells.concat())
+    let [group, workload, model] = names.map(escaped);
+    let drift = drift(totals);
+    let cells = [
+        group, workload, model, exchanges, failed, aborted, input, output, drift, unpriced,
+        incomplete, cost,
+    ];
+    let cells: String = shown(all)
+        .map(|(at, head)| format!("<td data-of=\"{head}\">{}</td>", cells[at]))
+        .collect();
+    format!("<tr{class}>{cells}</tr>\n")
 }
 
 fn escaped(text: &str) -> String {
@@ -191,8 +345,13 @@ fn no_formula(cell: &str) -> String {
     }
 }
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:80rem;margin:3rem auto;padding:0 1rem;color:#1a1a1a}\
-table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid #ddd}\
-th{vertical-align:bottom}td:nth-child(n+4){white-space:nowrap}th:nth-child(n+4),td:nth-child(n+4){text-align:right;font-variant-numeric:tabular-nums}\
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:100rem;margin:3rem auto;padding:0 1rem;color:#1a1a1a;overflow-wrap:anywhere}\
+table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid #ddd;overflow-wrap:normal}\
+th{vertical-align:bottom}td{vertical-align:top}td:nth-child(n+4){white-space:nowrap}\
+th:nth-child(n+4),td:nth-child(n+4){text-align:right;font-variant-numeric:tabular-nums}\
 .all td{font-weight:600;border-bottom-color:#888}\
-tfoot td{font-weight:600;border-top:2px solid #1a1a1a}.sum{font-size:1.6rem}@media print{body{margin:0}}";
+tfoot td{font-weight:600;border-top:2px solid #1a1a1a}.sum{font-size:1.6rem}@media print{body{margin:0}}\
+@media(max-width:60rem){body{margin:1rem auto}thead{display:none}table,tbody,tfoot,tr,td{display:block}\
+tr{padding:.6rem 0;border-bottom:1px solid #888}td,td:nth-child(n+4),tfoot td{display:flex;justify-content:space-between;gap:1rem;\
+padding:.1rem 0;border:0;text-align:right;white-space:normal;min-width:0;overflow-wrap:anywhere}\
+td:empty{display:none}td::before{content:attr(data-of);color:#555;font-weight:400;text-align:left;white-space:nowrap}}";

@@ -6,16 +6,14 @@
 use serde_json::{Value, json};
 
 use super::export::field;
+use super::layout::{laid_out, wrapped};
 use super::words::{amount, missing};
 use super::{By, Drift, Line, Totals, WITNESSES, decimal};
 
-/// Most letters of a name in a table; a client may choose a model's.
-const NAME_MAX: usize = 32;
-
-/// A legible table, numbers to the right, with a sum at the end, and below it what is not in it.
-/// Columns that have nothing to tell are left out.
+/// A legible table in lines of at most `width` characters, with a sum at the end, and below it what is
+/// not in it. Columns that have nothing to tell are left out.
 #[must_use]
-pub fn table(lines: &[Line], by: &[By]) -> String {
+pub fn table(lines: &[Line], by: &[By], width: usize) -> String {
     let all = whole(lines);
     let heads = [
         "exchanges",
@@ -53,9 +51,9 @@ pub fn table(lines: &[Line], by: &[By]) -> String {
             });
         }
     }
-    let mut out = aligned(&rows, by.len());
+    let mut out = laid_out(&rows, by.len(), width);
     for sentence in missing(&all) {
-        out.push_str(&sentence);
+        out.push_str(&wrapped(&sentence, width, 2));
         out.push('\n');
     }
     out
@@ -74,7 +72,7 @@ fn cells(names: &[String], totals: &Totals, all: &Totals) -> Vec<Vec<String>> {
         drift => drift + " %",
     };
     let share = share(totals, all);
-    let mut first: Vec<String> = names.iter().map(|name| shortened(name)).collect();
+    let mut first: Vec<String> = names.to_vec();
     first.extend([
         totals.exchanges.to_string(),
         totals.errors.to_string(),
@@ -93,16 +91,9 @@ fn cells(names: &[String], totals: &Totals, all: &Totals) -> Vec<Vec<String>> {
     rows
 }
 
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_MAX {
-        return name.to_owned();
-    }
-    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
-}
-
-/// Reported beside counted, in both directions.
+/// Reported beside counted, in both directions, in lines of at most `width` characters.
 #[must_use]
-pub fn drift_table(lines: &[Line], by: &[By]) -> String {
+pub fn drift_table(lines: &[Line], by: &[By], width: usize) -> String {
     let heads = [
         "direction",
         "exchanges",
@@ -130,7 +121,7 @@ pub fn drift_table(lines: &[Line], by: &[By]) -> String {
             rows.push(cells);
         }
     }
-    aligned(&rows, by.len() + 1)
+    laid_out(&rows, by.len() + 1, width)
 }
 
 fn drift_cells(drift: &Drift) -> [String; 5] {
@@ -274,6 +265,7 @@ pub(super) fn whole(lines: &[Line]) -> Totals {
         all.cached += t.cached;
         all.reasoning += t.reasoning;
         all.unpriced += t.unpriced;
+        all.prices.extend(t.prices.iter().cloned());
         all.by_witness
             .iter_mut()
             .zip(t.by_witness)
@@ -309,33 +301,4 @@ pub(super) fn costs(totals: &Totals, written: impl Fn(i128) -> String) -> Vec<St
 
 fn percent(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2} %", ratio * 100.0))
-}
-
-/// Columns two spaces apart; the first `names` to the left, the others to the right.
-fn aligned(rows: &[Vec<String>], names: usize) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |at: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(at))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let gap = if at == 0 { "" } else { "  " };
-            let cell = if at < names {
-                format!("{gap}{cell:<width$}")
-            } else {
-                format!("{gap}{cell:>width$}")
-            };
-            line.push_str(&cell);
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
 }

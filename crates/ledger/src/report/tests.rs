@@ -15,11 +15,6 @@ use crate::store::{Note, Store};
 
 /// Four rows: two priced, one without a price, one indeterminate.
 pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("ledger.db");
-    let mut db = connect(&path).expect("opens");
-    create(&mut db, [7; 16]).expect("makes tables");
-    let mut store = Store::new(db, "test".into()).expect("has a head");
     let mut rows: Vec<Settlement> = (1..=4).map(settlement).collect();
     for (row, cost) in rows.iter_mut().zip([250_000_000_001, 750_000_000_000]) {
         row.prompt = Witnesses {
@@ -38,13 +33,21 @@ pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
     rows[2].workload = Some("=cmd|' /C calc'!A0,<b>".into());
     rows[2].prompt.billed = Count::Estimated(7);
     rows[3].state = crate::State::Indeterminate;
-    let notes: Vec<_> = rows
-        .into_iter()
-        .map(|row| Note::Settle(Box::new(row)))
-        .collect();
+    of(rows.into_iter().map(|row| Note::Settle(Box::new(row))))
+}
+
+/// A ledger of these.
+fn of(notes: impl Iterator<Item = Note>) -> (tempfile::TempDir, Reader) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    let mut db = connect(&path).expect("opens");
+    create(&mut db, [7; 16]).expect("makes tables");
+    let mut store = Store::new(db, "test".into()).expect("has a head");
+    let notes: Vec<_> = notes.collect();
     store.apply(notes.iter()).expect("writes");
     drop(store);
-    (dir, Reader::open(&path).expect("opens"))
+    let reader = Reader::open(&path).expect("opens");
+    (dir, reader)
 }
 
 #[test]
@@ -89,13 +92,13 @@ fn tables_hold_every_line_and_the_sum() {
     let (_dir, reader) = ledger();
     let by = [By::Workload];
     let lines = report(&reader, Period::ALL, &by).expect("reads");
-    let text = table(&lines, &by);
+    let text = table(&lines, &by, 120);
     assert!(
         text.starts_with("workload") && text.contains("1.0000 USD"),
         "{text}"
     );
     assert_eq!(text.lines().count(), 6, "{text}");
-    let drift = drift_table(&lines, &by);
+    let drift = drift_table(&lines, &by, 120);
     assert!(drift.contains("10.00 %"), "{drift}");
     assert!(as_csv(&lines, &by).contains(",1.000000000001,USD\r\n"));
     assert_eq!(as_json(&lines, &by)[1]["cost"]["USD"], "1.000000000001");
@@ -142,14 +145,20 @@ fn exports_hold_every_row_and_null_is_not_zero() {
 #[test]
 fn a_statement_says_what_is_not_in_its_sum_and_runs_nothing() {
     let (_dir, reader) = ledger();
-    let statement = Statement::of(&reader, Period::ALL, "March <2026>").expect("reads");
+    let issued = 1_773_000_000_000;
+    let statement = Statement::of(&reader, Period::ALL, "March <2026>", issued).expect("reads");
     let html = statement.html();
     for expected in [
         "March &lt;2026&gt;",
         "1.00 USD",
         "Not in the cost: 1 exchange with tokens that no known price covers.",
         "Not in tokens and cost: 1 exchange without an end",
-        "All that the ledger has.",
+        "All that the ledger has. Issued 2026-03-08T20:00:00Z.",
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
+        "@media(max-width:",
+        "<td data-of=\"Failed\">1</td>",
+        "<td data-of=\"Drift in, out\">+10.0 %, -</td>",
+        "<li>gpt-oss-120b: price p1, which the ledger does not have</li>",
     ] {
         assert!(html.contains(expected), "{expected}: {html}");
     }
@@ -200,28 +209,43 @@ fn line(of: &[&str], currencies: &[&str]) -> super::Line {
 }
 
 #[test]
-fn a_busy_month_fits_a_hundred_columns_and_says_nothing_that_is_not_there() {
-    let by = [By::Workload, By::Model];
+fn a_busy_month_fits_eighty_columns_and_says_nothing_that_is_not_there() {
     let long = "a-model-whose-name-a-client-made-up-to-break-tables";
-    let lines = [
-        line(&["chat-bot", "gpt-oss-120b"], &["EUR", "USD"]),
-        line(&["ide", "mistral"], &["USD"]),
-    ];
-    let text = table(&lines, &by);
+    let every = [By::Group, By::Workload, By::Model, By::Backend, By::Day];
+    for by in 1..=every.len() {
+        let names = [
+            "product",
+            "chat-bot",
+            long,
+            "on-prem-in-the-second-room",
+            "2026-11-21",
+        ];
+        let lines = [
+            line(&names[..by], &["EUR", "USD"]),
+            line(&["ide", "mistral", "m", "b", "2026-11-22"][..by], &["USD"]),
+        ];
+        for text in [
+            table(&lines, &every[..by], 80),
+            drift_table(&lines, &every[..by], 80),
+        ] {
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(80), "{longest:?}\n{text}");
+        }
+        let text = table(&lines, &every[..by], 80);
+        for whole in ["24691.3578 USD", "0.3/- %", "987654321", "Not in the cost"] {
+            assert!(text.contains(whole), "no {whole}:\n{text}");
+        }
+    }
+    let text = table(&[line(&["ide"], &["USD"])], &[By::Workload], 100);
     assert!(
-        text.lines().all(|line| line.chars().count() <= 100),
-        "{text}"
-    );
-    assert_eq!(text.lines().count(), 8, "a line for each currency: {text}");
-    assert!(
-        text.contains("24691.3578 USD") && text.contains("0.3/- %"),
-        "{text}"
+        text.starts_with("workload  exchanges"),
+        "columns where they fit: {text}"
     );
     let nothing = super::Line {
         of: vec![long.to_owned()],
         totals: super::Totals::default(),
     };
-    let text = table(&[nothing], &[By::Model]);
+    let text = table(&[nothing], &[By::Model], 80);
     assert!(!text.contains("cost") && !text.contains("drift"), "{text}");
     assert!(text.contains("a-model-whose-name-a-client-mad…"), "{text}");
 }
@@ -256,5 +280,150 @@ fn numbers_are_grouped_and_little_is_not_nothing() {
     assert_eq!(
         [0, 1, 50_000_001, 100_000_000].map(amount),
         ["0.0000", "<0.0001", "0.0001", "0.0001"]
+    );
+}
+
+/// A price with a long tier and a fee, and the rows of three calls that were charged by it.
+fn priced() -> (policy::price::Price, Vec<Settlement>) {
+    let rates = |by: i128| policy::price::Rates {
+        cached: Pico(10_000 * by),
+        cache_write_1h: Pico(200_000 * by),
+        ..policy::price::Rates::flat(Pico(100_000 * by), Pico(400_000 * by))
+    };
+    let price = policy::price::Price {
+        id: "p-tiered".into(),
+        currency: "USD".into(),
+        request: Pico(5_000_000),
+        rates: rates(1),
+        tiers: vec![policy::price::Tier {
+            above: 1000,
+            rates: rates(2),
+        }],
+    };
+    let calls = [(500, 200, 50, 20), (1000, 0, 7, 0), (5000, 4999, 1, 0)];
+    let rows = calls
+        .into_iter()
+        .zip(1..)
+        .map(|((prompt, cached, completion, reasoning), n)| {
+            let mut row = settlement(n);
+            let tokens = policy::record::Tokens {
+                prompt: Count::Reported(prompt),
+                completion: Count::Reported(completion),
+                cached: Some(cached),
+                cache_write_1h: Some(n),
+                reasoning: Some(reasoning),
+                audio_completion: Some(1),
+                ..policy::record::Tokens::default()
+            };
+            row.prompt.billed = tokens.prompt;
+            row.completion.billed = tokens.completion;
+            (row.cached, row.reasoning) = (tokens.cached, tokens.reasoning);
+            row.cache_write_1h = tokens.cache_write_1h;
+            row.audio_completion = tokens.audio_completion;
+            row.price = Some(Price {
+                id: price.id.as_ref().into(),
+                currency: "USD".into(),
+                cost: price.cost(&tokens),
+            });
+            row
+        });
+    let rows = rows.collect();
+    (price, rows)
+}
+
+/// A ledger of these rows that keeps their price.
+fn charged(price: policy::price::Price, rows: Vec<Settlement>) -> (tempfile::TempDir, Reader) {
+    let prices = [std::sync::Arc::new(price)];
+    let known = Note::Prices(crate::prices::PriceNote::all(prices.iter()));
+    let rows = rows.into_iter().map(|row| Note::Settle(Box::new(row)));
+    of([known].into_iter().chain(rows))
+}
+
+#[test]
+fn charges_are_of_one_kind_of_tokens_each_and_come_to_the_cost_of_the_rows() {
+    let (price, rows) = priced();
+    let total: i128 = rows
+        .iter()
+        .filter_map(|row| row.price.as_ref()?.cost)
+        .map(|c| c.0)
+        .sum();
+    let (_dir, reader) = charged(price, rows);
+    let mut out = Vec::new();
+    focus(&reader, Period::ALL, "us", &mut out).expect("writes");
+    let text = String::from_utf8(out).expect("text");
+    let rows: Vec<Vec<&str>> = text.lines().map(|row| row.split(',').collect()).collect();
+    let at = |name: &str| rows[0].iter().position(|head| *head == name).expect(name);
+    let pico = |text: &str| {
+        let (whole, part) = text.split_once('.').expect("a decimal");
+        format!("{whole}{part:0<12}")
+            .parse::<i128>()
+            .expect("a number")
+    };
+    let mut kinds = std::collections::BTreeMap::new();
+    let (mut sum, mut exchanges) = (0, 0);
+    for row in &rows[1..] {
+        let (quantity, unit) = (row[at("PricingQuantity")], row[at("ListUnitPrice")]);
+        let cost = pico(row[at("BilledCost")]);
+        assert_eq!(
+            quantity.parse::<i128>().expect("a number") * pico(unit),
+            cost,
+            "{row:?}"
+        );
+        *kinds.entry(row[at("SkuMeter")]).or_insert(0) +=
+            quantity.parse::<u64>().expect("a number");
+        sum += cost;
+        // The tags, which hold commas, stand before it.
+        exchanges += row[row.len() - 3].parse::<u64>().expect("a number");
+    }
+    let expected = [
+        ("Audio output", 3),
+        ("Cache write (1 h)", 4),
+        ("Cached input", 5199),
+        ("Input", 1297),
+        ("Output", 35),
+        ("Reasoning output", 20),
+        ("Requests", 3),
+    ];
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), expected);
+    assert_eq!((sum, exchanges), (total, 3), "{text}");
+}
+
+#[test]
+fn a_statement_tells_the_unit_prices_that_a_line_was_charged_by() {
+    let (price, rows) = priced();
+    let (_dir, reader) = charged(price, rows);
+    let statement = Statement::of(&reader, Period::ALL, "March", 0).expect("reads");
+    for told in [
+        "input 0.10, output 0.40, cache write (1 h) 0.20, cached input 0.01 USD per million",
+        "input 0.20, output 0.80, cache write (1 h) 0.40, cached input 0.02 USD per million, prompts above 1\u{202f}000 tokens",
+        "0.000005 USD per call",
+    ] {
+        assert!(
+            statement.html().contains(told),
+            "no {told:?}: {}",
+            statement.html()
+        );
+        assert!(
+            statement.csv().contains(told),
+            "no {told:?}: {}",
+            statement.csv()
+        );
+    }
+}
+
+#[test]
+fn a_cost_that_the_kept_price_does_not_explain_is_a_charge_of_its_own() {
+    let (price, mut rows) = priced();
+    if let Some(cost) = rows[0].price.as_mut().and_then(|price| price.cost.as_mut()) {
+        cost.0 += 7;
+    }
+    let (_dir, reader) = charged(price, rows);
+    let mut out = Vec::new();
+    focus(&reader, Period::ALL, "us", &mut out).expect("writes");
+    let text = String::from_utf8(out).expect("text");
+    let other = text.lines().find(|line| line.contains("Other: "));
+    assert!(
+        other.is_some_and(|line| line.starts_with("0.000000000007,")),
+        "{text}"
     );
 }

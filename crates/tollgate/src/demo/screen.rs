@@ -16,6 +16,25 @@ use crate::say;
 
 const REFRESH: Duration = Duration::from_millis(500);
 
+/// Who calls, for which model of its tier, and what comes of it.
+const CALLERS: [(&str, &str, &str); 3] = [
+    (
+        "swe-rebench-ide",
+        "gpt-oss-120b",
+        "tier 2, at most 2 requests a minute: the third is 429",
+    ),
+    (
+        "toolbench-agent",
+        "gemini-flash",
+        "tier 1, whatever credential the client sends",
+    ),
+    (
+        "unknown-guest",
+        "gpt-oss-120b",
+        "not registered: 404, and no engine hears of it",
+    ),
+];
+
 /// Totals by workload and what is open.
 struct Totals {
     workloads: Vec<WorkloadTotals>,
@@ -39,38 +58,25 @@ pub(super) fn introduce(
     say(&format!(
         "{}
 
-  data      http://{data}/v1        what clients talk to
-  admin     http://{admin}          /metrics  /readyz  /config
-  on-prem   http://{on_prem}/v1        simulated engine, tier 2: gpt-oss-120b
-  frontier  http://{frontier}/v1        simulated engine, tier 1: gemini-flash
+  data      http://{data}/v1  what clients talk to
+  admin     http://{admin}     /metrics  /readyz  /config
+  on-prem   http://{on_prem}/v1  tier 2, simulated: gpt-oss-120b
+  frontier  http://{frontier}/v1  tier 1, simulated: gemini-flash
 
 {}",
         bold("Tollgate demo: two tiers behind one gate"),
         bold("Three identities")
     ));
-    let rows = [
-        (
-            "swe-rebench-ide",
-            "tier 2, at most 2 requests a minute: the third is 429",
-        ),
-        (
-            "toolbench-agent",
-            "tier 1, whatever credential the client sends",
-        ),
-        (
-            "unknown-guest",
-            "not registered: 404, and no engine hears of it",
-        ),
-    ];
-    for (workload, what) in rows {
-        say(&format!("  {workload}: {what}"));
+    for (workload, model, what) in CALLERS {
         say(&format!(
-            "    curl -i http://{data}/v1/chat/completions -H 'content-type: application/json' \\
-      -H 'x-workload-app: {workload}' -H 'authorization: Bearer malicious-token' \\
-      -d '{{\"model\":\"gpt-oss-120b\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'"
-        ));
-        say(&format!(
-            "    OpenAI(base_url=\"http://{data}/v1\", api_key=\"any\", default_headers={{\"x-workload-app\": \"{workload}\"}})"
+            "  {workload}: {what}
+    curl -i http://{data}/v1/chat/completions \\
+      -H 'content-type: application/json' \\
+      -H 'x-workload-app: {workload}' \\
+      -H 'authorization: Bearer malicious-token' \\
+      -d '{{\"model\":\"{model}\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hi\"}}]}}'
+    OpenAI(base_url=\"http://{data}/v1\", api_key=\"any\",
+           default_headers={{\"x-workload-app\": \"{workload}\"}})"
         ));
     }
     say(&format!(
@@ -79,7 +85,7 @@ pub(super) fn introduce(
   from openai import OpenAI
   client = OpenAI(base_url=\"http://{data}/v1\", api_key=\"any\",
                   default_headers={{\"x-workload-app\": \"toolbench-agent\"}})
-  for chunk in client.chat.completions.create(model=\"gpt-oss-120b\", stream=True,
+  for chunk in client.chat.completions.create(model=\"gemini-flash\", stream=True,
           messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}]):
       print(chunk.choices[0].delta.content or \"\", end=\"\")
 
@@ -154,11 +160,14 @@ fn line(totals: &Totals) -> String {
     line
 }
 
+/// Letters of a workload's name in the summary, so that a line has at most eighty.
+const NAME_MAX: usize = 17;
+
 /// A table by workload.
 pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
     say(&format!("\n\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
     say(&format!(
-        "{:<20} {:>9} {:>9} {:>8} {:>7} {:>8} {:>12} {:>12}",
+        "{:<NAME_MAX$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
         "workload",
         "requests",
         "completed",
@@ -169,13 +178,13 @@ pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
         "tokens out"
     ));
     for w in workloads {
-        let name = if w.name.is_empty() {
-            "(unregistered)"
-        } else {
-            &w.name
+        let name: String = match w.name.chars().count() {
+            0 => "(unregistered)".to_owned(),
+            ..=NAME_MAX => w.name.to_string(),
+            _ => w.name.chars().take(NAME_MAX - 1).chain(['…']).collect(),
         };
         say(&format!(
-            "{name:<20} {:>9} {:>9} {:>8} {:>7} {:>8} {:>12} {:>12}",
+            "{name:<NAME_MAX$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
             w.exchanges,
             w.completed,
             w.refused,

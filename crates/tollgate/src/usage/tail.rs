@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use ledger::report::rounded;
+use ledger::report::{rounded, wrapped};
 use ledger::{Reader, Stored, date};
 
 use super::Fault;
@@ -24,7 +24,7 @@ pub(super) fn tail(reader: &Reader, asked: &Tail, out: &mut dyn Write) -> Result
             if asked.json {
                 writeln!(out, "{}", row.to_json())?;
             } else {
-                writeln!(out, "{}", line(row))?;
+                writeln!(out, "{}", record(row))?;
             }
             last = row.seq;
         }
@@ -39,8 +39,8 @@ pub(super) fn tail(reader: &Reader, asked: &Tail, out: &mut dyn Write) -> Result
     }
 }
 
-/// A record in a line: when, who, where, what, how it ended, tokens, cost.
-fn line(row: &Stored) -> String {
+/// A record in two lines: when, who, where, what; how it ended, tokens, cost.
+fn record(row: &Stored) -> String {
     let text = |column| {
         row.text(column)
             .filter(|text| !text.is_empty())
@@ -63,16 +63,20 @@ fn line(row: &Stored) -> String {
         || "no price".to_owned(),
         |pico| format!("{} {}", rounded(pico.into(), 6), text("currency")),
     );
-    format!(
-        "{ended} {} {} -> {} {} {ending} {} in {} ({}) out {} ({}) {cost}",
+    let call = format!(
+        "{ended} {} {} -> {} {}",
         row.seq,
         text("workload"),
         text("backend"),
         row.text("model_sent").unwrap_or(text("model_asked")),
+    );
+    let came_to = format!(
+        "{ending} {}, in {} ({}), out {} ({}), {cost}",
         row.number("status").unwrap_or_default(),
         tokens("prompt_tokens"),
         text("prompt_source"),
         tokens("completion_tokens"),
         text("completion_source"),
-    )
+    );
+    format!("{}\n  {came_to}", wrapped(&call, super::width(), 4))
 }

@@ -5,6 +5,7 @@
 mod check;
 mod demo;
 mod run;
+mod width;
 
 use std::path::Path;
 
@@ -32,7 +33,8 @@ fn help_reads_like_a_page_of_the_manual() {
         "  check    Say everything that is wrong with a configuration",
         "  demo     Run two simulated engines and the gate in front of them",
         "  version  Print the version",
-        "tollgate check -c tollgate.yaml",
+        "  schema   Print the JSON Schema of the configuration",
+        "every fault of tollgate.yaml at once",
         "Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.",
         "Signals: SIGINT and SIGTERM drain and end (twice: at once), SIGHUP reloads.",
     ] {
@@ -66,4 +68,15 @@ fn wrong_usage_is_exit_code_2_and_says_how_it_is_right() {
             ended.err
         );
     }
+}
+
+#[test]
+fn the_schema_is_printed_as_it_is_published_and_has_a_name_of_its_own() {
+    let ended = tollgate(Path::new("."), &["schema"], &[]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.schema.json");
+    let published = std::fs::read_to_string(published).expect("it is published");
+    assert!(ended.out == published, "docs/config.schema.json is another");
+    let schema: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+    assert_eq!(schema["$id"], "urn:tollgate:schema:config:1");
 }

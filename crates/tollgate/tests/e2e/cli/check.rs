@@ -44,6 +44,123 @@ fn a_file_that_is_not_there_is_a_fault() {
     );
 }
 
+/// A configuration with a ledger, a log and a secret at these paths.
+fn writing(ledger: &str, log: &str, secret: &str) -> String {
+    format!(
+        "access_log: {log}\nledger: {{ path: {ledger} }}\n\
+         backends: {{ a: {{ url: http://127.0.0.1:1/v1, credential: {{ file: {secret} }} }} }}\n\
+         routes: [ {{ workload: w, backend: a }} ]\n"
+    )
+}
+
+#[test]
+fn without_a_name_the_file_of_the_current_directory_comes_before_the_environment() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let keys = [("OPENAI_API_KEY", "canary-1")];
+    let ended = tollgate(dir.path(), &["check"], &keys);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(
+        ended.err.starts_with("configuration: the environment"),
+        "{}",
+        ended.err
+    );
+
+    let file = "backends: { a: { url: http://127.0.0.1:1/v1 } }\n\
+                routes: [ { workload: w, backend: a } ]\n";
+    fs::write(dir.path().join("tollgate.yaml"), file).expect("a file");
+    let ended = tollgate(dir.path(), &["check"], &keys);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let first = ended.err.lines().next().unwrap_or_default();
+    assert!(
+        first.starts_with("configuration: tollgate.yaml of the current directory"),
+        "{}",
+        ended.err
+    );
+    assert_eq!(
+        ended.out,
+        "tollgate.yaml: good (1 workloads, 1 routes, 1 backends)\n"
+    );
+
+    // One that cannot be read is a fault, not a reason to take the environment.
+    fs::remove_file(dir.path().join("tollgate.yaml")).expect("it was there");
+    fs::create_dir(dir.path().join("tollgate.yaml")).expect("a directory");
+    let ended = tollgate(dir.path(), &["check"], &keys);
+    assert_eq!(ended.code, Some(1), "{}", ended.out);
+    assert!(
+        ended.err.contains("tollgate.yaml: cannot read the file"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let check = |config: &str| {
+        fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
+        tollgate(dir.path(), &["check"], &[])
+    };
+    let ended = check(&writing("usage.db", "log.jsonl", "secrets/provider-key"));
+    assert_eq!(ended.code, Some(1), "{}", ended.out);
+    let told = "tollgate.yaml:3: backends.a.credential.file: cannot read the file \
+                \"secrets/provider-key\": it does not exist; write the secret alone into it";
+    assert!(ended.err.contains(told), "{}", ended.err);
+
+    fs::create_dir(dir.path().join("secrets")).expect("a directory");
+    fs::write(dir.path().join("secrets/provider-key"), "canary").expect("a file");
+    let ended = check(&writing(
+        "ledgers/usage.db",
+        "logs/log.jsonl",
+        "secrets/provider-key",
+    ));
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(1), ""),
+        "{}",
+        ended.err
+    );
+    for told in [
+        "tollgate.yaml: ledger.path: the directory ledgers does not exist; ",
+        "tollgate.yaml: access_log: the directory logs does not exist; make the directory",
+        "\n2 faults\n",
+    ] {
+        assert!(ended.err.contains(told), "no {told:?}:\n{}", ended.err);
+    }
+    // `run` says the same, before anything listens.
+    let ran = tollgate(dir.path(), &["run"], &[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err
+            .contains("ledger.path: the directory ledgers does not exist"),
+        "{}",
+        ran.err
+    );
+
+    fs::write(dir.path().join("ledgers"), "").expect("a file");
+    fs::create_dir_all(dir.path().join("logs/log.jsonl")).expect("a directory");
+    let ended = check(&writing(
+        "ledgers/usage.db",
+        "logs/log.jsonl",
+        "secrets/provider-key",
+    ));
+    for told in ["ledgers is no directory", "logs/log.jsonl is a directory"] {
+        assert!(ended.err.contains(told), "no {told:?}:\n{}", ended.err);
+    }
+
+    fs::remove_file(dir.path().join("ledgers")).expect("it was there");
+    fs::remove_dir(dir.path().join("logs/log.jsonl")).expect("it was there");
+    fs::create_dir(dir.path().join("ledgers")).expect("a directory");
+    let ended = check(&writing(
+        "ledgers/usage.db",
+        "logs/log.jsonl",
+        "secrets/provider-key",
+    ));
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    for unmade in ["ledgers/usage.db", "logs/log.jsonl"] {
+        assert!(!dir.path().join(unmade).exists(), "check made {unmade}");
+    }
+}
+
 #[test]
 fn the_demo_prints_a_configuration_that_is_good() {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -61,49 +178,70 @@ fn the_demo_prints_a_configuration_that_is_good() {
     );
 }
 
+/// Each example's own comments say how to make what it refers to; nothing else is made here.
 #[test]
-fn the_examples_are_good_where_what_they_refer_to_exists() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let made = rcgen::generate_simple_self_signed(vec!["gate.test".into()]).expect("a certificate");
-    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    for (name, content) in [
-        ("tls/gate.pem", certificate.as_str()),
-        ("tls/gate.key", &key),
-        ("tls/internal-ca.pem", &certificate),
-        ("secrets/replicas", "canary-1"),
-        ("secrets/openai", "canary-2"),
-        ("secrets/gemini-api-key", "canary-3"),
-        (
-            "llama/tokenizer.json",
-            include_str!("../../../../../vectors/tokens/tiny_tokenizer.json"),
-        ),
-        (
-            "llama/tokenizer_config.json",
-            r#"{"chat_template":"{{ messages }}"}"#,
-        ),
-    ] {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
-        fs::write(path, content).expect("a file");
-    }
-    let environment = [("VLLM_API_KEY", "canary-4"), ("GEMINI_API_KEY", "canary-5")];
+fn the_examples_are_good_with_files_made_as_their_comments_say() {
     let examples = examples();
-    assert!(examples.len() >= 3, "{examples:?}");
+    assert!(examples.len() >= 5, "{examples:?}");
+    let programs = programs();
     for example in examples {
         let name = example
             .file_name()
             .and_then(|n| n.to_str())
             .expect("a name");
+        let text = fs::read_to_string(&example).expect("an example");
+        let commands: Vec<&str> = text
+            .lines()
+            .filter_map(|l| l.strip_prefix("#   $ "))
+            .collect();
+        let last = format!("tollgate check -c {name}");
+        assert_eq!(commands.last(), Some(&&*last), "the last command of {name}");
+
+        let dir = tempfile::tempdir().expect("a temporary directory");
         fs::copy(&example, dir.path().join(name)).expect("a copy");
-        let ended = tollgate(dir.path(), &["check", "-c", name], &environment);
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
-        assert!(
-            ended.out.starts_with(&format!("{name}: good (")),
-            "{}",
-            ended.out
+        let path = format!(
+            "{}:{}",
+            programs.path().display(),
+            std::env::var("PATH").expect("a path")
         );
-        assert!(!(ended.out + &ended.err).contains("canary"), "{name}");
+        let output = std::process::Command::new("sh")
+            .args(["-e", "-u", "-c", &commands.join("\n")])
+            .current_dir(dir.path())
+            .env_clear()
+            .env("PATH", path)
+            .envs(["VLLM", "OPENAI", "GEMINI"].map(|of| (format!("{of}_API_KEY"), "canary")))
+            .output()
+            .expect("a shell");
+        let said =
+            [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(output.status.success(), "{name}: {said:?}");
+        assert!(
+            said[0].ends_with(" backends)\n") && said[0].contains(&format!("{name}: good (")),
+            "{said:?}"
+        );
+        assert!(!said.concat().contains("canary"), "{name}");
     }
+}
+
+/// The gate under its name, and a stand-in for Hugging Face's command line, which would need an account:
+/// it puts a small tokenizer where it was told to.
+fn programs() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::os::unix::fs::symlink(crate::harness::Gate::binary(), dir.path().join("tollgate"))
+        .expect("a link");
+    let tokenizer =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/tokens/tiny_tokenizer.json");
+    let hf = format!(
+        "#!/bin/sh\n[ \"$1 $3 $4 $5\" = 'download tokenizer.json tokenizer_config.json --local-dir' ] || exit 1\n\
+         mkdir -p \"$6\" && cp '{}' \"$6/tokenizer.json\"\n\
+         printf '{{\"chat_template\":\"{{{{ messages }}}}\"}}' > \"$6/tokenizer_config.json\"\n",
+        tokenizer.display()
+    );
+    let path = dir.path().join("hf");
+    fs::write(&path, hf).expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&path, mode).expect("a mode");
+    dir
 }
 
 fn examples() -> Vec<PathBuf> {

@@ -18,6 +18,20 @@ fn it_introduces_a_call_for_each_identity() {
             "{workload} in\n{said}"
         );
     }
+    let asks = |workload: &str, model: &str| {
+        let call = said
+            .split("curl -i")
+            .find(|call| call.contains(&format!("app: {workload}'")));
+        let call = call.unwrap_or_default().split("OpenAI(").next();
+        let body = format!("{{\"model\":\"{model}\",");
+        assert!(
+            call.is_some_and(|call| call.contains(&body)),
+            "{workload} asks for {model}: {said}"
+        );
+    };
+    asks("swe-rebench-ide", "gpt-oss-120b");
+    asks("toolbench-agent", "gemini-flash");
+    assert!(said.contains("create(model=\"gemini-flash\""), "{said}");
     assert!(
         said.contains(&format!("curl -i {}/chat/completions", demo.base_url())),
         "{said}"

@@ -63,6 +63,30 @@ fn with_no_file_and_no_environment_it_says_what_to_set() {
 }
 
 #[test]
+fn without_a_name_it_runs_the_file_of_the_current_directory_and_says_so_first() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let held = held.local_addr().expect("it is bound");
+    let config = format!(
+        "listen: {{ data: \"{held}\", admin: \"127.0.0.1:0\" }}\n\
+         backends: {{ a: {{ url: \"http://127.0.0.1:1/v1\" }} }}\n\
+         routes: [ {{ workload: w, backend: a }} ]\n"
+    );
+    fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
+    // The keys in the environment make no other gate of it: the port is that of the file.
+    let ended = tollgate(dir.path(), &["run"], &[("OPENAI_API_KEY", "canary")]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let first = ended.err.lines().next().unwrap_or_default();
+    let says = "configuration: tollgate.yaml of the current directory";
+    assert!(first.contains(says), "{}", ended.err);
+    assert!(
+        ended.err.contains(&format!("cannot listen on {held}")),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
 fn with_no_file_it_serves_the_provider_of_the_environment() {
     let engine = engine();
     let gate = FromEnvironment::start(&engine);

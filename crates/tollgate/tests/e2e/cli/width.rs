@@ -1,0 +1,59 @@
+//! Eighty columns: what people read where there is no wider terminal.
+//!
+//! Not here: tables of the ledger, which are unit tests beside their questions.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::harness::{Connection, Demo, chat, post, tollgate};
+
+fn assert_fits(what: &str, text: &str) {
+    assert!(!text.trim().is_empty(), "{what} says nothing");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{what}: {line:?}");
+    }
+}
+
+#[test]
+fn every_page_of_help_fits_eighty_columns() {
+    let usage = ["report", "drift", "export", "verify", "tail", "statement"];
+    let mut pages: Vec<Vec<&str>> = vec![vec![]];
+    pages.extend(["run", "check", "demo", "schema", "usage"].map(|verb| vec![verb]));
+    pages.extend(usage.map(|question| vec!["usage", question]));
+    for mut page in pages {
+        page.push("--help");
+        let ended = tollgate(Path::new("."), &page, &[]);
+        assert_eq!(ended.code, Some(0), "{page:?}");
+        assert_fits(&page.join(" "), &ended.out);
+    }
+}
+
+#[test]
+fn the_demo_fits_eighty_columns_from_its_first_line_to_its_summary() {
+    let mut demo = Demo::start();
+    for workload in ["swe-rebench-ide", "toolbench-agent", "nobody"] {
+        let header = format!("x-workload-app: {workload}");
+        let call = post(
+            "/v1/chat/completions",
+            &[&header],
+            &chat("gpt-oss-120b", false),
+        );
+        Connection::open(demo.data).call(&call);
+    }
+    demo.interrupt(Duration::from_secs(20));
+    let said = demo.read("stdout");
+    assert!(
+        said.contains("terminal-bench-ci") && said.contains("(unregistered)"),
+        "{said}"
+    );
+    assert_fits("the demo", &said);
+}
+
+#[test]
+fn what_check_says_of_its_own_fits_eighty_columns() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let environment = [("OPENAI_API_KEY", "canary")];
+    let good = tollgate(dir.path(), &["check"], &environment);
+    assert_eq!(good.code, Some(0), "{}", good.err);
+    assert_fits("check", &(good.err + &good.out));
+}
