@@ -1,4 +1,4 @@
-//! `prove audit`: that a gateway's ledger loses no record and doubles none, whatever is done to it.
+//! `prove audit`: that a gateway's ledger doubles no record and on strict routes loses none, whatever is done to it.
 //!
 //! A gate with a ledger stands before an engine that keeps its own account by request id; at the end the two are
 //! held against each other.
@@ -23,7 +23,7 @@ use clap::{Args, Subcommand};
 
 use crate::host::{descriptors, process};
 
-/// Proves that a gate's ledger loses no record and doubles none.
+/// Proves that a gate's ledger doubles no record, and on strict routes loses none.
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
     #[command(subcommand)]

@@ -8,6 +8,7 @@ mod host;
 mod offline;
 mod race;
 mod simulate;
+mod text;
 mod upstream;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(
     version,
+    max_term_width = 80,
     about = "Measures gateways, ours and others, with the same hands"
 )]
 struct Cli {

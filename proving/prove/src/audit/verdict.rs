@@ -5,8 +5,14 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::text::{WIDTH, wrapped};
+
 /// Violations that are shown one by one.
 const SHOWN: usize = 20;
+/// Characters of the columns of what was looked at and of what was found; what is longer has a line
+/// for itself.
+const WHAT_MAX: usize = 52;
+const VALUE_MAX: usize = 14;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Verdict {
@@ -88,20 +94,30 @@ impl Verdict {
             (line.what.clone(), spelled(&line.value), mark)
         };
         let cells: Vec<_> = self.lines.iter().map(cells).collect();
-        let width =
-            |of: fn(&(String, String, &str)) -> usize| cells.iter().map(of).max().unwrap_or(0);
+        let width = |of: fn(&(String, String, &str)) -> usize, most: usize| {
+            let widths = cells.iter().map(of).filter(|width| *width <= most);
+            widths.max().unwrap_or(0)
+        };
         let (what, value) = (
-            width(|c| c.0.chars().count()),
-            width(|c| c.1.chars().count()),
+            width(|c| c.0.chars().count(), WHAT_MAX),
+            width(|c| c.1.chars().count(), VALUE_MAX),
         );
         let mut out = format!("audit {}, seed {}\n", self.audit, self.seed);
         for (name, shown, mark) in &cells {
             let line = format!("  {name:what$}  {shown:>value$}  {mark}");
-            out.push_str(line.trim_end());
+            let line = line.trim_end();
+            // Words, such as what a command said, may be longer than any number.
+            if line.chars().count() > WIDTH {
+                let line = format!("  {name}: {shown} {mark}");
+                out.push_str(&wrapped(line.trim_end(), 4));
+            } else {
+                out.push_str(line);
+            }
             out.push('\n');
         }
         for violation in &self.violations {
-            out.push_str(&format!("  ! {violation}\n"));
+            out.push_str(&wrapped(&format!("  ! {violation}"), 4));
+            out.push('\n');
         }
         out.push_str(if self.holds {
             "it holds"

@@ -13,6 +13,8 @@ use engine::replay::engine_of;
 use engine::score::Share;
 use engine::trace::{Meta, Trace};
 
+use crate::text::wrapped;
+
 /// Fits the step costs of a preset to a recorded run of a real vLLM.
 #[derive(Debug, Args)]
 pub(crate) struct Fit {
@@ -71,12 +73,13 @@ pub(super) fn fit(options: &Fit) -> super::Outcome {
         },
     };
     super::write(&options.out, &preset.to_toml())?;
-    println!("{}: {}", options.out.display(), preset.source);
-    println!(
+    let written = format!("{}: {}", options.out.display(), preset.source);
+    let distance = format!(
         "{} runs simulated; the nearest is {:.1} % from the recording, over TTFT, TPOT and E2E",
         fitted.runs,
         fitted.distance / 3.0 * 100.0,
     );
+    println!("{}\n{}", wrapped(&written, 2), wrapped(&distance, 2));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use engine::trace::Trace;
 use serde_json::{Map, Value, json};
 
 use super::plot;
+use crate::text::wrapped;
 
 /// Plays a recorded run again in virtual time and compares.
 ///
@@ -77,12 +78,13 @@ fn document(score: &Score, replayed: &Replayed, blocks: Blocks) -> serde_json::R
 }
 
 fn print(score: &Score, replayed: &Replayed, blocks: Blocks) {
-    println!(
+    let compared = format!(
         "{} requests compared; {} KV blocks, {}",
         score.requests,
         blocks.count,
         blocks.source.explain()
     );
+    println!("{}", wrapped(&compared, 2));
     println!(
         "{:<12}{:>12}{:>12}{:>9}",
         "seconds", "recorded", "simulated", "error"
@@ -106,8 +108,9 @@ fn print(score: &Score, replayed: &Replayed, blocks: Blocks) {
         replayed.preemptions, replayed.steps
     );
     if let (Some(running), Some(waiting)) = (score.running_difference, score.waiting_difference) {
-        println!(
+        let differs = format!(
             "second by second, running differs by {running:.1} requests on average, waiting by {waiting:.1}"
         );
+        println!("{}", wrapped(&differs, 2));
     }
 }

@@ -95,23 +95,23 @@ pub(super) fn soak(options: &Soak) -> super::Outcome {
 
 fn table(reports: &[Report]) {
     println!(
-        "{:>6}{:>8}{:>10}{:>10}{:>10}{:>12}{:>9}{:>9}{:>9}{:>8}{:>8}{:>9}",
+        "{:>5} {:>6} {:>7} {:>5} {:>7} {:>7} {:>6} {:>5} {:>5} {:>4} {:>5} {:>7}",
         "users",
         "req/s",
         "TTFT ms",
         "p99",
         "TPOT ms",
-        "prefill ms",
+        "prefill",
         "E2E s",
-        "running",
-        "waiting",
+        "runs",
+        "waits",
         "KV %",
         "GPU %",
         "preempt"
     );
     for r in reports {
         println!(
-            "{:>6}{:>8.2}{:>10.0}{:>10.0}{:>10.1}{:>12.0}{:>9.2}{:>9.1}{:>9.2}{:>8.1}{:>8.1}{:>9}",
+            "{:>5} {:>6.2} {:>7.0} {:>5.0} {:>7.1} {:>7.0} {:>6.2} {:>5.1} {:>5.2} {:>4.0} {:>5.1} {:>7}",
             r.users,
             r.requests_per_s,
             r.ttft.mean * 1e3,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use load::Arrivals;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,13 @@ pub(crate) struct Scenario {
     /// Size of the request body.
     #[serde(default = "one_kilobyte")]
     pub(crate) body_bytes: usize,
+    /// File beside the scenarios with the conversation that the body holds, a JSON array of messages;
+    /// without it the body is one sentence, repeated.
+    #[serde(default)]
+    pub(crate) messages: Option<String>,
+    /// What that file holds, each message as it is written there.
+    #[serde(skip)]
+    turns: Vec<Box<RawValue>>,
     /// How long the upstream waits before it answers.
     #[serde(default)]
     pub(crate) latency_ms: u64,
@@ -76,7 +84,16 @@ pub(crate) fn load_all(
 ) -> Result<Vec<Scenario>, String> {
     let path = dir.join("race.toml");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let all = parse(&text).map_err(|says| format!("{}: {says}", path.display()))?;
+    let mut all = parse(&text).map_err(|says| format!("{}: {says}", path.display()))?;
+    for scenario in &mut all {
+        let Some(name) = &scenario.messages else {
+            continue;
+        };
+        let file = dir.join(name);
+        let said = |error: String| format!("{}: {error}", file.display());
+        let text = fs::read_to_string(&file).map_err(|error| said(error.to_string()))?;
+        scenario.turns = serde_json::from_str(&text).map_err(|error| said(error.to_string()))?;
+    }
     if wanted.is_empty() {
         return Ok(all
             .into_iter()
@@ -198,7 +215,8 @@ impl Scenario {
         u64::try_from(open_for.as_millis()).unwrap_or(u64::MAX) / self.interval_ms.max(1) + 2
     }
 
-    /// A chat completion of exactly `body_bytes` bytes, in turns of about a kilobyte.
+    /// A chat completion of exactly `body_bytes` bytes: the conversation as far as it fits, or turns of
+    /// about a kilobyte, and a last turn that fills what is left.
     pub(crate) fn body(&self) -> Vec<u8> {
         let stream = if self.streams() {
             r#""stream":true,"stream_options":{"include_usage":true},"#
@@ -210,7 +228,29 @@ impl Scenario {
         );
         let tail = r#"{"role":"user","content":""}]}"#;
         let mut body = head.into_bytes();
-        while self.body_bytes - body.len() > 2_048 + tail.len() {
+        if self.messages.is_some() {
+            for turn in &self.turns {
+                let turn = turn.get().as_bytes();
+                if body.len() + turn.len() + 1 + tail.len() > self.body_bytes {
+                    break;
+                }
+                body.extend_from_slice(turn);
+                body.push(b',');
+            }
+        } else {
+            self.repeated(&mut body, tail.len());
+        }
+        let left = self.body_bytes.saturating_sub(body.len() + tail.len());
+        body.extend_from_slice(
+            tail.replace(r#""""#, &format!(r#""{}""#, words(left)))
+                .as_bytes(),
+        );
+        body
+    }
+
+    /// Turns of one sentence, over and over, until less than two kilobytes are left beside the tail.
+    fn repeated(&self, body: &mut Vec<u8>, tail: usize) {
+        while self.body_bytes - body.len() > 2_048 + tail {
             let role = if body.len() / 1_024 % 2 == 0 {
                 "user"
             } else {
@@ -220,12 +260,6 @@ impl Scenario {
                 format!(r#"{{"role":"{role}","content":"{}"}},"#, words(980)).as_bytes(),
             );
         }
-        let left = self.body_bytes.saturating_sub(body.len() + tail.len());
-        body.extend_from_slice(
-            tail.replace(r#""""#, &format!(r#""{}""#, words(left)))
-                .as_bytes(),
-        );
-        body
     }
 }
 

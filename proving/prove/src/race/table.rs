@@ -1,6 +1,7 @@
 //! The table a person reads: a block for each scenario, a line for each subject.
 //!
-//! Invariant: a subject without figures has a line that says why.
+//! Invariant: a subject without figures has a line that says why. Lines have at most eighty columns: a
+//! block with more goes on below, each line with its subject again.
 //! Not here: colour beyond bold; the caller says whether the terminal wants it.
 
 use std::fmt::Write;
@@ -8,6 +9,7 @@ use std::fmt::Write;
 use experiment::Spread;
 
 use super::result::{RaceResult, Row};
+use crate::text::{WIDTH, wrapped};
 
 #[cfg(test)]
 mod tests;
@@ -124,18 +126,18 @@ pub(crate) fn render(result: &RaceResult, bold: bool) -> String {
     }
     let _ = writeln!(
         out,
-        "\nmedian (least–greatest) over rounds; CPU of all processes of the subject, user and system"
+        "\nmedian (least–greatest) over rounds;\nCPU of all processes of the subject, user and system"
     );
     for told in &result.subjects {
         let version = told.version.as_deref().unwrap_or("-");
-        let _ = write!(out, "{}: {}; {version}", told.name, told.summary);
+        let mut line = format!("{}: {}; {version}", told.name, told.summary);
         let _ = told
             .problem
             .as_ref()
-            .map(|problem| write!(out, "; {problem}"));
-        out.push('\n');
+            .map(|problem| write!(line, "; {problem}"));
+        let _ = writeln!(out, "{}", wrapped(&line, 2));
         for note in &told.notes {
-            let _ = writeln!(out, "  note: {note}");
+            let _ = writeln!(out, "{}", wrapped(&format!("  note: {note}"), 4));
         }
     }
     out
@@ -159,25 +161,54 @@ fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
         })
         .collect();
     let _ = writeln!(out, "\n{on}{scenario}{off}");
-    for (index, (line, row)) in lines
-        .iter()
-        .zip(std::iter::once(None).chain(rows.iter().map(Some)))
-        .enumerate()
-    {
-        let mut text = format!("{:<width$}", line[0], width = widths[0]);
-        for (cell, &width) in line.iter().zip(&widths).skip(1) {
-            let _ = write!(text, "  {cell:>width$}");
+    for (part, columns) in parts(&widths).into_iter().enumerate() {
+        for (index, (line, row)) in lines
+            .iter()
+            .zip(std::iter::once(None).chain(rows.iter().map(Some)))
+            .enumerate()
+        {
+            let problem = row.and_then(|row| row.problem.as_ref());
+            if part > 0 && line.len() == 1 {
+                continue;
+            }
+            let mut text = format!("{:<width$}", line[0], width = widths[0]);
+            for (cell, &width) in line
+                .iter()
+                .zip(&widths)
+                .take(columns.end)
+                .skip(columns.start)
+            {
+                let _ = write!(text, "  {cell:>width$}");
+            }
+            if let Some(problem) = problem.filter(|_| part == 0) {
+                let _ = write!(text, "  {problem}");
+                text = wrapped(&text, 4);
+            }
+            let _ = if index == 0 {
+                writeln!(out, "{on}{}{off}", text.trim_end())
+            } else {
+                writeln!(out, "{}", text.trim_end())
+            };
         }
-        if let Some(problem) = row.and_then(|row| row.problem.as_ref()) {
-            let _ = write!(text, "  {problem}");
-        }
-        let _ = if index == 0 {
-            writeln!(out, "{on}{text}{off}")
-        } else {
-            writeln!(out, "{text}")
-        };
     }
     rig(out, rows);
+}
+
+/// Columns beside the subject's name that fit in one line, from the first to the last.
+fn parts(widths: &[usize]) -> Vec<std::ops::Range<usize>> {
+    let mut parts: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut used = 0;
+    for (at, width) in widths.iter().enumerate().skip(1) {
+        used += 2 + width;
+        match parts.last_mut() {
+            Some(part) if used <= WIDTH => part.end = at + 1,
+            _ => {
+                parts.push(at..at + 1);
+                used = widths[0] + 2 + width;
+            }
+        }
+    }
+    parts
 }
 
 /// The head and a line for each row; a row without figures is its name alone.
@@ -274,10 +305,10 @@ pub(crate) fn rig(out: &mut String, rows: &[&Row]) {
     };
     let (others, stolen) = (most("others.cores"), most("steal_percent"));
     if others > DISTURBED_CORES || stolen > DISTURBED_PERCENT {
-        let _ = writeln!(
-            out,
+        let line = format!(
             "  disturbed: up to {others:.2} cores used by others, {stolen:.1} % of CPU time stolen"
         );
+        let _ = writeln!(out, "{}", wrapped(&line, 4));
     }
     for party in ["client", "upstream"] {
         let figures = RIG.iter().filter_map(|(name, unit)| {
@@ -290,7 +321,8 @@ pub(crate) fn rig(out: &mut String, rows: &[&Row]) {
         });
         let figures: Vec<_> = figures.collect();
         if !figures.is_empty() {
-            let _ = writeln!(out, "  {party}: {}", figures.join(", "));
+            let line = format!("  {party}: {}", figures.join(", "));
+            let _ = writeln!(out, "{}", wrapped(&line, 4));
         }
     }
 }

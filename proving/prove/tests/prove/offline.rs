@@ -58,6 +58,10 @@ fn a_preset_is_fitted_to_a_recording_and_replays_it() {
         "{}",
         String::from_utf8_lossy(&fitted.stderr)
     );
+    fits(&fitted);
+    fits(&engine(&[
+        "replay", &run, "--preset", &preset, "--score", "0.5..1",
+    ]));
     let score = json(&[
         "replay", &run, "--preset", &preset, "--score", "0.5..1", "--json", "--plot", &plot,
     ]);
@@ -102,6 +106,31 @@ fn a_soak_gives_the_same_document_from_the_same_seed() {
     assert_eq!(report, soak("1"));
     assert_ne!(report, soak("2"));
     assert_eq!(report["preemptions"], 0);
+    let few = [
+        "soak",
+        "--preset",
+        "gpt-oss-120b.h100x4",
+        "--users",
+        "10,400",
+        "--hours",
+        "0.05",
+        "--warm-up",
+        "60s",
+    ];
+    fits(&engine(&few));
+}
+
+/// What is printed for people has at most eighty columns.
+fn fits(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        !said.trim().is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for line in said.lines() {
+        assert!(line.chars().count() <= 80, "{line:?}\n{said}");
+    }
 }
 
 #[test]

@@ -27,3 +27,30 @@ fn one_violation_makes_it_not_hold_and_is_told() {
         "{table}"
     );
 }
+
+#[test]
+fn a_verdict_fits_eighty_columns_whatever_a_command_said() {
+    let mut verdict = Verdict::new("kills", 7);
+    let said =
+        "every row is as it was written: 1002040 rows after row 0, and more words of a command";
+    verdict.hold("the chain of hashes", said, true);
+    verdict.tell(
+        "of these, answered at most so long before a kill, ms",
+        82_u64,
+    );
+    verdict.tell(
+        "engine tokens in settled rows, prompt and completion, of all calls",
+        1_234_567_u64,
+    );
+    let mut found = Found::default();
+    found.add(|| format!("Row {{ {} }}", "request_id: a-long-name, ".repeat(8)));
+    verdict.none("rows further off, or not as the engine counted", &found);
+    let table = verdict.table();
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "{line:?}\n{table}");
+    }
+    assert!(
+        table.contains("1002040 rows") && table.contains("1,234,567"),
+        "{table}"
+    );
+}

@@ -1,6 +1,6 @@
 //! Scenarios good and bad, and the bodies that they send.
 
-use super::{Scenario, parse};
+use super::{Scenario, load_all, parse};
 
 fn one(text: &str) -> Scenario {
     let mut all = parse(&format!("[[scenario]]\nname = 'x'\n{text}")).expect("a scenario");
@@ -58,4 +58,41 @@ fn the_scenarios_that_are_shipped_parse_and_have_different_names() {
     names.dedup();
     assert_eq!(names.len(), all.len());
     assert!(names.contains(&"unary_1k_c32"));
+}
+
+/// What the shipped scenario of source code sends: nearly all of it is the conversation, with the escapes
+/// and letters of real text, and no part of it comes twice.
+#[test]
+fn a_body_of_source_code_is_the_conversation_and_not_one_sentence_repeated() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/gateways");
+    let named = ["unary_32k_code_c32".to_owned()];
+    let all = load_all(std::path::Path::new(dir), &named, false).expect("the scenario");
+    let body = all[0].body();
+    let uniform = one("users = 1\nbody_bytes = 32757").body();
+    assert_eq!((body.len(), uniform.len()), (32_757, 32_757));
+    let text = String::from_utf8(body).expect("UTF-8");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["messages"].as_array().map(Vec::len), Some(18));
+    for (what, least) in [
+        ("\\n", 600),
+        ("\\\"", 200),
+        ("\\u00", 5),
+        ("fn ", 15),
+        ("日本", 1),
+    ] {
+        let found = text.matches(what).count();
+        assert!(found >= least, "{what:?}: {found}");
+    }
+    let twice = |body: &[u8]| {
+        let mut seen = std::collections::HashSet::new();
+        body.chunks_exact(64)
+            .filter(|part| !seen.insert(*part))
+            .count()
+    };
+    assert!(
+        twice(text.as_bytes()) < 20 && twice(&uniform) > 100,
+        "{} {}",
+        twice(text.as_bytes()),
+        twice(&uniform)
+    );
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use experiment::Limit;
+use experiment::{Limit, Spread};
 
-use super::render;
+use super::{COLUMNS, render};
 use crate::host::machine::Machine;
 use crate::race::bench::Problem;
 use crate::race::cell::Cell;
@@ -75,4 +75,48 @@ fn bold_is_only_for_terminals_that_want_it() {
         1,
     );
     assert!(render(&result, true).contains("\x1b[1munary\x1b[0m"));
+}
+
+#[test]
+fn a_block_of_every_column_goes_on_below_within_eighty_columns() {
+    let spread = Spread {
+        median: 123_456.7,
+        min: 99_999.9,
+        max: 234_567.8,
+    };
+    let mut rows = vec![
+        row("tollgate-64workers", &[16.0], Limit::Machine),
+        row("nginx", &[15.0], Limit::Client),
+        row("gone", &[], Limit::Open),
+    ];
+    for row in rows.iter_mut().take(2) {
+        let unary = COLUMNS
+            .iter()
+            .filter(|column| column.figure != "cpu_us_per_event");
+        row.figures
+            .extend(unary.map(|column| (column.figure, spread)));
+    }
+    let text = render(
+        &RaceResult::new(Machine::read(0), Vec::new(), Vec::new(), rows, 1.0, 3),
+        false,
+    );
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line:?}\n{text}");
+    }
+    for head in [
+        "CPU µs/req",
+        "p99.9",
+        "peak",
+        "throttled",
+        "errors",
+        "limit",
+    ] {
+        assert!(text.contains(head), "no {head} in\n{text}");
+    }
+    let again = text
+        .lines()
+        .filter(|line| line.starts_with("tollgate-64workers"))
+        .count();
+    assert!(again > 1, "each part names its subjects: {text}");
+    assert_eq!(text.matches("not installed: get x").count(), 1, "{text}");
 }
