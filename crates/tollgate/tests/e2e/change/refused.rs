@@ -111,14 +111,17 @@ fn sighup_opens_the_access_log_anew() {
 fn the_warning_of_a_reload_names_the_settings_that_wait_for_the_next_start() {
     let upstream = Streams::start(Duration::from_millis(50));
     let gate = Gate::start(&one_route(upstream.address), &[]);
-    let more = "workers: 3\ndrain: { grace: 7m }\nledger: { path: later.db }\n";
+    let more = "workers: 3\ndrain: { grace: 7m, delay: 1s }\nledger: { path: later.db }\n";
     change(&gate, &format!("{more}{}", one_route(upstream.address)));
     let log = gate.log();
     let told = log
         .lines()
         .find(|line| line.contains("take effect with the next start"));
     let told = told.unwrap_or_else(|| panic!("no warning:\n{log}"));
-    assert!(told.contains("workers, drain.grace, ledger"), "{told}");
+    assert!(
+        told.contains("workers, drain.delay, drain.grace, ledger"),
+        "{told}"
+    );
     for unchanged in ["listen.data", "counting", "traces", "access_log"] {
         assert!(!told.contains(unchanged), "{told}");
     }
