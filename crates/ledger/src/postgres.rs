@@ -3,22 +3,27 @@
 //! A thread reads what comes after the last row that the server has of this ledger, and inserts it,
 //! a batch to a transaction. The queue is the ledger itself: while the server is away rows wait on
 //! disk and nothing else changes.
-//! Invariant: idempotent by record id; the watermark is the server's own largest row number of this
-//! ledger, so a batch whose answer was lost is found there, not sent twice.
-//! Not here: TLS to the server (it has to be near, or behind something that speaks TLS).
+//! Invariant: idempotent by record id alone; the watermark is the server's own last row of this
+//! ledger, so a batch whose answer was lost is found there, not sent twice. It counts only if this
+//! ledger has that row with that hash: one that was set back and has gone on since would write other
+//! rows under the same numbers. Then nothing is shipped, and so nothing is pruned for its age.
+//! Not here: how the server is spoken to (`tls`).
 
 mod table;
+mod tls;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use postgres::{Client, Config, NoTls};
+use postgres::{Client, Config};
 
+use crate::chain::Head;
 use crate::intake::{Ledger, Shared};
 use crate::read::{ReadError, Reader};
+use tls::Connector;
 
 /// How long to wait for new rows, and after the first failure.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -43,6 +48,14 @@ pub enum ShipError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] ReadError),
+    /// The server's rows of this ledger are not this ledger's.
+    #[error(
+        "Postgres has another history of this ledger: its row {0} is not in it. A backup was put back, or two gates write copies of one ledger. Rows wait on disk. Stop the gate and run `tollgate usage salvage`: the ledger goes on under a new name, and all its rows are offered again"
+    )]
+    Forked(Head),
+    /// The trust that `sslmode` asks for cannot be had.
+    #[error("the Postgres connection string: {0}")]
+    Trust(String),
     /// No thread for it.
     #[error("cannot start the shipper: {0}")]
     Thread(#[source] std::io::Error),
@@ -50,8 +63,13 @@ pub enum ShipError {
 
 impl From<postgres::Error> for ShipError {
     fn from(error: postgres::Error) -> Self {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        Self::Server(format!("{error}{}", cause.unwrap_or_default()))
+        let mut says = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            says = format!("{says}: {error}");
+            cause = error.source();
+        }
+        Self::Server(says)
     }
 }
 
@@ -66,6 +84,10 @@ pub struct Shipping {
     pub failures: u64,
     /// Why the last try failed; empty when it did not.
     pub last_fault: String,
+    /// The server has another history of this ledger: nothing is shipped.
+    pub forked: bool,
+    /// Whether the connection is encrypted; `None` while there is none.
+    pub encrypted: Option<bool>,
 }
 
 /// The thread that ships.
@@ -84,6 +106,9 @@ struct State {
     up_to: AtomicI64,
     failures: AtomicU64,
     last_fault: Mutex<String>,
+    forked: AtomicBool,
+    /// 0 when there is no connection, 1 for one in clear, 2 for one that is encrypted.
+    link: AtomicU64,
     ledger: Arc<Shared>,
 }
 
@@ -97,16 +122,19 @@ impl State {
 
 impl Shipper {
     /// Starts shipping the rows of `ledger` to `server`, a connection string such as
-    /// `postgres://gate@db/usage`. The table `tollgate_usage` is made where there is none. From now
+    /// `postgres://gate@db/usage?sslmode=verify-full`. The table `tollgate_usage` is made where there is none. From now
     /// on rows are not pruned for their age before they are shipped.
     ///
     /// # Errors
-    /// When the string is not understood or no thread can be started. A server that is away is not
+    /// When the string is not understood, the certificates it names cannot be read, or no thread can
+    /// be started. A server that is away is not
     /// an error.
     pub fn start(ledger: &Ledger, server: &str) -> Result<Self, ShipError> {
+        let (server, security) = tls::read(server)?;
         let mut config: Config = server
             .parse()
             .map_err(|error: postgres::Error| ShipError::Config(error.to_string()))?;
+        let connector = security.apply(&mut config)?;
         config
             .connect_timeout(CONNECT_FOR)
             .tcp_user_timeout(SILENT_FOR)
@@ -121,12 +149,14 @@ impl Shipper {
             up_to: AtomicI64::new(0),
             failures: AtomicU64::new(0),
             last_fault: Mutex::default(),
+            forked: AtomicBool::new(false),
+            link: AtomicU64::new(0),
             ledger: shared,
         });
         let (path, shared) = (ledger.path().to_owned(), Arc::clone(&state));
         let thread = thread::Builder::new()
             .name("ledger-ship".to_owned())
-            .spawn(move || run(&path, &config, &shared))
+            .spawn(move || run(&path, &Server { config, connector }, &shared))
             .map_err(ShipError::Thread)?;
         Ok(Self {
             state,
@@ -142,6 +172,11 @@ impl Shipper {
             up_to: self.state.up_to.load(Ordering::Relaxed),
             failures: self.state.failures.load(Ordering::Relaxed),
             last_fault: self.state.fault().clone(),
+            forked: self.state.forked.load(Ordering::Relaxed),
+            encrypted: match self.state.link.load(Ordering::Relaxed) {
+                0 => None,
+                link => Some(link == 2),
+            },
         }
     }
 
@@ -176,7 +211,13 @@ impl Drop for Shipper {
     }
 }
 
-fn run(path: &Path, config: &Config, state: &State) {
+/// How the server is reached.
+struct Server {
+    config: Config,
+    connector: Connector,
+}
+
+fn run(path: &Path, server: &Server, state: &State) {
     let mut link = None;
     let mut pause = PAUSE;
     while !state.given_up.load(Ordering::Acquire) {
@@ -185,11 +226,14 @@ fn run(path: &Path, config: &Config, state: &State) {
         if is_ending && !state.fault().is_empty() {
             return;
         }
-        match ship(path, config, &mut link, state) {
+        match ship(path, server, &mut link, state) {
             Ok(true) => continue,
             Ok(false) => pause = PAUSE,
             Err(error) => {
                 link = None;
+                state.link.store(0, Ordering::Relaxed);
+                let forked = matches!(error, ShipError::Forked(_));
+                state.forked.store(forked, Ordering::Relaxed);
                 state.failures.fetch_add(1, Ordering::Relaxed);
                 *state.fault() = error.to_string();
                 pause = (pause * 2).min(PAUSE_MAX);
@@ -213,13 +257,21 @@ struct Link {
 /// Ships a batch; whether there may be more.
 fn ship(
     path: &Path,
-    config: &Config,
+    server: &Server,
     link: &mut Option<Link>,
     state: &State,
 ) -> Result<bool, ShipError> {
     let link = match link {
         Some(link) => link,
-        None => link.insert(connect(path, config)?),
+        None => {
+            let made = connect(path, server)?;
+            let encrypted = server.connector.was_used();
+            state
+                .link
+                .store(1 + u64::from(encrypted), Ordering::Relaxed);
+            state.forked.store(false, Ordering::Relaxed);
+            link.insert(made)
+        }
     };
     let rows = link.reader.after(link.up_to, table::BATCH)?;
     if let Some(last) = rows.last() {
@@ -233,13 +285,21 @@ fn ship(
     Ok(rows.len() == table::BATCH)
 }
 
-fn connect(path: &Path, config: &Config) -> Result<Link, ShipError> {
-    let reader = Reader::open(&PathBuf::from(path))?;
+fn connect(path: &Path, server: &Server) -> Result<Link, ShipError> {
+    let reader = Reader::open(path)?;
     let (id, _) = reader.origin()?;
     let ledger: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut client = config.connect(NoTls)?;
+    server.connector.forget();
+    let mut client = server.config.connect(server.connector.clone())?;
     table::create(&mut client)?;
-    let up_to = table::watermark(&mut client, &ledger)?;
+    let mut up_to = 0;
+    if let Some(last) = table::watermark(&mut client, &ledger)? {
+        // One that was pruned cannot be held against anything; what is after it is sent.
+        if reader.has(last)? == Some(false) {
+            return Err(ShipError::Forked(last));
+        }
+        up_to = last.seq;
+    }
     Ok(Link {
         client,
         reader,

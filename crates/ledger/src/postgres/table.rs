@@ -1,12 +1,13 @@
 //! The fleet's table: the ledger's own columns, and which ledger a row came from.
 //!
-//! Invariant: a batch is one transaction, in the order of the ledger, so the largest row number of a
-//! ledger says that all rows before are there.
+//! Invariant: a batch is one transaction, in the order of the ledger, so the last row of a ledger says
+//! that all rows before are there. `ON CONFLICT` names the id alone.
 //! Not here: when a batch is sent (`postgres`).
 
 use postgres::types::ToSql;
 use postgres::{Client, Error};
 
+use crate::chain::{Hash, Head};
 use crate::columns::{COLUMNS, Kind, Value, WIDTH_V1};
 use crate::read::Stored;
 
@@ -46,13 +47,22 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// The last row of `ledger` that the server has; 0 when it has none.
-pub(super) fn watermark(client: &mut Client, ledger: &str) -> Result<i64, Error> {
-    let sql = "SELECT coalesce(max(seq), 0) FROM tollgate_usage WHERE ledger = $1";
-    client.query_one(sql, &[&ledger])?.try_get(0)
+/// The last row of `ledger` that the server has.
+pub(super) fn watermark(client: &mut Client, ledger: &str) -> Result<Option<Head>, Error> {
+    let sql = "SELECT seq, hash FROM tollgate_usage WHERE ledger = $1 ORDER BY seq DESC LIMIT 1";
+    let Some(row) = client.query_opt(sql, &[&ledger])? else {
+        return Ok(None);
+    };
+    let hash: Vec<u8> = row.try_get(1)?;
+    Ok(Some(Head {
+        seq: row.try_get(0)?,
+        // A hash of another length is none that a ledger can have.
+        hash: Hash(hash.try_into().unwrap_or([0; 32])),
+    }))
 }
 
-/// Inserts rows that are not there; gives the number of those.
+/// Inserts rows that are not there by their id; gives the number of those. A number of this ledger
+/// that another row has is an error: two histories of it are being sent.
 pub(super) fn insert(client: &mut Client, ledger: &str, rows: &[Stored]) -> Result<u64, Error> {
     let mut columns = vec![Column::of(
         Kind::Number,
@@ -85,7 +95,7 @@ fn insert_sql() -> String {
         .collect();
     let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     format!(
-        "INSERT INTO tollgate_usage (ledger, seq, {}, hash) SELECT $1, * FROM unnest({}) ON CONFLICT DO NOTHING",
+        "INSERT INTO tollgate_usage (ledger, seq, {}, hash) SELECT $1, * FROM unnest({}) ON CONFLICT (id) DO NOTHING",
         names.join(", "),
         arrays.join(", ")
     )

@@ -9,7 +9,7 @@ mod skipped;
 
 use std::time::{Duration, Instant};
 
-use ledger::{Ledger, Options, Progress, RecordId, Settlement, Shipper, State};
+use ledger::{Ledger, Options, Progress, Reader, RecordId, Settlement, Shipper, State, salvage};
 use policy::record::Outcome;
 use postgres::{Client, NoTls};
 
@@ -106,4 +106,150 @@ fn each_row_arrives_once_through_a_server_that_goes_and_comes_back() {
         (0, 10)
     );
     assert_eq!(there(&server.address()), (4010, 4010 * 4011 / 2));
+}
+
+#[test]
+fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new_name() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("one.db");
+    let copy = dir.path().join("copy.db");
+    let ledger = opened(dir.path(), "one.db");
+    let shipper = Shipper::start(&ledger, &server.secure_address()).expect("starts");
+    settle(&ledger, 1..=60);
+    eventually("60 rows", || shipper.shipping().up_to == 60);
+    Reader::open(&path)
+        .expect("opens")
+        .backup(&copy)
+        .expect("copies");
+    settle(&ledger, 61..=100);
+    eventually("100 rows", || shipper.shipping().up_to == 100);
+    shipper.stop();
+    assert!(ledger.close(Duration::from_secs(5)));
+    drop(ledger);
+
+    // Put back on a machine that knows nothing of it; other rows get the numbers that were used.
+    std::fs::rename(&copy, &path).expect("puts it back");
+    std::fs::remove_file(dir.path().join("one.db.head")).expect("removes");
+    let keep = Options {
+        keep: Some(Duration::from_secs(1)),
+        ..Options::at(&path)
+    };
+    let (ledger, _) = Ledger::open(keep).expect("opens");
+    let shipper = Shipper::start(&ledger, &server.secure_address()).expect("starts");
+    settle(&ledger, 1001..=1060);
+    eventually("it is told", || shipper.shipping().forked);
+    let fault = shipper.shipping().last_fault;
+    assert!(
+        fault.contains("another history") && fault.contains("100:"),
+        "{fault}"
+    );
+    // As old as they are, they are not pruned: nobody else has them.
+    std::thread::sleep(Duration::from_secs(1));
+    let stats = ledger.stats();
+    assert_eq!(
+        (stats.head, stats.pruned, shipper.shipping().shipped),
+        (120, 0, 0)
+    );
+    assert_eq!(there(&server.address()).0, 100);
+    shipper.stop();
+    assert!(ledger.close(Duration::from_secs(5)));
+    drop(ledger);
+
+    let salvaged = salvage(&path).expect("is whole");
+    assert_eq!((salvaged.settled, salvaged.lost[0].rows()), (120, 0));
+    let ledger = opened(dir.path(), "one.db");
+    let shipper = Shipper::start(&ledger, &server.secure_address()).expect("starts");
+    eventually("every row is there", || shipper.shipping().up_to == 120);
+    assert!(!shipper.shipping().forked);
+    assert_eq!(shipper.shipping().shipped, 60, "the others were there");
+    let sum = 100 * 101 / 2 + (1001..=1060).sum::<i64>();
+    assert_eq!(there(&server.address()), (160, sum));
+}
+
+#[test]
+fn what_sslmode_asks_for_is_had_or_there_is_no_connection() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(dir.path(), "one.db");
+    settle(&ledger, 1..=1);
+    let other =
+        rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+    let untrusted = dir.path().join("other.pem");
+    std::fs::write(&untrusted, other.cert.pem()).expect("writes");
+    let (plain, secure) = (server.address(), server.secure_address());
+    let ca = secure
+        .split_once("sslrootcert=")
+        .expect("names it")
+        .1
+        .to_owned();
+    let by_name = plain.replace("127.0.0.1", "localhost");
+    let with =
+        |address: &str, mode: &str, ca: &str| format!("{address}?sslmode={mode}&sslrootcert={ca}");
+    let untrusted = untrusted.display().to_string();
+    let cases = [
+        (format!("{plain}?sslmode=disable"), Ok(false)),
+        (plain.clone(), Ok(true)),
+        (format!("{plain}?sslmode=prefer"), Ok(true)),
+        (format!("{plain}?sslmode=require"), Ok(true)),
+        (with(&plain, "require", &untrusted), Err("certificate")),
+        (with(&plain, "verify-ca", &ca), Ok(true)),
+        (with(&by_name, "verify-ca", &ca), Ok(true)),
+        (with(&plain, "verify-ca", &untrusted), Err("certificate")),
+        (secure.clone(), Ok(true)),
+        (with(&by_name, "verify-full", &ca), Err("certificate")),
+        (with(&plain, "verify-full", &untrusted), Err("certificate")),
+        (format!("{plain}?sslmode=verify-full"), Err("certificate")),
+    ];
+    for (address, expected) in cases {
+        let shipper = Shipper::start(&ledger, &address).expect("starts");
+        eventually("it connects or does not", || {
+            let shipping = shipper.shipping();
+            shipping.up_to == 1 || shipping.failures > 0
+        });
+        let shipping = shipper.shipping();
+        match expected {
+            Ok(encrypted) => {
+                let now = (shipping.up_to, shipping.encrypted);
+                assert_eq!(now, (1, Some(encrypted)), "{address}: {shipping:?}");
+            }
+            Err(word) => {
+                assert_eq!((shipping.up_to, shipping.encrypted), (0, None), "{address}");
+                let fault = &shipping.last_fault;
+                assert!(fault.contains(word), "{address}: {fault}");
+            }
+        }
+        shipper.stop();
+    }
+}
+
+#[test]
+fn a_server_without_tls_is_refused_where_it_is_required() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let said = std::thread::spawn(move || {
+        let (mut tcp, _) = listener.accept().expect("it comes");
+        let mut asked = [0; 8];
+        tcp.read_exact(&mut asked).expect("asks for TLS");
+        tcp.write_all(b"N").expect("says no");
+        // Whatever it sent now would be in clear.
+        let mut rest = Vec::new();
+        drop(tcp.set_read_timeout(Some(Duration::from_secs(10))));
+        drop(tcp.read_to_end(&mut rest));
+        (asked, rest)
+    });
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(dir.path(), "one.db");
+    let address = format!("postgres://gate:secret@127.0.0.1:{port}/usage?sslmode=require");
+    let shipper = Shipper::start(&ledger, &address).expect("starts");
+    eventually("it is refused", || shipper.shipping().failures > 0);
+    let fault = shipper.shipping().last_fault;
+    assert!(fault.contains("does not support TLS"), "{fault}");
+    let (asked, rest) = said.join().expect("ends");
+    assert_eq!((&asked[4..], &rest[..]), (&[4, 210, 22, 47][..], &[][..]));
 }

@@ -1,4 +1,4 @@
-//! A Postgres of the test's own.
+//! A Postgres of the test's own, which speaks TLS with a certificate for 127.0.0.1 alone.
 //!
 //! It refuses to run as root; then it runs as the user `postgres`, whom Debian's package makes.
 
@@ -7,6 +7,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 /// Stopped when dropped.
 pub(crate) struct Server {
@@ -46,12 +48,52 @@ impl Server {
             "initdb",
             &["--auth=trust", "--username=gate", "--no-sync", "-D"],
         );
+        server.certify();
         server.start_again();
         Some(server)
     }
 
     pub(crate) fn address(&self) -> String {
         format!("postgres://gate@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// The same from anywhere: encrypted, by whom `ca` vouches for, under its own name.
+    pub(crate) fn secure_address(&self) -> String {
+        let ca = self.dir.path().join("ca.pem");
+        let tls = format!("sslmode=verify-full&sslrootcert={}", ca.display());
+        format!("{}?{tls}", self.address())
+    }
+
+    /// Makes its certificate, and `ca.pem`, which vouches for it.
+    fn certify(&self) {
+        let (key, own) = (
+            KeyPair::generate().expect("a key"),
+            KeyPair::generate().expect("a key"),
+        );
+        let mut params = CertificateParams::new(Vec::new()).expect("good names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = params.self_signed(&key).expect("a certificate").pem();
+        let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a good name");
+        let leaf = leaf
+            .signed_by(&own, &Issuer::new(params, key))
+            .expect("a certificate");
+        let at = |name: &str| self.dir.path().join(name);
+        std::fs::write(at("ca.pem"), ca).expect("writes");
+        for (name, pem) in [
+            ("server.crt", leaf.pem()),
+            ("server.key", own.serialize_pem()),
+        ] {
+            let path = at("data").join(name);
+            std::fs::write(&path, pem).expect("writes");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+                .expect("closes it");
+            if let Some((uid, gid)) = self.user {
+                chown(&path, Some(uid), Some(gid)).expect("gives it away");
+            }
+        }
+        let conf = at("data").join("postgresql.conf");
+        let said = std::fs::read_to_string(&conf).expect("initdb wrote it");
+        std::fs::write(&conf, said + "\nssl = on\n").expect("writes");
     }
 
     pub(crate) fn start_again(&self) {
