@@ -61,6 +61,30 @@ pub struct Head {
     pub hash: Hash,
 }
 
+impl Head {
+    /// Before the first row.
+    pub(crate) const START: Self = Self {
+        seq: 0,
+        hash: Hash([0; 32]),
+    };
+
+    /// From `SEQ:HASH`, as printed.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (seq, hash) = text.split_once(':')?;
+        Some(Self {
+            seq: seq.parse().ok().filter(|seq| *seq >= 0)?,
+            hash: Hash::parse(hash)?,
+        })
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.seq, self.hash)
+    }
+}
+
 /// The hash of row `seq`, whose values come in the order of the columns.
 pub(crate) fn link<'a>(before: Hash, seq: i64, values: impl Iterator<Item = ValueRef<'a>>) -> Hash {
     let mut encoded = Vec::with_capacity(768);
@@ -82,6 +106,18 @@ pub(crate) fn link<'a>(before: Hash, seq: i64, values: impl Iterator<Item = Valu
         encoded[version..version + 2].copy_from_slice(&1_u16.to_be_bytes());
     }
     Hash(Sha256::digest(&encoded).into())
+}
+
+/// What tells whether values that no chain covers are as they were written: half of a hash.
+pub(crate) fn sum<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> i64 {
+    let mut encoded = Vec::with_capacity(512);
+    for value in values {
+        encode(&mut encoded, value);
+    }
+    let digest: [u8; 32] = Sha256::digest(&encoded).into();
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    i64::from_be_bytes(first)
 }
 
 fn encode(out: &mut Vec<u8>, value: ValueRef<'_>) {

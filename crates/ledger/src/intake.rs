@@ -13,19 +13,25 @@ use std::time::{Duration, Instant};
 
 use policy::price::Price;
 
+use crate::chain::Head;
+use crate::check::{self, Rest};
 use crate::id::RecordId;
-use crate::lock::Lock;
-use crate::open::{OpenError, Recovered, open};
+use crate::lost::Lost;
+use crate::open::{OpenError, Opened, Recovered, is_damage, open};
 use crate::prices::PriceNote;
 use crate::row::{Admission, Progress, Settlement};
-use crate::stats::{Counters, Stats, add};
+use crate::schema::real;
+use crate::stats::{Counters, Stats, add, set};
 use crate::store::Note;
 use crate::writer::Writer;
+
+/// When a check that could not read is tried again.
+const CHECK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How a ledger is kept.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The database file; `-wal`, `-shm` and `.lock` stand beside it.
+    /// The database file; `-wal`, `-shm`, `.head` and `.lock` stand beside it.
     pub path: PathBuf,
     /// This gate's name in each row.
     pub node: Box<str>,
@@ -41,6 +47,8 @@ pub struct Options {
     pub keep: Option<Duration>,
     /// Size of the file above which the oldest rows are pruned.
     pub bytes_max: Option<u64>,
+    /// How often the log is copied into the file, so that it stays small and the file has the rows.
+    pub checkpoint_every: Duration,
     /// A commit that takes longer counts as a disk that is away.
     pub stall_after: Duration,
     /// Pages that the file may have; for tests of a full disk.
@@ -62,6 +70,7 @@ impl Options {
             spill: 100_000,
             keep: None,
             bytes_max: None,
+            checkpoint_every: Duration::from_secs(60),
             stall_after: Duration::from_secs(2),
             pages_max: None,
         }
@@ -96,6 +105,12 @@ pub(crate) struct Shared {
     pub(crate) why: Mutex<String>,
     /// Rows after this one are not shipped yet; `i64::MAX` when nobody ships.
     pub(crate) shipped: AtomicI64,
+    /// Where the chain ends on disk.
+    pub(crate) head: Mutex<Head>,
+    /// The ledger is damaged: nothing but a new start, which looks at it again, takes that back.
+    pub(crate) condemned: AtomicBool,
+    /// Nothing more is read: the process ends.
+    pub(crate) closing: AtomicBool,
     /// Since when a commit runs, milliseconds since `base` plus one; 0 when none does.
     pub(crate) busy_since: AtomicU64,
     base: Instant,
@@ -109,6 +124,9 @@ impl Shared {
             available: AtomicBool::new(true),
             why: Mutex::default(),
             shipped: AtomicI64::new(i64::MAX),
+            head: Mutex::new(Head::START),
+            condemned: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
             busy_since: AtomicU64::new(0),
             base: Instant::now(),
             stall_after,
@@ -123,7 +141,30 @@ impl Shared {
         self.unavailable().is_none()
     }
 
-    fn unavailable(&self) -> Option<Unavailable> {
+    /// Says that no row can be written, and why.
+    pub(crate) fn say_unavailable(&self, why: &str) {
+        let mut said = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        why.clone_into(&mut said);
+        drop(said);
+        self.available.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn say_head(&self, head: Head) {
+        *self.head.lock().unwrap_or_else(PoisonError::into_inner) = head;
+        set(&self.counters.head, head.seq.unsigned_abs());
+    }
+
+    /// Says that the ledger is not as it was written.
+    pub(crate) fn condemn(&self, what: &str) {
+        let why = format!(
+            "it is damaged: {what}; budgets go on with what is in memory. Stop the gate, then see \
+             what `tollgate usage verify` says of the file"
+        );
+        self.condemned.store(true, Ordering::Release);
+        self.say_unavailable(&why);
+    }
+
+    pub(crate) fn unavailable(&self) -> Option<Unavailable> {
         if !self.available.load(Ordering::Acquire) {
             let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
             return Some(Unavailable { why: why.clone() });
@@ -156,13 +197,23 @@ impl Ledger {
     /// Takes the lock, recovers, and starts the writer.
     ///
     /// # Errors
-    /// When another process writes this ledger, the file is of a newer build, or it can be neither
-    /// opened nor made anew.
-    pub fn open(options: Options) -> Result<(Self, Recovered), OpenError> {
-        let lock =
-            Lock::take(&options.path).map_err(|refused| OpenError::of(refused, &options.path))?;
-        let (store, recovered) = open(&options)?;
+    /// When another process writes this ledger; when what is at the path is no ledger, one of a newer
+    /// build, or one that is not as it was written; when one was here and is gone; when the disk
+    /// says no. Nothing is changed then.
+    pub fn open(mut options: Options) -> Result<(Self, Recovered), OpenError> {
+        options.path = real(&options.path);
+        let Opened {
+            store,
+            recovered,
+            rest,
+            lock,
+        } = open(&options)?;
         let shared = Arc::new(Shared::new(options.stall_after));
+        set(&shared.counters.unchecked, u64::from(!rest.is_done()));
+        set(
+            &shared.counters.salvaged_lost,
+            recovered.lost.iter().map(Lost::rows).sum(),
+        );
         let (queue, entries) = sync_channel(options.queue);
         let path = options.path.clone();
         let writer = Writer::new(options, store, Arc::clone(&shared));
@@ -173,6 +224,13 @@ impl Ledger {
                 drop(lock);
             })
             .map_err(OpenError::Thread)?;
+        if !rest.is_done() {
+            let (path, shared) = (path.clone(), Arc::clone(&shared));
+            thread::Builder::new()
+                .name("ledger-check".to_owned())
+                .spawn(move || check_on(&path, rest, &shared))
+                .map_err(OpenError::Thread)?;
+        }
         let intake = Intake {
             queue,
             thread: writer.thread().clone(),
@@ -207,6 +265,18 @@ impl Ledger {
         self.intake.stats()
     }
 
+    /// Where the chain ends on disk. Kept elsewhere, it proves that nothing before it is missing.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        let head = &self.intake.shared.head;
+        *head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that the ledger was found to be damaged: it takes no more rows.
+    pub fn condemn(&self, what: &str) {
+        self.intake.shared.condemn(what);
+    }
+
     /// Writes what is queued and ends the writer, within `patience`. `false` when the disk did not
     /// take it in that time.
     pub fn close(&self, patience: Duration) -> bool {
@@ -214,6 +284,7 @@ impl Ledger {
         let Some(writer) = slot.take() else {
             return true;
         };
+        self.intake.shared.closing.store(true, Ordering::Release);
         let until = Instant::now() + patience;
         let mut asked = false;
         while Instant::now() < until && !writer.is_finished() {
@@ -226,6 +297,27 @@ impl Ledger {
 
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.intake.shared)
+    }
+}
+
+/// Checks what the start did not come to. What is found is as if the disk took no more rows.
+fn check_on(path: &std::path::Path, mut rest: Rest, shared: &Shared) {
+    let is_closing = || shared.closing.load(Ordering::Acquire);
+    while !rest.is_done() && !is_closing() {
+        match check::rest(path, rest, &is_closing) {
+            Ok((findings, left)) => {
+                rest = left;
+                if let Some(finding) = findings.first() {
+                    return shared.condemn(&finding.to_string());
+                }
+            }
+            Err(error) if is_damage(&error) => return shared.condemn(&error.to_string()),
+            // Its file is away; the writer says so.
+            Err(_) => thread::sleep(CHECK_AGAIN),
+        }
+    }
+    if rest.is_done() {
+        shared.counters.unchecked.store(0, Ordering::Relaxed);
     }
 }
 

@@ -4,19 +4,27 @@
 //! Invariant: a row that was acknowledged survives `kill -9` and power loss; a record settled twice
 //! is one row; what was open when the process died becomes *indeterminate* with bounds. A worker
 //! never waits for the ledger: it is told, later, that a row is on disk.
+//! A ledger that is not as it was written is not opened: nothing that was spent is ever forgotten
+//! because a file was damaged, set back, or taken away.
 //! Not here: what an exchange is and what it cost (`policy`), metrics and access log (`telemetry`),
 //! the command that shows it all (`tollgate`).
 //!
 //! Amounts are whole numbers: tokens, and money in pico-units (1e-12) of its currency. What is not
 //! known is NULL, never zero.
 
+mod backup;
 mod chain;
+mod check;
 mod columns;
 pub mod date;
+mod head_file;
 mod id;
+mod identity;
 mod intake;
 mod lock;
+mod lost;
 mod open;
+mod place;
 mod postgres;
 mod prices;
 mod read;
@@ -34,17 +42,19 @@ mod verify;
 mod wal;
 mod writer;
 
+pub use backup::BackupError;
 pub use chain::{Hash, Head};
 pub use columns::{COLUMNS, Kind, Value};
 pub use id::{Ids, RecordId};
 pub use intake::{Done, Intake, Ledger, Options, Unavailable};
+pub use lost::Lost;
 pub use open::{OpenError, Recovered};
 pub use postgres::{ShipError, Shipper, Shipping};
 pub use prices::{KnownPrice, Prices};
 pub use read::{Period, ReadError, Reader, Stored};
 pub use row::{Admission, Price, Progress, Settlement, State, Witnesses};
-pub use salvage::Salvaged;
+pub use salvage::{SalvageError, Salvaged, salvage};
 pub use spent::{Known, Spent, Unsure};
 pub use stats::Stats;
-pub use verify::{Finding, Verified};
+pub use verify::{Expected, Finding, Verified};
 pub use wal::Tail;

@@ -1,27 +1,35 @@
-//! Opening a ledger: what a crash, a torn file or a damaged disk has left is put right and told.
+//! Opening a ledger: one that is whole, or none.
 //!
-//! Invariant: nothing is dropped in silence. A file that cannot be read is kept aside under another
-//! name; what was open becomes indeterminate, each exactly once.
-//! Not here: reading rows out of a damaged file (`salvage`).
+//! What a crash leaves is put right and told: a torn end of the log, exchanges without an end. What
+//! a crash cannot have left is refused, and nothing at the path is changed: rows, and what budgets
+//! have spent, must not vanish because a file was damaged, cut, set back, taken away or replaced.
+//! Invariant: a ledger that opens holds every row that was acknowledged, as far as the file itself
+//! and the head beside it can tell; what was open becomes indeterminate, each exactly once.
+//! Not here: the checks (`check`), what can be kept of a damaged ledger (`salvage`).
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, Row};
 
+use crate::chain::Head;
+use crate::check::{self, Rest};
+use crate::head_file::{self, Found};
 use crate::id::RecordId;
+use crate::identity::{Identity, identify};
 use crate::intake::Options;
-use crate::lock::Refused;
+use crate::lock::{Lock, Refused};
+use crate::lost::{self, Lost};
 use crate::row::{Admission, Progress, Settlement};
-use crate::salvage::{Salvaged, salvage};
-use crate::schema::{LAYOUT, beside, connect, create, migrate};
-use crate::store::{Note, Store};
-use crate::verify::{Finding, verify};
+use crate::schema::{self, LAYOUT, beside, connect, tidy_at_close};
+use crate::store::{Note, Store, name_of};
+use crate::verify::Finding;
 use crate::wal::{Tail, scan};
 use crate::writer::unix_ms;
 
-/// Rows at the end whose hashes are looked at when a ledger is opened.
-const LOOK_BACK: i64 = 10_000;
+/// How long a start may be held up by checks; what is left is checked while the gate serves.
+const CHECK_FOR: Duration = Duration::from_secs(3);
 
 /// Why a ledger was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +52,46 @@ pub enum OpenError {
         /// Its layout.
         found: i64,
     },
+    /// Something else is there.
+    #[error(
+        "{path} is {what} and no ledger; it was not touched: name another file, or move it away"
+    )]
+    Foreign {
+        /// The ledger's path.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It was here, and is not any more.
+    #[error(
+        "{path} is gone: it held rows up to {written}, as {path}.head says{}. A new one would begin with empty budgets. Put it or a backup of it back; to begin a new one all the same, remove {path}.head",
+        rescued.as_ref().map(|file| format!(", and a copy of it is {}", file.display())).unwrap_or_default()
+    )]
+    Gone {
+        /// The ledger's path.
+        path: String,
+        /// Where it ended.
+        written: Head,
+        /// What the gate that lost it saved of it.
+        rescued: Option<PathBuf>,
+    },
+    /// The log is there, and the file is not.
+    #[error("{path} is gone and its log {path}-wal is there: put both back, or move the log away")]
+    Parted {
+        /// The ledger's path.
+        path: String,
+    },
+    /// It is not as it was written.
+    #[error(
+        "{path} is not as it was written: {}. The gate does not start on it, because rows and what budgets have spent could be missing. Put a backup back (docs/backup.md), or accept what is lost: tollgate usage --ledger {path} salvage",
+        words(findings)
+    )]
+    Damaged {
+        /// The ledger.
+        path: String,
+        /// What was found first.
+        findings: Vec<Finding>,
+    },
     /// The disk says no.
     #[error(
         "cannot open {path}: {says}; check that its directory exists, has room, and may be written"
@@ -59,6 +107,18 @@ pub enum OpenError {
     Thread(#[source] io::Error),
 }
 
+/// The first few findings, for a line.
+fn words(findings: &[Finding]) -> String {
+    let said: Vec<String> = findings.iter().take(3).map(ToString::to_string).collect();
+    let more = findings.len().saturating_sub(said.len());
+    let more = if more > 0 {
+        format!("; and {more} more")
+    } else {
+        String::new()
+    };
+    format!("{}{more}", said.join("; "))
+}
+
 impl OpenError {
     pub(crate) fn of(refused: Refused, path: &Path) -> Self {
         match refused {
@@ -70,7 +130,7 @@ impl OpenError {
         }
     }
 
-    fn disk(path: &Path, says: &impl ToString) -> Self {
+    pub(crate) fn disk(path: &Path, says: &impl ToString) -> Self {
         Self::Disk {
             path: path.display().to_string(),
             says: says.to_string(),
@@ -78,97 +138,193 @@ impl OpenError {
     }
 }
 
-/// What opening found and did. Empty when the last process ended in order.
+/// What opening found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
+    /// There was none: it was made, and all budgets begin with nothing spent.
+    pub is_new: bool,
     /// Admissions without an end, now indeterminate.
     pub indeterminate: u64,
     /// The log as it was found.
     pub log: Tail,
-    /// Where a damaged file or log was kept.
-    pub kept_aside: Vec<PathBuf>,
-    /// What was read out of a damaged file.
-    pub salvaged: Option<Salvaged>,
-    /// What is wrong with the newest rows. The ledger serves on: `verify` tells all of it.
-    pub findings: Vec<Finding>,
+    /// What salvages have lost, ever.
+    pub lost: Vec<Lost>,
+    /// Nothing beside the ledger said where it ended, so that nothing tells whether it was set back.
+    pub without_head: bool,
+    /// What the bounded check did not come to; it is checked while the gate serves.
+    pub unchecked: bool,
 }
 
-pub(crate) fn open(options: &Options) -> Result<(Store, Recovered), OpenError> {
+/// An open ledger, what was found, and what is left to check.
+pub(crate) struct Opened {
+    pub(crate) store: Store,
+    pub(crate) recovered: Recovered,
+    pub(crate) rest: Rest,
+    pub(crate) lock: Lock,
+}
+
+pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     let path = &options.path;
+    let disk = |error: rusqlite::Error| OpenError::disk(path, &error);
+    // Before anything is made beside a file that may be somebody else's.
+    known(path, head_file::read(path))?;
+    let lock = Lock::take(path).map_err(|refused| OpenError::of(refused, path))?;
+    let found = head_file::read(path);
     let mut recovered = Recovered::default();
-    let log = beside(path, "-wal");
-    recovered.log = scan(&log).map_err(|error| OpenError::disk(path, &error))?;
-    if recovered.log.is_damaged {
-        let aside = beside(path, &format!("-wal.damaged-{}", unix_ms()));
-        std::fs::copy(&log, &aside).map_err(|error| OpenError::disk(path, &error))?;
-        recovered.kept_aside.push(aside);
+    if known(path, found)? == Identity::Nothing {
+        schema::make(path, random()).map_err(disk)?;
+        recovered.is_new = true;
     }
-    let store = match look(options, &mut recovered) {
-        Err(error) if is_damage(&error) => begin_again(options, &mut recovered),
-        done => done,
-    };
-    let mut store = store.map_err(|error| OpenError::disk(path, &error))?;
-    let found: i64 = store
-        .db
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .map_err(|error| OpenError::disk(path, &error))?;
-    if found > LAYOUT {
-        let path = path.display().to_string();
-        return Err(OpenError::Newer { path, found });
-    }
-    recovered.indeterminate =
-        settle_open(&mut store).map_err(|error| OpenError::disk(path, &error))?;
+    recovered.log = scan(&beside(path, "-wal")).map_err(|error| OpenError::disk(path, &error))?;
+    let rest = whole(path, recovered.log, found)?;
+    let mut db = connect(path).map_err(disk)?;
+    schema::migrate(&mut db).map_err(disk)?;
+    schema::complete(&mut db).map_err(disk)?;
+    recovered.lost = lost::read(&db).map_err(disk)?;
+    let mut store = Store::new(db, path, options.node.clone()).map_err(disk)?;
+    recovered.without_head = found.kept().is_none() && store.head.seq > 0;
+    recovered.unchecked = !rest.is_done();
+    recovered.indeterminate = settle_open(&mut store).map_err(disk)?;
+    store.say_head();
     if let Some(pages) = options.pages_max {
         drop(store.db.pragma_update(None, "max_page_count", pages));
     }
-    Ok((store, recovered))
+    Ok(Opened {
+        store,
+        recovered,
+        rest,
+        lock,
+    })
 }
 
-/// Opens and reads what a damaged file would choke on.
-fn look(options: &Options, recovered: &mut Recovered) -> rusqlite::Result<Store> {
-    let mut db = connect(&options.path)?;
-    let made: i64 = db.query_row(
-        "SELECT count(*) FROM sqlite_schema WHERE name = 'chain'",
-        [],
-        |row| row.get(0),
-    )?;
-    if made == 0 {
-        create(&mut db, random())?;
+/// What is at the path: a ledger, or nothing where nothing was.
+pub(crate) fn known(path: &Path, found: Found) -> Result<Identity, OpenError> {
+    let identity = identify(path).map_err(|error| OpenError::disk(path, &error))?;
+    let shown = path.display().to_string();
+    let foreign = |what| {
+        let path = shown.clone();
+        Err(OpenError::Foreign { path, what })
+    };
+    match (identity, found.kept()) {
+        (Identity::Ledger, _) => Ok(Identity::Ledger),
+        (Identity::Nothing, Some(kept)) => Err(OpenError::Gone {
+            path: shown,
+            written: kept.head,
+            rescued: rescued(path),
+        }),
+        (Identity::Nothing, None) => {
+            let log = std::fs::metadata(beside(path, "-wal"));
+            if log.is_ok_and(|log| log.len() > 0) {
+                return Err(OpenError::Parted { path: shown });
+            }
+            Ok(Identity::Nothing)
+        }
+        // The head beside it says that there was a ledger.
+        (Identity::NoDatabase, Some(_)) => {
+            let says = "its first page is not that of a database".to_owned();
+            Err(OpenError::Damaged {
+                path: shown,
+                findings: vec![Finding::Page { says }],
+            })
+        }
+        (Identity::NoDatabase, None) => foreign("not a database"),
+        (Identity::Foreign, _) => foreign("another program's database"),
     }
-    migrate(&mut db)?;
-    let store = Store::new(db, options.node.clone())?;
-    let verified = verify(&store.db, Some(store.head.seq - LOOK_BACK), None)?;
-    recovered.findings = verified.findings;
-    opens(&store.db)?;
-    Ok(store)
 }
 
-/// Whether the file is not what a database looks like.
-fn is_damage(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error_code();
-    matches!(
-        code,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    ) || matches!(
-        error,
-        rusqlite::Error::QueryReturnedNoRows | rusqlite::Error::InvalidColumnType(..)
-    )
+/// Name of a copy that a gate saves when its file is taken away.
+pub(crate) const RESCUED: &str = ".rescued-";
+
+/// The newest such copy.
+fn rescued(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let entries = std::fs::read_dir(dir.unwrap_or(Path::new("."))).ok()?;
+    let copies = entries.flatten().map(|entry| entry.path()).filter(|path| {
+        let file = path.file_name().and_then(|name| name.to_str());
+        file.and_then(|file| file.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with(RESCUED) && !rest.ends_with(".part"))
+    });
+    copies.max()
 }
 
-/// Keeps the damaged file aside and starts a new one with what can be read of it.
-fn begin_again(options: &Options, recovered: &mut Recovered) -> rusqlite::Result<Store> {
-    let name = format!(".damaged-{}", unix_ms());
-    let aside = beside(&options.path, &name);
-    for suffix in ["", "-wal", "-shm"] {
-        let (from, to) = (beside(&options.path, suffix), beside(&aside, suffix));
-        if from.exists() && std::fs::rename(&from, &to).is_ok() && suffix != "-shm" {
-            recovered.kept_aside.push(to);
+/// Refuses what is damaged, cut or set back. Changes nothing.
+fn whole(path: &Path, log: Tail, found: Found) -> Result<Rest, OpenError> {
+    let damaged = |findings| OpenError::Damaged {
+        path: path.display().to_string(),
+        findings,
+    };
+    if log.is_damaged {
+        return Err(damaged(vec![Finding::Log]));
+    }
+    let looked = look(path, found);
+    let (findings, rest) = match looked {
+        Ok(Looked::Newer(found)) => {
+            let path = path.display().to_string();
+            return Err(OpenError::Newer { path, found });
+        }
+        Ok(Looked::Known(findings, rest)) => (findings, rest),
+        Err(error) if is_damage(&error) => {
+            let says = error.to_string();
+            (vec![Finding::Page { says }], Rest::default())
+        }
+        Err(error) => return Err(OpenError::disk(path, &error)),
+    };
+    if findings.is_empty() {
+        Ok(rest)
+    } else {
+        Err(damaged(findings))
+    }
+}
+
+enum Looked {
+    Newer(i64),
+    Known(Vec<Finding>, Rest),
+}
+
+fn look(path: &Path, found: Found) -> rusqlite::Result<Looked> {
+    let db = connect(path)?;
+    // Until it is known to be whole, its log stays as it is.
+    tidy_at_close(&db, false);
+    let layout = schema::layout(&db)?;
+    if layout > LAYOUT {
+        return Ok(Looked::Newer(layout));
+    }
+    if layout < 1 {
+        let says = format!("its layout is {layout}");
+        let findings = vec![Finding::Page { says }];
+        return Ok(Looked::Known(findings, Rest::default()));
+    }
+    if let Found::Kept(kept) = found {
+        let (ledger, commits) = name_of(&db)?;
+        if let Some(finding) = check::against(&db, ledger, commits, &kept)? {
+            return Ok(Looked::Known(vec![finding], Rest::default()));
         }
     }
-    let mut db = connect(&options.path)?;
-    create(&mut db, random())?;
-    recovered.salvaged = Some(salvage(&aside, &mut db)?);
-    Store::new(db, options.node.clone())
+    let (findings, rest) = check::at_start(path, CHECK_FOR)?;
+    Ok(Looked::Known(findings, rest))
+}
+
+/// Whether an error says that the file is not what a ledger looks like, rather than that it cannot
+/// be read or written at the moment.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(code, _) => matches!(
+            code.code,
+            ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::SchemaChanged
+                // No such table or column: the schema was altered.
+                | ErrorCode::Unknown
+        ),
+        rusqlite::Error::SqlInputError { .. }
+        | rusqlite::Error::QueryReturnedNoRows
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        _ => false,
+    }
 }
 
 /// Makes every open admission indeterminate, in one commit.
@@ -187,9 +343,8 @@ fn settle_open(store: &mut Store) -> rusqlite::Result<u64> {
 }
 
 fn opens(db: &Connection) -> rusqlite::Result<Vec<(Admission, Progress)>> {
-    let sql = "SELECT id,started_unix_ms,request_id,trace_id,workload,budget_group,route,backend,model_asked,\
-               model_sent,reserved_tokens,at_most_tokens,progress_tokens,bytes_out FROM open ORDER BY id";
-    db.prepare(sql)?.query_map([], open_of)?.collect()
+    let sql = format!("{} ORDER BY id", check::OPENS);
+    db.prepare(&sql)?.query_map([], open_of)?.collect()
 }
 
 fn open_of(row: &Row<'_>) -> rusqlite::Result<(Admission, Progress)> {
@@ -224,7 +379,7 @@ fn open_of(row: &Row<'_>) -> rusqlite::Result<(Admission, Progress)> {
 }
 
 /// Bytes that name this ledger, from the kernel.
-fn random() -> [u8; 16] {
+pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     if read.is_err() {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use policy::price::{Pico, Price, Rates};
-use rusqlite::{Transaction, params};
+use rusqlite::{Connection, Row, Transaction, params};
 use serde_json::{Value, json};
 
 use crate::read::{ReadError, Reader, Stored};
@@ -137,6 +137,26 @@ pub(crate) fn keep(tx: &Transaction<'_>, prices: &[PriceNote]) -> rusqlite::Resu
         statement.execute(params![price.id, price.said])?;
     }
     Ok(())
+}
+
+/// Copies those of one ledger into another, as far as they can be read.
+pub(crate) fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'prices'";
+    if from.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(());
+    }
+    let mut statement = from.prepare("SELECT id, said FROM prices")?;
+    let note = |row: &Row<'_>| {
+        Ok(PriceNote {
+            id: row.get::<_, String>(0)?.into(),
+            said: row.get::<_, String>(1)?.into(),
+        })
+    };
+    let notes = statement.query_map([], note)?.map_while(Result::ok);
+    let notes: Vec<PriceNote> = notes.collect();
+    let tx = to.transaction()?;
+    keep(&tx, &notes)?;
+    tx.commit()
 }
 
 /// Files of older builds get it with their first price.

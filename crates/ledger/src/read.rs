@@ -3,15 +3,19 @@
 //! Invariant: a reader takes no lock that a writer waits for, and writes nothing.
 //! Not here: what is made of the rows (`report`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, Row, params};
 
 use crate::chain::{Hash, Head};
+use crate::check;
 use crate::columns::{Value, WIDTH};
-use crate::schema::{LAYOUT, add_missing_columns, connect_to_read, layout};
-use crate::store::head;
-use crate::verify::{Verified, select, verify};
+use crate::head_file::{self, Found};
+use crate::lost::{self, Lost};
+use crate::open::is_damage;
+use crate::schema::{APPLICATION, LAYOUT, application, connect_to_read, layout, real};
+use crate::store::{head, name_of};
+use crate::verify::{Expected, Finding, Verified, select, verify};
 
 /// Why a ledger cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +31,15 @@ pub enum ReadError {
     /// Reading stopped.
     #[error("cannot read the ledger: {0}")]
     Read(#[from] rusqlite::Error),
+}
+
+impl ReadError {
+    /// Whether it says that the file is not what was written, rather than that it cannot be read at
+    /// the moment.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Read(error) if is_damage(error))
+    }
 }
 
 /// A span of time, milliseconds since the Unix epoch; rows count by their end.
@@ -108,6 +121,7 @@ impl Stored {
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) db: Connection,
+    path: PathBuf,
 }
 
 impl Reader {
@@ -121,12 +135,16 @@ impl Reader {
             says,
         };
         let db = connect_to_read(path).map_err(|error| open(said(&error)))?;
-        match layout(&db).map_err(|error| open(said(&error)))? {
-            LAYOUT => Ok(Self { db }),
-            1 => {
-                add_missing_columns(&db).map_err(|error| open(said(&error)))?;
-                Ok(Self { db })
+        let layout = layout(&db).map_err(|error| open(said(&error)))?;
+        let whose = application(&db).map_err(|error| open(said(&error)))?;
+        match layout {
+            _ if whose != 0 && whose != i64::from(APPLICATION) => {
+                Err(open("it is another program's database".to_owned()))
             }
+            1..=LAYOUT => Ok(Self {
+                db,
+                path: real(path),
+            }),
             0 => Err(open("it is no ledger".to_owned())),
             newer => Err(open(format!(
                 "it has layout {newer}, this build knows {LAYOUT}"
@@ -134,12 +152,29 @@ impl Reader {
         }
     }
 
-    /// Walks the chain; with `expected`, also looks for a head that was printed before.
+    /// Checks pages and indices, walks the chain, and holds both against the head beside the file;
+    /// with `expected`, also looks for a head that was printed before.
     ///
     /// # Errors
-    /// When the file cannot be read to its end.
-    pub fn verify(&self, expected: Option<Hash>) -> Result<Verified, ReadError> {
-        Ok(verify(&self.db, None, expected)?)
+    /// When the file cannot be read.
+    pub fn verify(&self, expected: Option<Expected>) -> Result<Verified, ReadError> {
+        let mut verified = checked(&self.db, expected)?;
+        if let Found::Kept(kept) = head_file::read(&self.path) {
+            // What is read after it is no older, also while a gate writes.
+            let against = name_of(&self.db)
+                .and_then(|(ledger, commits)| check::against(&self.db, ledger, commits, &kept));
+            match against {
+                Ok(found) => verified.findings.extend(found),
+                Err(error) if is_damage(&error) && !verified.findings.is_empty() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(verified)
+    }
+
+    /// What [`Reader::verify`] says of the file alone.
+    pub(crate) fn checked(db: Connection) -> Result<Verified, ReadError> {
+        Ok(checked(&db, None)?)
     }
 
     /// Where the chain ends.
@@ -148,6 +183,23 @@ impl Reader {
     /// When the file cannot be read.
     pub fn head(&self) -> Result<Head, ReadError> {
         Ok(head(&self.db)?)
+    }
+
+    /// What salvages of this ledger have lost.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn lost(&self) -> Result<Vec<Lost>, ReadError> {
+        Ok(lost::read(&self.db)?)
+    }
+
+    /// Whether link `head.seq` of the chain is this one; `None` when it was pruned.
+    pub(crate) fn has(&self, head: Head) -> Result<Option<bool>, ReadError> {
+        let anchor = self.origin()?.1;
+        if check::has(&self.db, head)? {
+            return Ok(Some(true));
+        }
+        Ok((head.seq >= anchor).then_some(false))
     }
 
     /// The ledger's own name, and the last row that was pruned.
@@ -200,6 +252,43 @@ impl Reader {
         let rows = statement.query_map(params![seq, n], Stored::of)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+}
+
+/// Everything that a file alone can say. What cannot be read is a finding, too.
+fn checked(db: &Connection, expected: Option<Expected>) -> rusqlite::Result<Verified> {
+    let as_finding = |error: rusqlite::Error| {
+        if is_damage(&error) {
+            let says = error.to_string();
+            Ok(Finding::Page { says })
+        } else {
+            Err(error)
+        }
+    };
+    let mut findings = match check::pages(db, &|| false).map(Option::unwrap_or_default) {
+        Ok(findings) => findings,
+        Err(error) => vec![as_finding(error)?],
+    };
+    match check::opens_altered(db) {
+        Ok(found) => findings.extend(found),
+        Err(error) => findings.push(as_finding(error)?),
+    }
+    let mut verified = match verify(db, expected) {
+        Ok(verified) => verified,
+        Err(error) => {
+            findings.push(as_finding(error)?);
+            Verified {
+                rows: 0,
+                anchor: 0,
+                head: head(db).unwrap_or(Head::START),
+                findings: Vec::new(),
+                lost: Vec::new(),
+            }
+        }
+    };
+    findings.append(&mut verified.findings);
+    findings.dedup();
+    verified.findings = findings;
+    Ok(verified)
 }
 
 fn said(error: &rusqlite::Error) -> String {

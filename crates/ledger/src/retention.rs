@@ -8,6 +8,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::intake::Options;
+use crate::lost;
 use crate::store::Store;
 
 /// Rows pruned in one step.
@@ -50,9 +51,10 @@ pub(crate) fn step(
         ..Step::default()
     };
     if let Some(up_to) = up_to.filter(|seq| *seq > anchor) {
-        prune(store, up_to)?;
-        step.pruned = (up_to - anchor).unsigned_abs();
-        step.unshipped = (up_to - shipped.max(anchor)).max(0).unsigned_abs();
+        if let Some(up_to) = prune(store, up_to)? {
+            step.pruned = (up_to - anchor).unsigned_abs();
+            step.unshipped = (up_to - shipped.max(anchor)).max(0).unsigned_abs();
+        }
         store
             .db
             .execute_batch(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
@@ -82,22 +84,29 @@ fn old(
     Ok(Some(young.unwrap_or(newest)))
 }
 
-fn prune(store: &mut Store, up_to: i64) -> rusqlite::Result<()> {
+/// Prunes up to row `up_to`, or to the end of the lost rows that it is among; gives the new anchor.
+fn prune(store: &mut Store, up_to: i64) -> rusqlite::Result<Option<i64>> {
     let tx = store.db.transaction()?;
-    let hash: Option<Vec<u8>> = tx
-        .query_row("SELECT hash FROM settled WHERE seq = ?1", [up_to], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    // A gap there is for `verify` to report; the anchor stays, so that it still can.
-    if let Some(hash) = hash {
+    let sql = "SELECT hash FROM settled WHERE seq = ?1";
+    let row: Option<Vec<u8>> = tx.query_row(sql, [up_to], |row| row.get(0)).optional()?;
+    let anchor = match row {
+        Some(hash) => Some((up_to, hash)),
+        None => {
+            let lost = lost::read(&tx)?.into_iter();
+            let mut among = lost.filter(|lost| (lost.from..=lost.to).contains(&up_to));
+            among.next().map(|lost| (lost.to, lost.hash.0.to_vec()))
+        }
+    };
+    // Another gap there is for `verify` to report; the anchor stays, so that it still can.
+    if let Some((seq, hash)) = &anchor {
         tx.execute(
             "UPDATE chain SET anchor_seq = ?1, anchor_hash = ?2",
-            params![up_to, hash],
+            params![seq, hash],
         )?;
-        tx.execute("DELETE FROM settled WHERE seq <= ?1", [up_to])?;
+        tx.execute("DELETE FROM settled WHERE seq <= ?1", [seq])?;
     }
-    tx.commit()
+    tx.commit()?;
+    Ok(anchor.map(|(seq, _)| seq))
 }
 
 fn bytes_in_use(db: &Connection) -> rusqlite::Result<u64> {

@@ -1,140 +1,529 @@
-//! What can be read out of a damaged file.
+//! A ledger that does not open, made into one that does: what can be kept, and a record of what not.
 //!
-//! Invariant: a row is taken over only with its number and its hash, and only as long as the chain
-//! holds; from the first row that does not, the damaged file is all there is, and it is kept.
-//! Not here: where that file is kept (`open`).
+//! A row is kept when the row before it proves it: its hash covers it and the hash before. So one
+//! bad page costs the rows on it and one more, wherever it is. Numbers stay as they are and none is
+//! used twice; the ledger gets a new name, because its history is another from here on.
+//! Invariant: the damaged files are kept under other names, byte for byte. What is lost stands in the
+//! new ledger for good, so that no report passes for a whole one.
+//! Not here: when a ledger does not open (`open`).
 
-use std::path::Path;
+use std::io::Read as _;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params};
 
+use crate::backup::sync_directory;
 use crate::chain::{Hash, Head, link};
+use crate::check::{self, is_as_written};
 use crate::columns::{Value, WIDTH};
-use crate::schema::{add_missing_columns, connect_to_read, layout};
-use crate::store::insert;
-use crate::verify::select;
+use crate::head_file::{self, HeadFile, Kept};
+use crate::lock::Lock;
+use crate::lost::{self, Lost};
+use crate::open::{OpenError, known, random};
+use crate::prices;
+use crate::schema::{self, beside, connect, connect_to_read, make, real};
+use crate::store::{insert, name_of};
+use crate::verify::{ends, select};
+use crate::writer::unix_ms;
 
-/// Rows taken over from a damaged file.
+/// Bytes of a page, SQLite's own default.
+const PAGE: usize = 4096;
+/// Rows in one transaction of the new file.
+const BATCH: u64 = 10_000;
+
+/// What a salvage came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Salvaged {
-    /// Settled rows, from the oldest on.
+    /// Settled rows that are kept.
     pub settled: u64,
-    /// Admissions without an end.
+    /// Exchanges without an end that are kept; the next start makes them indeterminate.
     pub open: u64,
-    /// Where reading stopped, and why; `None` when all of it could be read.
-    pub stopped: Option<String>,
+    /// Exchanges without an end that could be read and were altered: they are not kept.
+    pub open_altered: u64,
+    /// Rows that are lost, this time.
+    pub lost: Vec<Lost>,
+    /// Why reading stopped or was not whole, in the database's words.
+    pub faults: Vec<String>,
+    /// Where the damaged files are now.
+    pub kept_aside: Vec<PathBuf>,
 }
 
-/// Copies rows from `damaged` into `db`, which is new. What cannot be read is not an error.
-pub(crate) fn salvage(damaged: &Path, db: &mut Connection) -> rusqlite::Result<Salvaged> {
-    let mut salvaged = Salvaged::default();
-    let from = match connect_to_read(damaged) {
-        Ok(from) => from,
-        Err(error) => {
-            salvaged.stopped = Some(error.to_string());
-            return Ok(salvaged);
+/// Why nothing was salvaged. The files are as they were.
+#[derive(Debug, thiserror::Error)]
+pub enum SalvageError {
+    /// It is in use, gone, or no ledger.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// There is no file.
+    #[error("{0} is not there: nothing can be salvaged")]
+    Nothing(String),
+    /// The new file could not be written, or the old ones not be moved aside.
+    #[error("cannot write beside the ledger: {0}")]
+    Write(String),
+}
+
+impl From<rusqlite::Error> for SalvageError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Write(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for SalvageError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Write(error.to_string())
+    }
+}
+
+/// Makes a ledger that opens of the one at `path`, and keeps what was there aside.
+///
+/// # Errors
+/// When it is in use or no ledger, or there is no room for the new file. Nothing is changed then.
+pub fn salvage(path: &Path) -> Result<Salvaged, SalvageError> {
+    let path = &real(path);
+    let lock = Lock::take(path).map_err(|refused| OpenError::of(refused, path))?;
+    let found = head_file::read(path);
+    match known(path, found) {
+        Ok(crate::identity::Identity::Nothing) => {
+            return Err(SalvageError::Nothing(path.display().to_string()));
         }
+        // A ledger whose first page is damaged is one all the same.
+        Ok(_) | Err(OpenError::Damaged { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let now = unix_ms();
+    let made = beside(path, &format!(".salvaged-{now}"));
+    let result = into_new(path, &made, found.kept(), now).and_then(|(mut salvaged, kept)| {
+        salvaged.kept_aside = swap(path, &made, now)?;
+        let file = HeadFile::open(path);
+        file.write(&kept);
+        file.sync();
+        Ok(salvaged)
+    });
+    remove(&made);
+    drop(lock);
+    result
+}
+
+fn remove(database: &Path) {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        drop(std::fs::remove_file(beside(database, suffix)));
+    }
+}
+
+/// Moves what is at the path aside, and the new file there.
+fn swap(path: &Path, made: &Path, now: u64) -> Result<Vec<PathBuf>, SalvageError> {
+    let aside = beside(path, &format!(".damaged-{now}"));
+    let mut kept = Vec::new();
+    for suffix in ["", "-wal"] {
+        let (from, to) = (beside(path, suffix), beside(&aside, suffix));
+        if from.exists() {
+            std::fs::rename(&from, &to)?;
+            kept.push(to);
+        }
+    }
+    drop(std::fs::remove_file(beside(path, "-shm")));
+    std::fs::rename(made, path)?;
+    sync_directory(path)?;
+    Ok(kept)
+}
+
+/// Copies into a new file what can be kept.
+fn into_new(
+    path: &Path,
+    made: &Path,
+    beside: Option<Kept>,
+    now: u64,
+) -> Result<(Salvaged, Kept), SalvageError> {
+    let name = random();
+    make(made, name)?;
+    let mut first_page = vec![0; PAGE];
+    std::fs::File::open(made)?.read_exact(&mut first_page)?;
+    let look = schema::beside(made, ".look");
+    let mut to = connect(made)?;
+    let mut salvaged = Salvaged::default();
+    let read = readable(path, &first_page, &look, &mut salvaged);
+    let ends = match read {
+        Some(from) => copy(&from, &mut to, beside, now, &mut salvaged),
+        None => nothing(&mut to, beside, now, &mut salvaged),
     };
-    if layout(&from) == Ok(1)
-        && let Err(error) = add_missing_columns(&from)
+    remove(&look);
+    let ends = ends?;
+    let (_, commits) = name_of(&to)?;
+    // One file without a log, so that one rename puts it in place.
+    to.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    drop(to);
+    std::fs::File::open(made)?.sync_all()?;
+    let kept = Kept {
+        ledger: name,
+        anchor: ends.0,
+        head: ends.1,
+        commits,
+    };
+    Ok((salvaged, kept))
+}
+
+/// The damaged file, opened to be read. The first page says where the tables are, and without it
+/// nothing can be; all ledgers have the same there, so that one whose own is damaged is read, in a
+/// copy, with that of a new one.
+fn readable(
+    path: &Path,
+    first_page: &[u8],
+    look: &Path,
+    salvaged: &mut Salvaged,
+) -> Option<Connection> {
+    let open = |path: &Path| connect_to_read(path).and_then(|db| ends(&db).map(|_| db));
+    if let Some(db) = fault(open(path), salvaged) {
+        return Some(db);
+    }
+    let copied = || -> std::io::Result<()> {
+        let length = std::fs::copy(path, look)?;
+        if schema::beside(path, "-wal").exists() {
+            std::fs::copy(schema::beside(path, "-wal"), schema::beside(look, "-wal"))?;
+        }
+        let mut page = first_page.to_owned();
+        let pages = u32::try_from(length / PAGE as u64).unwrap_or(u32::MAX);
+        // Pages of the file; and no free ones, which nothing here asks for.
+        for (at, word) in [(28, pages), (32, 0), (36, 0)] {
+            page[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        }
+        // With a log.
+        page[18..20].copy_from_slice(&[2, 2]);
+        let file = std::fs::OpenOptions::new().write(true).open(look)?;
+        file.write_all_at(&page, 0)
+    };
+    if copied().is_ok()
+        && let Ok(db) = open(look)
     {
-        salvaged.stopped = Some(error.to_string());
-        return Ok(salvaged);
+        salvaged
+            .faults
+            .push("its first page was taken from a new ledger".to_owned());
+        return Some(db);
     }
-    if let Err(stopped) = rows(&from, db, &mut salvaged)? {
-        salvaged.stopped = Some(stopped);
+    // Without its ends, but some of its rows may be there.
+    connect_to_read(path).ok()
+}
+
+/// Nothing can be read: all up to the head that is known is lost.
+fn nothing(
+    to: &mut Connection,
+    beside: Option<Kept>,
+    now: u64,
+    salvaged: &mut Salvaged,
+) -> rusqlite::Result<(Head, Head)> {
+    let anchor = beside.map_or(Head::START, |kept| kept.anchor);
+    let mut keeping = Keeping::new(to, anchor, Vec::new(), now);
+    keeping.end(beside.map(|kept| kept.head), salvaged)
+}
+
+fn copy(
+    from: &Connection,
+    to: &mut Connection,
+    beside: Option<Kept>,
+    now: u64,
+    salvaged: &mut Salvaged,
+) -> rusqlite::Result<(Head, Head)> {
+    let own = fault(ends(from), salvaged);
+    let own_name = fault(name_of(from), salvaged);
+    // Another ledger's head says nothing of this one.
+    let beside = beside.filter(|kept| own_name.is_none_or(|(name, _)| name == kept.ledger));
+    if let (Some((_, commits)), Some(kept)) = (own_name, beside)
+        && commits < kept.commits
+    {
+        let missing = kept.commits - commits;
+        salvaged.faults.push(format!(
+            "at least {missing} commits at the end are missing, and with them what was open then"
+        ));
     }
-    if let Err(stopped) = opens(&from, db, &mut salvaged)? {
-        salvaged.stopped.get_or_insert(stopped);
+    let known_lost = fault(lost::read(from), salvaged).unwrap_or_default();
+    let anchor = own.map(|own| own.anchor).or(beside.map(|kept| kept.anchor));
+    let head = head_of(from, own.map(|own| own.head), beside.map(|kept| kept.head));
+    let mut keeping = Keeping::new(to, anchor.unwrap_or(Head::START), known_lost, now);
+    rows(from, &mut keeping, head, salvaged)?;
+    let ends = keeping.end(head, salvaged)?;
+    opens(from, to, salvaged)?;
+    fault(prices::copy(from, to), salvaged);
+    Ok(ends)
+}
+
+/// Where the ledger ended: as its own table says if a row bears it out, or as the head beside it
+/// says, whichever is later.
+fn head_of(from: &Connection, own: Option<Head>, beside: Option<Head>) -> Option<Head> {
+    let is_borne_out = |head: &Head| check::has_row(from, *head).unwrap_or(false);
+    let heads = [own.filter(is_borne_out), beside];
+    heads
+        .into_iter()
+        .flatten()
+        .max_by_key(|head| head.seq)
+        .or(own)
+}
+
+/// What could be read; what could not is told.
+fn fault<T>(read: rusqlite::Result<T>, salvaged: &mut Salvaged) -> Option<T> {
+    read.map_err(|error| {
+        let says = error.to_string();
+        if !salvaged.faults.contains(&says) {
+            salvaged.faults.push(says);
+        }
+    })
+    .ok()
+}
+
+/// Reads rows in the order of their numbers, round what cannot be read.
+fn rows(
+    from: &Connection,
+    keeping: &mut Keeping<'_>,
+    head: Option<Head>,
+    salvaged: &mut Salvaged,
+) -> rusqlite::Result<()> {
+    let upper = head.map_or(i64::MAX, |head| head.seq);
+    let mut last = keeping.last.seq;
+    while let Err(error) = rows_after(from, &mut last, upper, keeping, salvaged)? {
+        let _told: Option<()> = fault(Err(error), salvaged);
+        let Some(next) = readable_after(from, last, upper) else {
+            break;
+        };
+        last = next - 1;
     }
-    Ok(salvaged)
+    keeping.flush()
 }
 
 /// The outer error is of the new file, the inner one of the damaged.
-type Read = rusqlite::Result<Result<(), String>>;
-
-fn rows(from: &Connection, db: &mut Connection, salvaged: &mut Salvaged) -> Read {
-    let anchor = from.query_row("SELECT anchor_seq, anchor_hash FROM chain", [], |row| {
-        Ok(Head {
-            seq: row.get(0)?,
-            hash: Hash(row.get(1)?),
-        })
-    });
-    let anchor = match anchor {
-        Ok(anchor) => anchor,
-        Err(error) => return Ok(Err(format!("the chain's anchor: {error}"))),
-    };
-    let sql = select("seq > ?1 ORDER BY seq");
-    let mut statement = match from.prepare(&sql) {
+fn rows_after(
+    from: &Connection,
+    last: &mut i64,
+    upper: i64,
+    keeping: &mut Keeping<'_>,
+    salvaged: &mut Salvaged,
+) -> rusqlite::Result<rusqlite::Result<()>> {
+    let sql = select("seq > ?1 AND seq <= ?2 ORDER BY seq");
+    let mut statement = match from.prepare_cached(&sql) {
         Ok(statement) => statement,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(error)),
     };
-    let mut rows = match statement.query([anchor.seq]) {
+    let mut rows = match statement.query([*last, upper]) {
         Ok(rows) => rows,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(error)),
     };
-    let tx = db.transaction()?;
-    let mut head = anchor;
-    let stopped = loop {
-        let row = match rows.next() {
-            Ok(Some(row)) => row,
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(format!("after row {}: {error}", head.seq)),
-        };
-        let Some((next, values)) = whole(row, head) else {
-            break Err(format!("row {} is not what its hash says", head.seq + 1));
-        };
-        insert(&tx, next.seq, values, next.hash)?;
-        head = next;
-        salvaged.settled += 1;
-    };
-    tx.execute(
-        "UPDATE chain SET anchor_seq = ?1, anchor_hash = ?2, head_seq = ?3, head_hash = ?4",
-        params![anchor.seq, anchor.hash.0, head.seq, head.hash.0],
-    )?;
-    tx.commit()?;
-    Ok(stopped)
+    loop {
+        match rows.next() {
+            Ok(None) => return Ok(Ok(())),
+            Ok(Some(row)) => {
+                let read = read(row);
+                let Some((seq, _, _)) = read.as_ref().filter(|(seq, _, _)| *seq > *last) else {
+                    // Out of order, or no row at all: as good as a page that cannot be read.
+                    return Ok(Err(rusqlite::Error::QueryReturnedNoRows));
+                };
+                *last = *seq;
+                if let Some((seq, hash, values)) = read {
+                    salvaged.settled += u64::from(keeping.row(seq, hash, values)?);
+                }
+            }
+            Err(error) => return Ok(Err(error)),
+        }
+    }
 }
 
-/// The row when it continues the chain.
-fn whole(row: &rusqlite::Row<'_>, before: Head) -> Option<(Head, [Value; WIDTH])> {
+/// The first row behind `last` that can be read: further and further off, then back.
+fn readable_after(from: &Connection, last: i64, upper: i64) -> Option<i64> {
+    let readable = |after: i64| -> Option<i64> {
+        let sql = select("seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT 1");
+        let mut statement = from.prepare_cached(&sql).ok()?;
+        let found = statement.query_row([after, upper], |row| Ok(read(row)));
+        found
+            .ok()
+            .flatten()
+            .map(|(seq, _, _)| seq)
+            .filter(|seq| *seq > after)
+    };
+    let mut step = 1_i64;
+    let far = loop {
+        let after = last.checked_add(step).filter(|after| *after < upper)?;
+        if readable(after).is_some() {
+            break after;
+        }
+        step = step.checked_mul(2)?;
+    };
+    // Between the last step that failed and this one.
+    let (mut bad, mut good) = (last + step / 2, far);
+    while bad + 1 < good {
+        let middle = bad + (good - bad) / 2;
+        if readable(middle).is_some() {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    readable(good)
+}
+
+type Read = (i64, Hash, [Value; WIDTH]);
+
+fn read(row: &rusqlite::Row<'_>) -> Option<Read> {
     let seq: i64 = row.get(0).ok()?;
     let hash = Hash(row.get(WIDTH + 1).ok()?);
-    let values: Vec<Value> = (1..=WIDTH)
-        .map(|at| row.get(at).ok())
-        .collect::<Option<_>>()?;
-    let made = link(before.hash, seq, values.iter().map(Into::into));
-    let values = values.try_into().ok()?;
-    (seq == before.seq + 1 && made == hash).then_some((Head { seq, hash }, values))
+    let values: Option<Vec<Value>> = (1..=WIDTH).map(|at| row.get(at).ok()).collect();
+    Some((seq, hash, values?.try_into().ok()?))
 }
 
-/// Admissions without an end, each as far as it can be read.
-fn opens(from: &Connection, db: &mut Connection, salvaged: &mut Salvaged) -> Read {
-    let mut statement = match from.prepare("SELECT * FROM open") {
-        Ok(statement) => statement,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    let width = statement.column_count();
-    let mut rows = match statement.query([]) {
-        Ok(rows) => rows,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
+/// The new file as it grows.
+struct Keeping<'a> {
+    db: &'a mut Connection,
+    anchor: Head,
+    /// The last row that was kept or is on record as lost.
+    last: Head,
+    /// The last row that was read, whether it was kept or not, by its own hash.
+    before: Head,
+    /// What earlier salvages lost.
+    known_lost: Vec<Lost>,
+    lost: Vec<Lost>,
+    waiting: Vec<Read>,
+    now: u64,
+}
+
+impl<'a> Keeping<'a> {
+    fn new(db: &'a mut Connection, anchor: Head, known_lost: Vec<Lost>, now: u64) -> Self {
+        Self {
+            db,
+            anchor,
+            last: anchor,
+            before: anchor,
+            known_lost,
+            lost: Vec::new(),
+            waiting: Vec::new(),
+            now,
+        }
+    }
+
+    /// Goes on behind what earlier salvages lost before row `next`.
+    fn cross(&mut self, next: i64) {
+        while self.before.seq + 1 < next {
+            let from = self.before.seq + 1;
+            let range = |lost: &&Lost| lost.from == from && lost.to >= from && lost.to < next;
+            let Some(to) = self.known_lost.iter().find(range).map(Lost::end) else {
+                return;
+            };
+            // That is on record; what this salvage lost before it is not.
+            if self.last.seq < self.before.seq {
+                self.lose(self.before);
+            }
+            (self.before, self.last) = (to, to);
+        }
+    }
+
+    /// Keeps a row that the one before it proves; whether it did.
+    fn row(&mut self, seq: i64, hash: Hash, values: [Value; WIDTH]) -> rusqlite::Result<bool> {
+        self.cross(seq);
+        let before = self.before;
+        self.before = Head { seq, hash };
+        let made = link(before.hash, seq, values.iter().map(Into::into));
+        if before.seq + 1 != seq || made != hash {
+            return Ok(false);
+        }
+        if self.last.seq != before.seq {
+            self.lose(before);
+        }
+        self.waiting.push((seq, hash, values));
+        self.last = self.before;
+        if self.waiting.len() as u64 >= BATCH {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    /// What comes after the last row that was kept, up to this one, is lost.
+    fn lose(&mut self, to: Head) {
+        self.lost.push(Lost {
+            at_unix_ms: self.now,
+            from: self.last.seq + 1,
+            to: to.seq,
+            hash: to.hash,
+            open_ended: false,
+        });
+        self.last = to;
+    }
+
+    fn flush(&mut self) -> rusqlite::Result<()> {
+        let tx = self.db.transaction()?;
+        for (seq, hash, values) in self.waiting.drain(..) {
+            insert(&tx, seq, values, hash)?;
+        }
+        tx.commit()
+    }
+
+    /// Writes down what was lost, and where the chain starts and goes on.
+    fn end(
+        &mut self,
+        head: Option<Head>,
+        salvaged: &mut Salvaged,
+    ) -> rusqlite::Result<(Head, Head)> {
+        self.flush()?;
+        self.before = self.last;
+        self.cross(i64::MAX);
+        match head.filter(|head| head.seq > self.last.seq) {
+            Some(head) => self.lose(head),
+            // Even if nothing is lost it is on record that somebody did this.
+            None => self.lost.push(Lost {
+                at_unix_ms: self.now,
+                from: self.last.seq + 1,
+                to: self.last.seq,
+                hash: self.last.hash,
+                open_ended: head.is_none(),
+            }),
+        }
+        for lost in self.known_lost.iter().chain(&self.lost) {
+            lost::insert(self.db, lost)?;
+        }
+        self.db.execute(
+            "UPDATE chain SET anchor_seq = ?1, anchor_hash = ?2, head_seq = ?3, head_hash = ?4",
+            params![
+                self.anchor.seq,
+                self.anchor.hash.0,
+                self.last.seq,
+                self.last.hash.0
+            ],
+        )?;
+        salvaged.lost.append(&mut self.lost);
+        Ok((self.anchor, self.last))
+    }
+}
+
+/// Exchanges without an end, each as far as it can be read.
+fn opens(from: &Connection, to: &mut Connection, salvaged: &mut Salvaged) -> rusqlite::Result<()> {
+    let width = check::OPENS.matches(',').count() + 1;
     let sql = format!(
-        "INSERT INTO open VALUES ({}) ON CONFLICT DO NOTHING",
-        vec!["?"; width].join(",")
+        "INSERT INTO open SELECT {} WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING",
+        (1..=width)
+            .map(|n| format!("?{n}"))
+            .collect::<Vec<_>>()
+            .join(",")
     );
-    let tx = db.transaction()?;
-    let stopped = loop {
-        let row = match rows.next() {
-            Ok(Some(row)) => row,
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error.to_string()),
+    let tx = to.transaction()?;
+    let mut read = || -> rusqlite::Result<rusqlite::Result<()>> {
+        let mut statement = match from.prepare(check::OPENS) {
+            Ok(statement) => statement,
+            Err(error) => return Ok(Err(error)),
         };
-        let values: Vec<Value> = (0..width).map_while(|at| row.get(at).ok()).collect();
-        if values.len() == width {
-            salvaged.open += tx.execute(&sql, rusqlite::params_from_iter(values))? as u64;
+        let mut rows = match statement.query([]) {
+            Ok(rows) => rows,
+            Err(error) => return Ok(Err(error)),
+        };
+        loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(Ok(())),
+                Err(error) => return Ok(Err(error)),
+            };
+            let values: Vec<Value> = (0..width).map_while(|at| row.get(at).ok()).collect();
+            if values.len() == width && is_as_written(row).unwrap_or(false) {
+                salvaged.open += tx.execute(&sql, rusqlite::params_from_iter(values))? as u64;
+            } else {
+                salvaged.open_altered += 1;
+            }
         }
     };
+    let ended = read()?;
     tx.commit()?;
-    Ok(stopped)
+    fault(ended, salvaged);
+    Ok(())
 }

@@ -1,18 +1,25 @@
 //! The file: its tables, and how a connection to it is set up.
 //!
 //! `settled` is the ledger, `open` what has been let in and has not ended, `chain` one row: where
-//! the chain starts (the anchor, which moves when old rows are pruned) and ends (the head).
-//! Invariant: every commit is on disk when it returns (WAL, `synchronous = FULL`).
-//! Not here: what is written when (`store`).
+//! the chain starts (the anchor, which moves when old rows are pruned) and ends (the head), and how
+//! many commits there were. `lost` is what salvages could not keep.
+//! Invariant: every commit is on disk when it returns (WAL, `synchronous = FULL`). A file is made
+//! whole or not at all, and says in its first page whose it is.
+//! Not here: what is written when (`store`), whether a file is a ledger (`identity`).
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::columns::{COLUMNS, Kind, WIDTH_V1};
+use crate::lost;
+
+/// Whose file it is, in `PRAGMA application_id` and in the header: `Tllg`.
+pub(crate) const APPLICATION: u32 = 0x546c_6c67;
 
 /// Layout of the tables, in `PRAGMA user_version`. Layout 1 lacks the columns of version 2 of the
 /// encoding.
@@ -28,22 +35,29 @@ pub(crate) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A connection that writes; makes the file (mode 0640) when there is none.
-pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let made = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o640)
-        .open(path);
-    if let Err(error) = made
-        && error.kind() != std::io::ErrorKind::AlreadyExists
-    {
-        return Err(cannot_open(path, &error));
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
-    db.busy_timeout(Duration::from_secs(1))?;
+/// The file itself where the path is a link: the log stands beside the file.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Makes the file (mode 0640) and its tables; there must be none, or an empty one.
+pub(crate) fn make(path: &Path, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o640);
+    options
+        .open(path)
+        .map_err(|error| cannot_open(path, &error))?;
+    let mut db = open_existing(path)?;
     db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    // Before there is a log, so that the first page of the file has it all.
+    create(&mut db, ledger_id)?;
+    drop(db);
+    Ok(())
+}
+
+/// A connection that writes to a file that is there.
+pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let db = open_existing(path)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -51,7 +65,20 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-fn cannot_open(path: &Path, error: &std::io::Error) -> rusqlite::Error {
+fn open_existing(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::from_secs(1))?;
+    Ok(db)
+}
+
+/// Whether closing copies the log into the file and removes it, as SQLite does unless told
+/// otherwise. Not where the file is damaged, or where the log's name may be another file's by now.
+pub(crate) fn tidy_at_close(db: &Connection, tidy: bool) {
+    drop(db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !tidy));
+}
+
+pub(crate) fn cannot_open(path: &Path, error: &impl std::fmt::Display) -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
     rusqlite::Error::SqliteFailure(code, Some(format!("{}: {error}", path.display())))
 }
@@ -61,16 +88,21 @@ pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(Duration::from_secs(5))?;
+    // A file that is damaged here says so to whoever asks more of it.
+    if layout(&db) == Ok(1) {
+        add_missing_columns(&db)?;
+    }
     Ok(db)
 }
 
 /// Makes the tables of a new file.
-pub(crate) fn create(db: &mut Connection, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
+fn create(db: &mut Connection, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
     let tx = db.transaction()?;
     tx.execute_batch(&tables())?;
     let chain = "INSERT INTO chain VALUES (1, ?1, 0, zeroblob(32), 0, zeroblob(32), 0)";
     tx.execute(chain, [ledger_id])?;
     tx.pragma_update(None, "user_version", LAYOUT)?;
+    tx.pragma_update(None, "application_id", APPLICATION)?;
     tx.commit()
 }
 
@@ -89,7 +121,7 @@ pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Gives a reader of a file of layout 1 the missing columns, all NULL; the file stays as it is.
-pub(crate) fn add_missing_columns(db: &Connection) -> rusqlite::Result<()> {
+fn add_missing_columns(db: &Connection) -> rusqlite::Result<()> {
     let missing = COLUMNS.iter().skip(WIDTH_V1);
     let missing: Vec<String> = missing.map(|(name, _)| format!("NULL AS {name}")).collect();
     db.execute_batch(&format!(
@@ -109,6 +141,25 @@ fn type_of(kind: Kind) -> &'static str {
         Kind::Text => "TEXT",
         Kind::Bytes => "BLOB",
     }
+}
+
+/// Adds what an earlier build of this layout did not make.
+pub(crate) fn complete(db: &mut Connection) -> rusqlite::Result<()> {
+    let has_sums = "SELECT count(*) FROM pragma_table_info('open') WHERE name = 'sum'";
+    let tx = db.transaction()?;
+    tx.execute_batch(lost::TABLE)?;
+    if tx.query_row(has_sums, [], |row| row.get::<_, i64>(0))? == 0 {
+        tx.execute_batch("ALTER TABLE open ADD COLUMN sum INTEGER; ALTER TABLE open ADD COLUMN mark_sum INTEGER;")?;
+    }
+    if application(&tx)? == 0 {
+        tx.pragma_update(None, "application_id", APPLICATION)?;
+    }
+    tx.commit()
+}
+
+/// Whose file it is; 0 for nobody's.
+pub(crate) fn application(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("PRAGMA application_id", [], |row| row.get(0))
 }
 
 fn tables() -> String {
@@ -140,7 +191,9 @@ CREATE TABLE open (
   reserved_tokens INTEGER NOT NULL,
   at_most_tokens INTEGER,
   progress_tokens INTEGER NOT NULL DEFAULT 0,
-  bytes_out INTEGER NOT NULL DEFAULT 0
+  bytes_out INTEGER NOT NULL DEFAULT 0,
+  sum INTEGER,
+  mark_sum INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE chain (
   one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -150,7 +203,9 @@ CREATE TABLE chain (
   head_seq INTEGER NOT NULL,
   head_hash BLOB NOT NULL,
   probes INTEGER NOT NULL
-) STRICT;",
-        columns.join(",\n")
+) STRICT;
+{}",
+        columns.join(",\n"),
+        lost::TABLE
     )
 }

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The ledger's numbers at one moment; all but the last five only rise.
+/// The ledger's numbers at one moment; all but the last eight only rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Rows settled by this process.
@@ -37,6 +37,12 @@ pub struct Stats {
     pub last_commit_us: u64,
     /// Bytes of the database file in use.
     pub bytes: u64,
+    /// Bytes of the log beside it.
+    pub log_bytes: u64,
+    /// Rows that salvages of this ledger have lost, ever.
+    pub salvaged_lost: u64,
+    /// Whether part of the file has not been checked since the start.
+    pub unchecked: bool,
     /// Whether a strict route may be served.
     pub available: bool,
 }
@@ -58,6 +64,9 @@ pub(crate) struct Counters {
     pub(crate) head: AtomicU64,
     pub(crate) last_commit_us: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    pub(crate) log_bytes: AtomicU64,
+    pub(crate) salvaged_lost: AtomicU64,
+    pub(crate) unchecked: AtomicU64,
 }
 
 impl Counters {
@@ -78,6 +87,9 @@ impl Counters {
             head: get(&self.head),
             last_commit_us: get(&self.last_commit_us),
             bytes: get(&self.bytes),
+            log_bytes: get(&self.log_bytes),
+            salvaged_lost: get(&self.salvaged_lost),
+            unchecked: get(&self.unchecked) > 0,
             available,
         }
     }

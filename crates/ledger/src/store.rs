@@ -11,12 +11,15 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Transaction, params, params_from_iter};
 
-use crate::chain::{Hash, Head, link};
+use crate::chain::{Hash, Head, link, sum};
 use crate::columns::{COLUMNS, Value, WIDTH, number, some_number, some_text, text, values};
+use crate::head_file::{HeadFile, Kept};
 use crate::id::RecordId;
+use crate::place::Place;
 use crate::prices::{PriceNote, keep};
 use crate::row::{Admission, Progress, Settlement};
 use crate::schema::connect;
+use crate::verify::ends;
 
 /// Something to write.
 #[derive(Debug, Clone)]
@@ -43,13 +46,27 @@ pub(crate) struct Applied {
 pub(crate) struct Store {
     pub(crate) db: Connection,
     pub(crate) head: Head,
+    pub(crate) place: Place,
+    ledger: [u8; 16],
+    commits: i64,
     node: Box<str>,
+    head_file: HeadFile,
 }
 
 impl Store {
-    pub(crate) fn new(db: Connection, node: Box<str>) -> rusqlite::Result<Self> {
+    pub(crate) fn new(db: Connection, path: &Path, node: Box<str>) -> rusqlite::Result<Self> {
         let head = head(&db)?;
-        Ok(Self { db, head, node })
+        let (ledger, commits) = name_of(&db)?;
+        Ok(Self {
+            db,
+            head,
+            // After the first query: it makes the log and its index.
+            place: Place::of(path),
+            ledger,
+            commits,
+            node,
+            head_file: HeadFile::open(path),
+        })
     }
 
     /// Opens again after a failure. What the log holds is copied into the file and synced there, so
@@ -63,7 +80,34 @@ impl Store {
             db.execute_batch("PRAGMA wal_checkpoint(FULL)")?;
         }
         db.execute("UPDATE chain SET probes = probes + 1", [])?;
-        Self::new(db, node)
+        let store = Self::new(db, path, node)?;
+        store.say_head();
+        Ok(store)
+    }
+
+    /// Copies the log into the file: `how` is PASSIVE, or TRUNCATE to wait for readers and begin
+    /// the log anew.
+    pub(crate) fn checkpoint(&mut self, how: &str) -> rusqlite::Result<()> {
+        let sql = format!("PRAGMA wal_checkpoint({how})");
+        self.db.query_row(&sql, [], |_| Ok(()))
+    }
+
+    /// Writes beside the ledger where it ends.
+    pub(crate) fn say_head(&self) {
+        let anchor = ends(&self.db).map_or(Head::START, |ends| ends.anchor);
+        self.head_file.write(&Kept {
+            ledger: self.ledger,
+            anchor,
+            head: self.head,
+            commits: self.commits,
+        });
+    }
+
+    /// The same onto the disk, in a file that is there: this one's may have been taken away.
+    pub(crate) fn keep_head(&mut self, path: &Path) {
+        self.head_file = HeadFile::open(path);
+        self.say_head();
+        self.head_file.sync();
     }
 
     /// Writes all of it in one commit, or nothing.
@@ -98,14 +142,21 @@ impl Store {
             }
         }
         let (head, applied) = (writing.head, writing.applied);
-        if head != self.head {
-            tx.prepare_cached("UPDATE chain SET head_seq = ?1, head_hash = ?2")?
-                .execute(params![head.seq, head.hash.0])?;
-        }
+        tx.prepare_cached("UPDATE chain SET head_seq = ?1, head_hash = ?2, probes = probes + 1")?
+            .execute(params![head.seq, head.hash.0])?;
         tx.commit()?;
         self.head = head;
+        self.commits += 1;
+        self.say_head();
         Ok(applied)
     }
+}
+
+/// The ledger's own name, and its commits since it was made.
+pub(crate) fn name_of(db: &Connection) -> rusqlite::Result<([u8; 16], i64)> {
+    db.query_row("SELECT ledger_id, probes FROM chain", [], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
 /// The head as the file has it.
@@ -145,7 +196,7 @@ impl Writing<'_> {
     }
 
     fn admit(&mut self, open: &Admission) -> rusqlite::Result<()> {
-        let sql = "INSERT INTO open SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0,0 \
+        let sql = "INSERT INTO open SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0,0,?13,NULL \
                    WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING";
         let values = [
             Value::Blob(open.id.0.to_vec()),
@@ -161,21 +212,28 @@ impl Writing<'_> {
             number(open.reserved),
             some_number(open.at_most),
         ];
+        let sum = Value::Integer(sum(values.iter().map(ValueRef::from)));
         let changed = self
             .tx
             .prepare_cached(sql)?
-            .execute(params_from_iter(values))?;
+            .execute(params_from_iter(values.into_iter().chain([sum])))?;
         self.applied.admitted += changed as u64;
         Ok(())
     }
 
     fn progress(&mut self, progress: &Progress) -> rusqlite::Result<()> {
-        let sql = "UPDATE open SET progress_tokens = max(progress_tokens, ?2), \
-                   bytes_out = max(bytes_out, ?3) WHERE id = ?1";
-        let (tokens, bytes) = (number(progress.tokens), number(progress.bytes_out));
+        // Marks only rise, both at once, so that one sum covers both.
+        let sql = "UPDATE open SET progress_tokens = ?2, bytes_out = ?3, mark_sum = ?4 \
+                   WHERE id = ?1 AND progress_tokens <= ?2 AND bytes_out <= ?3";
+        let marks = [
+            Value::Blob(progress.id.0.to_vec()),
+            number(progress.tokens),
+            number(progress.bytes_out),
+        ];
+        let sum = Value::Integer(sum(marks.iter().map(ValueRef::from)));
         self.tx
             .prepare_cached(sql)?
-            .execute(params![progress.id.0, tokens, bytes])?;
+            .execute(params_from_iter(marks.into_iter().chain([sum])))?;
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! The walk along the chain.
 //!
-//! Invariant: reads one consistent state, also while a gate writes, and alters nothing.
-//! Not here: how a link is made (`chain`).
+//! Invariant: reads one consistent state, also while a gate writes, and alters nothing. Rows that a
+//! salvage lost are walked across and told; any other gap is a finding.
+//! Not here: how a link is made (`chain`), whether the file's pages are whole (`check`).
 
 use std::fmt;
 
@@ -9,9 +10,10 @@ use rusqlite::{Connection, Row};
 
 use crate::chain::{Hash, Head, link};
 use crate::columns::{COLUMNS, WIDTH};
+use crate::lost::{self, Lost};
 
 /// Findings after which the walk no longer tells them.
-const FINDINGS_MAX: usize = 100;
+pub(crate) const FINDINGS_MAX: usize = 100;
 
 /// Something that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,37 @@ pub enum Finding {
         /// The row's id, in hex.
         id: String,
     },
+    /// The chain's first or last link is not what the ledger's own table of them says.
+    Ends {
+        /// The number of that link.
+        seq: i64,
+    },
+    /// An exchange that has not ended is not what was written of it.
+    Open {
+        /// The record's id, in hex.
+        id: String,
+    },
+    /// The file is not a whole database.
+    Page {
+        /// In the database's words.
+        says: String,
+    },
+    /// The log beside the file is not as it was written.
+    Log,
+    /// The ledger ends before a row that was written.
+    SetBack {
+        /// A head that was.
+        written: Head,
+        /// The last row now.
+        ends: i64,
+    },
+    /// Commits are missing at the end, though no settled row is.
+    Commits {
+        /// How many at least.
+        missing: i64,
+    },
+    /// It is not the ledger that was here.
+    OtherLedger,
     /// The chain does not hold the head that was kept elsewhere.
     OtherHistory {
         /// The head that was expected.
@@ -51,6 +84,20 @@ impl fmt::Display for Finding {
             Self::Removed { from, to } if from == to => write!(f, "row {from} was removed"),
             Self::Removed { from, to } => write!(f, "rows {from} to {to} were removed"),
             Self::Inserted { seq, id } => write!(f, "row {seq} (record {id}) was inserted"),
+            Self::Ends { seq } => write!(f, "link {seq}, an end of the chain, was altered"),
+            Self::Open { id } => write!(f, "the exchange that is open as {id} was altered"),
+            Self::Page { says } => write!(f, "the file is damaged: {says}"),
+            Self::Log => write!(f, "the log beside the file (-wal) is damaged"),
+            Self::SetBack { written, ends } => write!(
+                f,
+                "it ends at row {ends}, and row {} was written: the end was cut off, or the file set back",
+                written.seq
+            ),
+            Self::Commits { missing } => write!(
+                f,
+                "at least {missing} commits at the end are missing: the end was cut off, or the file set back"
+            ),
+            Self::OtherLedger => write!(f, "it is not the ledger that was here before"),
             Self::OtherHistory { expected } => {
                 write!(
                     f,
@@ -58,6 +105,31 @@ impl fmt::Display for Finding {
                 )
             }
         }
+    }
+}
+
+/// A head that was kept elsewhere: with its row's number, or without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// The row's number, where it is known.
+    pub seq: Option<i64>,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+impl Expected {
+    /// From `SEQ:HASH` or `HASH`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(head) = Head::parse(text) {
+            let seq = Some(head.seq);
+            return Some(Self {
+                seq,
+                hash: head.hash,
+            });
+        }
+        let hash = Hash::parse(text)?;
+        Some(Self { seq: None, hash })
     }
 }
 
@@ -72,23 +144,48 @@ pub struct Verified {
     pub head: Head,
     /// What is wrong; at most a hundred.
     pub findings: Vec<Finding>,
+    /// What salvages have lost, told for good.
+    pub lost: Vec<Lost>,
 }
 
-/// Walks the whole chain, or what comes after row `after`. With `expected`, also looks for a head
-/// that was printed before.
-pub(crate) fn verify(
-    db: &Connection,
-    after: Option<i64>,
-    expected: Option<Hash>,
-) -> rusqlite::Result<Verified> {
+/// Walks the whole chain. With `expected`, also looks for a head that was printed before.
+pub(crate) fn verify(db: &Connection, expected: Option<Expected>) -> rusqlite::Result<Verified> {
     let tx = db.unchecked_transaction()?;
-    let mut walk = Walk::start(&tx, after, expected)?;
-    let mut statement = tx.prepare(&select("seq > ?1 ORDER BY seq"))?;
-    let mut rows = statement.query([if after.is_some() { walk.seq } else { i64::MIN }])?;
-    while let Some(row) = rows.next()? {
-        walk.row(row)?;
-    }
-    Ok(walk.end())
+    let ends = ends(&tx)?;
+    let walk = Walk::start(&tx, ends, None, ends.head.seq, expected)?;
+    walk.along(&tx)
+}
+
+/// Walks the rows after `after`, which is one or the anchor, up to `up_to`, which is one or the head.
+pub(crate) fn part(db: &Connection, after: i64, up_to: i64) -> rusqlite::Result<Verified> {
+    let tx = db.unchecked_transaction()?;
+    let ends = ends(&tx)?;
+    let after = (after > ends.anchor.seq).then_some(after);
+    let walk = Walk::start(&tx, ends, after, up_to, None)?;
+    walk.along(&tx)
+}
+
+/// Where the chain starts and ends, as the ledger itself says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) anchor: Head,
+    pub(crate) head: Head,
+}
+
+pub(crate) fn ends(db: &Connection) -> rusqlite::Result<Ends> {
+    let sql = "SELECT anchor_seq, anchor_hash, head_seq, head_hash FROM chain";
+    db.prepare_cached(sql)?.query_row([], |row| {
+        let head = |seq, hash| {
+            Ok::<_, rusqlite::Error>(Head {
+                seq: row.get(seq)?,
+                hash: Hash(row.get(hash)?),
+            })
+        };
+        Ok(Ends {
+            anchor: head(0, 1)?,
+            head: head(2, 3)?,
+        })
+    })
 }
 
 /// All columns of settled rows, hash last.
@@ -101,58 +198,91 @@ pub(crate) fn select(which: &str) -> String {
 }
 
 struct Walk {
-    anchor: i64,
-    head: Head,
+    ends: Ends,
+    /// The last row of this walk.
+    up_to: i64,
     seq: i64,
     /// None after a gap: nobody knows what came before.
     hash: Option<Hash>,
     rows: u64,
-    expected: Option<Hash>,
+    lost: Vec<Lost>,
+    expected: Option<Expected>,
     findings: Vec<Finding>,
 }
 
 impl Walk {
     fn start(
         db: &Connection,
+        ends: Ends,
         after: Option<i64>,
-        expected: Option<Hash>,
+        up_to: i64,
+        expected: Option<Expected>,
     ) -> rusqlite::Result<Self> {
-        let sql = "SELECT anchor_seq, anchor_hash, head_seq, head_hash FROM chain";
-        let (anchor, anchor_hash, head) = db.query_row(sql, [], |row| {
-            let head = Head {
-                seq: row.get(2)?,
-                hash: Hash(row.get(3)?),
-            };
-            Ok((row.get(0)?, Hash(row.get(1)?), head))
-        })?;
-        let (seq, hash) = match after.filter(|seq| *seq > anchor) {
-            None => (anchor, Some(anchor_hash)),
+        let (seq, hash) = match after {
+            None => (ends.anchor.seq, Some(ends.anchor.hash)),
             Some(seq) => {
                 let sql = "SELECT hash FROM settled WHERE seq = ?1";
                 let hash = db.query_row(sql, [seq], |row| row.get(0)).ok();
                 (seq, hash.map(Hash))
             }
         };
-        let expected = expected.filter(|hash| *hash != anchor_hash);
-        Ok(Self {
-            anchor,
-            head,
+        let mut walk = Self {
+            ends,
+            up_to,
             seq,
             hash,
             rows: 0,
+            lost: lost::read(db)?,
             expected,
             findings: Vec::new(),
-        })
+        };
+        walk.seen(ends.anchor.seq, Some(ends.anchor.hash));
+        Ok(walk)
+    }
+
+    fn along(mut self, db: &Connection) -> rusqlite::Result<Verified> {
+        // The whole walk also sees rows that no ledger has written, before the first and after the last.
+        let is_whole = self.seq == self.ends.anchor.seq && self.up_to == self.ends.head.seq;
+        let bounds = if is_whole {
+            [i64::MIN, i64::MAX]
+        } else {
+            [self.seq, self.up_to]
+        };
+        let mut statement = db.prepare(&select("seq > ?1 AND seq <= ?2 ORDER BY seq"))?;
+        let mut rows = statement.query(bounds)?;
+        while let Some(row) = rows.next()? {
+            self.row(row)?;
+        }
+        Ok(self.end())
+    }
+
+    /// Goes on behind what salvages lost before row `next`.
+    fn cross(&mut self, next: i64) {
+        while self.seq + 1 < next {
+            let from = self.seq + 1;
+            let range = |lost: &&Lost| lost.from == from && lost.to >= from && lost.to < next;
+            let Some(lost) = self.lost.iter().copied().find(|lost| range(&lost)) else {
+                return;
+            };
+            (self.seq, self.hash) = (lost.to, Some(lost.hash));
+            self.seen(lost.to, Some(lost.hash));
+        }
+    }
+
+    fn seen(&mut self, seq: i64, hash: Option<Hash>) {
+        let is_it = |e: &Expected| Some(e.hash) == hash && e.seq.is_none_or(|wanted| wanted == seq);
+        self.expected = self.expected.filter(|expected| !is_it(expected));
     }
 
     fn row(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
         self.rows += 1;
         let seq: i64 = row.get(0)?;
-        if seq <= self.anchor || seq > self.head.seq {
+        if seq <= self.ends.anchor.seq || seq > self.ends.head.seq {
             let id = id_of(row);
             self.find(Finding::Inserted { seq, id });
             return Ok(());
         }
+        self.cross(seq);
         if seq != self.seq + 1 {
             self.find(Finding::Removed {
                 from: self.seq + 1,
@@ -170,31 +300,46 @@ impl Walk {
             }
             None => true,
         };
-        let is_last = seq == self.head.seq;
-        if !is_whole || (is_last && stored != Some(self.head.hash)) {
+        if !is_whole {
             let id = id_of(row);
             self.find(Finding::Altered { seq, id });
         }
-        self.expected = self.expected.filter(|expected| Some(*expected) != stored);
+        self.seen(seq, stored);
         (self.seq, self.hash) = (seq, stored);
         Ok(())
     }
 
     fn end(mut self) -> Verified {
-        if self.seq < self.head.seq {
+        self.cross(self.up_to + 1);
+        if self.seq < self.up_to {
             self.find(Finding::Removed {
                 from: self.seq + 1,
-                to: self.head.seq,
+                to: self.up_to,
             });
         }
-        if let Some(expected) = self.expected {
-            self.find(Finding::OtherHistory { expected });
+        let head = self.ends.head;
+        if self.seq == head.seq && self.hash.is_some_and(|hash| hash != head.hash) {
+            self.find(Finding::Ends { seq: head.seq });
+        }
+        if let Some(Expected { seq, hash }) = self.expected {
+            let seq = seq.unwrap_or(0);
+            let finding = if seq > head.seq {
+                let written = Head { seq, hash };
+                Finding::SetBack {
+                    written,
+                    ends: head.seq,
+                }
+            } else {
+                Finding::OtherHistory { expected: hash }
+            };
+            self.find(finding);
         }
         Verified {
             rows: self.rows,
-            anchor: self.anchor,
-            head: self.head,
+            anchor: self.ends.anchor.seq,
+            head,
             findings: self.findings,
+            lost: self.lost,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Whether the log beside the file is whole.
 //!
 //! SQLite ends a log silently at the first frame whose checksum is wrong. After a crash that is
-//! right: the frame was being written and nobody was told of it. When whole frames of the same log
-//! follow, something else happened: the disk altered what had been committed. This looks.
+//! right: its commit was being written and nobody was told of it. When frames of the same log follow
+//! behind that commit, something else happened: the disk altered what had been synced. This looks.
 //! Invariant: reads, never writes. The format is that of <https://www.sqlite.org/fileformat2.html>,
 //! section 4.
 //! Not here: what is done about it (`open`).
@@ -18,7 +18,7 @@ pub struct Tail {
     pub whole_frames: u64,
     /// Frames of the same log after it, of no effect.
     pub loose_frames: u64,
-    /// A commit stands behind the first frame that is wrong: the disk altered the log.
+    /// Something stands behind a commit that is wrong: the disk altered what had been synced.
     pub is_damaged: bool,
 }
 
@@ -37,29 +37,45 @@ pub(crate) fn scan(path: &Path) -> io::Result<Tail> {
         return Ok(Tail::default());
     }
     let Some(mut sums) = Sums::of_header(&header) else {
-        // A header that is torn: nothing was committed to this log, unless the disk says otherwise.
-        return Ok(Tail::default());
+        // Torn while it was written: it is synced before any frame, so that none can follow.
+        let is_damaged = has_frames(&mut file)?;
+        return Ok(Tail {
+            is_damaged,
+            ..Tail::default()
+        });
     };
     let mut frame = vec![0; FRAME_HEADER + sums.page];
     let mut tail = Tail::default();
-    let (mut read, mut broken) = (0, false);
+    let (mut read, mut broken, mut ended) = (0, false, false);
     while fill(&mut file, &mut frame)? {
         if frame.get(8..16) != header.get(16..24) {
             break; // left from the log before this one
         }
         read += 1;
+        // The frames of the commit that was under way may be there in part, in any order. Whatever
+        // comes after a commit was written when that commit was on disk.
+        tail.is_damaged = tail.is_damaged || ended;
         let commits = word(&frame, 4, true) != 0;
         broken = broken || !sums.matches(&frame);
         if broken {
-            tail.is_damaged = tail.is_damaged || commits;
+            ended = ended || commits;
         } else if commits {
             tail.whole_frames = read;
         }
     }
     tail.loose_frames = read - tail.whole_frames;
-    // The frame that was being written may be the wrong one and a commit itself.
-    tail.is_damaged = tail.is_damaged && tail.loose_frames > 1;
     Ok(tail)
+}
+
+/// Whether anything but zeros comes.
+fn has_frames(file: &mut impl Read) -> io::Result<bool> {
+    let mut some = vec![0; 1 << 16];
+    loop {
+        let n = file.read(&mut some)?;
+        if n == 0 || some.iter().take(n).any(|byte| *byte != 0) {
+            return Ok(n > 0);
+        }
+    }
 }
 
 /// Fills `buffer`; `false` at the end of the file.

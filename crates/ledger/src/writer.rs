@@ -2,7 +2,8 @@
 //!
 //! Invariant: an entry leaves the writer's hands only onto the disk, into the spill, or into a
 //! counter. Who waits is told the truth: after a failed commit they are told no, and their rows are
-//! withdrawn when the disk is back, should they have reached it after all.
+//! withdrawn when the disk is back, should they have reached it after all. A file that was taken away
+//! or replaced is a disk that is away: nothing is ever begun anew at its path.
 //! Not here: what a batch does to the tables (`store`), what is pruned (`retention`).
 
 use std::sync::Arc;
@@ -12,9 +13,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::backup::copy_into;
 use crate::intake::{Done, Message, Options, Shared, Unavailable};
+use crate::open::{RESCUED, is_damage};
+use crate::place::Place;
 use crate::retention;
 use crate::row::Admission;
+use crate::schema::{beside, tidy_at_close};
 use crate::spill::Spill;
 use crate::stats::{add, set};
 use crate::store::{Applied, Note, Store};
@@ -22,13 +27,30 @@ use crate::store::{Applied, Note, Store};
 /// How often what is old is looked for, and a disk that is away is tried.
 const TEND_EVERY: Duration = Duration::from_millis(200);
 
+/// How long a file may be away before what it held is saved beside where it was.
+const RESCUE_AFTER: Duration = Duration::from_secs(5);
+/// Bytes of the log above which readers are waited for, so that it can be begun anew.
+const LOG_MAX: u64 = 64 << 20;
+
 pub(crate) struct Writer {
     options: Options,
     /// None while the disk is away.
     store: Option<Store>,
+    /// Open, and no longer at its path.
+    stray: Option<Stray>,
+    /// Where the database was opened.
+    place: Place,
+    checkpointed: Instant,
     spill: Spill,
     shared: Arc<Shared>,
     tended: Instant,
+}
+
+/// A store whose files were taken away or replaced.
+struct Stray {
+    store: Store,
+    since: Instant,
+    rescued: bool,
 }
 
 /// What one commit is made of.
@@ -63,10 +85,13 @@ impl Batch {
 impl Writer {
     pub(crate) fn new(options: Options, store: Store, shared: Arc<Shared>) -> Self {
         let spill = Spill::new(options.spill);
-        set(&shared.counters.head, store.head.seq.unsigned_abs());
+        shared.say_head(store.head);
         Self {
             options,
+            place: store.place,
             store: Some(store),
+            stray: None,
+            checkpointed: Instant::now(),
             spill,
             shared,
             tended: Instant::now(),
@@ -93,6 +118,12 @@ impl Writer {
         }
         if self.store.is_none() {
             self.come_back();
+        }
+        if let Some(store) = &mut self.store {
+            store.keep_head(&self.options.path);
+        }
+        if self.stray.as_ref().is_some_and(|stray| !stray.rescued) {
+            self.rescue();
         }
     }
 
@@ -164,9 +195,15 @@ impl Writer {
             .busy_since
             .store(self.shared.now_ms() + 1, Ordering::Release);
         let result = work(store);
+        let gone = store.place.gone(&self.options.path);
         self.shared.busy_since.store(0, Ordering::Release);
         let counters = &self.shared.counters;
         match result {
+            // What was written is where nobody will look for it.
+            Ok(_) if gone.is_some() => {
+                add(&counters.failures, 1);
+                Err(self.strayed(&gone.unwrap_or_default()))
+            }
             Ok(done) => {
                 let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 set(&counters.last_commit_us, took);
@@ -174,7 +211,18 @@ impl Writer {
             }
             Err(error) => {
                 add(&counters.failures, 1);
-                self.store = None;
+                if let Some(gone) = gone {
+                    return Err(self.strayed(&gone));
+                }
+                let damaged = is_damage(&error);
+                if let Some(store) = self.store.take() {
+                    tidy_at_close(&store.db, !damaged);
+                }
+                if damaged {
+                    self.shared.condemn(&error.to_string());
+                    let why = error.to_string();
+                    return Err(Unavailable { why });
+                }
                 Err(self.gone(&error))
             }
         }
@@ -182,13 +230,47 @@ impl Writer {
 
     fn gone(&self, error: &rusqlite::Error) -> Unavailable {
         let why = error.to_string();
-        self.shared
-            .why
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone_from(&why);
-        self.shared.available.store(false, Ordering::Release);
+        self.shared.say_unavailable(&why);
         Unavailable { why }
+    }
+
+    /// The files are no longer where they were. The store is kept open: it has all rows, and closing
+    /// it would remove a log by a name that may be another's by now.
+    fn strayed(&mut self, gone: &str) -> Unavailable {
+        let why = format!("{gone}; put it back, or stop the gate and put a backup back");
+        if let Some(mut store) = self.store.take() {
+            tidy_at_close(&store.db, false);
+            // So that a start finds out that there was a ledger. A file in its place has its own.
+            if store.place.is_same_database(&self.options.path) || !self.options.path.exists() {
+                store.keep_head(&self.options.path);
+            }
+            self.stray = Some(Stray {
+                store,
+                since: Instant::now(),
+                rescued: false,
+            });
+        }
+        self.shared.say_unavailable(&why);
+        Unavailable { why }
+    }
+
+    /// Saves what the open files hold, under a name of its own.
+    fn rescue(&mut self) {
+        let Some(stray) = &mut self.stray else {
+            return;
+        };
+        stray.rescued = true;
+        let file = beside(&self.options.path, &format!("{RESCUED}{}", unix_ms()));
+        let part = beside(&file, ".part");
+        let saved = copy_into(&stray.store.db, &part)
+            .and_then(|()| std::fs::rename(&part, &file).map_err(|error| error.to_string()));
+        let said = match saved {
+            Ok(()) => format!("what it held is saved as {}", file.display()),
+            Err(error) => format!("what it held could not be saved: {error}"),
+        };
+        let why = self.shared.unavailable().map(|unavailable| unavailable.why);
+        self.shared
+            .say_unavailable(&format!("{}; {said}", why.unwrap_or_default()));
     }
 
     fn count(&self, applied: Applied) {
@@ -199,13 +281,29 @@ impl Writer {
         add(&counters.admitted, applied.admitted);
         add(&counters.refused, applied.refused);
         if let Some(store) = &self.store {
-            set(&counters.head, store.head.seq.unsigned_abs());
+            self.shared.say_head(store.head);
         }
     }
 
     fn tend(&mut self) {
         if self.store.is_none() {
             return self.come_back();
+        }
+        let log = std::fs::metadata(beside(&self.options.path, "-wal"));
+        let log_bytes = log.map_or(0, |log| log.len());
+        set(&self.shared.counters.log_bytes, log_bytes);
+        if self.checkpointed.elapsed() >= self.options.checkpoint_every {
+            self.checkpointed = Instant::now();
+            // A reader in the way costs at most the time that a busy database is waited for.
+            let how = if log_bytes > LOG_MAX {
+                "TRUNCATE"
+            } else {
+                "PASSIVE"
+            };
+            drop(self.write(|store| store.checkpoint(how)));
+            if let Some(store) = &mut self.store {
+                store.keep_head(&self.options.path);
+            }
         }
         let (options, shipped) = (
             self.options.clone(),
@@ -222,12 +320,11 @@ impl Writer {
 
     /// Opens anew and writes what waited; says that the disk is back only when all of it is there.
     fn come_back(&mut self) {
-        match Store::reopen(&self.options.path, self.options.node.clone()) {
-            Ok(store) => self.store = Some(store),
-            Err(error) => {
-                self.gone(&error);
-                return;
-            }
+        if self.shared.condemned.load(Ordering::Acquire) {
+            return;
+        }
+        if !self.find_store() {
+            return;
         }
         self.limit_pages();
         while self.spill.len() > 0 {
@@ -240,6 +337,45 @@ impl Writer {
             self.spill.settle(n, &self.shared.counters);
         }
         self.shared.available.store(true, Ordering::Release);
+    }
+
+    /// The store of before: nothing else is taken for it.
+    fn find_store(&mut self) -> bool {
+        let path = &self.options.path;
+        if let Some(mut stray) = self.stray.take() {
+            if stray.store.place.gone(path).is_none() {
+                tidy_at_close(&stray.store.db, true);
+                stray.store.keep_head(path);
+                self.store = Some(stray.store);
+                return true;
+            }
+            let is_late = !stray.rescued && stray.since.elapsed() >= RESCUE_AFTER;
+            self.stray = Some(stray);
+            if is_late {
+                self.rescue();
+            }
+            return false;
+        }
+        if !self.place.is_same_database(path) {
+            let gone = format!("{} was removed or replaced", path.display());
+            self.shared.say_unavailable(&gone);
+            return false;
+        }
+        match Store::reopen(path, self.options.node.clone()) {
+            Ok(store) => {
+                self.place = store.place;
+                self.store = Some(store);
+                true
+            }
+            Err(error) if is_damage(&error) => {
+                self.shared.condemn(&error.to_string());
+                false
+            }
+            Err(error) => {
+                self.gone(&error);
+                false
+            }
+        }
     }
 
     fn limit_pages(&self) {

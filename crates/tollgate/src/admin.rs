@@ -77,7 +77,7 @@ async fn answer(
     }
     let response = match request.uri().path() {
         "/livez" | "/health" | "/healthz" | "/readyz" | "/metrics" | "/stats/prometheus"
-        | "/config"
+        | "/config" | "/ledger"
             if !matches!(*request.method(), Method::GET | Method::HEAD) =>
         {
             let mut refused = fault(
@@ -108,10 +108,15 @@ async fn answer(
             });
             text(StatusCode::OK, "application/json", format!("{page:#}\n"))
         }
+        "/ledger" if running.outlets.books.is_some() => text(
+            StatusCode::OK,
+            "application/json",
+            extras::ledger_page(running),
+        ),
         _ => fault(
             StatusCode::NOT_FOUND,
             "unknown_url",
-            "here are /livez, /readyz, /health, /metrics, /stats/prometheus and /config",
+            "here are /livez, /readyz, /health, /metrics, /stats/prometheus, /config and, where there is one, /ledger",
         ),
     };
     Ok(response)

@@ -4,13 +4,13 @@
 //! Invariant: what a worker enters has its snapshot's names; closing waits for every row.
 //! Not here: when to enter and settle (`proxy`), files and rows (`ledger`), metrics (`admin`).
 
+pub(crate) mod telling;
+
 use std::io::Read;
 use std::sync::mpsc::{SendError, Sender};
 use std::time::Duration;
 
-use ledger::{
-    Admission, Ids, Intake, Ledger, Options, Progress, RecordId, Recovered, Settlement, Shipper,
-};
+use ledger::{Admission, Ids, Intake, Ledger, Options, Progress, RecordId, Settlement, Shipper};
 use policy::book::{Book, Entry, Held, Told};
 use policy::record::Record;
 use policy::snapshot::Snapshot;
@@ -39,15 +39,17 @@ impl Books {
         };
         let (ledger, recovered) =
             Ledger::open(options).map_err(|error| format!("the ledger: {error}"))?;
-        tell(&recovered, &settings.path.display().to_string());
+        let path = settings.path.display().to_string();
+        telling::opened(&recovered, &path, ledger.head());
         let server = settings.postgres.as_ref().map(|secret| {
             // The parser's own words could repeat a password.
             let not_one = "ledger.postgres: the connection string is not understood; write it as \
                            postgres://user@host/database";
             let server = std::str::from_utf8(secret.expose()).map_err(|_| not_one)?;
             Shipper::start(&ledger, server).map_err(|error| match error {
-                ledger::ShipError::Config(_) => not_one,
-                _ => "cannot start the thread that copies the ledger to Postgres",
+                ledger::ShipError::Config(_) => not_one.to_owned(),
+                ledger::ShipError::Trust(says) => format!("ledger.postgres: {says}"),
+                _ => "cannot start the thread that copies the ledger to Postgres".to_owned(),
             })
         });
         Ok(Self {
@@ -74,6 +76,7 @@ impl Books {
 
     /// Writes what is left. Every worker has to have ended.
     pub(crate) fn close(self) {
+        let path = self.ledger.path().display().to_string();
         if !self.ledger.close(CLOSE_WITHIN) {
             let why = self.ledger.intake().unavailable();
             tracing::error!(
@@ -81,24 +84,10 @@ impl Books {
                 "the disk did not take the ledger's last rows: they are lost, and what was admitted of them becomes indeterminate"
             );
         }
+        telling::head(&path, self.ledger.head());
         if let Some(shipper) = self.shipper {
             shipper.stop();
         }
-    }
-}
-
-fn tell(recovered: &Recovered, path: &str) {
-    if recovered.indeterminate > 0 {
-        tracing::warn!(
-            rows = recovered.indeterminate,
-            "the last process ended in the middle of exchanges: their rows are indeterminate"
-        );
-    }
-    for kept in &recovered.kept_aside {
-        tracing::error!(ledger = path, kept = %kept.display(), "the ledger was damaged; what was found is kept aside");
-    }
-    for finding in &recovered.findings {
-        tracing::error!(ledger = path, %finding, "the ledger is not as it was written");
     }
 }
 

@@ -72,7 +72,13 @@ pub(crate) fn read_back(
                     }
                 },
             )
-            .map_err(|error| format!("budgets: {error}"))?;
+            .map_err(|error| {
+                // A gate that runs keeps what it has counted; none of it is read anew.
+                if error.is_damage() {
+                    books.ledger.condemn(&error.to_string());
+                }
+                format!("budgets: {error}")
+            })?;
         found.tell();
     }
     Ok(())

@@ -16,7 +16,7 @@ use proxy::quota;
 use telemetry::{AccessLog, Copied, Facts, Merged, Target, Traces};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::book::Books;
+use crate::book::{self, Books};
 use crate::counting::{Counting, Shelf};
 use crate::running::{Origin, Outlets, Running, fixed, load, publication};
 use crate::source::Source;
@@ -204,6 +204,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     };
     let watching = tokio::spawn(watch::watch(Arc::clone(running)));
     let marking = tokio::spawn(budget::mark(Arc::clone(running)));
+    let telling = tokio::spawn(book::telling::on(Arc::clone(running)));
     let stopped = tokio::select! {
         word = told() => word,
         () = reloads(running) => Ok("reloads ended"),
@@ -226,6 +227,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     }
     watching.abort();
     marking.abort();
+    telling.abort();
     running.gate.drain(ready.grace);
     let drained = async {
         while !running.gate.is_drained() {

@@ -1,10 +1,12 @@
 //! `tollgate usage`: what the ledger says.
 //!
-//! Invariant: reads only. A ledger that was tampered with is exit code 1; so is one that cannot be
-//! read. A reader that goes away (a closed pipe) is not an error.
+//! Invariant: reads only, but for `salvage` of a ledger that no gate has open. A ledger that is not as
+//! it was written is exit code 1; so is one that cannot be read. A reader that goes away (a closed
+//! pipe) is not an error.
 //! Not here: sums and forms (`ledger::report`).
 
 mod arguments;
+mod care;
 mod tail;
 
 use std::fs::File;
@@ -14,11 +16,10 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ledger::report::{self, By, ExportError};
-use ledger::{Hash, Period, ReadError, Reader, date};
-use serde_json::json;
+use ledger::{Period, ReadError, Reader, date};
 
 pub(crate) use arguments::Usage;
-use arguments::{Drift, Export, Form, Question, Report, Span, Statement, Verify};
+use arguments::{Drift, Export, Form, Question, Report, Span, Statement};
 
 use crate::complain;
 
@@ -32,6 +33,8 @@ enum Fault {
     Asked(String),
     Ledger(ReadError),
     Target(io::Error),
+    /// It could not be done, in words that say all.
+    Said(String),
 }
 
 impl From<ReadError> for Fault {
@@ -68,6 +71,7 @@ pub(crate) fn usage(options: &Usage) -> ExitCode {
         Err(Fault::Target(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Fault::Target(error)) => fail(&format!("cannot write: {error}")),
         Err(Fault::Ledger(error)) => fail(&error.to_string()),
+        Err(Fault::Said(says)) => fail(&says),
         Err(Fault::Asked(says)) => {
             complain(&format!("tollgate usage: {says}"));
             ExitCode::from(2)
@@ -82,12 +86,19 @@ fn fail(says: &str) -> ExitCode {
 
 /// Whether all is well with the ledger, as far as was asked.
 fn answer(options: &Usage, out: &mut Out) -> Result<bool, Fault> {
+    if let Question::Salvage(asked) = &options.question {
+        // What it is for cannot be opened.
+        care::salvage(&options.ledger, asked, out)?;
+        return Ok(true);
+    }
     let reader = Reader::open(&options.ledger)?;
     match &options.question {
         Question::Report(asked) => summed(&reader, asked, out)?,
         Question::Drift(asked) => drifted(&reader, asked, out)?,
         Question::Export(asked) => exported(&reader, asked, out)?,
-        Question::Verify(asked) => return verified(&reader, asked, out),
+        Question::Verify(asked) => return care::verify(&reader, asked, out),
+        Question::Backup(asked) => care::backup(&reader, asked, out)?,
+        Question::Salvage(_) => {}
         Question::Tail(asked) => tail::tail(&reader, asked, out)?,
         Question::Statement(asked) => stated(&reader, asked, out)?,
     }
@@ -149,37 +160,6 @@ fn stated(reader: &Reader, asked: &Statement, out: &mut Out) -> Result<(), Fault
     to(asked.out.as_deref(), out, |out| {
         Ok(out.write_all(text.as_bytes())?)
     })
-}
-
-fn verified(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Result<bool, Fault> {
-    let not_a_hash = || Fault::Asked("--head takes the 64 hex digits of a hash".to_owned());
-    let expected = asked
-        .head
-        .as_deref()
-        .map(|head| Hash::parse(head).ok_or_else(not_a_hash))
-        .transpose()?;
-    let verified = reader.verify(expected)?;
-    let findings: Vec<String> = verified.findings.iter().map(ToString::to_string).collect();
-    let (seq, hash) = (verified.head.seq, verified.head.hash.to_string());
-    if asked.json {
-        let told = json!({"rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": seq, "hash": hash}, "findings": findings});
-        writeln!(out, "{told:#}")?;
-        return Ok(findings.is_empty());
-    }
-    for finding in &findings {
-        writeln!(out, "{}", report::wrapped(finding, width(), 2))?;
-    }
-    let verdict = if findings.is_empty() {
-        "every row is as it was written"
-    } else {
-        "not as it was written"
-    };
-    writeln!(
-        out,
-        "{verdict}: {} rows after row {}\nhead {seq} {hash}",
-        verified.rows, verified.anchor
-    )?;
-    Ok(findings.is_empty())
 }
 
 /// Characters of a line: the terminal's, or what `COLUMNS` says; eighty where there is no terminal.

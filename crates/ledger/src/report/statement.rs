@@ -183,7 +183,7 @@ impl Statement {
             grouped(&all.tokens().to_string())
         )];
         remarks.extend(missing(all));
-        remarks.push(format!("Ledger row {}, hash {}. `tollgate usage verify --head` with this hash proves that no row up to it was changed since.", self.head.seq, self.head.hash));
+        remarks.push(format!("Ledger row {}, hash {}. `tollgate usage verify --head {}` proves that no row up to it was changed or lost since.", self.head.seq, self.head.hash, self.head));
         remarks
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::read::{Period, Reader};
 use crate::row::{Price, Settlement, Witnesses};
-use crate::schema::{connect, create};
+use crate::schema::{connect, make};
 use crate::store::tests::settlement;
 use crate::store::{Note, Store};
 
@@ -40,9 +40,9 @@ pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
 fn of(notes: impl Iterator<Item = Note>) -> (tempfile::TempDir, Reader) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
-    let mut db = connect(&path).expect("opens");
-    create(&mut db, [7; 16]).expect("makes tables");
-    let mut store = Store::new(db, "test".into()).expect("has a head");
+    make(&path, [7; 16]).expect("makes tables");
+    let db = connect(&path).expect("opens");
+    let mut store = Store::new(db, &path, "test".into()).expect("has a head");
     let notes: Vec<_> = notes.collect();
     store.apply(notes.iter()).expect("writes");
     drop(store);

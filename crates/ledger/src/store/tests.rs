@@ -8,8 +8,8 @@ use super::{Note, Store};
 use crate::chain::Hash;
 use crate::id::RecordId;
 use crate::row::{Admission, Progress, Settlement, Witnesses};
-use crate::schema::{connect, create};
-use crate::verify::{Finding, verify};
+use crate::schema::{connect, make};
+use crate::verify::{Expected, Finding, verify};
 
 pub(crate) fn id(n: u64) -> RecordId {
     RecordId(u128::from(n).to_be_bytes())
@@ -53,10 +53,11 @@ pub(crate) fn settlement(n: u64) -> Settlement {
 
 fn store() -> Store {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut db = connect(&dir.path().join("ledger.db")).expect("opens");
-    create(&mut db, [7; 16]).expect("makes tables");
+    let path = dir.path().join("ledger.db");
+    make(&path, [7; 16]).expect("makes tables");
+    let db = connect(&path).expect("opens");
     // The file lives on without its name for as long as the connection is open.
-    Store::new(db, "test".into()).expect("has a head")
+    Store::new(db, &path, "test".into()).expect("has a head")
 }
 
 fn settle(store: &mut Store, ids: impl IntoIterator<Item = u64>) {
@@ -68,7 +69,7 @@ fn settle(store: &mut Store, ids: impl IntoIterator<Item = u64>) {
 }
 
 fn findings(db: &Connection) -> Vec<Finding> {
-    verify(db, None, None).expect("reads").findings
+    verify(db, None).expect("reads").findings
 }
 
 fn count(db: &Connection, table: &str) -> i64 {
@@ -81,7 +82,7 @@ fn an_untouched_chain_verifies() {
     let mut store = store();
     settle(&mut store, 1..=100);
     settle(&mut store, 50..=150);
-    let verified = verify(&store.db, None, None).expect("reads");
+    let verified = verify(&store.db, None).expect("reads");
     assert_eq!((verified.rows, verified.findings), (150, vec![]));
     assert_eq!(verified.head, store.head);
 }
@@ -150,18 +151,20 @@ fn a_chain_written_anew_is_found_by_a_head_kept_elsewhere() {
     settle(&mut kept, 1..=10);
     let mut forged = store();
     settle(&mut forged, (1..=10).filter(|n| *n != 4));
-    let of = |store: &Store| {
-        verify(&store.db, None, Some(kept.head.hash))
-            .expect("reads")
-            .findings
+    let of = |store: &Store, text: &str| {
+        let expected = Expected::parse(text).expect("a head");
+        verify(&store.db, Some(expected)).expect("reads").findings
     };
-    assert_eq!(of(&kept), []);
-    assert_eq!(
-        of(&forged),
-        [Finding::OtherHistory {
-            expected: kept.head.hash
-        }]
-    );
+    let (head, hash) = (kept.head.to_string(), kept.head.hash.to_string());
+    assert_eq!((of(&kept, &head), of(&kept, &hash)), (vec![], vec![]));
+    let other = Finding::OtherHistory {
+        expected: kept.head.hash,
+    };
+    assert_eq!(of(&forged, &hash), std::slice::from_ref(&other));
+    // The forged chain is one shorter; a head with its number says that the end is missing.
+    let written = kept.head;
+    assert_eq!(of(&forged, &head), [Finding::SetBack { written, ends: 9 }]);
+    assert_eq!(of(&kept, &format!("9:{hash}")), [other]);
     assert_eq!(
         Hash::parse(&kept.head.hash.to_string()),
         Some(kept.head.hash)

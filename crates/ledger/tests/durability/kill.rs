@@ -48,7 +48,7 @@ fn a_killed_writer_loses_nothing_and_doubles_nothing() {
         }
         let (ledger, recovered) = Ledger::open(options(dir.path())).expect("recovers");
         assert!(
-            !recovered.log.is_damaged && recovered.findings.is_empty(),
+            !recovered.log.is_damaged && recovered.lost.is_empty(),
             "{recovered:?}"
         );
         indeterminate += recovered.indeterminate;

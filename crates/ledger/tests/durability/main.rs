@@ -1,5 +1,7 @@
 //! The ledger against what happens to files: killed writers, full disks, damage, age.
 
+mod backup;
+mod catalogue;
 mod damage;
 mod full;
 mod kill;
@@ -7,6 +9,8 @@ mod layout;
 mod opening;
 mod retention;
 mod rows;
+mod salvaged;
 #[path = "../../../../xtask/skipped.rs"]
 mod skipped;
 mod spent;
+mod taken;

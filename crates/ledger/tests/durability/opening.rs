@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ledger::{Ledger, OpenError, Period, Progress, ReadError, Reader};
+use ledger::{Finding, Ledger, OpenError, Period, Progress, ReadError, Reader};
 
 use crate::rows::{admitted, flushed, id, opened, options, settlement};
 
@@ -44,7 +44,7 @@ fn what_was_open_becomes_indeterminate_with_bounds_and_only_once() {
     for expected in [2, 0] {
         let (ledger, recovered) = Ledger::open(options(dir.path())).expect("opens");
         assert_eq!(recovered.indeterminate, expected);
-        assert_eq!(recovered.kept_aside, Vec::<std::path::PathBuf>::new());
+        assert!(!recovered.is_new && !recovered.without_head && !recovered.unchecked);
         drop(ledger);
     }
     let reader = Reader::open(&dir.path().join("ledger.db")).expect("opens");
@@ -77,4 +77,54 @@ fn an_admission_that_was_withdrawn_leaves_nothing() {
     let reader = Reader::open(ledger.path()).expect("opens");
     assert_eq!(reader.open_count().expect("reads"), 0);
     assert_eq!(reader.head().expect("reads").seq, 0);
+}
+
+/// What this build adds to a file, taken away again.
+#[test]
+fn a_ledger_of_an_earlier_build_opens_and_gets_what_it_lacks() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    let ledger = opened(options(dir.path()));
+    ledger.intake().settle(settlement(1));
+    admitted(&ledger.intake(), 2).expect("is on disk");
+    assert!(ledger.close(Duration::from_secs(5)));
+    std::fs::remove_file(dir.path().join("ledger.db.head")).expect("removes");
+    let db = rusqlite::Connection::open(&path).expect("opens");
+    db.execute_batch(
+        "DROP TABLE lost; ALTER TABLE open DROP COLUMN sum; ALTER TABLE open DROP COLUMN mark_sum; \
+         PRAGMA application_id = 0;",
+    )
+    .expect("writes");
+    drop(db);
+    let reader = Reader::open(&path).expect("opens");
+    assert_eq!(reader.verify(None).expect("reads").findings, []);
+    drop(reader);
+    let (ledger, recovered) = Ledger::open(options(dir.path())).expect("opens");
+    assert!(recovered.without_head && !recovered.is_new, "{recovered:?}");
+    assert_eq!((recovered.indeterminate, ledger.head().seq), (1, 2));
+    admitted(&ledger.intake(), 3).expect("is on disk");
+    assert!(ledger.close(Duration::from_secs(5)));
+    let (ledger, recovered) = Ledger::open(options(dir.path())).expect("opens");
+    assert!(!recovered.without_head, "{recovered:?}");
+    assert_eq!((recovered.indeterminate, ledger.head().seq), (1, 3));
+}
+
+#[test]
+fn a_head_beside_it_says_of_each_file_whether_it_is_the_one_that_was_there() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(options(dir.path()));
+    // Nothing settles: the chain alone would not show that admissions are missing.
+    admitted(&ledger.intake(), 1).expect("is on disk");
+    let early = std::fs::read(dir.path().join("ledger.db-wal")).expect("reads");
+    admitted(&ledger.intake(), 2).expect("is on disk");
+    let crashed = tempfile::tempdir().expect("a directory");
+    for name in ["ledger.db", "ledger.db.head"] {
+        std::fs::copy(dir.path().join(name), crashed.path().join(name)).expect("copies");
+    }
+    std::fs::write(crashed.path().join("ledger.db-wal"), early).expect("writes");
+    let refused = Ledger::open(options(crashed.path())).expect_err("a commit is missing");
+    let OpenError::Damaged { findings, .. } = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(findings, &[Finding::Commits { missing: 1 }]);
 }

@@ -91,6 +91,15 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     extras
 }
 
+/// The ledger's state in JSON, its head above all.
+pub(crate) fn ledger_page(running: &Running) -> String {
+    running
+        .outlets
+        .books
+        .as_ref()
+        .map_or_else(String::new, ledger::page)
+}
+
 /// What became of spans.
 fn traces_of(traces: &Traces) -> [Extra; 4] {
     let stats = traces.stats();

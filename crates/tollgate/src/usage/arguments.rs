@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Options of `usage`.
 #[derive(Debug, Args)]
 pub(crate) struct Usage {
-    /// The ledger's file. It is only read, and may be in use by a gate.
+    /// The ledger's file. It may be in use by a gate, but for `salvage`, and is only read.
     #[arg(
         long,
         global = true,
@@ -31,8 +31,15 @@ pub(crate) enum Question {
     Drift(Drift),
     /// Single records for other programs.
     Export(Export),
-    /// Look for records that were altered, removed or inserted; exit code 1 when there are.
+    /// Look for damage and for records that were altered, removed or inserted; exit code 1 when there are.
     Verify(Verify),
+    /// Copy the ledger, also while a gate writes it, and check the copy.
+    Backup(Backup),
+    /// Make a ledger that a gate opens of one that it refuses: keep what is whole, write down what is lost.
+    ///
+    /// The gate must not run. The files that were there are kept beside it, byte for byte. What is
+    /// lost is no longer in any budget, and stands in the ledger for good: `verify` tells of it.
+    Salvage(Salvage),
     /// The newest records.
     Tail(Tail),
     /// A chargeback statement for people: HTML, or CSV.
@@ -120,10 +127,27 @@ pub(crate) struct Export {
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// A head that was printed before, by this command or on a statement: the history up to it has
-    /// to be the same.
-    #[arg(long, value_name = "HASH")]
+    /// A head that was printed before, by this command, in the gate's log, by its admin port or on a
+    /// statement: the history up to it has to be the same, and nothing before it may be missing.
+    #[arg(long, value_name = "SEQ:HASH")]
     pub(crate) head: Option<String>,
+    /// JSON instead of words.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// The copy; there must be no file of that name.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// JSON instead of words.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Salvage {
     /// JSON instead of words.
     #[arg(long)]
     pub(crate) json: bool,

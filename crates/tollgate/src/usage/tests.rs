@@ -99,7 +99,7 @@ fn every_question_has_an_answer() {
         ),
         (
             &["verify"],
-            "every row is as it was written: 5 rows after row 0\nhead 5 ",
+            "every row is as it was written: 5 rows after row 0\nhead 5:",
         ),
         (
             &["tail", "-n", "2"],

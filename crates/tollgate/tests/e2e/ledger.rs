@@ -1,6 +1,6 @@
 //! The ledger behind a gate: one row for each exchange that was let in, whatever ended it.
 //!
-//! Not here: files that are damaged, disks that fail under the writer (`ledger`'s own tests).
+//! Not here: every way in which a file can be damaged (`ledger`'s own tests).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Gate, Step, Upstream, chat, tollgate};
+use crate::harness::{Gate, Step, Upstream, chat, free_address, tollgate};
 
+mod damaged;
 mod killed;
 mod outcomes;
 mod postgres;
 mod strict;
+mod taken;
 
 /// An upstream that answers each chat call with this usage, after a while.
 fn engine(prompt: u64, completion: u64, after: Duration) -> Upstream {
@@ -70,6 +72,17 @@ pub(crate) fn rows(ledger: &Path) -> HashMap<String, Value> {
         assert!(twice.is_none(), "two rows: {twice:?}");
     }
     rows
+}
+
+/// `tollgate run` on this configuration, which has to be refused; what it says.
+fn refused(config: &str) -> String {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (data, admin) = (free_address(), free_address());
+    let head = format!("listen: {{ data: \"{data}\", admin: \"{admin}\" }}\n");
+    std::fs::write(dir.path().join("gate.yaml"), head + config).expect("a file");
+    let ended = tollgate(dir.path(), &["run", "-c", "gate.yaml"], &[]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    ended.err
 }
 
 pub(crate) fn stop(mut gate: Gate) {

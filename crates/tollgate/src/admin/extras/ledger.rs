@@ -1,4 +1,5 @@
-//! Metrics of the ledger: what reached the disk, what waits, what was lost.
+//! Metrics of the ledger: what reached the disk, what waits, what was lost. And its head, which is too
+//! long for a metric.
 //!
 //! Not here: what the numbers mean for a bill (docs/usage.md).
 
@@ -6,6 +7,20 @@ use telemetry::Extra;
 
 use super::{With, counter, gauge, number};
 use crate::book::Books;
+
+/// The state in JSON.
+pub(super) fn page(books: &Books) -> String {
+    let (stats, head) = (books.ledger.stats(), books.ledger.head());
+    let why = books.ledger.intake().unavailable().map(|away| away.why);
+    let page = serde_json::json!({
+        "available": stats.available,
+        "why": why,
+        "head": {"seq": head.seq, "hash": head.hash.to_string()},
+        "salvaged_rows_lost": stats.salvaged_lost,
+        "checked": !stats.unchecked,
+    });
+    format!("{page:#}\n")
+}
 
 /// All of them, now.
 pub(super) fn of(books: &Books) -> Vec<Extra> {
@@ -70,6 +85,26 @@ pub(super) fn of(books: &Books) -> Vec<Extra> {
             number(stats.bytes),
         ),
         gauge(
+            "tollgate_ledger_log_bytes",
+            "Bytes of the log beside the file; it is copied into the file each minute.",
+            number(stats.log_bytes),
+        ),
+        gauge(
+            "tollgate_ledger_head",
+            "Number of the last row on disk; its hash is at /ledger.",
+            number(stats.head),
+        ),
+        gauge(
+            "tollgate_ledger_checked",
+            "Whether the whole file has been checked since the start (1) or part of it not yet (0).",
+            f64::from(u8::from(!stats.unchecked)),
+        ),
+        gauge(
+            "tollgate_ledger_salvaged_rows_lost",
+            "Rows that salvages of this ledger have lost, ever.",
+            number(stats.salvaged_lost),
+        ),
+        gauge(
             "tollgate_ledger_last_commit_seconds",
             "How long the last commit took, seconds.",
             number(stats.last_commit_us) / 1e6,
@@ -87,6 +122,11 @@ pub(super) fn of(books: &Books) -> Vec<Extra> {
             "tollgate_ledger_ship_failures_total",
             "Tries to ship rows that failed; they are tried again.",
             number(shipping.failures),
+        ));
+        extras.push(gauge(
+            "tollgate_ledger_ship_forked",
+            "Whether Postgres has another history of this ledger (1): nothing is shipped then.",
+            f64::from(u8::from(shipping.forked)),
         ));
         let help = "Rows on disk that Postgres does not have yet.";
         extras.push(gauge("tollgate_ledger_unshipped", help, number(behind)));

@@ -1,0 +1,143 @@
+//! The head beside the ledger: `usage.db.head`, a few lines that say where the chain ended last.
+//!
+//! It is written after each commit, without a sync: a file that was set back, cut or taken away is
+//! found at the next start, because it lacks what was written. After a power loss this file may be
+//! behind the ledger, never ahead of it.
+//! Invariant: it holds no row; to lose it costs this check alone. Whoever can write the ledger can
+//! write it too: against people, a head is kept elsewhere.
+//! Not here: what a difference means (`open`).
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::chain::Head;
+use crate::schema::beside;
+
+const FIRST_LINE: &str = "tollgate ledger head, version 1";
+/// All files have this length, so that one write replaces all of one.
+const LENGTH: usize = 320;
+
+/// What the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// The ledger's own name.
+    pub(crate) ledger: [u8; 16],
+    pub(crate) anchor: Head,
+    pub(crate) head: Head,
+    /// Commits of the ledger since it was made.
+    pub(crate) commits: i64,
+}
+
+/// What is beside a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    None,
+    /// It is there, and is not what was written.
+    Unreadable,
+    Kept(Kept),
+}
+
+impl Found {
+    pub(crate) fn kept(self) -> Option<Kept> {
+        match self {
+            Self::Kept(kept) => Some(kept),
+            Self::None | Self::Unreadable => None,
+        }
+    }
+}
+
+/// Reads the file beside `ledger`.
+pub(crate) fn read(ledger: &Path) -> Found {
+    match std::fs::read(beside(ledger, ".head")) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::None,
+        Err(_) => Found::Unreadable,
+        Ok(bytes) => std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(parse)
+            .map_or(Found::Unreadable, Found::Kept),
+    }
+}
+
+/// The file, open for writing; without a file nothing is kept.
+#[derive(Debug)]
+pub(crate) struct HeadFile(Option<File>);
+
+impl HeadFile {
+    /// Opens the file beside `ledger`, and makes it where there is none.
+    pub(crate) fn open(ledger: &Path) -> Self {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o640);
+        Self(options.open(beside(ledger, ".head")).ok())
+    }
+
+    /// Says that the chain ends here. What fails is tried again with the next commit.
+    pub(crate) fn write(&self, kept: &Kept) {
+        if let Some(file) = &self.0 {
+            drop(file.write_all_at(&render(kept), 0));
+        }
+    }
+
+    pub(crate) fn sync(&self) {
+        if let Some(file) = &self.0 {
+            drop(file.sync_data());
+        }
+    }
+}
+
+fn render(kept: &Kept) -> Vec<u8> {
+    let mut text = format!(
+        "{FIRST_LINE}\nledger {}\nanchor {}\nhead {}\ncommits {}\n",
+        hex(&kept.ledger),
+        kept.anchor,
+        kept.head,
+        kept.commits
+    );
+    let sum = sum(&text);
+    let _ = writeln!(text, "sum {sum}");
+    let mut bytes = text.into_bytes();
+    // Spaces before the last line's end.
+    bytes.pop();
+    bytes.resize(LENGTH - 1, b' ');
+    bytes.push(b'\n');
+    bytes
+}
+
+fn parse(text: &str) -> Option<Kept> {
+    let (summed, last) = text.split_at(text.find("sum ")?);
+    if last.trim_end() != format!("sum {}", sum(summed)) {
+        return None;
+    }
+    let mut lines = summed.lines();
+    if lines.next()? != FIRST_LINE {
+        return None;
+    }
+    let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+    let ledger = value("ledger")?;
+    let (anchor, head) = (value("anchor")?, value("head")?);
+    let commits = value("commits")?.parse().ok()?;
+    let mut id = [0; 16];
+    for (at, byte) in id.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(ledger.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(Kept {
+        ledger: id,
+        anchor: Head::parse(anchor)?,
+        head: Head::parse(head)?,
+        commits,
+    })
+}
+
+fn sum(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes())[..8])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Whose file is at the ledger's path: nothing is written to one that is not a ledger.
+//!
+//! Invariant: reads bytes, and opens nothing as a database that could be another program's.
+//! Not here: whether a ledger is whole (`check`).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::schema::{APPLICATION, beside};
+
+/// What is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// No file, or an empty one.
+    Nothing,
+    Ledger,
+    /// Not a database at all.
+    NoDatabase,
+    /// Another program's database.
+    Foreign,
+}
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// Where the header has the application's id.
+const APPLICATION_AT: usize = 68;
+/// Largest file without an id that is looked into for the tables of an earlier build.
+const COPIED_MAX: u64 = 1 << 30;
+
+pub(crate) fn identify(path: &Path) -> io::Result<Identity> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Identity::Nothing),
+        file => file?,
+    };
+    let mut header = Vec::with_capacity(100);
+    (&mut file).take(100).read_to_end(&mut header)?;
+    if header.is_empty() {
+        return Ok(Identity::Nothing);
+    }
+    let id = header.get(APPLICATION_AT..APPLICATION_AT + 4);
+    let Some(id) = id.filter(|_| header.starts_with(MAGIC)) else {
+        return Ok(Identity::NoDatabase);
+    };
+    if id == APPLICATION.to_be_bytes() {
+        return Ok(Identity::Ledger);
+    }
+    if id != [0; 4] || file.metadata()?.len() > COPIED_MAX {
+        return Ok(Identity::Foreign);
+    }
+    if is_early(path)? {
+        Ok(Identity::Ledger)
+    } else {
+        Ok(Identity::Foreign)
+    }
+}
+
+/// Whether it has a ledger's tables and no id, as an earlier build made it. A copy is looked into:
+/// to open a database of another program could leave files beside it.
+fn is_early(path: &Path) -> io::Result<bool> {
+    let copy = beside(path, &format!(".look-{}", std::process::id()));
+    let mut looked = Ok(false);
+    for suffix in ["", "-wal"] {
+        let from = beside(path, suffix);
+        if from.exists()
+            && let Err(error) = std::fs::copy(from, beside(&copy, suffix))
+        {
+            looked = Err(error);
+        }
+    }
+    if looked.is_ok() {
+        looked = Ok(has_tables(&copy).unwrap_or(false));
+    }
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        drop(std::fs::remove_file(beside(&copy, suffix)));
+    }
+    looked
+}
+
+fn has_tables(path: &Path) -> rusqlite::Result<bool> {
+    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let tables: i64 = db.query_row(
+        "SELECT count(*) FROM sqlite_schema WHERE name IN ('settled', 'open', 'chain')",
+        [],
+        |row| row.get(0),
+    )?;
+    let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(tables == 3 && version > 0)
+}

@@ -1,0 +1,48 @@
+//! Whether the files at the ledger's path are still those that were opened.
+//!
+//! Whoever removes or replaces an open file leaves the process with one that nobody will ever find
+//! again: writes to it succeed and are lost.
+//! Invariant: looks at names and never opens a file.
+//! Not here: what is done about it (`writer`).
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::schema::beside;
+
+/// The database, its log and its index, by device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place([Option<(u64, u64)>; 3]);
+
+const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
+
+impl Place {
+    /// Where they are now.
+    pub(crate) fn of(ledger: &Path) -> Self {
+        Self(SUFFIXES.map(|suffix| {
+            let of = std::fs::metadata(beside(ledger, suffix)).ok()?;
+            Some((of.dev(), of.ino()))
+        }))
+    }
+
+    /// What is no longer where it was, in words.
+    pub(crate) fn gone(&self, ledger: &Path) -> Option<String> {
+        let now = Self::of(ledger);
+        let changed = |at: &usize| self.0[*at].is_some() && self.0[*at] != now.0[*at];
+        let at = (0..SUFFIXES.len()).find(changed)?;
+        let what = if now.0[at].is_none() {
+            "removed"
+        } else {
+            "replaced by another file"
+        };
+        Some(format!(
+            "{} was {what} while the gate writes it",
+            beside(ledger, SUFFIXES[at]).display()
+        ))
+    }
+
+    /// Whether the database alone is the one that was opened: log and index go when it is closed.
+    pub(crate) fn is_same_database(&self, ledger: &Path) -> bool {
+        self.0[0].is_some() && self.0[0] == Self::of(ledger).0[0]
+    }
+}

@@ -1,0 +1,160 @@
+//! A copy while rows come, a log that stays small, and a copy that is put back.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use ledger::{BackupError, Expected, Finding, Ledger, OpenError, Options, Reader, salvage};
+
+use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
+
+#[test]
+fn a_copy_made_while_rows_come_is_whole_and_starts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(options(dir.path()));
+    (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
+    admitted(&ledger.intake(), 90_000).expect("is on disk");
+    flushed(&ledger.intake()).expect("is on disk");
+    let target = dir.path().join("copy.db");
+    let is_copied = std::sync::atomic::AtomicBool::new(false);
+    let copied = std::thread::scope(|scope| {
+        let (intake, is_copied) = (ledger.intake(), &is_copied);
+        scope.spawn(move || {
+            for n in 501.. {
+                if is_copied.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                intake.settle(settlement(n));
+                flushed(&intake).expect("no writer waits for a copy");
+            }
+        });
+        let reader = Reader::open(ledger.path()).expect("opens");
+        let copied = reader.backup(&target);
+        is_copied.store(true, std::sync::atomic::Ordering::Relaxed);
+        copied.expect("copies")
+    });
+    assert!(
+        copied.rows >= 500 && copied.findings.is_empty(),
+        "{copied:?}"
+    );
+    let mode = std::fs::metadata(&target)
+        .expect("is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let again = Reader::open(ledger.path()).expect("opens").backup(&target);
+    assert!(matches!(again, Err(BackupError::Exists(_))), "{again:?}");
+
+    // Somewhere else, where nothing is known of it.
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    std::fs::copy(&target, elsewhere.path().join("ledger.db")).expect("copies");
+    let (restored, recovered) = Ledger::open(options(elsewhere.path())).expect("starts");
+    assert_eq!(recovered.indeterminate, 1, "what was open then");
+    assert!(recovered.without_head, "{recovered:?}");
+    assert_eq!(restored.head().seq.unsigned_abs(), copied.rows + 1);
+}
+
+#[test]
+fn a_copy_of_a_damaged_ledger_does_not_pass_for_a_backup() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(options(dir.path()));
+    (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
+    assert!(ledger.close(Duration::from_secs(5)));
+    let db = rusqlite::Connection::open(ledger.path()).expect("opens");
+    db.execute("UPDATE settled SET workload = 'other' WHERE seq = 40", [])
+        .expect("writes");
+    let target = dir.path().join("copy.db");
+    let refused = Reader::open(ledger.path()).expect("opens").backup(&target);
+    assert!(
+        matches!(&refused, Err(BackupError::Damaged(says)) if says.contains("row 40")),
+        "{refused:?}"
+    );
+    let left = std::fs::read_dir(dir.path()).expect("lists").flatten();
+    let left: Vec<_> = left
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("copy"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_backup_that_is_put_back_is_refused_until_its_loss_is_accepted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    let ledger = opened(options(dir.path()));
+    (1..=100).for_each(|n| ledger.intake().settle(settlement(n)));
+    flushed(&ledger.intake()).expect("is on disk");
+    let copy = dir.path().join("copy.db");
+    Reader::open(&path)
+        .expect("opens")
+        .backup(&copy)
+        .expect("copies");
+    (101..=150).for_each(|n| ledger.intake().settle(settlement(n)));
+    assert!(ledger.close(Duration::from_secs(5)));
+    let head = ledger.head();
+    drop(ledger);
+    std::fs::rename(&copy, &path).expect("puts back");
+    let refused = Ledger::open(options(dir.path())).expect_err("is set back");
+    let OpenError::Damaged { findings, .. } = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(
+        findings,
+        &[Finding::SetBack {
+            written: head,
+            ends: 100
+        }]
+    );
+    let expected = Expected::parse(&head.to_string());
+    let verified = Reader::open(&path)
+        .expect("opens")
+        .verify(expected)
+        .expect("reads");
+    assert!(!verified.findings.is_empty());
+
+    let done = salvage(&path).expect("accepts");
+    assert_eq!(
+        (done.settled, done.lost[0].from, done.lost[0].to),
+        (100, 101, 150)
+    );
+    let ledger = opened(options(dir.path()));
+    ledger.intake().settle(settlement(151));
+    assert!(ledger.close(Duration::from_secs(5)));
+    assert_eq!(ledger.head().seq, 151);
+    let verified = Reader::open(&path)
+        .expect("opens")
+        .verify(expected)
+        .expect("reads");
+    assert_eq!((verified.rows, verified.findings), (101, vec![]));
+}
+
+#[test]
+fn the_log_is_copied_into_the_file_on_a_schedule() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(Options {
+        checkpoint_every: Duration::from_millis(300),
+        ..options(dir.path())
+    });
+    (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
+    flushed(&ledger.intake()).expect("is on disk");
+    let alone = tempfile::tempdir().expect("a directory");
+    eventually("the file alone has all rows", || {
+        let copy = alone.path().join("ledger.db");
+        std::fs::copy(ledger.path(), &copy).expect("copies");
+        let read = Reader::open(&copy).and_then(|reader| reader.verify(None));
+        read.is_ok_and(|verified| verified.rows == 500 && verified.findings.is_empty())
+    });
+    // The log is begun again and does not grow with what was written.
+    let before = std::fs::metadata(dir.path().join("ledger.db-wal"))
+        .expect("is there")
+        .len();
+    for round in 0..5 {
+        std::thread::sleep(Duration::from_millis(500));
+        (1..=300).for_each(|n| ledger.intake().settle(settlement(1000 + round * 1000 + n)));
+        flushed(&ledger.intake()).expect("is on disk");
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let after = std::fs::metadata(dir.path().join("ledger.db-wal"))
+        .expect("is there")
+        .len();
+    assert!(after <= before * 2, "{before} to {after}");
+    assert!(ledger.stats().log_bytes > 0);
+}

@@ -1,0 +1,117 @@
+//! `tollgate usage verify`, `backup` and `salvage`: the ledger's file and not what it says.
+//!
+//! Invariant: what is lost is said in numbers, each time that somebody looks.
+//! Not here: the checks and copies themselves (`ledger`).
+
+use std::io::Write;
+use std::path::Path;
+
+use ledger::report;
+use ledger::{Expected, Lost, Reader, Salvaged};
+use serde_json::{Value, json};
+
+use super::arguments::{Backup, Salvage, Verify};
+use super::{Fault, width};
+
+/// Whether the ledger is as it was written.
+pub(super) fn verify(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Result<bool, Fault> {
+    let not_a_head = || {
+        let says = "--head takes SEQ:HASH as printed before, or the 64 hex digits of a hash";
+        Fault::Asked(says.to_owned())
+    };
+    let expected = asked
+        .head
+        .as_deref()
+        .map(|head| Expected::parse(head).ok_or_else(not_a_head))
+        .transpose()?;
+    let verified = reader.verify(expected)?;
+    let findings: Vec<String> = verified.findings.iter().map(ToString::to_string).collect();
+    let (seq, hash) = (verified.head.seq, verified.head.hash.to_string());
+    if asked.json {
+        let told = json!({"rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": seq, "hash": hash}, "findings": findings, "salvaged": lost_json(&verified.lost)});
+        writeln!(out, "{told:#}")?;
+        return Ok(findings.is_empty());
+    }
+    let lost = verified.lost.iter().map(ToString::to_string);
+    for line in findings.iter().cloned().chain(lost) {
+        writeln!(out, "{}", report::wrapped(&line, width(), 2))?;
+    }
+    let verdict = if findings.is_empty() {
+        "every row is as it was written"
+    } else {
+        "not as it was written"
+    };
+    writeln!(
+        out,
+        "{verdict}: {} rows after row {}\nhead {}",
+        verified.rows, verified.anchor, verified.head
+    )?;
+    Ok(findings.is_empty())
+}
+
+pub(super) fn backup(reader: &Reader, asked: &Backup, out: &mut dyn Write) -> Result<(), Fault> {
+    let verified = reader
+        .backup(&asked.file)
+        .map_err(|error| Fault::Said(error.to_string()))?;
+    let (file, head) = (asked.file.display().to_string(), verified.head);
+    if asked.json {
+        let told = json!({"file": file, "rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": head.seq, "hash": head.hash.to_string()}, "salvaged": lost_json(&verified.lost)});
+        writeln!(out, "{told:#}")?;
+    } else {
+        let (rows, anchor) = (verified.rows, verified.anchor);
+        let says = format!("{file} is whole: {rows} rows after row {anchor}");
+        writeln!(out, "{}", report::wrapped(&says, width(), 2))?;
+        writeln!(out, "head {head}")?;
+    }
+    Ok(())
+}
+
+pub(super) fn salvage(ledger: &Path, asked: &Salvage, out: &mut dyn Write) -> Result<(), Fault> {
+    let salvaged = ledger::salvage(ledger).map_err(|error| Fault::Said(error.to_string()))?;
+    let files: Vec<String> = salvaged
+        .kept_aside
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    if asked.json {
+        let told = json!({"rows": salvaged.settled, "open": salvaged.open, "open_altered": salvaged.open_altered, "lost": lost_json(&salvaged.lost), "faults": salvaged.faults, "kept_aside": files});
+        writeln!(out, "{told:#}")?;
+        return Ok(());
+    }
+    told(&salvaged, out)?;
+    for file in files {
+        writeln!(out, "what was there is kept as {file}")?;
+    }
+    writeln!(out, "{} opens again, under a new name", ledger.display())?;
+    Ok(())
+}
+
+fn told(salvaged: &Salvaged, out: &mut dyn Write) -> Result<(), Fault> {
+    for fault in &salvaged.faults {
+        let says = format!("not all could be read: {fault}");
+        writeln!(out, "{}", report::wrapped(&says, width(), 2))?;
+    }
+    let lost: u64 = salvaged.lost.iter().map(Lost::rows).sum();
+    writeln!(out, "{} rows kept, {lost} lost", salvaged.settled)?;
+    for lost in &salvaged.lost {
+        if lost.rows() > 0 {
+            writeln!(out, "  rows {} to {}", lost.from, lost.to)?;
+        }
+        if lost.open_ended {
+            writeln!(out, "  how many came after row {} is not known", lost.to)?;
+        }
+    }
+    let (kept, altered) = (salvaged.open, salvaged.open_altered);
+    if kept + altered > 0 {
+        writeln!(out, "{kept} exchanges without an end kept, {altered} lost")?;
+    }
+    if lost > 0 {
+        writeln!(out, "what they cost is in no budget any more")?;
+    }
+    Ok(())
+}
+
+fn lost_json(lost: &[Lost]) -> Value {
+    let one = |lost: &Lost| json!({"at_unix_ms": lost.at_unix_ms, "from": lost.from, "to": lost.to, "rows": lost.rows(), "open_ended": lost.open_ended});
+    lost.iter().map(one).collect()
+}

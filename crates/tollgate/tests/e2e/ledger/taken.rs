@@ -1,0 +1,55 @@
+//! `rm usage.db*` under a running gate: as a full disk, and never a new ledger.
+
+use std::time::{Duration, Instant};
+
+use super::{call, config, engine, refused, rows, stop};
+use crate::harness::{Gate, eventually};
+
+#[test]
+fn a_ledger_that_is_removed_under_a_strict_route_is_noticed_within_a_second() {
+    let upstream = engine(3, 2, Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = config(upstream.address, &ledger, "strict");
+    let mut gate = Gate::start(&config, &[]);
+    for n in 0..10 {
+        assert_eq!(gate.call(&call(&format!("c{n}"), "m")).status, 200);
+    }
+    eventually("all is settled", Duration::from_secs(10), || {
+        gate.metric("tollgate_ledger_head", &[]) == 10.0
+    });
+    for file in std::fs::read_dir(dir.path()).expect("lists").flatten() {
+        std::fs::remove_file(file.path()).expect("removes");
+    }
+    let removed = Instant::now();
+    eventually("it is noticed", Duration::from_secs(1), || {
+        gate.metric("tollgate_ledger_available", &[]) == 0.0
+    });
+    println!("noticed after {:?}", removed.elapsed());
+    let seen = upstream.seen().len();
+    let away = gate.call(&call("away", "m"));
+    assert_eq!(away.status, 503, "{away:?}");
+    assert_eq!(away.json()["error"]["code"], "ledger_unavailable");
+    assert_eq!(upstream.seen().len(), seen, "nothing ran");
+    assert_eq!(gate.call(&call("loose", "loose")).status, 200);
+    eventually("the log says so", Duration::from_secs(5), || {
+        gate.log().contains("was removed while the gate writes it")
+    });
+    let page = gate.admin("/ledger").json();
+    assert_eq!(page["available"], false, "{page}");
+    gate.signal(libc::SIGTERM);
+    assert!(gate.wait(Duration::from_secs(60)).code().is_some());
+
+    // What every strict call was promised is not gone, and nothing begins anew.
+    let says = refused(&config);
+    assert!(says.contains("is gone: it held rows up to 10"), "{says}");
+    let saved = std::fs::read_dir(dir.path()).expect("lists").flatten();
+    let mut saved = saved
+        .map(|file| file.path())
+        .filter(|path| path.display().to_string().contains(".rescued-"));
+    let saved = saved.next().expect("what it held is saved");
+    assert!(says.contains(&saved.display().to_string()), "{says}");
+    std::fs::rename(saved, &ledger).expect("is put back");
+    stop(Gate::start(&config, &[]));
+    assert_eq!(rows(&ledger).len(), 10);
+}
