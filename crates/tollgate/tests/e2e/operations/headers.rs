@@ -20,11 +20,11 @@ fn upstream() -> Upstream {
     })
 }
 
-fn gate(upstream: &Upstream) -> Gate {
+/// A gate whose route says this too.
+fn gate(upstream: &Upstream, more: &str) -> Gate {
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1, credential: {{ inline: ours }} }} }}\n\
-         routes:\n  - workload: w\n    backend: up\n    forward_headers: [x-title, anthropic-version]\n    \
-         return_headers: x-prefill-ms\n    unread: [ {{ call: [GET /v1/files, DELETE /v1/files] }} ]\n",
+         routes: [ {{ workload: w, backend: up{more} }} ]\n",
         upstream.address
     );
     Gate::start(&config, &[])
@@ -33,15 +33,13 @@ fn gate(upstream: &Upstream) -> Gate {
 #[test]
 fn only_headers_on_a_list_pass_either_way() {
     let upstream = upstream();
-    let gate = gate(&upstream);
+    let gate = gate(&upstream, "");
     let kept = [
         "accept: application/json",
         "user-agent: OpenAI/Python 2",
         "openai-beta: assistants=v2",
         "idempotency-key: i-1",
         "x-stainless-lang: python",
-        "x-title: A title",
-        "anthropic-version: 2023-06-01",
     ];
     let dropped = [
         "x-original-url: /admin",
@@ -58,7 +56,8 @@ fn only_headers_on_a_list_pass_either_way() {
         "x-remote-user: root",
         "x-forwarded-user: root",
         "x-anything: yes",
-        "anthropic-beta: b",
+        "x-title: A title",
+        "anthropic-version: 2023-06-01",
         "accept-language: de",
         "referer: http://h/?k=v",
         "x_title: no",
@@ -83,7 +82,6 @@ fn only_headers_on_a_list_pass_either_way() {
     for (name, value) in [
         ("content-type", "application/json"),
         ("openai-processing-ms", "5"),
-        ("x-prefill-ms", "7"),
         ("retry-after-ms", "3"),
         ("content-disposition", "inline"),
     ] {
@@ -99,9 +97,38 @@ fn only_headers_on_a_list_pass_either_way() {
         "link",
         "clear-site-data",
         "x-anything",
+        "x-prefill-ms",
     ] {
         assert_eq!(response.header(name), None, "{name}");
     }
+}
+
+#[test]
+fn a_route_adds_headers_to_those_that_pass() {
+    let upstream = upstream();
+    let lists = ", forward_headers: [X-Title, anthropic-version], return_headers: x-prefill-ms";
+    let gate = gate(&upstream, lists);
+    let lines = [
+        "x-workload-app: w",
+        "x-title: A title",
+        "anthropic-version: 2023-06-01",
+        "anthropic-beta: b",
+    ];
+    let call = post("/v1/chat/completions", &lines, &chat("m", false));
+    let (seen, response) = passed(&gate, &upstream, &call);
+    assert_eq!(seen.header("x-title"), ["A title"]);
+    assert_eq!(seen.header("anthropic-version"), ["2023-06-01"]);
+    assert!(seen.header("anthropic-beta").is_empty());
+    assert_eq!(response.header("x-prefill-ms"), Some("7"));
+    assert_eq!(response.header("x-anything"), None);
+    let lines = [
+        "x-workload-app: w",
+        "connection: x-title",
+        "x-title: A title",
+    ];
+    let call = post("/v1/chat/completions", &lines, &chat("m", false));
+    let (seen, _) = passed(&gate, &upstream, &call);
+    assert!(seen.header("x-title").is_empty(), "{}", seen.head);
 }
 
 #[test]
@@ -127,6 +154,20 @@ fn only_what_an_operation_needs_of_a_query_goes_upstream() {
             "{sent}"
         );
     }
+    let hidden = post(
+        "/v1/chat/completions%3Fbeta=true",
+        &["x-workload-app: w"],
+        "{}",
+    );
+    refused(&gate, &upstream, &hidden, 404, "operation_not_allowed");
+}
+
+#[test]
+fn a_listed_call_keeps_what_pages_through_a_list_of_its_query() {
+    let upstream = upstream();
+    let gate = gate(&upstream, ", unread: [ { call: GET /v1/files } ]");
+    let target =
+        |seen: &crate::harness::Seen| seen.head.split(' ').nth(1).expect("a target").to_owned();
     let listed = [
         (
             "?limit=5&after=file-1&order=asc",
@@ -140,10 +181,4 @@ fn only_what_an_operation_needs_of_a_query_goes_upstream() {
         let (seen, _) = passed(&gate, &upstream, &call);
         assert_eq!(target(&seen), format!("/v1/files{arrived}"), "{sent}");
     }
-    let hidden = post(
-        "/v1/chat/completions%3Fbeta=true",
-        &["x-workload-app: w"],
-        "{}",
-    );
-    refused(&gate, &upstream, &hidden, 404, "operation_not_allowed");
 }

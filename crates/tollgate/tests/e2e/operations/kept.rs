@@ -3,15 +3,15 @@
 use super::{passed, quiet, refused, request};
 use crate::harness::{Gate, Upstream, post, tollgate};
 
-/// `alone` has an account of its own; `one` and `two` share one, over two backends.
-fn config(upstream: &Upstream, more: &str) -> String {
+/// `alone` has an account of its own; `one` and `two` share one, over two backends. Their routes say
+/// these things too.
+fn config(upstream: &Upstream, alone: &str, one: &str) -> String {
     format!(
         "backends:\n  own: {{ url: http://{0}/v1, credential: {{ inline: own-secret }} }}\n  \
          shared: {{ url: http://{0}/v1, credential: {{ inline: shared-secret }} }}\n  \
          again: {{ url: http://{0}/v1, credential: {{ inline: shared-secret, header: x-api-key }} }}\n\
-         routes:\n  - {{ workload: alone, backend: own, unread: [ {{ call: [POST /v1/files, \
-         GET /v1/files, \"GET /v1/files/{{id}}\", \"DELETE /v1/responses/{{id}}\"] }} ] }}\n  \
-         - {{ workload: one, backend: shared{more} }}\n  - {{ workload: two, backend: again }}\n",
+         routes:\n  - {{ workload: alone, backend: own{alone} }}\n  \
+         - {{ workload: one, backend: shared{one} }}\n  - {{ workload: two, backend: again }}\n",
         upstream.address
     )
 }
@@ -19,7 +19,7 @@ fn config(upstream: &Upstream, more: &str) -> String {
 #[test]
 fn ids_that_an_upstream_handed_out_are_for_the_workload_that_has_the_account() {
     let upstream = quiet();
-    let gate = Gate::start(&config(&upstream, ""), &[]);
+    let gate = Gate::start(&config(&upstream, "", ""), &[]);
     for (path, body, member) in [
         (
             "/v1/responses",
@@ -59,6 +59,14 @@ fn ids_that_an_upstream_handed_out_are_for_the_workload_that_has_the_account() {
             &post(path, &["x-workload-app: alone"], body),
         );
     }
+}
+
+#[test]
+fn what_an_upstream_keeps_is_listed_for_the_workload_that_has_the_account() {
+    let upstream = quiet();
+    let calls = ", unread: [ { call: [GET /v1/files, \"GET /v1/files/{id}\", \
+                 \"DELETE /v1/responses/{id}\"] } ]";
+    let gate = Gate::start(&config(&upstream, calls, ""), &[]);
     for (method, path) in [
         ("GET", "/v1/files"),
         ("GET", "/v1/files/file-1"),
@@ -83,7 +91,11 @@ fn a_shared_account_cannot_be_listed_for_what_it_keeps() {
     let upstream = quiet();
     let dir = tempfile::tempdir().expect("a directory");
     let check = |more: &str| {
-        std::fs::write(dir.path().join("tollgate.yaml"), config(&upstream, more)).expect("a file");
+        std::fs::write(
+            dir.path().join("tollgate.yaml"),
+            config(&upstream, "", more),
+        )
+        .expect("a file");
         let ended = tollgate(dir.path(), &["check", "-c", "tollgate.yaml"], &[]);
         (ended.code, format!("{}{}", ended.out, ended.err))
     };
