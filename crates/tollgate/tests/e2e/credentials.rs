@@ -157,7 +157,7 @@ fn each_form_in_a_query_is_stripped() {
         "a;key",
     ];
     for name in names {
-        let path = format!("/v1/chat/completions?beta=true&{name}={THEIRS}&limit=2");
+        let path = format!("/v1/chat/completions?beta=true&{name}={THEIRS}&api-version=2");
         let request = post(&path, &["x-workload-app: w"], &chat("m", false));
         let response = connection.call(&request);
         assert_eq!(response.status, 200, "{name}: {}", response.text());
@@ -169,7 +169,7 @@ fn each_form_in_a_query_is_stripped() {
         );
         assert!(
             seen.head
-                .starts_with("POST /v1/chat/completions?beta=true&limit=2 HTTP/1.1\r\n"),
+                .starts_with("POST /v1/chat/completions?beta=true&api-version=2 HTTP/1.1\r\n"),
             "{name}:\n{}",
             seen.head
         );

@@ -254,14 +254,14 @@ fn h8_every_form_of_credential_is_taken_away_and_ours_put_in_its_place() {
         assert!(!pages.contains(word), "an admin page holds {word}");
     }
     let kept = post(
-        "/v1/chat/completions?keep=1&monkey=2",
+        "/v1/chat/completions?beta=1&monkey=2&api-version=2",
         &[WHO],
         &chat("m", false),
     );
     let seen = scene.forwards("an innocent query", &kept);
     assert!(
         seen.head
-            .starts_with("POST /v1/chat/completions?keep=1&monkey=2 "),
+            .starts_with("POST /v1/chat/completions?beta=1&api-version=2 "),
         "{}",
         seen.head
     );
