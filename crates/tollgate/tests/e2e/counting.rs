@@ -45,7 +45,7 @@ impl Counted {
         let ledger = dir.path().join("usage.db");
         let config = format!(
             "backends: {{ up: {{ url: http://{engine}/v1 }} }}\n\
-             routes: [ {{ workload: w, backend: up }} ]\n\
+             routes: [ {{ workload: w, backend: up, forward_headers: [x-fault, x-engine-tokens] }} ]\n\
              ledger: {{ path: {} }}\n{counting}\n",
             ledger.display()
         );

@@ -87,7 +87,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     };
     let config = format!(
         "{tokenizers}backends: {{ engine: {{ url: \"http://{}/v1\", protocol: {protocol} }} }}\n\
-         routes: [ {{ workload: audit, backend: engine, abandon: {abandon}, \
+         routes: [ {{ workload: audit, backend: engine, abandon: {abandon}, forward_headers: x-engine-tokens, \
          limits: [ {{ tokens: {REFILL_A_YEAR}, per: 366d, burst: {BUCKET} }} ] }} ]\nbounds: {{ drains: 100000 }}\n",
         engine.addr()
     );
