@@ -45,6 +45,14 @@ pub enum ExtraKind {
     Gauge,
 }
 
+/// Types of tokens that are parts of input and output, in the order of `Cell::further`.
+const FURTHER: [&str; 4] = [
+    "cache_write_5m",
+    "cache_write_1h",
+    "audio_input",
+    "audio_output",
+];
+
 impl ExtraKind {
     fn as_str(self) -> &'static str {
         match self {
@@ -236,6 +244,7 @@ impl Merged {
     fn tokens(&self, page: &mut Page) {
         let mut by: BTreeMap<[&str; 5], u64> = BTreeMap::new();
         let mut invalid: BTreeMap<[&str; 3], u64> = BTreeMap::new();
+        let mut doubtful: BTreeMap<[&str; 3], u64> = BTreeMap::new();
         for (key, cell) in self.cells() {
             let who = [
                 self.text(key.workload),
@@ -258,13 +267,18 @@ impl Merged {
             }
             count("cached_input", "reported", cell.cached);
             count("reasoning", "reported", cell.reasoning);
+            for (kind, n) in FURTHER.into_iter().zip(cell.further) {
+                count(kind, "reported", n);
+            }
             if cell.invalid > 0 {
                 *invalid.entry(who).or_default() += cell.invalid;
             }
+            if cell.doubtful > 0 {
+                *doubtful.entry(who).or_default() += cell.doubtful;
+            }
         }
         let name = "tollgate_tokens_total";
-        let help =
-            "Tokens by type and witness; cached_input is part of input, reasoning of output.";
+        let help = "Tokens by type and witness; all types but input and output are parts of those.";
         page.family(name, "counter", help);
         for ([workload, backend, model, kind, source], n) in by {
             let labels = [
@@ -276,19 +290,28 @@ impl Merged {
             ];
             page.sample(name, &labels, n);
         }
-        let name = "tollgate_usage_invalid_total";
-        page.family(
-            name,
-            "counter",
-            "Exchanges whose engine reported an impossible usage.",
-        );
-        for ([workload, backend, model], n) in invalid {
-            let labels = [
-                ("workload", workload),
-                ("backend", backend),
-                ("model", model),
-            ];
-            page.sample(name, &labels, n);
+        let faults = [
+            (
+                "tollgate_usage_invalid_total",
+                "Exchanges whose engine reported an impossible usage.",
+                invalid,
+            ),
+            (
+                "tollgate_usage_doubtful_total",
+                "Exchanges whose engine reported counts that do not add up.",
+                doubtful,
+            ),
+        ];
+        for (name, help, exchanges) in faults {
+            page.family(name, "counter", help);
+            for ([workload, backend, model], n) in exchanges {
+                let labels = [
+                    ("workload", workload),
+                    ("backend", backend),
+                    ("model", model),
+                ];
+                page.sample(name, &labels, n);
+            }
         }
     }
 

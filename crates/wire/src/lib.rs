@@ -9,6 +9,7 @@
 
 mod block;
 pub mod call;
+pub mod encoding;
 pub mod head;
 pub mod http1;
 pub mod json;

@@ -101,7 +101,7 @@ pub(super) struct Marks {
 impl Marks {
     /// The first is due one interval from now.
     pub(super) fn of(open: &Open) -> Self {
-        let is_stream = matches!(open.meter, Meter::Stream(_)) && open.entry.is_some();
+        let is_stream = open.meter.events().is_some() && open.entry.is_some();
         Self {
             due: is_stream.then(|| open.worker.latest().after(MARK_EVERY)),
         }
@@ -125,8 +125,10 @@ impl Marks {
 /// Tokens that a stream has certainly come to: what the engine said so far, or else one for every
 /// second event, because some events begin, end or only describe.
 fn certain(meter: &Meter) -> u64 {
-    let Meter::Stream(scanner) = meter else {
-        return 0;
+    let scanner = match meter {
+        Meter::Stream(scanner) => scanner,
+        Meter::Coded(coded) => return certain(&coded.meter),
+        Meter::Nothing | Meter::Unary(_) | Meter::Blind => return 0,
     };
     let tally = scanner.tally();
     match tally.usage {

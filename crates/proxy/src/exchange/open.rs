@@ -14,6 +14,7 @@ use policy::id::RouteId;
 use policy::operation::Operation;
 use policy::record::{Count, Outcome, Record, Tokens};
 use policy::trace::AttemptSpan;
+use wire::encoding::Decoder;
 use wire::head::{Known, RequestHead};
 use wire::sse;
 use wire::usage::{Reading, UnaryUsage};
@@ -66,8 +67,19 @@ pub(crate) enum Meter {
     Nothing,
     Unary(UnaryUsage),
     Stream(Box<sse::Scanner>),
+    /// A compressed answer, decoded beside the bytes that pass.
+    Coded(Box<Coded>),
     /// A good answer in a form that cannot be read.
     Blind,
+}
+
+/// A compressed answer and what reads it.
+pub(crate) struct Coded {
+    pub(super) decoder: Decoder,
+    /// Reads what was decoded; never another one of these.
+    pub(super) meter: Meter,
+    /// What the latest chunk decoded to.
+    pub(super) text: Vec<u8>,
 }
 
 impl Meter {
@@ -75,6 +87,7 @@ impl Meter {
     pub(super) fn events(&self) -> Option<u64> {
         match self {
             Self::Stream(scanner) => Some(scanner.tally().data_events),
+            Self::Coded(coded) => coded.meter.events(),
             Self::Nothing | Self::Unary(_) | Self::Blind => None,
         }
     }
@@ -199,7 +212,10 @@ impl Open {
 
     /// A good answer to this request begins: it is counted, where its model is.
     pub(super) fn answered(&mut self, request: Vec<Bytes>) {
-        if matches!(self.meter, Meter::Unary(_) | Meter::Stream(_)) {
+        if matches!(
+            self.meter,
+            Meter::Unary(_) | Meter::Stream(_) | Meter::Coded(_)
+        ) {
             let (worker, of, record) = (&self.worker, &self.view.snapshot, &self.record);
             let begun = worker.counting(|counting| counting.begin(of, record, request));
             self.tally = begun.flatten();
@@ -209,8 +225,12 @@ impl Open {
     /// This was forwarded.
     pub(super) fn forwarded(&mut self, data: &[u8]) {
         self.record.bytes_out += data.len() as u64;
+        let read = match &self.meter {
+            Meter::Coded(coded) => &coded.text,
+            _ => data,
+        };
         if let Some(tally) = &mut self.tally
-            && tally.keep(data)
+            && tally.keep(read)
         {
             self.worker.counting(|counting| counting.more(tally));
         }
@@ -272,11 +292,15 @@ impl Open {
     /// that costs tokens came. Anthropic's count of the completion grows: of a message that broke off
     /// what was heard is from its beginning.
     fn tokens(&mut self, is_whole: bool) -> Tokens {
-        let (reading, events) = match &mut self.meter {
+        let meter = match &mut self.meter {
+            Meter::Coded(coded) => &mut coded.meter,
+            meter => meter,
+        };
+        let (reading, events) = match meter {
             Meter::Nothing => return Tokens::default(),
             Meter::Unary(usage) => (usage.finish(), None),
             Meter::Stream(scanner) => (scanner.tally().usage, Some(scanner.tally().data_events)),
-            Meter::Blind => (Reading::Absent, None),
+            Meter::Coded(_) | Meter::Blind => (Reading::Absent, None),
         };
         let Some(calling) = &self.admitted else {
             return Tokens::default();

@@ -16,6 +16,7 @@ use policy::attempt::Failure;
 use policy::credential;
 use policy::record::Gauge;
 use policy::refusal::Refusal;
+use wire::encoding::{Coding, Decoder};
 use wire::head::{Known, ResponseHead};
 use wire::sse::{Mode, Scanner};
 use wire::usage::UnaryUsage;
@@ -23,11 +24,14 @@ use wire::usage::UnaryUsage;
 use super::Stop;
 use super::entry::Marks;
 use super::leave;
-use super::open::{Meter, Open};
+use super::open::{Coded, Meter, Open};
 use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
 use crate::upstream::{Body, Piece, Response};
 use crate::worker::Worker;
+
+/// Decoded text of a compressed answer for which the room is kept from chunk to chunk.
+const KEPT_TEXT_BYTES: usize = 64 << 10;
 
 /// What kind of body a response has, by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +58,7 @@ pub(super) async fn relay<D: Downstream>(
     }
     let withhold = content == Content::Events
         && head.status == 200
+        && head.fields.count(Known::ContentEncoding) == 0
         && open
             .admitted
             .as_ref()
@@ -236,7 +241,7 @@ impl Meter {
     fn passes(&mut self, data: &[u8]) -> bool {
         match self {
             Self::Stream(scanner) => scanner.pass(data),
-            Self::Nothing | Self::Unary(_) | Self::Blind => true,
+            Self::Nothing | Self::Unary(_) | Self::Coded(_) | Self::Blind => true,
         }
     }
 
@@ -259,7 +264,29 @@ impl Meter {
         match self {
             Self::Unary(usage) => usage.push(data),
             Self::Stream(scanner) => scanner.observe(data),
+            Self::Coded(coded) => coded.observe(data),
             Self::Nothing | Self::Blind => {}
+        }
+    }
+}
+
+impl Coded {
+    /// Decodes a chunk and reads it. What cannot be decoded makes the rest unreadable, not the answer bad.
+    fn observe(&mut self, data: &[u8]) {
+        self.text.clear();
+        self.text.shrink_to(KEPT_TEXT_BYTES);
+        let Self {
+            decoder,
+            meter,
+            text,
+        } = self;
+        let decoded = decoder.push(data, |piece| {
+            meter.observe(piece);
+            text.extend_from_slice(piece);
+        });
+        if decoded.is_err() {
+            *meter = Meter::Blind;
+            text.clear();
         }
     }
 }
@@ -316,9 +343,25 @@ fn meter(open: &Open, head: &ResponseHead, content: Content, withhold: bool) -> 
     if !reads || head.status != 200 {
         return Meter::Nothing;
     }
-    if head.fields.count(Known::ContentEncoding) > 0 {
-        return Meter::Blind;
+    let plain = plain_meter(content, withhold);
+    if head.fields.count(Known::ContentEncoding) == 0 {
+        return plain;
     }
+    let coding = head.fields.only(Known::ContentEncoding).ok().flatten();
+    match (coding.and_then(Coding::of), plain) {
+        (Some(coding), meter @ (Meter::Unary(_) | Meter::Stream(_))) => {
+            Meter::Coded(Box::new(Coded {
+                decoder: Decoder::new(coding),
+                meter,
+                text: Vec::new(),
+            }))
+        }
+        _ => Meter::Blind,
+    }
+}
+
+/// What reads an answer that is not compressed.
+fn plain_meter(content: Content, withhold: bool) -> Meter {
     match content {
         Content::Json => Meter::Unary(UnaryUsage::default()),
         Content::Events => {

@@ -14,9 +14,9 @@ use super::piece::Piece;
 use super::spelled::Spelled;
 use super::stamp::Stamp;
 use super::words::{
-    BYTES_IN, BYTES_OUT, CACHED, CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID,
-    LIMITED, MODEL, MODEL_SENT, OWN, PROMPT, PROMPT_BY, REASONING, STATUS, STREAMED, UPSTREAM,
-    UPSTREAM_ID, WHOLE, outcome,
+    AUDIO_COMPLETION, AUDIO_PROMPT, BYTES_IN, BYTES_OUT, CACHE_WRITE_1H, CACHE_WRITE_5M, CACHED,
+    CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID, LIMITED, MODEL, MODEL_SENT, OWN,
+    PROMPT, PROMPT_BY, REASONING, STATUS, STREAMED, UPSTREAM, UPSTREAM_ID, WHOLE, outcome,
 };
 
 /// Writes the line, newline included. How many bytes it has; `None` where there is no room for it.
@@ -79,11 +79,16 @@ fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
     let out = count(out, &COMPLETION, &COMPLETION_BY, tokens.completion);
     let out = out
         .number(&CACHED, tokens.cached)
-        .number(&REASONING, tokens.reasoning);
-    if tokens.invalid {
-        return out.fixed(b",\"usage_invalid\":true");
+        .number(&REASONING, tokens.reasoning)
+        .number(&CACHE_WRITE_5M, tokens.cache_write_5m)
+        .number(&CACHE_WRITE_1H, tokens.cache_write_1h)
+        .number(&AUDIO_PROMPT, tokens.audio_prompt)
+        .number(&AUDIO_COMPLETION, tokens.audio_completion);
+    match (tokens.invalid, tokens.doubtful) {
+        (false, false) => out,
+        (true, _) => out.fixed(b",\"usage_invalid\":true"),
+        (false, true) => out.fixed(b",\"usage_doubtful\":true"),
     }
-    out
 }
 
 /// A count and its witness.

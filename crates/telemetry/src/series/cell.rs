@@ -25,7 +25,10 @@ pub(crate) struct Cell {
     pub(crate) tokens: [[u64; 3]; 2],
     pub(crate) cached: u64,
     pub(crate) reasoning: u64,
+    /// Written to caches for five minutes and for an hour; audio of prompt and completion.
+    pub(crate) further: [u64; 4],
     pub(crate) invalid: u64,
+    pub(crate) doubtful: u64,
     pub(crate) usage: [Histogram<14>; 2],
     pub(crate) duration: Histogram<14>,
     pub(crate) first_token: Histogram<16>,
@@ -83,7 +86,17 @@ impl Cell {
         }
         self.cached = self.cached.saturating_add(tokens.cached.unwrap_or(0));
         self.reasoning = self.reasoning.saturating_add(tokens.reasoning.unwrap_or(0));
+        let further = [
+            tokens.cache_write_5m,
+            tokens.cache_write_1h,
+            tokens.audio_prompt,
+            tokens.audio_completion,
+        ];
+        for (total, n) in self.further.iter_mut().zip(further) {
+            *total = total.saturating_add(n.unwrap_or(0));
+        }
         self.invalid += u64::from(tokens.invalid);
+        self.doubtful += u64::from(tokens.doubtful);
         if record.backend.is_none() {
             return;
         }
@@ -113,7 +126,11 @@ impl Cell {
         }
         self.cached = self.cached.saturating_add(other.cached);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
+        for (mine, theirs) in self.further.iter_mut().zip(other.further) {
+            *mine = mine.saturating_add(theirs);
+        }
         self.invalid += other.invalid;
+        self.doubtful += other.doubtful;
         for (mine, theirs) in self.usage.iter_mut().zip(&other.usage) {
             mine.absorb(theirs);
         }

@@ -184,8 +184,17 @@ fn the_manual_lists_exactly_these_fields() {
     full.upstream_id = Some("theirs".into());
     full.code = "x";
     full.limited = Some(Kind::Requests);
-    let full = line(&full);
-    assert_eq!(full["trace_id"], format!("{:032x}", 0xabc));
-    let written = full.as_object().unwrap().keys().map(String::as_str);
+    full.tokens.cache_write_5m = Some(1);
+    full.tokens.cache_write_1h = Some(1);
+    full.tokens.audio_prompt = Some(1);
+    full.tokens.audio_completion = Some(1);
+    let said = line(&full);
+    assert_eq!(said["trace_id"], format!("{:032x}", 0xabc));
+    // A usage is invalid or doubtful, never both.
+    full.tokens.invalid = false;
+    full.tokens.doubtful = true;
+    let doubtful = line(&full);
+    let written = [&said, &doubtful].map(|line| line.as_object().unwrap());
+    let written = written.into_iter().flatten().map(|(name, _)| name.as_str());
     assert_eq!(listed, written.collect());
 }

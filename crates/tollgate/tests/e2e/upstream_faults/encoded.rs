@@ -1,46 +1,80 @@
-//! U4: a compressed stream that nobody asked for.
+//! U4: a compressed answer that nobody asked for.
 //!
-//! Invariant: it goes through unchanged, is said to be compressed, and is never metered as if it
-//! had been read.
+//! Invariant: it goes through unchanged and is said to be compressed. It is decoded to be metered, and never
+//! metered as if it had been read where it cannot be.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::{call, one, record};
 use crate::harness::{Gate, Step, Upstream, chat, post};
 
-/// `data: [DONE]\n\n` under gzip, stored.
-fn gzipped() -> Vec<u8> {
-    let text = b"data: [DONE]\n\n";
-    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
-    let length = u16::try_from(text.len()).expect("short");
-    bytes.extend_from_slice(&length.to_le_bytes());
-    bytes.extend_from_slice(&(!length).to_le_bytes());
-    bytes.extend_from_slice(text);
-    bytes.extend_from_slice(&[0; 8]);
-    bytes
+const EVENTS: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"}}]}\n\n\
+    data: {\"choices\":[],\"usage\":{\"prompt_tokens\":31,\"completion_tokens\":7,\"total_tokens\":38}}\n\n\
+    data: [DONE]\n\n";
+const WHOLE: &str = "{\"choices\":[{\"index\":0,\"message\":{\"content\":\"hello\"}}],\
+    \"usage\":{\"prompt_tokens\":31,\"completion_tokens\":7,\"total_tokens\":38}}";
+
+fn gzipped(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).expect("memory");
+    encoder.finish().expect("memory")
 }
 
-#[test]
-fn an_unasked_encoding_passes_unread() {
-    let upstream = Upstream::start(|_, _| {
-        let body = gzipped();
+fn answering(content_type: &'static str, coding: &'static str, body: Vec<u8>) -> Upstream {
+    Upstream::start(move |_, _| {
         let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\
+            "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ncontent-encoding: {coding}\r\n\
              content-length: {}\r\n\r\n",
             body.len()
         );
-        vec![Step::Send([head.into_bytes(), body].concat())]
-    });
-    let gate = Gate::start(&one(upstream.address), &[]);
-    let headers = ["x-workload-app: w", "accept-encoding: gzip, br, zstd"];
-    let request = post("/v1/chat/completions", &headers, &chat("m", true));
-    let response = gate.call(&request);
-    assert_eq!((response.status, response.whole), (200, true));
-    assert_eq!(response.header("content-encoding"), Some("gzip"));
-    assert_eq!(response.body, gzipped());
-    assert!(upstream.seen()[0].header("accept-encoding").is_empty());
-    let record = record(&gate, 1, "m");
-    assert_eq!(record["prompt_source"], "estimated");
-    assert_eq!(record["completion_source"], "estimated");
-    // The same without the client's wish.
-    assert_eq!(gate.call(&call("n", false)).body, gzipped());
-    assert!(upstream.seen()[1].header("accept-encoding").is_empty());
+        vec![Step::Send([head.into_bytes(), body.clone()].concat())]
+    })
+}
+
+#[test]
+fn a_compressed_answer_passes_unchanged_and_its_usage_is_read() {
+    for (content_type, text, stream) in [
+        ("text/event-stream", EVENTS, true),
+        ("application/json", WHOLE, false),
+    ] {
+        let upstream = answering(content_type, "gzip", gzipped(text));
+        let gate = Gate::start(&one(upstream.address), &[]);
+        let headers = ["x-workload-app: w", "accept-encoding: gzip, br, zstd"];
+        let request = post("/v1/chat/completions", &headers, &chat("m", stream));
+        let response = gate.call(&request);
+        assert_eq!((response.status, response.whole), (200, true));
+        assert_eq!(response.header("content-encoding"), Some("gzip"));
+        assert_eq!(response.body, gzipped(text));
+        assert!(upstream.seen()[0].header("accept-encoding").is_empty());
+        let record = record(&gate, 1, "m");
+        assert_eq!(record["prompt_source"], "reported", "{record}");
+        assert_eq!(record["completion_source"], "reported");
+        assert_eq!(
+            (&record["prompt_tokens"], &record["completion_tokens"]),
+            (&31.into(), &7.into())
+        );
+        // The same without the client's wish.
+        assert_eq!(gate.call(&call("n", stream)).body, gzipped(text));
+        assert!(upstream.seen()[1].header("accept-encoding").is_empty());
+    }
+}
+
+#[test]
+fn a_compressed_answer_that_cannot_be_decoded_passes_unchanged_and_is_estimated() {
+    let mut damaged = gzipped(EVENTS);
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0xff;
+    for (coding, body) in [("gzip", damaged), ("zstd", b"(\xb5/\xfd".to_vec())] {
+        let upstream = answering("text/event-stream", coding, body.clone());
+        let gate = Gate::start(&one(upstream.address), &[]);
+        let response = gate.call(&call("m", true));
+        assert_eq!((response.status, response.whole), (200, true));
+        assert_eq!(response.body, body, "{coding}");
+        let record = record(&gate, 1, "m");
+        assert_eq!(record["prompt_source"], "estimated", "{coding}: {record}");
+        assert_eq!(record["completion_source"], "estimated");
+    }
 }
