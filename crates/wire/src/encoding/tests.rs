@@ -7,7 +7,8 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
 use super::*;
 
-const TEXT: &[u8] = b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\n";
+const TEXT: &[u8] =
+    b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\n";
 
 /// `TEXT` twice, by the `brotli` command (1.0.9, quality 5).
 const BROTLI: &[u8] = include_bytes!("text_twice.br");
