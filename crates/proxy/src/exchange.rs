@@ -6,29 +6,27 @@
 //! `upstream`).
 
 mod attempt;
+mod body;
 mod entry;
 mod leave;
 mod open;
 mod relay;
 
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use policy::credential;
-use policy::exchange::{Admitted, Decision, Opened};
+use policy::exchange::{Admitted, Decision};
 use policy::record::Outcome;
 use policy::refusal::{Refusal, Shape};
-use policy::snapshot::Bounds;
-use wire::call::{CallHead, CallScanner, apply, spliced_len};
+use wire::call::{apply, spliced_len};
 use wire::head::RequestHead;
 use wire::http1::write_field;
 
 use self::open::Open;
 use crate::deadline::Deadline;
-use crate::downstream::{BodyFault, Downstream};
+use crate::downstream::Downstream;
 use crate::reply;
 use crate::upstream::{Body, Outgoing};
 use crate::view::View;
@@ -51,9 +49,6 @@ impl From<Refusal> for Stop {
         Self::Refused(refusal)
     }
 }
-
-/// Below this rate, after its first half minute, a body is taken for an attack.
-const SLOWEST_BYTES_A_SECOND: u64 = 256;
 
 /// Serves one request whose head was read.
 pub(crate) async fn serve<D: Downstream>(
@@ -108,15 +103,27 @@ async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, shape: Shape, 
         shape,
         &open.record.id,
         &standing,
-        &open.worker.timers,
+        patience(&open),
     ))
     .await;
+    if sent.is_err() {
+        // Nothing more is answered to a client that does not take this.
+        client.abandon();
+    }
     open.record.bytes_out = sent.unwrap_or(0);
     open.end(if refusal.is_failure() {
         Outcome::Failed
     } else {
         Outcome::Refused
     });
+}
+
+/// How long a client may take for an answer of the gate's own.
+fn patience(open: &Open) -> reply::Patience<'_> {
+    reply::Patience {
+        worker: &open.worker,
+        stall: open.view.snapshot.bounds.write_stall,
+    }
 }
 
 async fn forward<D: Downstream>(
@@ -131,7 +138,7 @@ async fn forward<D: Downstream>(
     let opened = policy::exchange::open(head, length, snapshot)?;
     open.record.workload = Some(opened.workload);
     open.record.operation = Some(opened.operation);
-    let (rope, call) = read_body(open, opened, client, deadline, &snapshot.bounds).await?;
+    let (rope, call) = body::read(open, opened, client, deadline, &snapshot.bounds).await?;
     let bytes = open.record.bytes_in;
     let estimator = |route| view.estimator(route);
     let decided = policy::exchange::admit(
@@ -154,7 +161,7 @@ async fn forward<D: Downstream>(
                 &names,
                 one,
                 &open.record.id,
-                &open.worker.timers,
+                patience(open),
             ))
             .await;
             open.record.bytes_out = sent.map_err(|_| Stop::Gone)?;
@@ -179,59 +186,6 @@ async fn forward<D: Downstream>(
         (response, std::mem::take(&mut outgoing.body))
     };
     relay::relay(open, response, request, client, deadline).await
-}
-
-/// Reads the request body to its end, within its bounds, looking at it as it comes.
-async fn read_body<D: Downstream>(
-    open: &mut Open,
-    opened: Opened,
-    client: &mut D,
-    deadline: &mut Deadline,
-    bounds: &Bounds,
-) -> Result<(Vec<Bytes>, Option<CallHead>), Stop> {
-    let mut scanner = opened.operation.reads_body().then(CallScanner::new);
-    let mut rope = Vec::new();
-    let mut has_waited = false;
-    let worker = Rc::clone(&open.worker);
-    deadline.set(bounds.body_idle);
-    loop {
-        let piece = poll_fn(|cx| match client.poll_body(&worker, cx) {
-            Poll::Ready(Ok(piece)) => Poll::Ready(Ok(piece)),
-            Poll::Ready(Err(BodyFault::Gone)) => Poll::Ready(Err(Stop::Gone)),
-            Poll::Ready(Err(BodyFault::Framing(fault))) => {
-                Poll::Ready(Err(Refusal::BodyFraming(fault).into()))
-            }
-            Poll::Pending => {
-                has_waited = true;
-                deadline.poll(cx).map(|()| Err(Refusal::Slow.into()))
-            }
-        })
-        .await?;
-        let Some(piece) = piece else { break };
-        open.record.bytes_in += piece.len() as u64;
-        if open.record.bytes_in > bounds.body_bytes {
-            return Err(Refusal::BodyTooLarge {
-                limit: bounds.body_bytes,
-            }
-            .into());
-        }
-        if let Some(scanner) = &mut scanner {
-            scanner.push(&piece).map_err(Refusal::Call)?;
-        }
-        rope.push(piece);
-        let earned = Duration::from_secs(open.record.bytes_in / SLOWEST_BYTES_A_SECOND);
-        if rope.len() > 1 && worker.now().since(open.began) > bounds.body_idle + earned {
-            return Err(Refusal::Slow.into());
-        }
-        deadline.set(bounds.body_idle);
-    }
-    open.request_read(has_waited);
-    let call = scanner
-        .as_mut()
-        .map(CallScanner::finish)
-        .transpose()
-        .map_err(Refusal::Call)?;
-    Ok((rope, call))
 }
 
 /// The request as it goes upstream, but for host and credential.

@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use policy::clock::Mono;
@@ -13,9 +14,10 @@ use policy::id::LimitId;
 use policy::limit::{Kind, Level};
 use policy::refusal::{LocalReply, Shape, escape};
 
+use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
-use crate::timers::Timers;
 use crate::view::View;
+use crate::worker::Worker;
 
 /// Appends `n` in decimal.
 pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
@@ -144,14 +146,25 @@ fn whole_ms(d: Duration) -> u64 {
     d.as_secs().saturating_mul(1000).saturating_add(parts)
 }
 
+/// How a reply of the gate's own is waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience<'a> {
+    pub(crate) worker: &'a Worker,
+    /// A client that takes nothing for so long is gone.
+    pub(crate) stall: Duration,
+}
+
 /// Sends a local reply as the whole response.
+///
+/// # Errors
+/// The client left, or took nothing in time: the connection is of no use any more.
 pub(crate) async fn refuse<D: Downstream>(
     to: &mut D,
     reply: &LocalReply,
     shape: Shape,
     id: &str,
     standing: &Standing<'_>,
-    timers: &Timers,
+    patience: Patience<'_>,
 ) -> io::Result<u64> {
     let body = reply.body(shape);
     to.begin(reply.status, Extent::Length(body.len() as u64));
@@ -175,7 +188,7 @@ pub(crate) async fn refuse<D: Downstream>(
         to.field(b"x-should-retry", if should { b"true" } else { b"false" });
     }
     to.begun();
-    whole(to, &body, timers).await
+    whole(to, &body, patience).await
 }
 
 /// Answers `/v1/models` with names from the configuration, or `/v1/models/{id}` with `one` of them.
@@ -184,7 +197,7 @@ pub(crate) async fn models<D: Downstream>(
     names: &[Arc<str>],
     one: Option<&Arc<str>>,
     id: &str,
-    timers: &Timers,
+    patience: Patience<'_>,
 ) -> io::Result<u64> {
     let mut body = Vec::new();
     if let Some(one) = one {
@@ -197,7 +210,7 @@ pub(crate) async fn models<D: Downstream>(
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
     to.begun();
-    whole(to, &body, timers).await
+    whole(to, &body, patience).await
 }
 
 fn list(names: &[Arc<str>], body: &mut Vec<u8>) {
@@ -217,18 +230,26 @@ fn card(name: &str, body: &mut Vec<u8>) {
     body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
 }
 
-async fn whole<D: Downstream>(to: &mut D, body: &[u8], timers: &Timers) -> io::Result<u64> {
+async fn whole<D: Downstream>(to: &mut D, body: &[u8], patience: Patience<'_>) -> io::Result<u64> {
     let mut sent = false;
-    let flushed = poll_fn(|cx| {
+    let mut deadline = Deadline::new(&patience.worker.wheel);
+    deadline.set(patience.stall);
+    poll_fn(|cx| {
         if !std::mem::replace(&mut sent, true) {
             to.send(cx, &[body], true)?;
         }
-        to.poll_flushed(cx)
-    });
-    timers
-        .timeout(Duration::from_secs(30), flushed)
-        .await
-        .unwrap_or(Err(io::ErrorKind::TimedOut.into()))?;
+        match to.poll_flushed(cx) {
+            Poll::Ready(flushed) => Poll::Ready(flushed),
+            Poll::Pending => {
+                if to.progressed() {
+                    deadline.set(patience.stall);
+                }
+                let gone = || Err(io::ErrorKind::TimedOut.into());
+                deadline.poll(cx).map(|()| gone())
+            }
+        }
+    })
+    .await?;
     Ok(body.len() as u64)
 }
 

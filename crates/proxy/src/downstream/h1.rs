@@ -60,6 +60,8 @@ pub(crate) struct Connection {
     /// Output not yet taken by the kernel.
     output: Vec<u8>,
     body: Incoming,
+    /// Bytes that have come of it, where it has a length.
+    received: usize,
     extent: Extent,
     version: Version,
     bodiless: bool,
@@ -162,6 +164,7 @@ impl Connection {
             handing: None,
             output: Vec::new(),
             body: Incoming::Over,
+            received: 0,
             extent: Extent::Nothing,
             version: Version::H11,
             bodiless: false,
@@ -301,6 +304,7 @@ impl Connection {
         self.bodiless = head.method == wire::head::Method::Head;
         self.keep = framing.keep_alive;
         self.must_continue = framing.expect_continue;
+        self.received = 0;
         self.body = match framing.framing {
             Framing::None | Framing::UntilClose => Incoming::Over,
             Framing::Length(length) => Incoming::Bytes(length),
@@ -355,21 +359,25 @@ impl Connection {
     }
 
     /// Closes without losing the answer: a close with unread input would reset the connection
-    /// before the client has read what we said.
+    /// before the client has read what we said. Within [`LINGER`], whatever the client does.
     async fn linger(&mut self, worker: &Worker) {
-        drop(self.stream.shutdown().await);
         let mut taken = 0;
-        let read_on = poll_fn(|cx| {
-            worker.scratch(|scratch| {
-                while let Ok(read @ 1..) = ready!(self.stream.poll_into(cx, scratch)) {
-                    taken += read;
-                    if taken > LINGER_BYTES {
-                        break;
+        let parting = async {
+            // Under TLS this waits for room in the socket.
+            drop(self.stream.shutdown().await);
+            poll_fn(|cx| {
+                worker.scratch(|scratch| {
+                    while let Ok(read @ 1..) = ready!(self.stream.poll_into(cx, scratch)) {
+                        taken += read;
+                        if taken > LINGER_BYTES {
+                            break;
+                        }
                     }
-                }
-                Poll::Ready(())
+                    Poll::Ready(())
+                })
             })
-        });
-        drop(worker.timers.timeout(LINGER, read_on).await);
+            .await;
+        };
+        drop(worker.timers.timeout(LINGER, parting).await);
     }
 }

@@ -15,6 +15,7 @@ use policy::record::{Gauge, Outcome};
 use super::open::Open;
 use crate::deadline::Deadline;
 use crate::downstream::Downstream;
+use crate::stint::Stint;
 use crate::upstream::{Body, Piece};
 use crate::worker::Worker;
 
@@ -142,12 +143,15 @@ async fn rest(open: &mut Open, body: &mut Body) -> Rest {
     let due = leaving.at.after(drain.bounds.time);
     let before = meter.events().unwrap_or(0);
     let mut bytes = 0_u64;
+    let mut stint = Stint::default();
     loop {
+        stint.pass().await;
         let piece = poll_fn(|cx| {
             let piece = worker.scratch(|scratch| {
                 body.poll_piece(cx, scratch).map(|piece| {
                     let Piece { data, is_over } = piece.ok()?;
                     meter.observe(data);
+                    stint.add(data.len());
                     Some((data.len() as u64, is_over))
                 })
             });

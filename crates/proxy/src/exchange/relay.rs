@@ -27,6 +27,7 @@ use super::leave;
 use super::open::{Coded, Meter, Open};
 use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
+use crate::stint::Stint;
 use crate::upstream::{Body, Piece, Response};
 use crate::worker::Worker;
 
@@ -84,6 +85,7 @@ pub(super) async fn relay<D: Downstream>(
         is_first: true,
         has_waited: false,
         kept: Vec::new(),
+        stint: Stint::default(),
     };
     match pump.run(&mut body).await {
         Err(Stop::Gone) if leave::reads_on(open) => Err(Stop::Left(Box::new(body))),
@@ -105,6 +107,7 @@ struct Pump<'a, D> {
     has_waited: bool,
     /// What a sifted piece leaves to forward; empty between pieces.
     kept: Vec<Bytes>,
+    stint: Stint,
 }
 
 impl<D: Downstream> Pump<'_, D> {
@@ -139,6 +142,7 @@ impl<D: Downstream> Pump<'_, D> {
                 return Ok(());
             }
             self.marks.pass(self.open);
+            self.stint.pass().await;
         }
     }
 
@@ -174,6 +178,7 @@ impl<D: Downstream> Pump<'_, D> {
         if self.is_first && self.has_waited {
             self.open.mark = self.worker.arrival();
         }
+        self.stint.add(data.len());
         if !self.withhold || self.open.meter.passes(data) {
             if !self.withhold {
                 self.open.meter.observe(data);

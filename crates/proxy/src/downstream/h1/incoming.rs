@@ -1,6 +1,7 @@
 //! The request body as it comes in: by length, in chunks, long ones in place.
 //!
-//! Invariant: nothing after the body's end is taken from the connection's input.
+//! Invariant: nothing after the body's end is taken from the connection's input; no buffer is larger than what
+//! has arrived, but for the worker's own.
 //! Not here: how long a body may be and how slow (`exchange`).
 
 use std::io;
@@ -13,9 +14,11 @@ use super::Connection;
 use crate::downstream::{BodyFault, Downstream};
 use crate::worker::Worker;
 
-/// From this length on a body is read in place, without passing through the scratch buffer.
+/// A body of which so much has come, and more than that is to come, is read in place, without passing
+/// through the scratch buffer.
 const LARGE_FROM_BYTES: usize = 32 << 10;
-/// The buffer for that.
+/// The largest buffer for that. None is larger than what has come of the body: a declared length alone
+/// buys no memory.
 const LARGE_BYTES: usize = 256 << 10;
 
 /// What is left of a request body.
@@ -48,6 +51,7 @@ impl Connection {
                 let wanted = usize::try_from(left).unwrap_or(usize::MAX);
                 match ready!(self.poll_bytes(worker, wanted, cx)) {
                     Ok(piece) => {
+                        self.received = self.received.saturating_add(piece.len());
                         let left = left - piece.len() as u64;
                         self.body = if left == 0 {
                             Incoming::Over
@@ -84,7 +88,8 @@ impl Connection {
             let rest = self.input.split_off(self.input.len().min(wanted));
             return Poll::Ready(Ok(Bytes::from(std::mem::replace(&mut self.input, rest))));
         }
-        if wanted > LARGE_FROM_BYTES || self.filling.is_some() {
+        let is_large = wanted > LARGE_FROM_BYTES && self.received >= LARGE_FROM_BYTES;
+        if is_large || self.filling.is_some() {
             return self.poll_large(wanted, cx);
         }
         worker.scratch(|scratch| {
@@ -98,7 +103,7 @@ impl Connection {
 
     /// Reads a long body in place, without a copy, a buffer at a time.
     fn poll_large(&mut self, wanted: usize, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        let size = wanted.min(LARGE_BYTES);
+        let size = wanted.min(LARGE_BYTES).min(self.received);
         let (buffer, filled) = self.filling.get_or_insert_with(|| (vec![0; size], 0));
         while *filled < buffer.len() {
             match ready!(self.stream.poll_into(cx, &mut buffer[*filled..]))? {
