@@ -168,12 +168,30 @@ impl Lowering<'_> {
         if let Some(at) = written.connections.get() {
             bounds.connections = count(at.value.0);
         }
+        if let Some(at) = written.source_connections.get() {
+            bounds.source_connections = count(at.value.0);
+        }
+        if let Some(at) = written.streams.get() {
+            bounds.streams = at.value.0;
+        }
+        let one = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
+        if let Some(at) = written.bodies.get() {
+            bounds.bodies_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
+            if bounds.bodies_bytes < one {
+                let says = format!("{} does not hold one body of `bounds.body`", at.shown);
+                let hint = "write as much as `bounds.body` or more";
+                self.findings.fault(&at.place, says, hint);
+            }
+        } else {
+            bounds.bodies_bytes = bounds.bodies_bytes.max(one);
+        }
         if let Some(at) = written.drains.get() {
             bounds.drains = count(at.value.0);
         }
         for (field, bound) in [
             (&written.head_time, &mut bounds.head_time),
             (&written.body_idle, &mut bounds.body_idle),
+            (&written.body_time, &mut bounds.body_time),
             (&written.write_stall, &mut bounds.write_stall),
             (&written.keep_alive, &mut bounds.keep_alive),
             (&written.address_age, &mut bounds.address_age),

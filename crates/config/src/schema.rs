@@ -107,12 +107,20 @@ record! {
         optional head_time: At<Span>,
         /// Silence in the middle of a request body. Default 30s.
         optional body_idle: At<Span>,
+        /// From the first byte of a request to the end of its body. Default 5m.
+        optional body_time: At<Span>,
+        /// Request bodies that one worker keeps at one time, until they are sent. Default 256MiB, or one body.
+        optional bodies: At<Size>,
         /// A client that takes nothing of a response for so long is gone. Default 30s.
         optional write_stall: At<Span>,
         /// A kept-alive connection with no request on it. Default 75s.
         optional keep_alive: At<Span>,
         /// Connections of one worker. Default 50000.
         optional connections: At<Count<1000000>>,
+        /// Connections of one worker that come from one address, or from one /64 of IPv6. Default 10000.
+        optional source_connections: At<Count<1000000>>,
+        /// Streams of one HTTP/2 connection at one time. Default 100.
+        optional streams: At<Count<10000>>,
         /// Answers of one worker that are read on without a client. Default 100.
         optional drains: At<Count<100000>>,
         /// How long the last good addresses of an upstream's name are used while it cannot be looked up. Default 10m.

@@ -24,6 +24,7 @@ use crate::id::{BudgetId, WorkloadId};
 use crate::price::Pico;
 use crate::refusal::Refusal;
 use crate::route::ModelPattern;
+use crate::snapshot::Snapshot;
 
 /// Most budgets that may count one workload; more is refused by `config`.
 pub const MAX_BUDGETS: usize = 16;
@@ -137,6 +138,19 @@ impl Budget {
             renewed: period::stamp(ends),
         }
     }
+}
+
+/// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
+/// nothing more.
+#[must_use]
+pub fn exhausted(workload: WorkloadId, unix_ms: u64, s: &Snapshot) -> Option<Refusal> {
+    let ids = s.budgets.of.get(workload.index())?;
+    let all = ids.iter().filter_map(|id| s.budgets.get(*id));
+    let mut spent = all
+        .filter(|budget| budget.models.is_empty())
+        .map(|budget| (budget, budget.spent.calendar().of(unix_ms)))
+        .filter(|(budget, period)| !budget.spent.fits(*period, 1, budget.amount));
+    spent.next().map(|(budget, period)| budget.refusal(period))
 }
 
 /// Money as a budget counts it, rounded up.

@@ -8,6 +8,7 @@
 
 mod cost;
 mod hold;
+mod look;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use wire::head::{Known, RequestHead};
 use self::cost::Cost;
 pub use self::hold::Hold;
 use self::hold::reserve;
+pub use self::look::look;
 use crate::book::Held;
 use crate::budget::{self, Asked};
 use crate::clock::Mono;

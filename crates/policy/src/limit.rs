@@ -139,6 +139,23 @@ impl Bucket {
         }
     }
 
+    /// Whether a [`Bucket::take`] would succeed now. Takes nothing.
+    ///
+    /// # Errors
+    /// What that would say.
+    pub fn would_take(&self, units: u64, now: Mono) -> Result<(), Short> {
+        if units > self.rate.burst {
+            return Err(Short::Never);
+        }
+        let seen = self.tat.load(Ordering::Relaxed).max(now.0);
+        let next = seen.saturating_add(self.cost(units));
+        let over = next.saturating_sub(now.0).saturating_sub(self.room);
+        if over > 0 {
+            return Err(Short::Wait(Duration::from_nanos(over.unsigned_abs())));
+        }
+        Ok(())
+    }
+
     /// Corrects an earlier `take(reserved)` to what was really used. What is given back fills the
     /// bucket and never overfills it; an overspend is owed from now on, however long the bucket
     /// was idle.

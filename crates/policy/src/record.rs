@@ -189,6 +189,42 @@ pub enum Gauge {
     UpstreamConnections,
     /// Answers being read on without a client.
     Drains,
+    /// Bytes of request bodies that are kept until they are sent.
+    BodyBytes,
+}
+
+/// The bound at which the gate refused or closed a client's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// There were as many as may be.
+    Connections,
+    /// There were as many from one address as may be.
+    SourceConnections,
+    /// It sent more HTTP/2 frames that carry no request than its requests account for.
+    Http2Glitches,
+    /// Its client took nothing of an answer.
+    WriteStall,
+}
+
+impl Closed {
+    /// All of them, for metric tables.
+    pub const ALL: [Self; 4] = [
+        Self::Connections,
+        Self::SourceConnections,
+        Self::Http2Glitches,
+        Self::WriteStall,
+    ];
+
+    /// The word used in labels.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::SourceConnections => "source_connections",
+            Self::Http2Glitches => "http2_glitches",
+            Self::WriteStall => "write_stall",
+        }
+    }
 }
 
 /// Where a worker's facts go. Each worker owns one; nothing in it is shared.
@@ -203,6 +239,8 @@ pub trait Sink {
     }
     /// A client left in the middle of an answer, and this became of its rest.
     fn abandoned(&mut self, rest: Rest);
+    /// A connection was refused or closed at a bound.
+    fn closed(&mut self, at: Closed);
     /// Something rose or fell.
     fn gauge(&mut self, gauge: Gauge, delta: i64);
     /// Called about every 100 ms while there is traffic, and before the worker ends.

@@ -221,12 +221,20 @@ pub struct Bounds {
     pub head_time: Duration,
     /// Silence in the middle of a request body.
     pub body_idle: Duration,
+    /// From the first byte of a request to the end of its body.
+    pub body_time: Duration,
+    /// Bytes of request bodies that one worker keeps at one time.
+    pub bodies_bytes: usize,
     /// A client that takes nothing of a response for so long is gone.
     pub write_stall: Duration,
     /// A kept-alive connection with no request on it.
     pub keep_alive: Duration,
     /// Connections per worker.
     pub connections: usize,
+    /// Connections per worker of one address, or of one /64 of IPv6.
+    pub source_connections: usize,
+    /// Streams of one HTTP/2 connection at one time.
+    pub streams: u32,
     /// Answers per worker that are read on without a client.
     pub drains: usize,
     /// How long the addresses of an upstream's name are used after they were last found.
@@ -241,9 +249,13 @@ impl Default for Bounds {
             head_fields: 100,
             head_time: Duration::from_secs(10),
             body_idle: Duration::from_secs(30),
+            body_time: Duration::from_secs(5 * 60),
+            bodies_bytes: 256 << 20,
             write_stall: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             connections: 50_000,
+            source_connections: 10_000,
+            streams: 100,
             drains: 100,
             address_age: Duration::from_secs(600),
         }

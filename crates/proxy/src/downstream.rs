@@ -52,6 +52,10 @@ pub(crate) trait Downstream {
         worker: &Worker,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, BodyFault>>;
+    /// Whether the client sends nothing of its body before it is asked to.
+    fn awaits_continue(&self) -> bool {
+        false
+    }
     /// Ready when the client has left. Must not be called with the scratch buffer borrowed.
     fn poll_gone(&mut self, worker: &Worker, cx: &mut Context<'_>) -> Poll<()>;
     /// Begins the response head.

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use policy::credential;
 use policy::exchange::{Admitted, Decision};
-use policy::record::Outcome;
+use policy::record::{Closed, Outcome};
 use policy::refusal::{Refusal, Shape};
 use wire::call::{apply, spliced_len};
 use wire::head::RequestHead;
@@ -91,6 +91,7 @@ pub(crate) async fn refuse<D: Downstream>(worker: &Rc<Worker>, refusal: Refusal,
 }
 
 async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, shape: Shape, client: &mut D) {
+    open.body_gone();
     let reply = refusal.reply();
     open.record.code = reply.code;
     open.record.status = reply.status;
@@ -106,9 +107,12 @@ async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, shape: Shape, 
         patience(&open),
     ))
     .await;
-    if sent.is_err() {
+    if let Err(error) = &sent {
         // Nothing more is answered to a client that does not take this.
         client.abandon();
+        if error.kind() == std::io::ErrorKind::TimedOut {
+            open.worker.closed(Closed::WriteStall);
+        }
     }
     open.record.bytes_out = sent.unwrap_or(0);
     open.end(if refusal.is_failure() {
@@ -185,6 +189,7 @@ async fn forward<D: Downstream>(
         let response = attempt::attempts(open, &mut outgoing, client, deadline).await?;
         (response, std::mem::take(&mut outgoing.body))
     };
+    open.body_gone();
     relay::relay(open, response, request, client, deadline).await
 }
 

@@ -17,6 +17,7 @@ mod listener;
 pub mod quota;
 mod reply;
 mod socket;
+mod source;
 mod stint;
 mod stream;
 mod timers;

@@ -20,8 +20,8 @@ use bytes::Bytes;
 use policy::book::Book;
 use policy::clock::Mono;
 use policy::counting::Counting;
-use policy::record::{Gauge, Sink};
-use policy::snapshot::Origin;
+use policy::record::{Closed, Gauge, Sink};
+use policy::snapshot::{Bounds, Origin};
 use policy::trace::{Sampling, Trace};
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
@@ -33,6 +33,7 @@ use crate::downstream;
 use crate::gate::{Command, Facts, Publication};
 use crate::listener::Listener;
 use crate::socket::Socket;
+use crate::source::{Entered, Full, Source, Sources};
 use crate::timers::Timers;
 use crate::upstream::pool::Pool;
 use crate::view::View;
@@ -85,6 +86,13 @@ pub(crate) struct Worker {
     /// A moment on the monotonic clock, and the wall clock's milliseconds then.
     wall: Cell<(Mono, u64)>,
     connections: Cell<usize>,
+    /// Those of them that are only told that there is no room.
+    turned_away: Cell<usize>,
+    sources: RefCell<Sources>,
+    full: RefCell<Full>,
+    /// Bytes of request bodies that are kept, and how many the gauge was told of.
+    bodies: Cell<usize>,
+    bodies_told: Cell<i64>,
     taken: Arc<AtomicUsize>,
     exchanges: Cell<usize>,
     /// Answers being read on without a client.
@@ -198,6 +206,29 @@ impl Worker {
         ms.saturating_add(u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// Room for so many more bytes of a request body; false where there is none.
+    #[inline]
+    pub(crate) fn keep_body(&self, bytes: usize, bound: usize) -> bool {
+        let kept = self.bodies.get() + bytes;
+        let has_room = kept <= bound;
+        if has_room {
+            self.bodies.set(kept);
+        }
+        has_room
+    }
+
+    /// Gives back what [`Worker::keep_body`] gave.
+    #[inline]
+    pub(crate) fn drop_body(&self, bytes: usize) {
+        self.bodies.set(self.bodies.get().saturating_sub(bytes));
+    }
+
+    /// Counts a connection that is refused or closed at a bound.
+    #[cold]
+    pub(crate) fn closed(&self, at: Closed) {
+        self.sink(|s| s.closed(at));
+    }
+
     /// Counts an exchange in.
     pub(crate) fn exchange_began(&self) {
         self.exchanges.set(self.exchanges.get() + 1);
@@ -283,6 +314,11 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         date: Cell::new(date::line(unix_ms() / 1000)),
         wall: Cell::new((Mono(policy::clock::nanos(start.base.elapsed())), unix_ms())),
         connections: Cell::new(0),
+        turned_away: Cell::new(0),
+        sources: RefCell::default(),
+        full: RefCell::default(),
+        bodies: Cell::new(0),
+        bodies_told: Cell::new(0),
         taken: start.taken,
         exchanges: Cell::new(0),
         drains: Cell::new(0),
@@ -328,28 +364,73 @@ async fn accept_failed(timers: &Timers, error: &io::Error) {
 impl Worker {
     fn open(self: &Rc<Self>, tcp: TcpStream) {
         let view = self.view();
-        let beyond = self
-            .connections
-            .get()
-            .checked_sub(view.snapshot.bounds.connections);
-        if beyond.is_some_and(|beyond| beyond >= TURNED_AWAY) {
-            return; // Dropped: the client sees the connection closed.
+        let source = tcp.peer_addr().ok().map(|peer| Source::of(peer.ip()));
+        let refused = self.has_room(source, &view.snapshot.bounds).err();
+        if let Some(at) = refused {
+            self.closed(at);
+            if self.turned_away.get() >= TURNED_AWAY {
+                return; // Dropped: the client sees the connection closed.
+            }
         }
+        let counted = Counted {
+            worker: Rc::clone(self),
+            source,
+            is_refused: refused.is_some(),
+        };
         let socket = match Socket::new(tcp) {
             Ok(socket) => socket,
             Err(error) => return tracing::warn!(%error, "cannot wait for a connection"),
         };
-        self.connections.set(self.connections.get() + 1);
-        self.taken.fetch_add(1, Ordering::Relaxed);
-        self.sink(|s| s.gauge(Gauge::Connections, 1));
+        let open = Open::begin(counted);
         let worker = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let _open = Open(Rc::clone(&worker));
-            match beyond {
+            let _open = open;
+            match refused {
                 None => downstream::serve(worker, view, socket).await,
                 Some(_) => downstream::turn_away(worker, view, socket).await,
             }
         });
+    }
+
+    /// Whether a connection from there may be one more; it is counted with its source then.
+    fn has_room(&self, source: Option<Source>, bounds: &Bounds) -> Result<(), Closed> {
+        let served = self.connections.get() - self.turned_away.get();
+        if served >= bounds.connections {
+            if self.full.borrow_mut().refuse(bounds.connections) {
+                tracing::warn!(
+                    bound = bounds.connections,
+                    "connections are refused: a worker has as many as bounds.connections allows"
+                );
+            }
+            return Err(Closed::Connections);
+        }
+        let Some(source) = source else {
+            return Ok(());
+        };
+        let bound = bounds.source_connections;
+        match self.sources.borrow_mut().enter(source, bound) {
+            Entered::Within => Ok(()),
+            Entered::Beyond { is_first } => {
+                if is_first {
+                    tracing::warn!(
+                        %source,
+                        bound,
+                        "connections are refused: a worker has as many from this source as \
+                         bounds.source_connections allows"
+                    );
+                }
+                Err(Closed::SourceConnections)
+            }
+        }
+    }
+
+    /// Tells the gauge how much is kept of request bodies.
+    fn tell_bodies(&self) {
+        let kept = i64::try_from(self.bodies.get()).unwrap_or(i64::MAX);
+        let change = kept - self.bodies_told.replace(kept);
+        if change != 0 {
+            self.sink(|s| s.gauge(Gauge::BodyBytes, change));
+        }
     }
 
     fn adopt(&self, publication: &Publication, seed: u64) {
@@ -359,6 +440,7 @@ impl Worker {
     }
 
     fn scraped(&self, to: tokio::sync::oneshot::Sender<Facts>) {
+        self.tell_bodies();
         drop(to.send(self.sink.borrow().copy()));
     }
 
@@ -370,6 +452,7 @@ impl Worker {
         if unix_ms / 1000 != before / 1000 {
             self.date.set(date::line(unix_ms / 1000));
         }
+        self.tell_bodies();
         self.sink(|s| s.tick());
         let opened: i64 = self.pools.borrow().values().map(|pool| pool.prune()).sum();
         if opened != 0 {
@@ -418,17 +501,54 @@ impl Worker {
     }
 }
 
+/// A connection's place among those of its source, or among those turned away, until it is dropped.
+struct Counted {
+    worker: Rc<Worker>,
+    source: Option<Source>,
+    is_refused: bool,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let (Some(source), false) = (self.source, self.is_refused)
+            && let Some(refused) = self.worker.sources.borrow_mut().leave(source)
+        {
+            tracing::info!(%source, refused, "connections from this source are taken again");
+        }
+    }
+}
+
 /// Counts a connection out, whatever ended it.
-struct Open(Rc<Worker>);
+struct Open(Counted);
+
+impl Open {
+    fn begin(counted: Counted) -> Self {
+        let worker = &*counted.worker;
+        worker.connections.set(worker.connections.get() + 1);
+        worker.taken.fetch_add(1, Ordering::Relaxed);
+        if counted.is_refused {
+            worker.turned_away.set(worker.turned_away.get() + 1);
+        }
+        worker.sink(|s| s.gauge(Gauge::Connections, 1));
+        Self(counted)
+    }
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0
-            .connections
-            .set(self.0.connections.get().saturating_sub(1));
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
-        self.0.sink(|s| s.gauge(Gauge::Connections, -1));
-        self.0.ended.notify_one();
+        let worker = &*self.0.worker;
+        let (connections, away) = (&worker.connections, &worker.turned_away);
+        connections.set(connections.get().saturating_sub(1));
+        if self.0.is_refused {
+            away.set(away.get().saturating_sub(1));
+        }
+        let served = connections.get().saturating_sub(away.get());
+        if let Some(refused) = worker.full.borrow_mut().eased(served) {
+            tracing::info!(refused, "connections are taken again");
+        }
+        worker.taken.fetch_sub(1, Ordering::Relaxed);
+        worker.sink(|s| s.gauge(Gauge::Connections, -1));
+        worker.ended.notify_one();
     }
 }
 

@@ -7,7 +7,7 @@
 use std::any::Any;
 
 use policy::abandon::Rest;
-use policy::record::{AttemptRecord, Gauge, Record, Sink};
+use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
 use policy::snapshot::Snapshot;
 use policy::trace::AttemptSpan;
 
@@ -95,6 +95,13 @@ impl Sink for Facts {
         }
     }
 
+    fn closed(&mut self, at: Closed) {
+        let all = Closed::ALL.iter().zip(&mut self.series.closed);
+        for (_, n) in all.filter(|(this, _)| **this == at) {
+            *n += 1;
+        }
+    }
+
     fn gauge(&mut self, gauge: Gauge, delta: i64) {
         self.series.gauges[gauge_index(gauge)] += delta;
     }
@@ -133,6 +140,7 @@ pub(crate) fn gauge_index(gauge: Gauge) -> usize {
         Gauge::Streams => 2,
         Gauge::UpstreamConnections => 3,
         Gauge::Drains => 4,
+        Gauge::BodyBytes => 5,
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Gauges {
     pub upstream_connections: i64,
     /// Answers being read on without a client.
     pub drains: i64,
+    /// Bytes of request bodies that are kept.
+    pub body_bytes: i64,
 }
 
 impl Merged {
@@ -115,6 +117,7 @@ impl Merged {
             streams: of(Gauge::Streams),
             upstream_connections: of(Gauge::UpstreamConnections),
             drains: of(Gauge::Drains),
+            body_bytes: of(Gauge::BodyBytes),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use policy::abandon::Rest;
 use policy::limit::Kind;
-use policy::record::Outcome;
+use policy::record::{Closed, Outcome};
 
 use crate::histogram::{FIRST_TOKEN, Histogram, OWN, PER_TOKEN, REQUEST, Scale, TOKENS, WAIT};
 use crate::merge::Merged;
@@ -77,6 +77,7 @@ impl Merged {
         self.own_times(&mut page);
         self.attempts(&mut page);
         self.abandoned(&mut page);
+        self.closed(&mut page);
         self.gauges_now(&mut page);
         extra(&mut page, extras);
         page.finish()
@@ -387,6 +388,15 @@ impl Merged {
         }
     }
 
+    fn closed(&self, page: &mut Page) {
+        let name = "tollgate_connections_closed_total";
+        let help = "Connections that the gate refused or closed at a bound, by bound.";
+        page.family(name, "counter", help);
+        for (bound, n) in Closed::ALL.iter().zip(self.series.closed) {
+            page.sample(name, &[("bound", bound.as_str())], n);
+        }
+    }
+
     fn gauges_now(&self, page: &mut Page) {
         let now = self.gauges();
         let gauges = [
@@ -414,6 +424,11 @@ impl Merged {
                 "tollgate_open_drains",
                 "Answers being read on without a client.",
                 now.drains,
+            ),
+            (
+                "tollgate_body_bytes",
+                "Bytes of request bodies kept until they are sent.",
+                now.body_bytes,
             ),
             (
                 "tollgate_series",

@@ -13,7 +13,7 @@ mod key;
 
 use policy::abandon::Rest;
 use policy::limit::Kind;
-use policy::record::Record;
+use policy::record::{Closed, Record};
 
 pub(crate) use cell::{Cell, SOURCES, Times, Tries};
 pub(crate) use cost::{Cost, cost_key, cost_parts};
@@ -44,9 +44,11 @@ pub(crate) struct Series {
     /// What exchanges cost, by [`cost_key`].
     pub(crate) costs: Table<Cost>,
     pub(crate) by_operation: [Times; OPERATIONS],
-    pub(crate) gauges: [i64; 5],
+    pub(crate) gauges: [i64; 6],
     /// Answers whose client left, by [`Rest::ALL`].
     pub(crate) abandoned: [u64; Rest::ALL.len()],
+    /// Connections refused or closed at a bound, by [`Closed::ALL`].
+    pub(crate) closed: [u64; Closed::ALL.len()],
     /// Label sets kept.
     pub(crate) held: usize,
     /// Observations that went to an `other` cell for want of room.
@@ -172,6 +174,9 @@ impl Series {
             *mine += theirs;
         }
         for (mine, theirs) in self.abandoned.iter_mut().zip(other.abandoned) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.closed.iter_mut().zip(other.closed) {
             *mine += theirs;
         }
         self.held = self.held.max(other.held);

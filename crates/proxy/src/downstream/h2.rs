@@ -32,7 +32,6 @@ use crate::stream::Stream;
 use crate::timers::Timers;
 use crate::worker::Worker;
 
-const CONCURRENT_STREAMS: u32 = 1000;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long a connection that was idle may take to end after GOAWAY.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -44,7 +43,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
     let mut builder = Builder::new(Local);
     builder
         .timer(worker.timers.clone())
-        .max_concurrent_streams(CONCURRENT_STREAMS)
+        .max_concurrent_streams(bounds.streams)
         .max_header_list_size(list)
         .max_pending_accept_reset_streams(64)
         .max_local_error_reset_streams(Some(256))

@@ -1,7 +1,8 @@
 //! The request body, read whole before anything is decided of the call.
 //!
-//! Invariant: what is kept of a body grows with what has arrived of it, whatever length was declared; scanning
-//! lets others run.
+//! Invariant: what is kept of a body grows with what has arrived of it, whatever length was declared, within what
+//! the worker may keep of all; who will be refused anyway is refused when the gate would first wait for the body;
+//! scanning lets others run.
 //! Not here: framing (`downstream`), what the members mean (`wire::call`, `policy`).
 
 use std::future::poll_fn;
@@ -21,8 +22,8 @@ use crate::deadline::Deadline;
 use crate::downstream::{BodyFault, Downstream};
 use crate::stint::{STINT_BYTES, Stint};
 
-/// Below this rate, after its first half minute, a body is taken for an attack.
-const SLOWEST_BYTES_A_SECOND: u64 = 256;
+/// Below this rate, after the time that it may be silent, a body is refused.
+const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
 /// Shorter pieces after the first are gathered, as each piece has a cost of its own.
 const SHORT_BYTES: usize = 1 << 10;
 /// The most that is gathered into one piece.
@@ -40,8 +41,12 @@ pub(super) async fn read<D: Downstream>(
     let mut rope = Rope::default();
     let mut stint = Stint::default();
     let mut has_waited = false;
+    let mut has_looked = client.awaits_continue();
     let worker = Rc::clone(&open.worker);
-    deadline.set(bounds.body_idle);
+    if has_looked {
+        look(open, opened)?;
+    }
+    deadline.set(bounds.body_idle.min(bounds.body_time));
     loop {
         let piece = poll_fn(|cx| match client.poll_body(&worker, cx) {
             Poll::Ready(Ok(piece)) => Poll::Ready(Ok(piece)),
@@ -51,6 +56,9 @@ pub(super) async fn read<D: Downstream>(
             }
             Poll::Pending => {
                 has_waited = true;
+                if !std::mem::replace(&mut has_looked, true) {
+                    look(open, opened)?;
+                }
                 deadline.poll(cx).map(|()| Err(Refusal::Slow.into()))
             }
         })
@@ -63,6 +71,10 @@ pub(super) async fn read<D: Downstream>(
             }
             .into());
         }
+        if !worker.keep_body(piece.len(), bounds.bodies_bytes) {
+            return Err(Refusal::Overloaded.into());
+        }
+        open.kept += piece.len();
         if let Some(scanner) = &mut scanner {
             scan(scanner, &piece, &mut stint)
                 .await
@@ -70,11 +82,19 @@ pub(super) async fn read<D: Downstream>(
         }
         let is_first = rope.is_empty();
         rope.push(piece);
-        let earned = Duration::from_secs(open.record.bytes_in / SLOWEST_BYTES_A_SECOND);
-        if !is_first && worker.now().since(open.began) > bounds.body_idle + earned {
-            return Err(Refusal::Slow.into());
+        let mut left = bounds.body_time;
+        if !is_first {
+            if !std::mem::replace(&mut has_looked, true) {
+                look(open, opened)?;
+            }
+            let taken = worker.now().since(open.began);
+            let earned = Duration::from_secs(open.record.bytes_in / SLOWEST_BYTES_A_SECOND);
+            if taken > (bounds.body_idle + earned).min(bounds.body_time) {
+                return Err(Refusal::Slow.into());
+            }
+            left = left.saturating_sub(taken);
         }
-        deadline.set(bounds.body_idle);
+        deadline.set(bounds.body_idle.min(left));
     }
     open.request_read(has_waited);
     let call = scanner
@@ -83,6 +103,19 @@ pub(super) async fn read<D: Downstream>(
         .transpose()
         .map_err(Refusal::Call)?;
     Ok((rope.into_pieces(), call))
+}
+
+/// Refuses a call that will be refused whatever its body says.
+#[cold]
+fn look(open: &mut Open, opened: Opened) -> Result<(), Stop> {
+    let (now, unix_ms) = (open.worker.now(), open.record.started_unix_ms);
+    match policy::exchange::look(opened, now, unix_ms, &open.view.snapshot) {
+        None => Ok(()),
+        Some((route, refusal)) => {
+            open.record.route = Some(route);
+            Err(refusal.into())
+        }
+    }
 }
 
 /// Scans a piece, a long one with others served in between.

@@ -48,6 +48,8 @@ pub(crate) struct Open {
     pub(super) leaving: Option<Box<Leaving>>,
     /// Events that were forwarded, where more were read.
     pub(super) forwarded_events: Option<u64>,
+    /// Bytes of the request's body that are kept.
+    pub(super) kept: usize,
     ended: bool,
 }
 
@@ -142,6 +144,7 @@ impl Open {
             tally: None,
             leaving: None,
             forwarded_events: None,
+            kept: 0,
             ended: false,
         }
     }
@@ -152,6 +155,12 @@ impl Open {
         if has_waited {
             self.mark = self.worker.arrival();
         }
+    }
+
+    /// The request's body is kept no longer.
+    #[inline]
+    pub(crate) fn body_gone(&mut self) {
+        self.worker.drop_body(std::mem::take(&mut self.kept));
     }
 
     /// The call may go upstream.
@@ -362,6 +371,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        self.body_gone();
         self.end(Outcome::Aborted);
     }
 }

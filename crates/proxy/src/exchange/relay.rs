@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use policy::attempt::Failure;
 use policy::credential;
-use policy::record::Gauge;
+use policy::record::{Closed, Gauge};
 use policy::refusal::Refusal;
 use wire::encoding::{Coding, Decoder};
 use wire::head::{Known, ResponseHead};
@@ -205,7 +205,10 @@ impl<D: Downstream> Pump<'_, D> {
                 if self.client.progressed() {
                     self.deadline.set(stall);
                 }
-                self.deadline.poll(cx).map(|()| Err(Stop::Gone))
+                self.deadline.poll(cx).map(|()| {
+                    self.worker.closed(Closed::WriteStall);
+                    Err(Stop::Gone)
+                })
             }
         }
     }

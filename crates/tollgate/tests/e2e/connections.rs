@@ -4,7 +4,10 @@
 //! others.
 //! Not here: floods of HTTP/2 frames (`http2::floods`), limits by workload (`limits`).
 
+mod held;
+mod holders;
 mod tls;
+mod unread;
 
 use std::io::Write;
 use std::time::{Duration, Instant};

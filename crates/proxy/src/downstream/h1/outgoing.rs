@@ -29,6 +29,10 @@ impl Downstream for Connection {
         self.poll_request_body(worker, cx)
     }
 
+    fn awaits_continue(&self) -> bool {
+        self.must_continue
+    }
+
     fn poll_gone(&mut self, worker: &Worker, cx: &mut Context<'_>) -> Poll<()> {
         while !self.gone && self.ended.is_none() && self.input.len() < AHEAD_BYTES {
             let read = worker.scratch(|scratch| match self.stream.poll_into(cx, scratch) {

@@ -1,8 +1,44 @@
-//! Ropes by example.
+//! Ropes and turns by example.
+
+use std::cell::Cell;
+use std::rc::Rc;
 
 use bytes::Bytes;
+use tokio::runtime::LocalOptions;
+use wire::call::CallScanner;
 
-use super::{GATHERED_BYTES, Rope, SHORT_BYTES};
+use super::{GATHERED_BYTES, Rope, SHORT_BYTES, scan};
+use crate::stint::{STINT_BYTES, Stint};
+
+#[test]
+fn scanning_a_long_body_lets_others_run_after_each_stint() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build_local(LocalOptions::default())
+        .expect("a runtime");
+    let stints = 50;
+    let mut body = br#"{"model":"m""#.to_vec();
+    while body.len() < stints * STINT_BYTES {
+        body.extend_from_slice(br#","\u0061\u0062":1"#);
+    }
+    body.push(b'}');
+    let turns = Rc::new(Cell::new(0));
+    let others = Rc::clone(&turns);
+    let call = runtime.block_on(async move {
+        let other = tokio::task::spawn_local(async move {
+            loop {
+                others.set(others.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut scanner = CallScanner::new();
+        let mut stint = Stint::default();
+        scan(&mut scanner, &body, &mut stint).await.expect("a call");
+        other.abort();
+        scanner.finish().expect("a whole call")
+    });
+    assert_eq!(call.model.as_deref(), Some("m"));
+    assert!(turns.get() + 1 >= stints, "{} turns", turns.get());
+}
 
 #[test]
 fn a_body_in_single_bytes_becomes_a_few_pieces_and_none_is_lost() {

@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Frame types and error codes (RFC 9113, 6 and 7).
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
@@ -131,6 +132,19 @@ impl Frames {
                 _ => return Some(frame),
             }
         }
+    }
+
+    /// The server's first settings: identifiers and values.
+    pub(crate) fn settings(&mut self) -> Vec<(u16, u32)> {
+        let first = self.take().expect("settings come first");
+        assert_eq!((first.kind, first.flags), (SETTINGS, 0));
+        let pair = |bytes: &[u8]| {
+            let [a, b, c, d, e, f] = *bytes else {
+                panic!("settings come by six bytes")
+            };
+            (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]))
+        };
+        first.payload.chunks(6).map(pair).collect()
     }
 
     /// Reads until this stream or the connection ends.

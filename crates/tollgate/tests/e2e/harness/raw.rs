@@ -55,7 +55,11 @@ impl Response {
 
 impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Self {
-        let tcp = TcpStream::connect(address).expect("something listens there");
+        Self::of(TcpStream::connect(address).expect("something listens there"))
+    }
+
+    /// The client's side of this connection.
+    pub(crate) fn of(tcp: TcpStream) -> Self {
         tcp.set_nodelay(true).expect("a socket option");
         tcp.set_read_timeout(Some(PATIENCE))
             .expect("a socket option");

@@ -1,0 +1,83 @@
+//! A look at a caller's limits and budgets before its body has come.
+//!
+//! Invariant: nothing is taken, and nobody is refused whom the body could still bring in: a call is refused here
+//! when every grant that may take it would refuse the smallest body.
+//! Not here: what a call really takes (`hold`, [`crate::budget`]).
+
+use super::Opened;
+use crate::budget;
+use crate::clock::Mono;
+use crate::id::RouteId;
+use crate::limit::{Kind, Short};
+use crate::operation::Operation;
+use crate::refusal::Refusal;
+use crate::snapshot::{Grant, Snapshot};
+
+/// Why a call will be refused whatever its body says, and on which route.
+#[must_use]
+pub fn look(opened: Opened, now: Mono, unix_ms: u64, s: &Snapshot) -> Option<(RouteId, Refusal)> {
+    if opened.operation == Operation::Models {
+        return None;
+    }
+    // The model may choose any grant; a listed call goes where it is listed.
+    let may_take = |grant: &&Grant| {
+        let listed = opened.listed.map(|place| place.route);
+        listed.is_none_or(|route| route == grant.route)
+    };
+    let grants = s.workload(opened.workload)?.grants.iter();
+    let mut grants = grants.filter(may_take).peekable();
+    let first = grants.peek()?.route;
+    let charged = opened.listed.and_then(|place| {
+        let rule = s.route(place.route)?;
+        rule.unread.get(usize::from(place.nth))
+    });
+    // What the smallest body comes to.
+    let (tokens, costs) = match charged {
+        Some(charged) => (charged.tokens.unwrap_or(0), !charged.is_free()),
+        None => {
+            let costs = opened.operation.is_metered();
+            (u64::from(costs), costs)
+        }
+    };
+    let mut refused = None;
+    let all_refuse = grants.all(|grant| match short_of(grant, tokens, now, s) {
+        Some(refusal) => {
+            refused.get_or_insert((grant.route, refusal));
+            true
+        }
+        None => false,
+    });
+    if all_refuse {
+        return refused;
+    }
+    let exhausted = costs.then(|| budget::exhausted(opened.workload, unix_ms, s));
+    Some((first, exhausted.flatten()?))
+}
+
+/// Why a grant takes no call of so many tokens now.
+fn short_of(grant: &Grant, tokens: u64, now: Mono, s: &Snapshot) -> Option<Refusal> {
+    let limits = grant.limits.iter().filter_map(|id| s.limit(*id));
+    let mut shorts = limits.filter_map(|limit| {
+        let units = match limit.kind {
+            Kind::Requests => 1,
+            Kind::Tokens => tokens,
+        };
+        if units == 0 {
+            return None;
+        }
+        let Err(Short::Wait(wait)) = limit.bucket.would_take(units, now) else {
+            return None;
+        };
+        let rate = limit.bucket.rate();
+        Some(Refusal::Limited {
+            kind: limit.kind,
+            amount: rate.amount,
+            per: rate.per,
+            wait,
+        })
+    });
+    shorts.next()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Clients that send and do not read: an answer of the gate's own waits for nobody longer than `write_stall`.
+//!
+//! Not here: answers of an upstream that nobody reads (`connections`).
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use socket2::{Domain, Socket, Type};
+
+use crate::harness::tls::Authority;
+use crate::harness::{Gate, Step, Upstream, eventually};
+use crate::scene::{answer, config};
+
+const BOUNDS: &str = "bounds: { write_stall: 2s, keep_alive: 5s }\n";
+/// The bounds above with the time for a last word, on a busy machine.
+const SOON: Duration = Duration::from_secs(15);
+
+/// A connection whose kernel takes little.
+fn narrow(address: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+    socket
+        .set_recv_buffer_size(4 << 10)
+        .expect("a socket option");
+    socket.connect(&address.into()).expect("something listens");
+    let tcp = TcpStream::from(socket);
+    tcp.set_write_timeout(Some(Duration::from_millis(500)))
+        .expect("a socket option");
+    tcp
+}
+
+/// Sends requests of nobody until nothing more goes; reads nothing.
+fn pipeline(mut to: impl Write) {
+    let one = b"GET /v1/models HTTP/1.1\r\nhost: gate.test\r\nx-workload-app: nobody\r\n\r\n";
+    let some = one.repeat(100);
+    let until = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < until && to.write_all(&some).is_ok() {}
+}
+
+fn is_let_go(gate: &Gate) {
+    let open = || gate.metric("tollgate_open_connections", &[]);
+    assert!((open() - 1.0).abs() < 0.1, "{} connections", open());
+    eventually("the connection is gone", SOON, || open() < 0.5);
+    let bound = ["bound=\"write_stall\""];
+    let closed = gate.metric("tollgate_connections_closed_total", &bound);
+    assert!((closed - 1.0).abs() < 0.1, "{closed} closed");
+    assert_eq!(gate.records(1)[0]["code"], "workload_not_registered");
+}
+
+#[test]
+fn c1_refusals_that_nobody_reads_end_their_connection() {
+    let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
+    let gate = Gate::start(&config(upstream.address, BOUNDS), &[]);
+    let tcp = narrow(gate.data);
+    pipeline(&tcp);
+    is_let_go(&gate);
+    drop(tcp);
+}
+
+#[test]
+fn c1_refusals_that_nobody_reads_end_their_connection_under_tls() {
+    let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
+    let authority = Authority::new();
+    let leaf = authority.leaf("gate.test");
+    let files = [
+        ("cert.pem", leaf.certificate.as_bytes()),
+        ("key.pem", leaf.key.as_bytes()),
+    ];
+    let gate = Gate::start_tls(&config(upstream.address, BOUNDS), &files);
+    let mut tls = handshake(narrow(gate.data), &authority);
+    pipeline(&mut tls);
+    is_let_go(&gate);
+    drop(tls);
+}
+
+/// A client's side of TLS with the gate, by blocking calls.
+pub(super) fn handshake(
+    tcp: TcpStream,
+    authority: &Authority,
+) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    let name = ServerName::try_from("gate.test").expect("a name");
+    let client = rustls::ClientConnection::new(client_config(authority), name).expect("a client");
+    let mut tls = rustls::StreamOwned::new(client, tcp);
+    while tls.conn.is_handshaking() {
+        tls.conn.complete_io(&mut tls.sock).expect("a handshake");
+    }
+    tls
+}
+
+/// A client that trusts this authority and speaks HTTP/1.1.
+pub(super) fn client_config(authority: &Authority) -> Arc<rustls::ClientConfig> {
+    let mut roots = rustls::RootCertStore::empty();
+    let root = CertificateDer::from_pem_slice(authority.certificate.as_bytes());
+    roots.add(root.expect("PEM")).expect("a root");
+    let provider = rustls::crypto::ring::default_provider();
+    let config = rustls::ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
+}
