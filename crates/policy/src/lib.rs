@@ -25,6 +25,7 @@ pub mod clock;
 pub mod counting;
 pub mod credential;
 pub mod exchange;
+pub mod glitch;
 pub mod id;
 pub mod identity;
 pub mod limit;

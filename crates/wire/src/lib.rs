@@ -5,13 +5,15 @@
 //! same code, and all of it can be tested, cut anywhere, at the speed of memory.
 //! Invariant: no input panics, no answer depends on how the input was cut, and memory is bounded by the
 //! limits that each module names.
-//! Not here: moving bytes (`proxy`), deciding anything about them (`policy`), HTTP/2 frames (the host's).
+//! Not here: moving bytes (`proxy`), deciding anything about them (`policy`), HTTP/2 but for where its frames
+//! begin (the host).
 
 mod block;
 pub mod call;
 pub mod encoding;
 pub mod head;
 pub mod http1;
+pub mod http2;
 pub mod json;
 pub mod sse;
 pub mod usage;

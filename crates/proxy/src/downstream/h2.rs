@@ -2,7 +2,9 @@
 //!
 //! Invariant: what one read of the upstream brought waits for the client's window before the next
 //! read; a reset stream is seen at once; a response that breaks off is reset, never ended.
-//! Not here: HTTP/1.1 (`h1`), the exchange (`exchange`).
+//! Not here: HTTP/1.1 (`h1`), the exchange (`exchange`), frames and stalls of the connection (`watched`).
+
+mod watched;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,11 +22,11 @@ use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use policy::refusal::Refusal;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, oneshot};
 use wire::head::{HeadFault, HeadFaultKind, RequestHead, Version};
 use wire::http1::{Framing, request_framing};
 
+use self::watched::Watched;
 use super::{BodyFault, Downstream, Extent, Local};
 use crate::deadline::Deadline;
 use crate::exchange;
@@ -67,8 +69,8 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
                 .map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))
         }
     });
-    let mut connection =
-        pin!(builder.serve_connection(TokioIo::new(Rewound { input, stream }), service));
+    let watched = Watched::new(&worker, stream, input, bounds.write_stall);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     let mut drained = pin!(worker.drained.notified());
     let mut draining = worker.is_draining();
     if draining {
@@ -407,58 +409,5 @@ impl Drop for Body {
         if let Some(giver) = queue.giver.take() {
             giver.wake();
         }
-    }
-}
-
-/// A stream of which some was read already.
-struct Rewound {
-    input: Vec<u8>,
-    stream: Stream,
-}
-
-impl AsyncRead for Rewound {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if this.input.is_empty() {
-            return Pin::new(&mut this.stream).poll_read(cx, buf);
-        }
-        let taken = this.input.len().min(buf.remaining());
-        buf.put_slice(&this.input[..taken]);
-        this.input.drain(..taken);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Rewound {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }

@@ -164,6 +164,93 @@ fn c2_empty_continuations_are_cut_short() {
 }
 
 #[test]
+fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
+    let empty = h2::frame(h2::DATA, 0, 1, b"");
+    let rows = [
+        ("PRIORITY", h2::frame(h2::PRIORITY, 0, 3, &[0, 0, 0, 0, 1])),
+        (
+            "a window for the connection",
+            h2::frame(h2::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+        ),
+        (
+            "a window for a stream that ended",
+            h2::frame(h2::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
+        ),
+        (
+            "a reset of a stream that ended",
+            h2::frame(h2::RST_STREAM, 0, 1, &h2::CANCEL.to_be_bytes()),
+        ),
+        ("an unknown kind", h2::frame(0xfa, 0, 0, b"x")),
+        ("PING", h2::frame(h2::PING, 0, 0, &[7; 8])),
+        ("SETTINGS", h2::frame(h2::SETTINGS, 0, 0, &[])),
+        ("empty DATA", empty),
+    ];
+    let engine = engine(0);
+    let gate = Gate::start(&config(engine.addr(), ""), &[]);
+    for (n, (what, frame)) in rows.into_iter().enumerate() {
+        let mut frames = Frames::open(gate.data, &[]);
+        let is_open = what == "empty DATA";
+        frames.headers(1, &list(""), false);
+        if !is_open {
+            let body = chat("gpt-oss-120b", false);
+            frames.send(h2::DATA, h2::END_STREAM, 1, body.as_bytes());
+            assert_eq!(frames.ended(1), Ended::Whole(200), "{what}");
+        }
+        // Some more than may be sent at once, far less than what costs anything.
+        for _ in 0..60 {
+            if !frames.write(&frame.repeat(100)) {
+                break;
+            }
+        }
+        let ended = frames.ended(u32::MAX);
+        assert!(
+            matches!(ended, Ended::GoAway(h2::ENHANCE_YOUR_CALM) | Ended::Closed),
+            "{what}: {ended:?}"
+        );
+        let bound = ["bound=\"http2_glitches\""];
+        let closed = gate.metric("tollgate_connections_closed_total", &bound);
+        let expected = u32::try_from(n + 1).expect("few");
+        assert!(
+            (closed - f64::from(expected)).abs() < 0.1,
+            "{what}: {closed}"
+        );
+    }
+}
+
+#[test]
+fn c2_windows_and_pings_of_a_client_at_work_are_never_too_many() {
+    let engine = engine(0);
+    let gate = Gate::start(&config(engine.addr(), ""), &[]);
+    let mut frames = Frames::open(gate.data, &[]);
+    let tokens = 3000;
+    frames.headers(1, &list(""), false);
+    frames.send(h2::DATA, h2::END_STREAM, 1, stream(tokens).as_bytes());
+    let mut events = 0;
+    while let Some(frame) = frames.next() {
+        assert!(
+            frame.kind != h2::GOAWAY && frame.kind != h2::RST_STREAM,
+            "{frame:?}"
+        );
+        if frame.kind != h2::DATA {
+            continue;
+        }
+        events += 1;
+        if frame.flags & h2::END_STREAM != 0 {
+            break;
+        }
+        // Both windows for each frame, as some libraries do.
+        let length = u32::try_from(frame.payload.len())
+            .expect("a frame is small")
+            .max(1);
+        frames.send(h2::WINDOW_UPDATE, 0, 0, &length.to_be_bytes());
+        frames.send(h2::WINDOW_UPDATE, 0, 1, &length.to_be_bytes());
+    }
+    assert!(events > 100, "{events} frames");
+    let record = &gate.records(1)[0];
+    assert_eq!(record["outcome"], "completed", "{record}");
+}
+
+#[test]
 fn c2_floods_of_control_frames_and_empty_data_cost_no_memory() {
     survives(|frames| {
         frames.headers(1, &list(""), false);
