@@ -104,6 +104,13 @@ impl Lowering<'_> {
         if let Some(backends) = document.backends.get() {
             self.backends(backends, &mut snapshot);
         }
+        if let Some(written) = document.tokenizers.get() {
+            let (tokenizers, sources) = self.tokenizers(written);
+            snapshot.tokenizers = tokenizers;
+            if let Some(host) = &mut host {
+                host.tokenizers = sources;
+            }
+        }
         if let Some(routes) = document.routes.get() {
             let has_ledger = !document.ledger.is_absent();
             self.routes(routes, document.backends.get(), has_ledger, &mut snapshot);
@@ -115,13 +122,6 @@ impl Lowering<'_> {
         snapshot.budgets = self.budgets(document, &snapshot);
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);
-        }
-        if let Some(written) = document.tokenizers.get() {
-            let (tokenizers, sources) = self.tokenizers(written);
-            snapshot.tokenizers = tokenizers;
-            if let Some(host) = &mut host {
-                host.tokenizers = sources;
-            }
         }
         (snapshot, host)
     }

@@ -11,7 +11,7 @@ pub(crate) use number::{
 };
 pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, Variable};
-pub(crate) use word::{Address, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
+pub(crate) use word::{Address, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
 
 mod call;
 mod header;

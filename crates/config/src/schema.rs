@@ -10,9 +10,10 @@ use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record
 use crate::node::{Node, Value};
 use crate::proxy::Proxy;
 use crate::scalar::{
-    Address, Age, Amount, Billing, BuiltIn, Call, Charge, Count, CredentialHeader, Currency,
-    Decimal, Every, File, Flag, IdentityHeader, Inline, LogTarget, Model, Name, OtlpProtocol,
-    PassedHeader, Pattern, Percent, PricePer, Protocol, Ratio, Scheme, Size, Span, Variable, Zone,
+    Address, Age, Amount, BilledBy, Billing, BuiltIn, Call, Charge, Count, CredentialHeader,
+    Currency, Decimal, Every, File, Flag, IdentityHeader, Inline, LogTarget, Model, Name,
+    OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol, Ratio, Scheme, Size, Span,
+    Variable, Zone,
 };
 use crate::target::Target;
 
@@ -231,6 +232,8 @@ record! {
         optional limits: ListOf<Limit>,
         /// grouped (nobody waits for the ledger) or strict (no call runs without its row on disk). Default grouped.
         optional billing: At<Billing>,
+        /// Whose count limits, budgets and costs go by: reported (the engine's) or counted (the gate's own, where it can count). Default reported.
+        optional billed_by: At<BilledBy>,
         /// When a client leaves: cancel (the upstream is told at once) or drain (the gate reads on for the usage). Default cancel.
         optional abandon: Abandon,
         /// Calls that it lets through though the gate does not read them; none unless said.

@@ -1,15 +1,24 @@
 //! Which endpoint to try, whether to try again, and which endpoints to leave alone.
 //!
-//! Invariant: nothing is tried again after the first response byte went downstream; tries beyond
-//! the first are at most a tenth of first tries, plus a small float; an endpoint is tried at most
-//! once in an exchange (a stale kept-alive connection does not count as a try).
+//! Invariant: nothing is tried again after the first response byte went downstream, nor a call that
+//! may not be made twice once any of it was sent; tries beyond the first are at most a tenth of first
+//! tries, plus a small float; an endpoint is tried at most once in an exchange, and once more where
+//! a kept-alive connection broke. An endpoint that asked for time is left alone for it.
 //! Not here: connections and timeouts (`proxy`).
+
+mod hold;
+mod wait;
 
 use std::time::Duration;
 
+use wire::head::Method;
+
+use self::hold::Holds;
+pub use self::wait::{WAIT_MAX, asked};
 use crate::clock::Mono;
 use crate::id::{EndpointId, RouteId};
-use crate::snapshot::Snapshot;
+use crate::operation::Operation;
+use crate::snapshot::{Endpoint, Snapshot};
 
 /// Most tries of one exchange.
 pub const MAX_ATTEMPTS: usize = 4;
@@ -104,6 +113,14 @@ impl Failure {
         matches!(self, Self::LocalCapacity)
     }
 
+    /// Whether an attempt that failed so, its request having come so far, may have run and be charged
+    /// by its provider. Errors that were answered are not: no provider bills those.
+    #[must_use]
+    pub fn may_have_run(self, sent: Sent) -> bool {
+        sent == Sent::Whole
+            && matches!(self, Self::FirstByteTimeout | Self::Reset | Self::Malformed)
+    }
+
     /// Whether it speaks of the endpoint's health. A 429 is a healthy endpoint's answer.
     fn is_sick(self) -> bool {
         match self {
@@ -120,6 +137,28 @@ impl Failure {
             | Self::Exhausted => true,
         }
     }
+}
+
+/// How far an attempt's request had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sent {
+    /// No byte of it was taken.
+    #[default]
+    Nothing,
+    /// Not all of it was.
+    Part,
+    /// All of it: from here on it may have run.
+    Whole,
+    /// An answer to it began.
+    Answered,
+}
+
+/// Whether a call may be sent again although an upstream may have begun to run it: those that only
+/// read, and those to models, whose second run is charged as a second run. Of any other nobody knows
+/// what it does.
+#[must_use]
+pub fn may_repeat(operation: Operation, method: Method) -> bool {
+    operation.reads_body() || matches!(method, Method::Get | Method::Head)
 }
 
 /// Statuses after which another endpoint may do better.
@@ -203,6 +242,8 @@ pub struct Attempts {
     route: RouteId,
     tried: [Option<EndpointId>; MAX_ATTEMPTS],
     made: usize,
+    /// To be tried once more, on a new connection.
+    again: Option<EndpointId>,
 }
 
 /// A worker's memory of endpoints and retries.
@@ -210,6 +251,7 @@ pub struct Attempts {
 pub struct Upstreams {
     health: Vec<Health>,
     retries: Vec<RetryBudget>,
+    holds: Holds,
     rng: u64,
 }
 
@@ -220,6 +262,7 @@ impl Upstreams {
         Self {
             health: vec![Health::default(); snapshot.endpoints.len()],
             retries: vec![RetryBudget::default(); snapshot.routes.len()],
+            holds: Holds::default(),
             rng: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         }
     }
@@ -229,11 +272,16 @@ impl Upstreams {
     pub fn carried(new: &Snapshot, old: &Snapshot, memory: &Self) -> Self {
         let mut next = Self::new(new, 0);
         next.rng = memory.rng;
+        let is_same = |one: &Endpoint, other: &Endpoint| {
+            one.origin == other.origin && one.base_path == other.base_path
+        };
+        next.holds = memory.holds.renumbered(|id| {
+            let held = old.endpoint(id)?;
+            let at = new.endpoints.iter().position(|e| is_same(e, held))?;
+            u32::try_from(at).ok().map(EndpointId)
+        });
         for (endpoint, health) in new.endpoints.iter().zip(&mut next.health) {
-            let same = |e: &crate::snapshot::Endpoint| {
-                e.origin == endpoint.origin && e.base_path == endpoint.base_path
-            };
-            let known = old.endpoints.iter().position(same);
+            let known = old.endpoints.iter().position(|e| is_same(e, endpoint));
             if let Some(known) = known.and_then(|i| memory.health.get(i)) {
                 *health = *known;
             }
@@ -256,19 +304,30 @@ impl Upstreams {
             route,
             tried: [None; MAX_ATTEMPTS],
             made: 0,
+            again: None,
         }
     }
 
-    /// The next endpoint to try: the first backend in order that has an endpoint not tried and
-    /// not ejected, chosen by weight; when all are ejected, one of those rather than none.
-    pub fn next(&mut self, attempts: &mut Attempts, s: &Snapshot, now: Mono) -> Option<EndpointId> {
+    /// The next endpoint to try for a call to `model`: the first backend in order that has an endpoint
+    /// not tried, not ejected and not asking for time, chosen by weight; when all others are ejected,
+    /// one of those rather than none. One that asked for time is left alone, be it the only one.
+    pub fn next(
+        &mut self,
+        attempts: &mut Attempts,
+        model: Option<&str>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> Option<EndpointId> {
         let slot = attempts.made;
         if slot >= MAX_ATTEMPTS {
             return None;
         }
-        let chosen = self
-            .pick(attempts, s, |h| h.is_open(now))
-            .or_else(|| self.pick(attempts, s, |_| true))?;
+        let chosen = match attempts.again.take() {
+            Some(again) => again,
+            None => self
+                .pick(attempts, model, s, now, |h| h.is_open(now))
+                .or_else(|| self.pick(attempts, model, s, now, |_| true))?,
+        };
         if let Some(place) = attempts.tried.get_mut(slot) {
             *place = Some(chosen);
         }
@@ -281,13 +340,67 @@ impl Upstreams {
 
     /// Whether a failed try may be followed by another one: there is an endpoint left and the
     /// route's retry budget allows it. Spends from the budget when it says yes.
-    pub fn may_retry(&mut self, attempts: &Attempts, s: &Snapshot, now: Mono) -> bool {
+    pub fn may_retry(
+        &mut self,
+        attempts: &Attempts,
+        model: Option<&str>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> bool {
         attempts.made < MAX_ATTEMPTS
-            && self.peek(attempts, s, now)
-            && self
-                .retries
-                .get_mut(attempts.route.index())
-                .is_some_and(RetryBudget::spend)
+            && self.peek(attempts, model, s, now)
+            && self.spend(attempts.route)
+    }
+
+    /// Whether the try that failed because its kept-alive connection broke may be followed by one at
+    /// the same endpoint, on a new connection. Spends from the budget when it says yes.
+    pub fn may_retry_there(&mut self, attempts: &mut Attempts, now: Mono) -> bool {
+        let last = attempts.made.checked_sub(1);
+        let last = last.and_then(|at| attempts.tried.get(at).copied().flatten());
+        let Some(last) = last.filter(|_| attempts.made < MAX_ATTEMPTS) else {
+            return false;
+        };
+        let is_open = self
+            .health
+            .get(last.index())
+            .is_some_and(|h| h.is_open(now));
+        let may = is_open && self.spend(attempts.route);
+        attempts.again = may.then_some(last);
+        may
+    }
+
+    /// Leaves an endpoint alone for as long as its answer asked for.
+    pub fn hold(
+        &mut self,
+        endpoint: EndpointId,
+        model: Option<&str>,
+        status: u16,
+        wait: Duration,
+        now: Mono,
+    ) {
+        self.holds
+            .add(endpoint, model, status, wait.min(WAIT_MAX), now);
+    }
+
+    /// When there is no endpoint to try because each asked for time: with which status the one that
+    /// is free first did, and how long that is from now.
+    #[must_use]
+    pub fn waits(
+        &self,
+        attempts: &Attempts,
+        model: Option<&str>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> Option<(u16, Duration)> {
+        let held = candidates(attempts, s)
+            .flatten()
+            .filter_map(|endpoint| self.holds.of(endpoint, model, now));
+        held.min_by_key(|(_, wait)| *wait)
+    }
+
+    fn spend(&mut self, route: RouteId) -> bool {
+        let budget = self.retries.get_mut(route.index());
+        budget.is_some_and(RetryBudget::spend)
     }
 
     /// Records how a try went. One that the gate itself had no room for says nothing of the endpoint,
@@ -319,23 +432,32 @@ impl Upstreams {
         self.health.iter().enumerate().filter_map(shut).collect()
     }
 
-    fn peek(&self, attempts: &Attempts, s: &Snapshot, now: Mono) -> bool {
-        let open = |e: &EndpointId| self.health.get(e.index()).is_some_and(|h| h.is_open(now));
+    fn peek(&self, attempts: &Attempts, model: Option<&str>, s: &Snapshot, now: Mono) -> bool {
+        let open = |e: &EndpointId| {
+            self.health.get(e.index()).is_some_and(|h| h.is_open(now))
+                && (self.holds.is_empty() || self.holds.of(*e, model, now).is_none())
+        };
         candidates(attempts, s).any(|backend| backend.into_iter().any(|e| open(&e)))
     }
 
     fn pick(
         &mut self,
         attempts: &Attempts,
+        model: Option<&str>,
         s: &Snapshot,
+        now: Mono,
         open: impl Fn(&Health) -> bool,
     ) -> Option<EndpointId> {
+        let Self {
+            health, holds, rng, ..
+        } = self;
+        let usable = |e: &&EndpointId| {
+            !attempts.tried.contains(&Some(**e))
+                && health.get(e.index()).is_some_and(&open)
+                && (holds.is_empty() || holds.of(**e, model, now).is_none())
+        };
         let backends = s.route(attempts.route)?.backends.iter();
         for backend in backends.filter_map(|b| s.backend(*b)) {
-            let usable = |e: &&EndpointId| {
-                !attempts.tried.contains(&Some(**e))
-                    && self.health.get(e.index()).is_some_and(&open)
-            };
             let weight = |e: &EndpointId| s.endpoint(*e).map_or(0, |e| u64::from(e.weight));
             if let [only] = backend.endpoints.as_slice() {
                 if usable(&only) {
@@ -343,16 +465,12 @@ impl Upstreams {
                 }
                 continue;
             }
-            let total: u64 = backend.endpoints.iter().filter(usable).map(weight).sum();
+            let total: u64 = backend.endpoints.iter().filter(&usable).map(weight).sum();
             if total == 0 {
                 continue;
             }
-            let mut left = draw(&mut self.rng) % total;
-            let usable = |e: &&EndpointId| {
-                !attempts.tried.contains(&Some(**e))
-                    && self.health.get(e.index()).is_some_and(&open)
-            };
-            for endpoint in backend.endpoints.iter().filter(usable) {
+            let mut left = draw(rng) % total;
+            for endpoint in backend.endpoints.iter().filter(&usable) {
                 let share = weight(endpoint);
                 if left < share {
                     return Some(*endpoint);
@@ -369,6 +487,12 @@ impl Attempts {
     #[must_use]
     pub fn made(&self) -> u32 {
         u32::try_from(self.made).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the next try is at the same endpoint once more: kept-alive connections are not for it.
+    #[must_use]
+    pub fn needs_new_connection(&self) -> bool {
+        self.again.is_some()
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::record::Record;
+use crate::exchange::Settled;
+use crate::record::{Count, Record, Tokens};
 use crate::route::ModelPattern;
 use crate::snapshot::Snapshot;
 
@@ -82,14 +83,99 @@ impl Tally {
     }
 }
 
+/// Whose count limits, budgets, costs and metrics go by; the other's is kept beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BilledBy {
+    /// The engine's, where it reports one that can be true.
+    #[default]
+    Reported,
+    /// The gate's own, where it can count.
+    Counted,
+}
+
+impl BilledBy {
+    /// What a route's calls are billed by.
+    #[must_use]
+    pub fn of(of: &Snapshot, record: &Record) -> Self {
+        let route = record.route.and_then(|id| of.route(id));
+        route.map_or(Self::Reported, |route| route.billed_by)
+    }
+
+    /// Whether the gate's own count, when it is there, takes the place of what is known without it.
+    #[must_use]
+    pub fn awaits(self, tokens: &Tokens) -> bool {
+        let is_guessed = |count: Count| matches!(count, Count::Estimated(_));
+        self == Self::Counted || is_guessed(tokens.prompt) || is_guessed(tokens.completion)
+    }
+
+    /// What an exchange is charged now that the gate has counted; `None` where it could not.
+    #[must_use]
+    pub fn charged(self, record: &Record, prompt: Option<u64>, output: Option<u64>) -> Tokens {
+        let (tokens, others) = (record.tokens, record.unconfirmed);
+        let side = |known: Count, said: Option<u64>, others_have: u64, own: Option<u64>| {
+            let was_said = others.attempts > 0 && said.is_some() && !tokens.invalid;
+            let is_reported = matches!(known, Count::Reported(_)) || was_said;
+            match (known, own) {
+                (Count::Unknown, _) | (_, None) => known,
+                _ if is_reported && self == Self::Reported => known,
+                (_, Some(own)) if others.attempts > 0 => {
+                    Count::Estimated(own.saturating_add(others_have))
+                }
+                (_, Some(own)) => Count::Counted(own),
+            }
+        };
+        Tokens {
+            prompt: side(tokens.prompt, tokens.prompt_said, others.prompt, prompt),
+            completion: side(
+                tokens.completion,
+                tokens.completion_said,
+                others.completion,
+                output,
+            ),
+            ..tokens
+        }
+    }
+}
+
+/// An exchange that ended and is charged for good once it is counted; until then nobody is told of it.
+#[derive(Debug)]
+pub struct Uncounted {
+    /// Its configuration.
+    pub of: Arc<Snapshot>,
+    /// Its record, with what is known without a count.
+    pub record: Record,
+    /// What limits and budgets were charged by that.
+    pub settled: Option<Settled>,
+    /// A book waits for it, too.
+    pub has_row: bool,
+}
+
+impl Uncounted {
+    /// Puts what it comes to in its record, and corrects limits and budgets to that.
+    pub fn settle(&mut self, tokens: Tokens) {
+        self.record.tokens = tokens;
+        if let Some(settled) = self.settled.take() {
+            let charge = crate::price::charge(&self.of, &self.record);
+            settled.correct(&tokens, charge, &self.of);
+        }
+    }
+}
+
 /// A worker's way to who counts. Nothing in it waits.
 pub trait Counting {
     /// A good answer to this request begins. `None` when its model is not counted, or there is no room.
     fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Option<Box<Tally>>;
     /// Takes the batch.
     fn more(&mut self, tally: &mut Tally);
-    /// The exchange ended; a book that was told of the tally settles it when it is counted.
-    fn end(&mut self, tally: Box<Tally>, of: &Snapshot, record: &Record);
+    /// The exchange ended; a book that was told of the tally settles it when it is counted. With `rest`
+    /// the record is told by who counts; `rest` comes back where nobody does any more.
+    fn end(
+        &mut self,
+        tally: Box<Tally>,
+        of: &Snapshot,
+        record: &Record,
+        rest: Option<Box<Uncounted>>,
+    ) -> Option<Box<Uncounted>>;
 }
 
 #[cfg(test)]

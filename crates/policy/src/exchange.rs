@@ -9,6 +9,7 @@
 mod cost;
 mod hold;
 mod look;
+mod unanswered;
 
 use std::sync::Arc;
 
@@ -16,9 +17,10 @@ use wire::call::{CallHead, Splice, splices};
 use wire::head::{Known, RequestHead};
 
 use self::cost::Cost;
-pub use self::hold::Hold;
 use self::hold::reserve;
+pub use self::hold::{Hold, Settled};
 pub use self::look::look;
+pub use self::unanswered::Unanswered;
 use crate::book::Held;
 use crate::budget::{self, Asked};
 use crate::clock::Mono;

@@ -80,6 +80,62 @@ pub struct Tokens {
     pub completion_said: Option<u64>,
 }
 
+impl Tokens {
+    /// Prompt and completion together; what is not known is nothing.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        let known = |count: Count| count.tokens().unwrap_or(0);
+        known(self.prompt).saturating_add(known(self.completion))
+    }
+}
+
+/// Attempts of an exchange, beside its last, that an upstream may have run and may charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unconfirmed {
+    /// How many.
+    pub attempts: u32,
+    /// Prompt tokens estimated for them all.
+    pub prompt: u64,
+    /// Completion tokens held for them all.
+    pub completion: u64,
+}
+
+impl Unconfirmed {
+    /// Adds one more.
+    pub fn add(&mut self, prompt: u64, completion: u64) {
+        self.attempts = self.attempts.saturating_add(1);
+        self.prompt = self.prompt.saturating_add(prompt);
+        self.completion = self.completion.saturating_add(completion);
+    }
+
+    /// Tokens estimated for them all.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.prompt.saturating_add(self.completion)
+    }
+
+    /// What is charged where they are charged too: sums that are estimates now. What the engine
+    /// reported of the last attempt is kept beside them.
+    #[must_use]
+    #[cold]
+    pub fn added_to(&self, tokens: Tokens) -> Tokens {
+        let said = |count: Count, said: Option<u64>| match count {
+            Count::Reported(n) => Some(n),
+            Count::Unknown | Count::Counted(_) | Count::Estimated(_) => said,
+        };
+        let sum = |count: Count, more: u64| {
+            Count::Estimated(count.tokens().unwrap_or(0).saturating_add(more))
+        };
+        Tokens {
+            prompt: sum(tokens.prompt, self.prompt),
+            completion: sum(tokens.completion, self.completion),
+            prompt_said: said(tokens.prompt, tokens.prompt_said),
+            completion_said: said(tokens.completion, tokens.completion_said),
+            ..tokens
+        }
+    }
+}
+
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
@@ -148,8 +204,12 @@ pub struct Record {
     pub limited: Option<Kind>,
     /// Upstream tries made.
     pub attempts: u32,
-    /// Tokens and their witnesses.
+    /// Tokens and their witnesses: what is charged, `unconfirmed` included.
     pub tokens: Tokens,
+    /// Attempts beside the last that may have run.
+    pub unconfirmed: Unconfirmed,
+    /// Why an estimate is charged although no answer came, in a word; else empty.
+    pub estimate_reason: &'static str,
     /// Request body bytes received.
     pub bytes_in: u64,
     /// Response body bytes forwarded.

@@ -172,6 +172,17 @@ pub enum Refusal {
     /// No answer from any endpoint.
     #[error("no upstream answered: {0}")]
     Upstream(Failure),
+    /// Every endpoint that is left asked to be left alone for a time.
+    #[error(
+        "no upstream answered: {}; it asked to be left alone for another {} s",
+        Failure::Status(*status), seconds(*wait)
+    )]
+    UpstreamBusy {
+        /// The status with which it did.
+        status: u16,
+        /// How much longer.
+        wait: Duration,
+    },
     /// The upstream refused the gate's own credential.
     #[error("the upstream refused the gateway's credential")]
     UpstreamCredential,
@@ -267,6 +278,10 @@ impl Refusal {
                 (failure.status(), "server_error", failure.code())
             }
             Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
+            Self::UpstreamBusy { status, .. } => {
+                let failure = Failure::Status(*status);
+                (failure.status(), "upstream_error", failure.code())
+            }
             Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
             Self::Overloaded => (503, "server_error", "overloaded"),
@@ -286,7 +301,7 @@ impl Refusal {
             },
             message: self.to_string(),
             retry_after: match self {
-                Self::Limited { wait, .. } => Some(*wait),
+                Self::Limited { wait, .. } | Self::UpstreamBusy { wait, .. } => Some(*wait),
                 Self::Overloaded
                 | Self::LedgerUnavailable
                 | Self::Upstream(Failure::LocalCapacity) => Some(Duration::from_secs(1)),
@@ -309,7 +324,11 @@ impl Refusal {
     pub fn is_failure(&self) -> bool {
         matches!(
             self,
-            Self::Upstream(_) | Self::UpstreamCredential | Self::UpstreamFormat | Self::Bug(_)
+            Self::Upstream(_)
+                | Self::UpstreamBusy { .. }
+                | Self::UpstreamCredential
+                | Self::UpstreamFormat
+                | Self::Bug(_)
         )
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::abandon::Abandon;
 use crate::book::Billing;
 use crate::budget::Budgets;
-use crate::counting::Tokenizer;
+use crate::counting::{BilledBy, Tokenizer};
 use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
@@ -84,6 +84,8 @@ pub struct Route {
     pub model: Option<Arc<str>>,
     /// How much care it takes of its rows in the ledger.
     pub billing: Billing,
+    /// Whose count limits, budgets and costs go by.
+    pub billed_by: BilledBy,
     /// What it does when a client leaves.
     pub abandon: Abandon,
     /// Whether one workload alone uses it, and no other one uses an account that it sends calls with.

@@ -66,6 +66,8 @@ pub(crate) trait Downstream {
     fn date(&mut self);
     /// Ends the head; it leaves with the first body bytes or the next flush.
     fn begun(&mut self);
+    /// Takes back a response that was begun and of which nothing has left; whether that was so.
+    fn retract(&mut self) -> bool;
     /// Takes body bytes, sends what goes now and keeps the rest. `end` ends the response.
     fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()>;
     /// Ready when everything taken is on its way.

@@ -186,8 +186,15 @@ async fn forward<D: Downstream>(
         let mut outgoing = outgoing(open, head, &admitted, rope);
         open.admitted(admitted);
         entry::enter(open, client, deadline).await?;
-        let response = attempt::attempts(open, &mut outgoing, client, deadline).await?;
-        (response, std::mem::take(&mut outgoing.body))
+        let response = attempt::attempts(open, &mut outgoing, client, deadline).await;
+        let request = std::mem::take(&mut outgoing.body);
+        match response {
+            Ok(response) => (response, request),
+            Err(stop) => {
+                open.unanswered(request);
+                return Err(stop);
+            }
+        }
     };
     open.body_gone();
     relay::relay(open, response, request, client, deadline).await

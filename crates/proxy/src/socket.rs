@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use rustix::io::Errno;
+use rustix::ioctl::{Getter, ioctl};
 use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
@@ -45,6 +46,25 @@ impl Socket {
         self.0
             .poll_read_ready(&mut Context::from_waker(Waker::noop()))
             .is_pending()
+    }
+}
+
+/// Bytes that were written and that the peer has not acknowledged; the same number on every
+/// architecture that the gate is built for.
+const SIOCOUTQ: u32 = 0x5411;
+
+impl Socket {
+    /// Bytes of what was written that the peer's kernel has not acknowledged. After the peer's orderly
+    /// end this tells whether it ended before it had them: its last segment acknowledges what came
+    /// before. `None` where the kernel does not say.
+    pub(crate) fn unacknowledged(&self) -> Option<usize> {
+        #[expect(
+            unsafe_code,
+            reason = "a system call that `rustix` has no function for"
+        )]
+        // SAFETY: SIOCOUTQ of a socket writes one int, to where the getter has room for one.
+        let unread = unsafe { ioctl(self, Getter::<SIOCOUTQ, i32>::new()) };
+        usize::try_from(unread.ok()?).ok()
     }
 }
 
@@ -138,3 +158,6 @@ impl AsyncWrite for Socket {
         Poll::Ready(self.0.get_ref().shutdown(Shutdown::Write))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,12 +25,23 @@ impl Stream {
     /// Whether an idle stream is still good: nothing arrived and the peer has not closed.
     /// Looks at what the reactor already knows; no system call.
     pub(crate) fn is_quiet(&self) -> bool {
-        let socket = match self {
+        self.socket().is_quiet()
+    }
+
+    /// Whether the peer, which has ended in order, had acknowledged nothing of the last `written`
+    /// bytes: it ended before it had any of them. Under TLS they are more on the wire, so that nothing
+    /// is taken for unread that was not.
+    pub(crate) fn took_nothing(&self, written: usize) -> bool {
+        let unread = self.socket().unacknowledged();
+        unread.is_some_and(|unread| unread >= written)
+    }
+
+    fn socket(&self) -> &Socket {
+        match self {
             Self::Plain(socket) => socket,
             Self::Served(tls) => tls.get_ref().0,
             Self::Dialled(tls) => tls.get_ref().0,
-        };
-        socket.is_quiet()
+        }
     }
 
     /// Whether the connection was reset, as far as the kernel has not said so already.

@@ -120,7 +120,9 @@ impl Worker {
     #[inline(never)]
     fn attempt(&mut self, route: RouteId, now: Mono) {
         let mut attempts = self.upstreams.begin(route);
-        let endpoint = self.upstreams.next(&mut attempts, &self.snapshot, now);
+        let endpoint = self
+            .upstreams
+            .next(&mut attempts, None, &self.snapshot, now);
         let endpoint = endpoint.expect("an endpoint");
         self.upstreams.observe(endpoint, Ok(200), now);
         let attempt = AttemptRecord {

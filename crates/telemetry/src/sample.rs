@@ -64,6 +64,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             backends: vec![BackendId(0)],
             model: Some(Arc::from("override")),
             billing: policy::book::Billing::Grouped,
+            billed_by: policy::counting::BilledBy::Reported,
             abandon: policy::abandon::Abandon::Cancel,
             is_exclusive: false,
             unread: Vec::new(),
@@ -132,6 +133,8 @@ pub(crate) fn completed(workload: u32) -> Record {
             reasoning: None,
             ..Tokens::default()
         },
+        unconfirmed: policy::record::Unconfirmed::default(),
+        estimate_reason: "",
         bytes_in: 1024,
         bytes_out: 4096,
         duration: Duration::from_millis(450),

@@ -20,6 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use telemetry::{Copied, Merged};
 
+use crate::counting::Counting;
 use crate::running::Running;
 
 /// Connections served at once; more wait.
@@ -125,7 +126,9 @@ async fn answer(
 /// All workers' facts, with everything configured at least at 0.
 pub(crate) async fn merged(running: &Running) -> Merged {
     let copies = running.gate.scrape().await;
-    let mut merged = telemetry::merge(copies.into_iter().filter_map(Copied::of).collect());
+    let copies = copies.into_iter().filter_map(Copied::of);
+    let counted = running.outlets.counting.as_ref().and_then(Counting::copy);
+    let mut merged = telemetry::merge(copies.chain(counted).collect());
     merged.register(&running.current().snapshot);
     merged
 }

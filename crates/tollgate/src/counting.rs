@@ -1,7 +1,7 @@
 //! The gate's own count: a pool beside the workers that reads what they forwarded.
 //!
 //! ```text
-//! worker ── request, batches, end ──► counter thread ── count ──► desk ──► ledger
+//! worker ── request, batches, end ──► counter thread ── count ──► desk ──► ledger, metrics, access log
 //!    └──────────── the row, held until its count is there ─────────▲
 //! ```
 //!
@@ -17,16 +17,18 @@ mod room;
 mod shelf;
 mod teller;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ledger::Intake;
 use policy::counting::Counting as Hand;
 use policy::operation::Operation;
+use policy::record::Sink;
+use telemetry::{Copied, Facts};
 use tokens::drift::Tolerance;
 use tokens::{Count, Dialect};
 
@@ -47,6 +49,8 @@ pub(crate) struct Counting {
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) room: Arc<Room>,
     pub(crate) board: Arc<Board>,
+    /// Of the exchanges that are told of once they are counted.
+    facts: Arc<Mutex<Facts>>,
     counters: Vec<Sender<counter::Word>>,
     desk: Sender<Note>,
     threads: Vec<JoinHandle<()>>,
@@ -84,12 +88,14 @@ impl Counting {
         settings: &config::Counting,
         shelf: Arc<Shelf>,
         intake: Option<Intake>,
+        facts: Facts,
     ) -> Result<Self, String> {
         let (desk, notes) = channel();
         let mut counting = Self {
             shelf,
             room: Room::new(settings.queue_bytes),
             board: Arc::default(),
+            facts: Arc::new(Mutex::new(facts)),
             counters: Vec::new(),
             desk,
             threads: Vec::new(),
@@ -110,7 +116,8 @@ impl Counting {
             })?;
         }
         let board = Arc::clone(&counting.board);
-        let desk = Desk::new(intake, board, tolerances(settings));
+        let facts = Arc::clone(&counting.facts);
+        let desk = Desk::new(intake, board, tolerances(settings), facts);
         let is_over = Arc::clone(&counting.is_over);
         counting.spawn("counting-desk".to_owned(), move || {
             desk.run(&notes, &is_over);
@@ -141,9 +148,16 @@ impl Counting {
         self.desk.clone()
     }
 
-    /// Counts what is left and lets every row go. Every worker has to have ended.
-    pub(crate) fn close(self) {
+    /// What was counted of the exchanges that waited for their counts.
+    pub(crate) fn copy(&self) -> Option<Copied> {
+        let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        Copied::of(facts.copy())
+    }
+
+    /// Counts what is left and lets every row go. Every worker has to have ended. Gives the last facts.
+    pub(crate) fn close(self) -> Option<Copied> {
         let Self {
+            facts,
             counters,
             desk,
             threads,
@@ -163,6 +177,8 @@ impl Counting {
         {
             tracing::error!("bug: the desk of the counting pool panicked; rows may be lost");
         }
+        let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+        Copied::of(facts.copy())
     }
 }
 

@@ -121,10 +121,14 @@ pub(crate) fn start(
         books.keep_prices(&current.snapshot);
     }
     let intake = books.as_ref().map(|books| books.ledger.intake());
-    let counting = counted.map(|settings| Counting::start(&settings, shelf, intake));
-    let counting = counting.transpose()?;
     let tracing = collector.as_ref().map(traces::start).transpose()?;
     let (traces, sampling) = tracing.unzip();
+    let facts = || {
+        let facts = Facts::new(log.as_ref().map(AccessLog::lines));
+        facts.with_spans(traces.as_ref().map(Traces::spans))
+    };
+    let counting = counted.map(|settings| Counting::start(&settings, shelf, intake, facts()));
+    let counting = counting.transpose()?;
     let options = Options {
         listen: data,
         workers,
@@ -132,10 +136,7 @@ pub(crate) fn start(
         base,
         sampling,
     };
-    let sink = |_| {
-        let facts = Facts::new(log.as_ref().map(AccessLog::lines));
-        Box::new(facts.with_spans(traces.as_ref().map(Traces::spans))) as Box<_>
-    };
+    let sink = |_| Box::new(facts()) as Box<_>;
     let desk = || counting.as_ref().map(Counting::desk);
     let book = |worker| books.as_ref().map(|books| books.clerk(worker, desk()));
     let teller = |worker| counting.as_ref().map(|counting| counting.teller(worker));
@@ -245,7 +246,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     serving.abort();
 }
 
-/// Closes what is left, in order: workers, then the log, the counting, the ledger and the traces that they write
+/// Closes what is left, in order: workers, then the counting, the log, the ledger and the traces that they write
 /// to. Gives what was counted, to the last exchange; `None` when something still holds on to the gate.
 pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let running = Arc::into_inner(ready.running)?;
@@ -257,13 +258,13 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
         counting,
         traces,
     } = outlets;
-    let copies = gate.join().into_iter().filter_map(Copied::of).collect();
+    let mut copies: Vec<Copied> = gate.join().into_iter().filter_map(Copied::of).collect();
+    // Rows and lines wait there for their counts.
+    if let Some(counting) = counting {
+        copies.extend(counting.close());
+    }
     if let Some(log) = log {
         log.close();
-    }
-    // Rows wait there for their counts.
-    if let Some(counting) = counting {
-        counting.close();
     }
     if let Some(books) = books {
         books.close();

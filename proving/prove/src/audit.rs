@@ -9,6 +9,7 @@
 mod aborts;
 mod account;
 mod calls;
+mod deaths;
 mod disk;
 mod gate;
 mod kills;
@@ -35,6 +36,7 @@ enum What {
     Kills(kills::Kills),
     Disk(disk::Disk),
     Aborts(aborts::Aborts),
+    Deaths(deaths::Deaths),
 }
 
 /// What every audit is told.
@@ -74,6 +76,7 @@ pub(crate) fn audit(options: &Audit) -> Result<bool, AuditError> {
         What::Kills(kills) => kills::kills(kills),
         What::Disk(disk) => disk::disk(disk),
         What::Aborts(aborts) => aborts::aborts(aborts),
+        What::Deaths(deaths) => deaths::deaths(deaths),
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use policy::book::Billing;
+use policy::counting::{BilledBy, Tokenizer};
 use policy::id::{BackendId, RouteId, WorkloadId};
 use policy::route::ModelPattern;
 use policy::snapshot::{self, Grant, Snapshot};
@@ -57,12 +58,14 @@ impl super::Lowering<'_> {
                 snapshot,
             );
             let models = patterns.unwrap_or_default();
+            let billed_by = self.billed_by(route, &models, &snapshot.tokenizers);
             snapshot.routes.push(snapshot::Route {
                 name,
                 models: models.iter().map(lowered).collect(),
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
                 billing: self.billing(route, has_ledger),
+                billed_by,
                 abandon: route
                     .abandon
                     .get()
@@ -93,6 +96,41 @@ impl super::Lowering<'_> {
             self.findings.fault(&at.place, says, hint);
         }
         at.value.0
+    }
+
+    /// Whose count is billed; the gate's own only where a tokenizer is at hand for every model that the
+    /// route may send.
+    fn billed_by(
+        &mut self,
+        route: &Route,
+        models: &[Pattern],
+        tokenizers: &[Tokenizer],
+    ) -> BilledBy {
+        let Some(at) = route.billed_by.get() else {
+            return BilledBy::Reported;
+        };
+        if at.value.0 == BilledBy::Reported {
+            return BilledBy::Reported;
+        }
+        let everything = [Pattern::Prefix(String::new())];
+        let sent = route.model.get();
+        let sent = sent.map(|model| [Pattern::Exact(model.value.0.clone())]);
+        let sent: &[Pattern] = match &sent {
+            Some(model) => model,
+            None if models.is_empty() => &everything,
+            None => models,
+        };
+        let uncounted = |pattern: &&Pattern| !tokenizers.iter().any(|t| counts(t, pattern));
+        let uncounted: Vec<String> = sent.iter().filter(uncounted).map(written_as).collect();
+        if !uncounted.is_empty() {
+            let says = format!(
+                "the gate cannot bill by its own count: no tokenizer is for {}",
+                uncounted.join(", ")
+            );
+            let hint = "name one in `tokenizers`, give the route a `match` of models that have one, or leave billed_by out";
+            self.findings.fault(&at.place, says, hint);
+        }
+        BilledBy::Counted
     }
 
     /// Names as written; for the others the backends joined by `+`, numbered where that repeats.
@@ -276,6 +314,15 @@ impl Taken {
         exactly
             || (0..=text.len())
                 .any(|end| text.get(..end).is_some_and(|s| self.prefixes.contains(s)))
+    }
+}
+
+/// Whether a tokenizer is for every model that the pattern takes.
+fn counts(tokenizer: &Tokenizer, pattern: &Pattern) -> bool {
+    match (&tokenizer.models, pattern) {
+        (models, Pattern::Exact(name)) => models.takes(name),
+        (ModelPattern::Prefix(start), Pattern::Prefix(of)) => of.starts_with(start.as_str()),
+        (ModelPattern::Exact(_), Pattern::Prefix(_)) => false,
     }
 }
 

@@ -97,6 +97,30 @@ impl Written for Billing {
     }
 }
 
+/// Whose count is billed.
+#[derive(Clone, Copy)]
+pub(crate) struct BilledBy(pub(crate) policy::counting::BilledBy);
+
+impl Written for BilledBy {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        use policy::counting::BilledBy as B;
+        match text {
+            "reported" => Ok(Self(B::Reported)),
+            "counted" => Ok(Self(B::Counted)),
+            _ => Err(Problem::new(
+                "is not a witness of tokens",
+                "write reported or counted",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["reported", "counted"] })
+    }
+}
+
 /// A vocabulary that is built in.
 #[derive(Clone, Copy)]
 pub(crate) enum BuiltIn {

@@ -4,10 +4,16 @@
 
 use std::time::Duration;
 
-use super::{Attempts, EJECT_FOR, EJECT_MOST, Failure, MAX_ATTEMPTS, Upstreams, is_retryable};
+use wire::head::Method;
+
+use super::{
+    Attempts, EJECT_FOR, EJECT_MOST, Failure, MAX_ATTEMPTS, Sent, Upstreams, WAIT_MAX,
+    is_retryable, may_repeat,
+};
 use crate::clock::Mono;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{EndpointId, RouteId};
+use crate::operation::Operation;
 use crate::snapshot::Snapshot;
 
 const ROUTE: RouteId = RouteId(0);
@@ -31,13 +37,13 @@ fn backends(plans: &[(&str, &[u32])]) -> Snapshot {
 
 fn first(up: &mut Upstreams, s: &Snapshot, now: Mono) -> u32 {
     let mut tries = up.begin(ROUTE);
-    up.next(&mut tries, s, now).expect("an endpoint").0
+    up.next(&mut tries, None, s, now).expect("an endpoint").0
 }
 
 /// Every endpoint that one exchange would try.
 fn all(up: &mut Upstreams, s: &Snapshot) -> Vec<u32> {
     let mut tries = up.begin(ROUTE);
-    std::iter::from_fn(|| up.next(&mut tries, s, NOW))
+    std::iter::from_fn(|| up.next(&mut tries, None, s, NOW))
         .map(|e| e.0)
         .collect()
 }
@@ -197,9 +203,9 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
     eject(&mut up, 0, NOW);
     eject(&mut up, 1, NOW);
     let mut tries = up.begin(ROUTE);
-    assert_eq!(up.next(&mut tries, &s, NOW), Some(EndpointId(0)));
+    assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
     assert!(
-        !up.may_retry(&tries, &s, NOW),
+        !up.may_retry(&tries, None, &s, NOW),
         "but no retry is spent on an ejected one"
     );
     up.observe(EndpointId(0), Ok(200), NOW);
@@ -241,10 +247,11 @@ fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
     for _ in 0..10_000 {
         let mut tries = up.begin(ROUTE);
         firsts += 1;
-        up.next(&mut tries, &s, NOW).expect("one");
-        while up.may_retry(&tries, &s, NOW) {
+        up.next(&mut tries, None, &s, NOW).expect("one");
+        while up.may_retry(&tries, None, &s, NOW) {
             retries += 1;
-            up.next(&mut tries, &s, NOW).expect("may_retry said so");
+            up.next(&mut tries, None, &s, NOW)
+                .expect("may_retry said so");
         }
         assert!(f64::from(retries) <= 10.0 + f64::from(firsts) * 0.1 + 0.01);
     }
@@ -257,8 +264,8 @@ fn no_retry_without_another_endpoint_and_none_is_spent() {
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..100 {
         let mut tries = up.begin(ROUTE);
-        up.next(&mut tries, &s, NOW).expect("one");
-        assert!(!up.may_retry(&tries, &s, NOW));
+        up.next(&mut tries, None, &s, NOW).expect("one");
+        assert!(!up.may_retry(&tries, None, &s, NOW));
         assert_eq!(tries.made(), 1);
     }
     assert!(up.retries[0].spend(), "the float is whole");
@@ -269,8 +276,8 @@ fn an_unknown_route_has_nowhere_to_go() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let mut tries: Attempts = up.begin(RouteId(9));
-    assert_eq!(up.next(&mut tries, &s, NOW), None);
-    assert!(!up.may_retry(&tries, &s, NOW));
+    assert_eq!(up.next(&mut tries, None, &s, NOW), None);
+    assert!(!up.may_retry(&tries, None, &s, NOW));
 }
 
 #[test]
@@ -306,4 +313,95 @@ fn the_bounds_are_what_the_book_says() {
     assert_eq!(EJECT_FOR, Duration::from_secs(5));
     assert_eq!(EJECT_MOST, Duration::from_secs(300));
     assert_eq!(MAX_ATTEMPTS, 4);
+}
+
+#[test]
+fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let wait = Duration::from_secs(20);
+    up.hold(EndpointId(0), Some("m"), 503, wait, NOW);
+    assert_eq!(first(&mut up, &s, NOW), 1);
+    assert_eq!(
+        first(&mut up, &s, NOW.after(wait - Duration::from_millis(1))),
+        1
+    );
+    assert_eq!(first(&mut up, &s, NOW.after(wait)), 0);
+    up.hold(EndpointId(1), Some("m"), 429, wait / 2, NOW);
+    let mut tries = up.begin(ROUTE);
+    assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), None);
+    let least = Some((429, wait / 2));
+    assert_eq!(up.waits(&tries, Some("m"), &s, NOW), least);
+    let other = up.next(&mut tries, Some("n"), &s, NOW);
+    assert_eq!(other, Some(EndpointId(1)), "a quota is of one model");
+    assert!(
+        !up.may_retry(&tries, Some("n"), &s, NOW),
+        "a is held for all"
+    );
+    let carried = Upstreams::carried(&s, &s, &up);
+    assert_eq!(carried.waits(&up.begin(ROUTE), Some("m"), &s, NOW), least);
+}
+
+#[test]
+fn nobody_is_left_alone_for_longer_than_the_bound() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    up.hold(EndpointId(0), None, 503, Duration::MAX, NOW);
+    assert_eq!(first(&mut up, &s, NOW.after(WAIT_MAX)), 0);
+}
+
+#[test]
+fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let mut tries = up.begin(ROUTE);
+    assert!(!up.may_retry_there(&mut tries, NOW), "nothing was tried");
+    assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
+    assert!(up.may_retry_there(&mut tries, NOW));
+    assert!(tries.needs_new_connection());
+    assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
+    assert!(!tries.needs_new_connection());
+    assert_eq!(
+        (tries.made(), up.next(&mut tries, None, &s, NOW)),
+        (2, None)
+    );
+    // Ten in hand, and a tenth of one for each first try.
+    let spent = (0..20).filter(|_| {
+        let mut tries = up.begin(ROUTE);
+        up.next(&mut tries, None, &s, NOW).expect("one");
+        up.may_retry_there(&mut tries, NOW)
+    });
+    assert_eq!(spent.count(), 11);
+}
+
+#[test]
+fn what_may_have_run_went_up_whole_and_was_not_answered() {
+    let all = [Sent::Nothing, Sent::Part, Sent::Whole, Sent::Answered];
+    for sent in all {
+        let is_whole = sent == Sent::Whole;
+        for failure in [
+            Failure::Reset,
+            Failure::FirstByteTimeout,
+            Failure::Malformed,
+        ] {
+            assert_eq!(failure.may_have_run(sent), is_whole, "{failure:?} {sent:?}");
+        }
+        for failure in [Failure::Connect, Failure::Tls, Failure::Status(500)] {
+            assert!(!failure.may_have_run(sent), "{failure:?} {sent:?}");
+        }
+    }
+}
+
+#[test]
+fn only_inference_calls_and_reads_may_run_twice() {
+    for operation in Operation::ALL {
+        let repeats = operation.reads_body();
+        assert_eq!(
+            may_repeat(operation, Method::Post),
+            repeats,
+            "{operation:?}"
+        );
+        assert!(may_repeat(operation, Method::Get), "{operation:?}");
+    }
+    assert!(!may_repeat(Operation::Unread, Method::Delete));
 }

@@ -118,7 +118,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 }
 
 /// The day since 1970-01-01 on which a month begins.
-fn first_of(year: i64, month: i64) -> i64 {
+pub(crate) fn first_of(year: i64, month: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let of_year = (153 * ((month + 9) % 12) + 2) / 5;

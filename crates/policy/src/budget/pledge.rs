@@ -133,26 +133,31 @@ impl Pledge {
     /// Corrects every share to what the call really came to. Where its tokens are known and their
     /// cost is not, the reservation stands; a call of which no token is known came to nothing.
     pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
-        let counts = [tokens.prompt.tokens(), tokens.completion.tokens()];
-        let used = counts
-            .iter()
-            .flatten()
-            .fold(0_u64, |n, m| n.saturating_add(*m));
-        let is_nothing = counts.iter().all(Option::is_none);
         for share in self.shares {
             let Some(budget) = s.budgets.get(share.budget) else {
                 continue;
             };
-            let actual = match &budget.unit {
-                Unit::Tokens => used,
-                Unit::Money(_) if is_nothing => 0,
-                Unit::Money(currency) => charge
-                    .filter(|charge| charge.price.currency == *currency)
-                    .and_then(|charge| charge.cost)
-                    .map_or(share.units, nanos),
-            };
+            let actual = share.actual(budget, tokens, charge);
             budget.spent.settle(share.period, share.units, actual);
         }
+    }
+
+    /// As [`Pledge::settle`], and keeps what that came to, to be corrected once.
+    pub fn settle_for_now(
+        mut self,
+        tokens: &Tokens,
+        charge: Option<Charge<'_>>,
+        s: &Snapshot,
+    ) -> Self {
+        for share in &mut self.shares {
+            let Some(budget) = s.budgets.get(share.budget) else {
+                continue;
+            };
+            let actual = share.actual(budget, tokens, charge);
+            budget.spent.settle(share.period, share.units, actual);
+            share.units = actual;
+        }
+        self
     }
 
     /// Gives everything back: the call never was.
@@ -161,6 +166,21 @@ impl Pledge {
             if let Some(budget) = s.budgets.get(share.budget) {
                 budget.spent.settle(share.period, share.units, 0);
             }
+        }
+    }
+}
+
+impl Share {
+    /// What the call came to in the budget's unit.
+    fn actual(&self, budget: &Budget, tokens: &Tokens, charge: Option<Charge<'_>>) -> u64 {
+        let is_nothing = tokens.prompt.tokens().is_none() && tokens.completion.tokens().is_none();
+        match &budget.unit {
+            Unit::Tokens => tokens.sum(),
+            Unit::Money(_) if is_nothing => 0,
+            Unit::Money(currency) => charge
+                .filter(|charge| charge.price.currency == *currency)
+                .and_then(|charge| charge.cost)
+                .map_or(self.units, nanos),
         }
     }
 }

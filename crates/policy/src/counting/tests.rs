@@ -63,3 +63,87 @@ fn a_tally_asks_to_be_handed_over_at_a_batch_and_keeps_nothing_once_broken() {
     assert!(!tally.keep(&[0; BATCH_BYTES]));
     assert!(tally.batch.is_empty());
 }
+
+fn record(prompt: Count, completion: Count) -> Record {
+    Record {
+        tokens: Tokens {
+            prompt,
+            completion,
+            ..Tokens::default()
+        },
+        ..empty()
+    }
+}
+
+fn empty() -> Record {
+    Record {
+        id: "r".into(),
+        upstream_id: None,
+        trace: None,
+        started_unix_ms: 0,
+        operation: None,
+        workload: None,
+        route: None,
+        listed: None,
+        endpoint: None,
+        backend: None,
+        model_asked: None,
+        model_sent: None,
+        streamed: false,
+        status: 200,
+        outcome: crate::record::Outcome::Completed,
+        code: "",
+        limited: None,
+        attempts: 1,
+        tokens: Tokens::default(),
+        unconfirmed: crate::record::Unconfirmed::default(),
+        estimate_reason: "",
+        bytes_in: 0,
+        bytes_out: 0,
+        duration: std::time::Duration::ZERO,
+        first_byte: None,
+        own: None,
+        upstream: None,
+    }
+}
+
+#[test]
+fn a_count_takes_the_place_of_an_estimate_and_of_a_report_where_the_route_says_so() {
+    let call = record(Count::Reported(10), Count::Estimated(5));
+    let by = |by: BilledBy| {
+        let tokens = by.charged(&call, Some(11), Some(20));
+        (tokens.prompt, tokens.completion)
+    };
+    assert_eq!(
+        by(BilledBy::Reported),
+        (Count::Reported(10), Count::Counted(20))
+    );
+    assert_eq!(
+        by(BilledBy::Counted),
+        (Count::Counted(11), Count::Counted(20))
+    );
+    let uncounted = BilledBy::Counted.charged(&call, None, None);
+    assert_eq!(uncounted, call.tokens, "what cannot be counted stays");
+    let unknown = record(Count::Unknown, Count::Unknown);
+    let stays = BilledBy::Counted.charged(&unknown, Some(11), Some(20));
+    assert_eq!(stays, Tokens::default(), "nothing was used");
+}
+
+#[test]
+fn attempts_that_may_have_run_stay_in_what_is_charged() {
+    let mut call = record(Count::Reported(10), Count::Reported(5));
+    call.unconfirmed.add(12, 100);
+    call.tokens = call.unconfirmed.added_to(call.tokens);
+    assert_eq!(call.tokens.prompt, Count::Estimated(22));
+    assert_eq!(call.tokens.completion, Count::Estimated(105));
+    assert_eq!(call.tokens.prompt_said, Some(10));
+    assert!(BilledBy::Reported.awaits(&call.tokens));
+    let by = |by: BilledBy| {
+        let tokens = by.charged(&call, Some(11), Some(6));
+        (tokens.prompt, tokens.completion)
+    };
+    let reported = (Count::Estimated(22), Count::Estimated(105));
+    assert_eq!(by(BilledBy::Reported), reported);
+    let counted = (Count::Estimated(23), Count::Estimated(106));
+    assert_eq!(by(BilledBy::Counted), counted);
+}

@@ -11,7 +11,7 @@ use crate::clock::Mono;
 use crate::id::WorkloadId;
 use crate::limit::{Kind, Short};
 use crate::price::Charge;
-use crate::record::{Count, Tokens};
+use crate::record::Tokens;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Limit, Snapshot};
 
@@ -95,14 +95,35 @@ impl Hold {
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted.
     pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, now: Mono, s: &Snapshot) {
-        let used = |count: Count| count.tokens().unwrap_or(0);
         self.pledge.settle(tokens, charge, s);
-        let actual = used(tokens.prompt).saturating_add(used(tokens.completion));
+        let actual = tokens.sum();
         if let Some(taken) = self.taken {
             let tokens = |(limit, _): &(&Limit, u64)| limit.kind == Kind::Tokens;
             for (limit, reserved) in taken.each(s).filter(tokens) {
                 limit.bucket.settle(reserved, actual, now);
             }
+        }
+    }
+
+    /// As [`Hold::settle`], by what is known so far: what it comes to is counted yet.
+    pub fn settle_for_now(
+        self,
+        tokens: &Tokens,
+        charge: Option<Charge<'_>>,
+        now: Mono,
+        s: &Snapshot,
+    ) -> Settled {
+        let pledge = self.pledge.settle_for_now(tokens, charge, s);
+        let rest = Self {
+            taken: self.taken,
+            pledge: Pledge::default(),
+        };
+        rest.settle(tokens, None, now, s);
+        Settled {
+            taken: self.taken,
+            tokens: tokens.sum(),
+            pledge,
+            at: now,
         }
     }
 
@@ -112,6 +133,30 @@ impl Hold {
         if let Some(taken) = self.taken {
             for (limit, reserved) in taken.each(s) {
                 limit.bucket.settle(reserved, 0, now);
+            }
+        }
+    }
+}
+
+/// What limits and budgets were charged for a call that is still counted.
+#[derive(Debug)]
+#[must_use = "correct it"]
+pub struct Settled {
+    taken: Option<Taken>,
+    tokens: u64,
+    pledge: Pledge,
+    at: Mono,
+}
+
+impl Settled {
+    /// Corrects every token bucket and budget to what the count says, as if they had been settled so
+    /// at the exchange's end. From any thread.
+    pub fn correct(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
+        self.pledge.settle(tokens, charge, s);
+        if let Some(taken) = self.taken {
+            let tokens_limits = |(limit, _): &(&Limit, u64)| limit.kind == Kind::Tokens;
+            for (limit, _) in taken.each(s).filter(tokens_limits) {
+                limit.bucket.settle(self.tokens, tokens.sum(), self.at);
             }
         }
     }

@@ -90,6 +90,10 @@ fn every_refusal() -> Vec<Refusal> {
             budget: "research".into(),
         },
         Refusal::UpstreamCredential,
+        Refusal::UpstreamBusy {
+            status: 429,
+            wait: Duration::from_secs(17),
+        },
         Refusal::UpstreamFormat,
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
@@ -127,6 +131,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::BudgetExhausted { .. } => "BudgetExhausted",
         Refusal::Unpriced { .. } => "Unpriced",
         Refusal::UpstreamCredential => "UpstreamCredential",
+        Refusal::UpstreamBusy { .. } => "UpstreamBusy",
         Refusal::UpstreamFormat => "UpstreamFormat",
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",

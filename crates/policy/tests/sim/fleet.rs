@@ -262,7 +262,7 @@ impl Fleet<'_> {
         let flight = self.flights[call].as_mut().expect("on its way");
         let next = worker
             .upstreams
-            .next(&mut flight.attempts, self.s, self.now);
+            .next(&mut flight.attempts, None, self.s, self.now);
         let endpoint = next.expect("begun, or may_retry said so");
         self.calls[call].tries.push(endpoint);
         let now_ns = self.now.0;
@@ -282,7 +282,7 @@ impl Fleet<'_> {
             Err(failure) => failure != Failure::Malformed,
         };
         let flight = self.flights[call].as_ref().expect("on its way");
-        if again && upstreams.may_retry(&flight.attempts, self.s, self.now) {
+        if again && upstreams.may_retry(&flight.attempts, None, self.s, self.now) {
             return self.attempt(call);
         }
         let mut tokens = Tokens::default();

@@ -160,6 +160,7 @@ async fn begin(
         answer: Some(answer),
         response: Response::new(()),
         queue: Rc::default(),
+        begun: false,
         gone: false,
     };
     match converted {
@@ -211,6 +212,8 @@ struct Exchange {
     answer: Option<oneshot::Sender<Response<Body>>>,
     response: Response<()>,
     queue: Rc<RefCell<Queue>>,
+    /// The head is whole; hyper has it once there is no `answer` any more.
+    begun: bool,
     gone: bool,
 }
 
@@ -245,6 +248,21 @@ impl Drop for Exchange {
         if let Some(taker) = queue.taker.take() {
             taker.wake();
         }
+    }
+}
+
+impl Exchange {
+    /// Gives hyper a head that was begun.
+    fn hand_over(&mut self) {
+        if !self.begun {
+            return;
+        }
+        let Some(answer) = self.answer.take() else {
+            return;
+        };
+        let body = Body(Rc::clone(&self.queue));
+        let response = std::mem::take(&mut self.response).map(|()| body);
+        self.gone |= answer.send(response).is_err();
     }
 }
 
@@ -309,15 +327,20 @@ impl Downstream for Exchange {
     }
 
     fn begun(&mut self) {
-        let Some(answer) = self.answer.take() else {
-            return;
-        };
-        let body = Body(Rc::clone(&self.queue));
-        let response = std::mem::take(&mut self.response).map(|()| body);
-        self.gone |= answer.send(response).is_err();
+        self.begun = true;
+    }
+
+    fn retract(&mut self) -> bool {
+        let is_held = self.begun && self.answer.is_some();
+        if is_held {
+            self.begun = false;
+            self.response = Response::new(());
+        }
+        is_held
     }
 
     fn send(&mut self, _: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()> {
+        self.hand_over();
         let mut queue = self.queue.borrow_mut();
         if self.gone || queue.dropped {
             self.gone = true;
@@ -337,6 +360,7 @@ impl Downstream for Exchange {
     }
 
     fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.hand_over();
         let mut queue = self.queue.borrow_mut();
         if queue.dropped && (!queue.pieces.is_empty() || queue.end == End::Open) {
             self.gone = true;

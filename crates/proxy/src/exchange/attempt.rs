@@ -1,7 +1,8 @@
 //! Tries endpoints until one answers or policy says enough.
 //!
 //! Invariant: a retry happens only before the first response byte went downstream; a reused
-//! connection that turns out to be closed is replaced once without counting as a try.
+//! connection that turns out to be closed is replaced once without counting as a try, if its peer took
+//! nothing of the request. Of every other try the exchange knows whether it may have run.
 //! Not here: which endpoint, and whether again (`policy::attempt`).
 
 use std::future::{Future, poll_fn};
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use policy::attempt::{Failure, is_retryable};
+use policy::attempt::{Attempts, Failure, Sent, Upstreams, asked, is_retryable, may_repeat};
 use policy::id::EndpointId;
 use policy::record::AttemptRecord;
 use policy::refusal::Refusal;
@@ -40,6 +41,22 @@ enum Line {
     },
 }
 
+/// A try that brought no answer.
+struct Lost {
+    failure: Failure,
+    /// Its connection had served others before.
+    was_kept: bool,
+}
+
+impl From<Failure> for Lost {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            was_kept: false,
+        }
+    }
+}
+
 /// The first response that policy accepts.
 pub(super) async fn attempts<D: Downstream>(
     open: &mut Open,
@@ -56,28 +73,35 @@ pub(super) async fn attempts<D: Downstream>(
     let mut last = Failure::Exhausted;
     loop {
         let now = open.mark;
+        let may_reuse = !attempts.needs_new_connection();
+        let model = open.record.model_sent.as_deref();
         let next = view
             .upstreams
             .borrow_mut()
-            .next(&mut attempts, snapshot, now);
+            .next(&mut attempts, model, snapshot, now);
         let Some(endpoint) = next else {
-            return Err(Refusal::Upstream(last).into());
+            return Err(nowhere(open, &view, &attempts, last).into());
         };
         open.record.attempts = attempts.made();
         open.record.endpoint = Some(endpoint);
         open.record.backend = snapshot.endpoint(endpoint).map(|e| e.backend);
         begin(open, endpoint, request);
-        let result = attempt(open, endpoint, request, client, deadline).await?;
+        open.sent = Sent::Nothing;
+        let result = attempt(open, endpoint, may_reuse, request, client, deadline).await?;
         let now = open.mark;
         let observed = match &result {
             Ok(response) => Ok(response.head.status),
-            Err(failure) => Err(*failure),
+            Err(lost) => Err(lost.failure),
         };
         let mut upstreams = view.upstreams.borrow_mut();
         upstreams.observe(endpoint, observed, now);
         let wants = observed.map_or(true, is_retryable);
         let has_left = open.leaving.is_some();
-        let retried = wants && !has_left && upstreams.may_retry(&attempts, snapshot, now);
+        let retried = wants && {
+            let repeats = open.record.operation;
+            let repeats = repeats.is_some_and(|what| may_repeat(what, request.method));
+            again(open, &mut upstreams, &mut attempts, &result, repeats)
+        };
         drop(upstreams);
         let told = AttemptRecord {
             endpoint,
@@ -95,9 +119,48 @@ pub(super) async fn attempts<D: Downstream>(
             Ok(response) if !retried => return Ok(response),
             Err(_) if has_left => return Err(Stop::Gone),
             Ok(response) => last = Failure::Status(response.head.status),
-            Err(failure) if !retried => return Err(Refusal::Upstream(failure).into()),
-            Err(failure) => last = failure,
+            Err(lost) if !retried => return Err(Refusal::Upstream(lost.failure).into()),
+            Err(lost) => {
+                last = lost.failure;
+                open.tried_in_vain(last);
+            }
         }
+    }
+}
+
+/// Whether a try that went wrong is followed by another one. Remembers for how long the endpoint asked to
+/// be left alone.
+#[cold]
+fn again(
+    open: &Open,
+    upstreams: &mut Upstreams,
+    attempts: &mut Attempts,
+    result: &Result<Response, Lost>,
+    repeats: bool,
+) -> bool {
+    let (snapshot, now) = (&*open.view.snapshot, open.mark);
+    let model = open.record.model_sent.as_deref();
+    if let (Ok(Response { head, .. }), Some(endpoint)) = (result, open.record.endpoint)
+        && let Some(wait) = asked(head, open.worker.wall_ms(now))
+    {
+        upstreams.hold(endpoint, model, head.status, wait, now);
+    }
+    if open.leaving.is_some() || !(repeats || open.sent == Sent::Nothing) {
+        return false;
+    }
+    let broke = |lost: &Lost| lost.was_kept && lost.failure == Failure::Reset;
+    upstreams.may_retry(attempts, model, snapshot, now)
+        || (result.as_ref().is_err_and(broke) && upstreams.may_retry_there(attempts, now))
+}
+
+/// Why there is no endpoint to try.
+#[cold]
+fn nowhere(open: &Open, view: &View, attempts: &Attempts, last: Failure) -> Refusal {
+    let model = open.record.model_sent.as_deref();
+    let upstreams = view.upstreams.borrow();
+    match upstreams.waits(attempts, model, &view.snapshot, open.mark) {
+        Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
+        None => Refusal::Upstream(last),
     }
 }
 
@@ -129,10 +192,11 @@ pub(super) fn over(worker: &Worker, view: &View, mut span: AttemptSpan, ends: Du
 async fn attempt<D: Downstream>(
     open: &mut Open,
     endpoint: EndpointId,
+    mut may_reuse: bool,
     request: &Outgoing<'_>,
     client: &mut D,
     deadline: &mut Deadline,
-) -> Result<Result<Response, Failure>, Stop> {
+) -> Result<Result<Response, Lost>, Stop> {
     let view = Rc::clone(&open.view);
     let worker = Rc::clone(&open.worker);
     let (Some(pool), Some(credential)) = (view.pool(endpoint), view.credential(endpoint)) else {
@@ -144,7 +208,6 @@ async fn attempt<D: Downstream>(
     let Some(backend) = view.snapshot.backend(target.backend) else {
         return Err(Refusal::Bug("an endpoint without a backend").into());
     };
-    let mut may_reuse = true;
     loop {
         let reusable = if may_reuse { reuse(pool) } else { None };
         let line = match reusable {
@@ -162,15 +225,23 @@ async fn attempt<D: Downstream>(
                 open.mark = worker.now();
                 match dialled {
                     Ok(line) => line,
-                    Err(failure) => return Ok(Err(failure)),
+                    Err(failure) => return Ok(Err(failure.into())),
                 }
             }
         };
         let is_reused = line.is_reused();
         deadline.set(backend.timeouts.first_byte);
-        let mut sent_at = open.mark;
-        let sent = || sent_at = worker.now();
-        let mut gone = leave::watch(client, &worker, open);
+        let mut sent_at = None;
+        let abandon = leave::policy_of(open);
+        open.sent = Sent::Part;
+        let so_far = &mut open.sent;
+        let mut sent = |is_whole: bool| {
+            sent_at.get_or_insert_with(|| worker.now());
+            if is_whole {
+                *so_far = Sent::Whole;
+            }
+        };
+        let mut gone = leave::watch(client, &worker, abandon, &mut open.leaving);
         let answered = match line {
             Line::H1 { connection, .. } => {
                 let trip = Trip {
@@ -180,10 +251,11 @@ async fn attempt<D: Downstream>(
                     endpoint: target,
                     credential,
                 };
-                h1::exchange(&trip, connection, deadline, &mut gone, sent).await
+                h1::exchange(&trip, connection, deadline, &mut gone, &mut sent).await
             }
             Line::H2 { handle, .. } => {
-                let exchange = h2::exchange(handle, request, target, deadline, &mut gone, sent);
+                let exchange =
+                    h2::exchange(handle, request, target, deadline, &mut gone, &mut sent);
                 // Boxed: its state would make every HTTP/1.1 exchange larger.
                 let exchange: Pin<Box<dyn Future<Output = _>>> = Box::pin(exchange);
                 exchange.await
@@ -191,6 +263,7 @@ async fn attempt<D: Downstream>(
         };
         drop(gone);
         let now = worker.arrival();
+        let sent_at = sent_at.unwrap_or(open.mark);
         open.own_ns += (sent_at.0 - open.mark.0).max(0);
         let waited = now.since(sent_at);
         open.record.upstream = Some(open.record.upstream.unwrap_or_default() + waited);
@@ -198,10 +271,21 @@ async fn attempt<D: Downstream>(
         deadline.clear();
         match answered {
             None => return Err(Stop::Gone),
-            Some(Ok(response)) => return Ok(Ok(response)),
-            Some(Err(Broken::Failed(failure))) => return Ok(Err(failure)),
-            Some(Err(Broken::Untouched)) if is_reused => may_reuse = false,
-            Some(Err(Broken::Untouched)) => return Ok(Err(Failure::Reset)),
+            Some(Ok(response)) => {
+                open.sent = Sent::Answered;
+                return Ok(Ok(response));
+            }
+            Some(Err(Broken::Failed(failure))) => {
+                let was_kept = is_reused;
+                return Ok(Err(Lost { failure, was_kept }));
+            }
+            Some(Err(Broken::Untaken)) => {
+                open.sent = Sent::Nothing;
+                if !is_reused {
+                    return Ok(Err(Failure::Reset.into()));
+                }
+                may_reuse = false;
+            }
         }
     }
 }

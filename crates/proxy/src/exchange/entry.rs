@@ -128,7 +128,7 @@ fn certain(meter: &Meter) -> u64 {
     let scanner = match meter {
         Meter::Stream(scanner) => scanner,
         Meter::Coded(coded) => return certain(&coded.meter),
-        Meter::Nothing | Meter::Unary(_) | Meter::Blind => return 0,
+        Meter::Nothing | Meter::Unary(_) | Meter::Blind | Meter::Error(_) => return 0,
     };
     let tally = scanner.tally();
     match tally.usage {

@@ -82,10 +82,9 @@ impl Drop for Draining {
 pub(super) fn watch<'a, D: Downstream>(
     client: &'a mut D,
     worker: &'a Rc<Worker>,
-    open: &'a mut Open,
+    (abandon, drains_max): (Abandon, usize),
+    leaving: &'a mut Option<Box<Leaving>>,
 ) -> impl FnMut(&mut Context<'_>) -> Poll<()> + 'a {
-    let (abandon, drains_max) = policy_of(open);
-    let leaving = &mut open.leaving;
     move |cx| {
         if leaving.is_none() {
             ready!(client.poll_gone(worker, cx));
@@ -109,7 +108,8 @@ pub(super) fn reads_on(open: &mut Open) -> bool {
     open.leaving.as_ref().is_some_and(|l| l.drain.is_some())
 }
 
-fn policy_of(open: &Open) -> (Abandon, usize) {
+/// What the route does when its client leaves, and how many answers may be read on at once.
+pub(super) fn policy_of(open: &Open) -> (Abandon, usize) {
     let snapshot = &open.view.snapshot;
     let route = open.record.route.and_then(|id| snapshot.route(id));
     let abandon = route.map_or(Abandon::Cancel, |route| route.abandon);

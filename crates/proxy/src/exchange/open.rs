@@ -3,16 +3,18 @@
 //! Not here: the steps between (`exchange`).
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use policy::abandon::Rest;
+use policy::attempt::{Failure, Sent};
 use policy::book::{Entry, Held};
 use policy::clock::Mono;
-use policy::counting::Tally;
-use policy::exchange::{Admitted, Hold};
+use policy::counting::{BilledBy, Tally, Uncounted};
+use policy::exchange::{Admitted, Hold, Unanswered};
 use policy::id::RouteId;
 use policy::operation::Operation;
-use policy::record::{Count, Outcome, Record, Tokens};
+use policy::record::{Count, Outcome, Record, Tokens, Unconfirmed};
 use policy::trace::AttemptSpan;
 use wire::encoding::Decoder;
 use wire::head::{Known, RequestHead};
@@ -36,6 +38,8 @@ pub(crate) struct Open {
     pub(crate) own_ns: i64,
     /// When the gate's own time last began to run.
     pub(crate) mark: Mono,
+    /// How far the request of the attempt under way has come, or of the last one.
+    pub(super) sent: Sent,
     /// When the response was out, where that is known without asking again.
     pub(crate) finished: Option<Mono>,
     /// The attempt under way, or the one whose answer is used; in a sampled exchange alone.
@@ -61,6 +65,7 @@ pub(crate) struct Calling {
     hold: Option<Hold>,
     prompt_estimate: u64,
     generates: bool,
+    stream: bool,
 }
 
 /// What reads the response for usage.
@@ -73,6 +78,8 @@ pub(crate) enum Meter {
     Coded(Box<Coded>),
     /// A good answer in a form that cannot be read.
     Blind,
+    /// An error: it costs what it says that it does.
+    Error(UnaryUsage),
 }
 
 /// A compressed answer and what reads it.
@@ -90,7 +97,7 @@ impl Meter {
         match self {
             Self::Stream(scanner) => Some(scanner.tally().data_events),
             Self::Coded(coded) => coded.meter.events(),
-            Self::Nothing | Self::Unary(_) | Self::Blind => None,
+            Self::Nothing | Self::Unary(_) | Self::Blind | Self::Error(_) => None,
         }
     }
 }
@@ -124,6 +131,8 @@ impl Open {
                 limited: None,
                 attempts: 0,
                 tokens: Tokens::default(),
+                unconfirmed: Unconfirmed::default(),
+                estimate_reason: "",
                 bytes_in: 0,
                 bytes_out: 0,
                 duration: std::time::Duration::ZERO,
@@ -138,6 +147,7 @@ impl Open {
             began,
             own_ns: 0,
             mark: began,
+            sent: Sent::Nothing,
             finished: None,
             attempt: None,
             entry: None,
@@ -174,6 +184,7 @@ impl Open {
             held: admitted.held,
             hold: Some(admitted.hold),
             prompt_estimate: admitted.prompt_estimate,
+            stream: admitted.stream,
             generates: self
                 .record
                 .operation
@@ -231,6 +242,53 @@ impl Open {
         }
     }
 
+    /// The attempt failed and another one follows: it may have run all the same.
+    #[cold]
+    pub(super) fn tried_in_vain(&mut self, failure: Failure) {
+        if let (true, Some(calling)) = (failure.may_have_run(self.sent), &self.admitted) {
+            let completion = calling.completion();
+            self.record
+                .unconfirmed
+                .add(calling.prompt_estimate, completion);
+        }
+    }
+
+    /// No answer came: what its request was is counted, where it went up whole and its model is.
+    #[cold]
+    pub(super) fn unanswered(&mut self, request: Vec<Bytes>) {
+        if self.unheard(true).is_none() {
+            return;
+        }
+        // Whoever counts is told by it that there is no answer.
+        self.record.estimate_reason = "unanswered";
+        let (worker, of, record) = (&self.worker, &self.view.snapshot, &self.record);
+        let begun = worker.counting(|counting| counting.begin(of, record, request));
+        self.tally = begun.flatten();
+    }
+
+    /// What it comes to without an answer; `None` where that is nothing.
+    fn unheard(&self, has_left: bool) -> Option<Tokens> {
+        let calling = self.admitted.as_ref()?;
+        let unanswered = Unanswered {
+            sent: self.sent,
+            prompt: calling.prompt_estimate,
+            completion: calling.completion(),
+            has_left,
+            stream: calling.stream,
+            is_free: calling.prompt_estimate == 0 && !self.is_charged_as_written(),
+        };
+        let tokens = unanswered.tokens();
+        (tokens.prompt != Count::Unknown).then_some(tokens)
+    }
+
+    /// The answer could not be read, and nothing of it was forwarded: as if none had come.
+    #[cold]
+    pub(super) fn unread(&mut self) {
+        self.sent = Sent::Whole;
+        self.meter = Meter::Nothing;
+        self.record.streamed = false;
+    }
+
     /// This was forwarded.
     pub(super) fn forwarded(&mut self, data: &[u8]) {
         self.record.bytes_out += data.len() as u64;
@@ -263,14 +321,24 @@ impl Open {
             self.worker.sink(|sink| sink.abandoned(leaving.rest));
         }
         self.record.tokens = self.tokens(is_whole);
+        if self.record.unconfirmed.attempts > 0 {
+            self.record.tokens = self.record.unconfirmed.added_to(self.record.tokens);
+        }
         let (view, tokens) = (&self.view, self.record.tokens);
+        let waits = self.tally.is_some()
+            && BilledBy::of(&view.snapshot, &self.record).awaits(&self.record.tokens);
+        let mut settled = None;
         if let Some(calling) = &mut self.admitted {
             if let Some(hold) = calling.hold.take() {
                 let charge = hold
                     .is_budgeted()
                     .then(|| policy::price::charge(&view.snapshot, &self.record));
                 let charge = charge.flatten();
-                hold.settle(&tokens, charge, now, &view.snapshot);
+                if waits {
+                    settled = Some(hold.settle_for_now(&tokens, charge, now, &view.snapshot));
+                } else {
+                    hold.settle(&tokens, charge, now, &view.snapshot);
+                }
             }
             if let (Count::Reported(prompt), Count::Reported(completion)) =
                 (tokens.prompt, tokens.completion)
@@ -283,30 +351,67 @@ impl Open {
             super::attempt::over(&self.worker, view, attempt, now.since(self.began));
         }
         let record = &self.record;
-        self.worker
-            .sink(|sink| sink.exchange(&view.snapshot, record));
+        if !waits {
+            self.worker
+                .sink(|sink| sink.exchange(&view.snapshot, record));
+        }
+        let has_row = self.entry.is_some();
         if let Some(mut entry) = self.entry.take() {
             entry.tally = self.tally.as_ref().map(|tally| tally.id);
             self.worker
                 .book(|book| book.settle(entry, &view.snapshot, record));
         }
         if let Some(tally) = self.tally.take() {
-            self.worker
-                .counting(|counting| counting.end(tally, &view.snapshot, record));
+            let rest = waits.then(|| {
+                Box::new(Uncounted {
+                    of: Arc::clone(&view.snapshot),
+                    record: record.clone(),
+                    settled,
+                    has_row,
+                })
+            });
+            let handed = self
+                .worker
+                .counting(|counting| counting.end(tally, &view.snapshot, record, rest));
+            if handed.flatten().is_some() {
+                self.worker
+                    .sink(|sink| sink.exchange(&view.snapshot, record));
+            }
         }
         self.worker.exchange_ended();
+    }
+
+    /// What no answer told of.
+    #[cold]
+    fn estimated(&mut self) -> Tokens {
+        let has_left = self.record.outcome == Outcome::Aborted;
+        let Some(tokens) = self.unheard(has_left) else {
+            self.record.estimate_reason = "";
+            return Tokens::default();
+        };
+        self.record.estimate_reason = match self.record.code {
+            "" => "left_before_answer",
+            code => code,
+        };
+        tokens
     }
 
     /// Reported where the engine said so, estimated where it did not, nothing where no answer
     /// that costs tokens came. Anthropic's count of the completion grows: of a message that broke off
     /// what was heard is from its beginning.
     fn tokens(&mut self, is_whole: bool) -> Tokens {
+        let is_heard = self.sent != Sent::Whole;
         let meter = match &mut self.meter {
             Meter::Coded(coded) => &mut coded.meter,
             meter => meter,
         };
         let (reading, events) = match meter {
-            Meter::Nothing => return Tokens::default(),
+            Meter::Nothing if is_heard => return Tokens::default(),
+            Meter::Nothing => return self.estimated(),
+            Meter::Error(usage) => match usage.finish() {
+                reading @ Reading::Valid(_) => (reading, None),
+                Reading::Absent | Reading::Invalid(_) => return Tokens::default(),
+            },
             Meter::Unary(usage) => (usage.finish(), None),
             Meter::Stream(scanner) => (scanner.tally().usage, Some(scanner.tally().data_events)),
             Meter::Coded(_) | Meter::Blind => (Reading::Absent, None),
@@ -366,6 +471,13 @@ impl Open {
                 ..Tokens::default()
             },
         }
+    }
+}
+
+impl Calling {
+    /// Completion tokens held for it.
+    fn completion(&self) -> u64 {
+        self.held.reserved.saturating_sub(self.prompt_estimate)
     }
 }
 

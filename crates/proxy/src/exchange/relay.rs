@@ -54,8 +54,12 @@ pub(super) async fn relay<D: Downstream>(
     let content = content(&head);
     let has_left = open.leaving.is_some();
     open.record.upstream_id = policy::request_id::of_upstream(&head.fields).map(Box::from);
-    if !has_left {
-        check(open, &head, content)?;
+    if !has_left && let Err(refusal) = check(open, &head, content) {
+        if (200..=299).contains(&head.status) {
+            open.unread();
+            open.unanswered(request);
+        }
+        return Err(refusal.into());
     }
     let withhold = content == Content::Events
         && head.status == 200
@@ -151,7 +155,7 @@ impl<D: Downstream> Pump<'_, D> {
         let worker = Rc::clone(&self.worker);
         let forwarded = worker.scratch(|scratch| match body.poll_piece(cx, scratch) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(_)) => Poll::Ready(Err(Stop::Cut)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(self.broke(&error))),
             Poll::Ready(Ok(Piece { data, is_over })) => {
                 let sent = self.forward(data, is_over, cx);
                 Poll::Ready(sent.map(|()| is_over).map_err(|_| Stop::Gone))
@@ -172,6 +176,22 @@ impl<D: Downstream> Pump<'_, D> {
             return Poll::Ready(Err(Stop::Gone));
         }
         self.deadline.poll(cx).map(|()| Err(Stop::Cut))
+    }
+
+    /// The body broke off. Where nothing of the answer has left, the client gets an error instead.
+    #[cold]
+    fn broke(&mut self, error: &io::Error) -> Stop {
+        let is_held = self.is_first && !self.has_waited;
+        if !(is_held && self.client.retract()) {
+            return Stop::Cut;
+        }
+        self.open.unread();
+        let is_malformed = error.kind() == io::ErrorKind::InvalidData;
+        Stop::Refused(Refusal::Upstream(if is_malformed {
+            Failure::Malformed
+        } else {
+            Failure::Reset
+        }))
     }
 
     fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
@@ -249,7 +269,7 @@ impl Meter {
     fn passes(&mut self, data: &[u8]) -> bool {
         match self {
             Self::Stream(scanner) => scanner.pass(data),
-            Self::Nothing | Self::Unary(_) | Self::Coded(_) | Self::Blind => true,
+            Self::Nothing | Self::Unary(_) | Self::Coded(_) | Self::Blind | Self::Error(_) => true,
         }
     }
 
@@ -270,7 +290,7 @@ impl Meter {
 
     pub(super) fn observe(&mut self, data: &[u8]) {
         match self {
-            Self::Unary(usage) => usage.push(data),
+            Self::Unary(usage) | Self::Error(usage) => usage.push(data),
             Self::Stream(scanner) => scanner.observe(data),
             Self::Coded(coded) => coded.observe(data),
             Self::Nothing | Self::Blind => {}
@@ -330,8 +350,21 @@ fn check(open: &Open, head: &ResponseHead, content: Content) -> Result<(), Refus
         401 | 403 => Err(Refusal::UpstreamCredential),
         300..=399 => Err(Refusal::UpstreamFormat),
         200..=299 if reads && content == Content::Other => Err(Refusal::UpstreamFormat),
-        400.. if content == Content::Other => Err(Refusal::Upstream(Failure::Status(head.status))),
+        400.. if content == Content::Other => Err(unreadable(open, head)),
         _ => Ok(()),
+    }
+}
+
+/// An error in a form that is not the API's. What it says of waiting is passed on.
+#[cold]
+fn unreadable(open: &Open, head: &ResponseHead) -> Refusal {
+    let unix_ms = open.worker.wall_ms(open.mark);
+    match policy::attempt::asked(head, unix_ms) {
+        Some(wait) => Refusal::UpstreamBusy {
+            status: head.status,
+            wait,
+        },
+        None => Refusal::Upstream(Failure::Status(head.status)),
     }
 }
 
@@ -348,8 +381,16 @@ fn meter(open: &Open, head: &ResponseHead, content: Content, withhold: bool) -> 
         .record
         .operation
         .is_some_and(policy::operation::Operation::reports_usage);
-    if !reads || head.status != 200 {
+    if !reads {
         return Meter::Nothing;
+    }
+    if head.status != 200 {
+        let may_tell = content == Content::Json && head.fields.count(Known::ContentEncoding) == 0;
+        return if may_tell {
+            Meter::Error(UnaryUsage::default())
+        } else {
+            Meter::Nothing
+        };
     }
     let plain = plain_meter(content, withhold);
     if head.fields.count(Known::ContentEncoding) == 0 {

@@ -15,8 +15,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use policy::attempt::Failure;
-use wire::http1::{ChunkStep, Chunked, Framing};
+use wire::http1::{ChunkStep, Chunked, Framing, HeadFault};
 
+use self::answer::Ended;
 use self::sending::Sending;
 use super::pool::{Connection, Pool};
 use super::{Piece, Response, Trip};
@@ -38,22 +39,26 @@ enum Remaining {
     Bytes(u64),
     Chunks(Box<Chunked>),
     UntilClose,
+    /// Its framing broke after what was given last.
+    Broken(HeadFault),
 }
 
 /// Why no response head came.
 pub(crate) enum Broken {
-    /// Closed before the first byte of a response: on a reused connection nobody's fault.
-    Untouched,
+    /// The peer took nothing of the request: on a reused connection nobody's fault, and the request
+    /// can be sent again as if it never had been.
+    Untaken,
     Failed(Failure),
 }
 
-/// Sends the request and reads the response head. `sent` is called when the request is out.
+/// Sends the request and reads the response head. `sent` is called when the request is out, and told
+/// whether all of it is.
 pub(crate) async fn exchange(
     trip: &Trip<'_>,
     mut connection: Connection,
     deadline: &mut Deadline,
     gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
-    sent: impl FnOnce(),
+    sent: impl FnOnce(bool),
 ) -> Option<Result<Response, Broken>> {
     let mut sending = Sending::new(trip);
     let mut reader = answer::Reader::default();
@@ -70,7 +75,7 @@ pub(crate) async fn exchange(
         if (sending.is_over() || refused)
             && let Some(sent) = sent.take()
         {
-            sent();
+            sent(!refused);
         }
         // Read also while sending: an upstream may refuse a long body before it has all of it.
         match reader.poll(trip.worker, &mut connection, trip.request.method, cx) {
@@ -82,10 +87,19 @@ pub(crate) async fn exchange(
         }
         deadline
             .poll(cx)
-            .map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
+            .map(|()| Some(Err(Ended::Failed(Failure::FirstByteTimeout))))
     })
     .await?;
     let whole = sending.is_over();
+    let taken = sending.taken();
+    let ready = ready.map_err(|ended| match ended {
+        // Nothing can have run of a request that the connection took nothing of, or that came to a
+        // peer which had closed it before.
+        Ended::Failed(Failure::Reset) | Ended::InOrder if taken == 0 => Broken::Untaken,
+        Ended::InOrder if connection.stream.took_nothing(taken) => Broken::Untaken,
+        Ended::InOrder => Broken::Failed(Failure::Reset),
+        Ended::Failed(failure) => Broken::Failed(failure),
+    });
     Some(ready.map(|(head, framing, keep)| {
         let framing = match framing {
             Framing::None => Remaining::Nothing,
@@ -113,7 +127,7 @@ impl Body {
         match self.framing {
             Remaining::Nothing => Some(0),
             Remaining::Bytes(length) => Some(length),
-            Remaining::Chunks(_) | Remaining::UntilClose => None,
+            Remaining::Chunks(_) | Remaining::UntilClose | Remaining::Broken(_) => None,
         }
     }
 
@@ -143,6 +157,8 @@ impl Body {
         } = self;
         let read = if let Some(early) = early {
             early.as_mut()
+        } else if let Remaining::Broken(fault) = framing {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, *fault)));
         } else if matches!(framing, Remaining::Nothing) {
             &mut []
         } else {
@@ -175,20 +191,33 @@ fn unframe(framing: &mut Remaining, read: &mut [u8]) -> io::Result<(usize, bool,
             *left -= data as u64;
             (data, *left == 0, length - data)
         }
-        Remaining::Chunks(chunked) => unchunk(chunked, read)?,
+        Remaining::Chunks(chunked) => match unchunk(chunked, read) {
+            Ok(unchunked) => unchunked,
+            Err((data, fault)) => {
+                tracing::warn!(%fault, "malformed chunked response from upstream");
+                if data == 0 {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, fault));
+                }
+                // What was good before it is given first.
+                *framing = Remaining::Broken(fault);
+                (data, false, 0)
+            }
+        },
+        Remaining::Broken(fault) => {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, *fault));
+        }
     })
 }
 
 /// Moves the data of chunks to the start of `read`. Gives data bytes, whether the body is over,
-/// and bytes after it.
-fn unchunk(chunked: &mut Chunked, read: &mut [u8]) -> io::Result<(usize, bool, usize)> {
+/// and bytes after it; where the framing breaks, the data bytes before that.
+fn unchunk(
+    chunked: &mut Chunked,
+    read: &mut [u8],
+) -> Result<(usize, bool, usize), (usize, HeadFault)> {
     let (mut data, mut at) = (0, 0);
     loop {
-        let step = chunked.next(&read[at..]).map_err(|fault| {
-            tracing::warn!(%fault, "malformed chunked response from upstream");
-            io::Error::new(io::ErrorKind::InvalidData, fault)
-        })?;
-        match step {
+        match chunked.next(&read[at..]).map_err(|fault| (data, fault))? {
             ChunkStep::NeedMore { .. } => return Ok((data, false, 0)),
             ChunkStep::End { consumed } => return Ok((data, true, read.len() - at - consumed)),
             ChunkStep::Data { skip, len } => {

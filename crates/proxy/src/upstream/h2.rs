@@ -109,28 +109,33 @@ pub(crate) async fn begin(
     Ok(handle)
 }
 
-/// Sends the request and waits for the response head.
+/// Sends the request and waits for the response head. `sent` is called when the request is handed
+/// over, and once more when all of its body went.
 pub(crate) async fn exchange(
     mut handle: Handle,
     request: &Outgoing<'_>,
     endpoint: &Endpoint,
     deadline: &mut Deadline,
     gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
-    sent: impl FnOnce(),
+    mut sent: impl FnMut(bool),
 ) -> Option<Result<Response, Broken>> {
-    let Some(message) = message(request, endpoint) else {
+    let taken = Rc::new(Cell::new(request.body.is_empty()));
+    let Some(message) = message(request, endpoint, &taken) else {
         return Some(Err(Broken::Failed(Failure::Malformed)));
     };
     handle.busy.set(handle.busy.get() + 1);
     let busy = Busy(Rc::clone(&handle.busy));
     let mut answer = std::pin::pin!(handle.sender.send_request(message));
-    sent();
+    sent(false);
     let answer = poll_fn(|cx| {
+        if taken.replace(false) {
+            sent(true);
+        }
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer.map_err(|error| {
                 tracing::debug!(%error, "HTTP/2 exchange with upstream failed");
-                if error.is_canceled() {
-                    Broken::Untouched
+                if is_untaken(&error) {
+                    Broken::Untaken
                 } else {
                     Broken::Failed(Failure::Reset)
                 }
@@ -166,7 +171,23 @@ pub(crate) async fn exchange(
     }))
 }
 
-fn message(request: &Outgoing<'_>, endpoint: &Endpoint) -> Option<http::Request<Rope>> {
+/// Whether the peer says, or it is certain, that it has done nothing with the request (RFC 9113, 8.7): the
+/// stream was refused, lies above the last one that a GOAWAY names, or was never opened.
+fn is_untaken(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<h2::Error>());
+    let is_refused = |cause: &h2::Error| {
+        cause.is_remote()
+            && (cause.is_go_away() || cause.reason() == Some(h2::Reason::REFUSED_STREAM))
+    };
+    error.is_canceled() || cause.is_some_and(is_refused)
+}
+
+fn message(
+    request: &Outgoing<'_>,
+    endpoint: &Endpoint,
+    taken: &Rc<Cell<bool>>,
+) -> Option<http::Request<Rope>> {
     let scheme = if endpoint.origin.tls { "https" } else { "http" };
     let (base, path, query) = (&endpoint.base_path, request.path, &request.query);
     let mut builder = http::Request::builder()
@@ -193,6 +214,7 @@ fn message(request: &Outgoing<'_>, endpoint: &Endpoint) -> Option<http::Request<
         .body(Rope {
             pieces,
             left: request.length.unwrap_or(0),
+            taken: Rc::clone(taken),
         })
         .ok()
 }
@@ -224,7 +246,13 @@ impl Body {
 pub(crate) struct Rope {
     pieces: std::collections::VecDeque<Bytes>,
     left: u64,
+    /// Told when the last piece is taken.
+    taken: Rc<Cell<bool>>,
 }
+
+/// A long piece goes in parts of this size: each is taken once the peer's window has room for it, so that
+/// the last one is taken when about all of the body is out.
+const PART_BYTES: usize = 16 << 10;
 
 impl http_body::Body for Rope {
     type Data = Bytes;
@@ -234,11 +262,18 @@ impl http_body::Body for Rope {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let piece = self.pieces.pop_front();
-        if let Some(piece) = &piece {
-            self.left = self.left.saturating_sub(piece.len() as u64);
+        let Some(mut piece) = self.pieces.pop_front() else {
+            return Poll::Ready(None);
+        };
+        if piece.len() > PART_BYTES {
+            let rest = piece.split_off(PART_BYTES);
+            self.pieces.push_front(rest);
         }
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+        self.left = self.left.saturating_sub(piece.len() as u64);
+        if self.pieces.is_empty() {
+            self.taken.set(true);
+        }
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -16,7 +16,8 @@ use super::stamp::Stamp;
 use super::words::{
     AUDIO_COMPLETION, AUDIO_PROMPT, BYTES_IN, BYTES_OUT, CACHE_WRITE_1H, CACHE_WRITE_5M, CACHED,
     CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID, LIMITED, MODEL, MODEL_SENT, OWN,
-    PROMPT, PROMPT_BY, REASONING, STATUS, STREAMED, UPSTREAM, UPSTREAM_ID, WHOLE, outcome,
+    PROMPT, PROMPT_BY, REASON, REASONING, STATUS, STREAMED, UNCONFIRMED, UNCONFIRMED_TOKENS,
+    UPSTREAM, UPSTREAM_ID, WHOLE, outcome,
 };
 
 /// Writes the line, newline included. How many bytes it has; `None` where there is no room for it.
@@ -47,8 +48,11 @@ pub(super) fn write(
         .text(&LIMITED, record.limited.map(Kind::as_str))
         .piece(if record.streamed { &STREAMED } else { &WHOLE })
         .decimal(u64::from(record.attempts));
-    tokens(out, &record.tokens)
-        .number(&BYTES_IN, Some(record.bytes_in))
+    let mut out = tokens(out, &record.tokens);
+    if !record.estimate_reason.is_empty() || record.unconfirmed.attempts > 0 {
+        out = estimate(out, record);
+    }
+    out.number(&BYTES_IN, Some(record.bytes_in))
         .number(&BYTES_OUT, Some(record.bytes_out))
         .number(&DURATION, Some(whole_micros(record.duration)))
         .number(&FIRST_BYTE, record.first_byte.map(whole_micros))
@@ -89,6 +93,17 @@ fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
         (true, _) => out.fixed(b",\"usage_invalid\":true"),
         (false, true) => out.fixed(b",\"usage_doubtful\":true"),
     }
+}
+
+/// Why an estimate is charged.
+#[cold]
+fn estimate<'a>(out: Pen<'a>, record: &Record) -> Pen<'a> {
+    let reason = Some(record.estimate_reason).filter(|reason| !reason.is_empty());
+    let of = &record.unconfirmed;
+    let attempts = (of.attempts > 0).then_some(u64::from(of.attempts));
+    out.text(&REASON, reason)
+        .number(&UNCONFIRMED, attempts)
+        .number(&UNCONFIRMED_TOKENS, attempts.map(|_| of.tokens()))
 }
 
 /// A count and its witness.

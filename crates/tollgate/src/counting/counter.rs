@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Instant;
 
 use bytes::Bytes;
+use policy::counting::Uncounted;
 use policy::record::Tokens;
 use tokens::{Count, Dialect};
 
@@ -50,6 +51,10 @@ pub(super) struct Ended {
     pub(super) is_whole: bool,
     /// Some of it found no room.
     pub(super) is_broken: bool,
+    /// There was an answer whose text can be counted.
+    pub(super) has_answer: bool,
+    /// Its record, where it is told once it is counted.
+    pub(super) rest: Option<Box<Uncounted>>,
 }
 
 pub(super) struct Counter {
@@ -97,7 +102,7 @@ impl Counter {
         match word {
             Word::Begin(begun) => self.begin(*begun),
             Word::More(id, bytes, place) => self.more(id, &bytes, place),
-            Word::End(ended) => self.end(&ended),
+            Word::End(ended) => self.end(*ended),
         }
     }
 
@@ -152,21 +157,23 @@ impl Counter {
         open.answer = Some(pushed);
     }
 
-    fn end(&mut self, ended: &Ended) {
+    fn end(&mut self, ended: Ended) {
         let (prompt, output) = match self.open.remove(&ended.id) {
             Some(Open { prompt, answer, .. }) => {
-                let output = answer.map(|answer| found(answer?, ended));
+                let answer = answer.filter(|_| ended.has_answer);
+                let output = answer.map(|answer| found(answer?, &ended));
                 (Some(prompt), output)
             }
             None => (Some(Err(Missed::Unreadable)), None),
         };
         let counted = Counted {
             id: ended.id,
-            model: Arc::clone(&ended.model),
+            model: ended.model,
             tokens: ended.tokens,
             is_whole: ended.is_whole,
             prompt,
             output,
+            rest: ended.rest,
         };
         // Without a desk there is nobody to tell.
         let _gone = self.desk.send(Note::Counted(Box::new(counted)));

@@ -1,19 +1,22 @@
 //! Where a row waits for its count, and where the two witnesses are compared.
 //!
 //! Invariant: every row that was held is settled once: with its count, or without it when that takes too long or never
-//! comes. What the engine reported stays what is billed; a count takes the place of an estimate only.
+//! comes. A count takes the place of an estimate, and of what the engine reported where its route says so; then the
+//! exchange's metrics, log line, limits and budgets have what its row has.
 //! Not here: counting (`counter`), writing rows (`ledger`), the alarm's arithmetic (`tokens::drift`).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ledger::{Intake, Settlement, Witnesses};
+use policy::counting::{BilledBy, Uncounted};
 use policy::price::Price;
-use policy::record::{Count as Billed, Tokens};
+use policy::record::{Count as Billed, Sink, Tokens};
+use telemetry::Facts;
 use tokens::{Certainty, Count};
 
 use super::board::{Board, Direction};
@@ -44,23 +47,32 @@ pub(crate) struct Counted {
     pub(super) is_whole: bool,
     pub(super) prompt: Found,
     pub(super) output: Found,
+    /// Its record, where it is told now.
+    pub(super) rest: Option<Box<Uncounted>>,
 }
 
 pub(super) struct Desk {
     intake: Option<Intake>,
     board: Arc<Board>,
     tolerances: Tolerances,
+    facts: Arc<Mutex<Facts>>,
     held: HashMap<u64, Box<Waiting>>,
     /// In the order in which they came.
     due: VecDeque<(Instant, u64)>,
 }
 
 impl Desk {
-    pub(super) fn new(intake: Option<Intake>, board: Arc<Board>, tolerances: Tolerances) -> Self {
+    pub(super) fn new(
+        intake: Option<Intake>,
+        board: Arc<Board>,
+        tolerances: Tolerances,
+        facts: Arc<Mutex<Facts>>,
+    ) -> Self {
         Self {
             intake,
             board,
             tolerances,
+            facts,
             held: HashMap::new(),
             due: VecDeque::new(),
         }
@@ -77,6 +89,7 @@ impl Desk {
                 }
                 Err(TryRecvError::Empty) if is_over.load(Relaxed) => break,
                 Err(TryRecvError::Empty) => {
+                    self.facts().tick();
                     self.let_go(Instant::now());
                     std::thread::sleep(LOOK_EVERY);
                 }
@@ -84,6 +97,12 @@ impl Desk {
             }
         }
         self.let_go(Instant::now() + PATIENCE);
+        self.facts().tick();
+    }
+
+    /// Nobody but a scrape shares them.
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&mut self, note: Note, now: Instant) {
@@ -92,13 +111,16 @@ impl Desk {
                 self.held.insert(id, held);
                 self.due.push_back((now + PATIENCE, id));
             }
-            Note::Counted(counted) => self.counted(&counted),
+            Note::Counted(counted) => self.counted(*counted),
         }
     }
 
-    fn counted(&mut self, counted: &Counted) {
-        if let Some(mut held) = self.held.remove(&counted.id) {
-            complete(&mut held, counted);
+    fn counted(&mut self, mut counted: Counted) {
+        let held = self.held.remove(&counted.id);
+        let rest = counted.rest.take();
+        let billed = rest.map(|rest| self.charge(*rest, &counted, held.is_none()));
+        if let Some(mut held) = held {
+            complete(&mut held, &counted, billed.as_ref());
             self.settle(held.row);
         }
         let sides = [
@@ -120,6 +142,21 @@ impl Desk {
                 None => {}
             }
         }
+    }
+
+    /// Charges an exchange by its count, and tells of it. One whose row was let go has what that has.
+    fn charge(&self, mut rest: Uncounted, counted: &Counted, is_gone: bool) -> Tokens {
+        let own = |found: Found| found.and_then(Result::ok).map(|count| count.tokens);
+        let record = &rest.record;
+        let tokens = if rest.has_row && is_gone {
+            record.tokens
+        } else {
+            let by = BilledBy::of(&rest.of, record);
+            by.charged(record, own(counted.prompt), own(counted.output))
+        };
+        rest.settle(tokens);
+        self.facts().exchange(&rest.of, &rest.record);
+        tokens
     }
 
     fn tolerance(&self, direction: Direction, count: Count) -> tokens::drift::Tolerance {
@@ -153,42 +190,30 @@ impl Desk {
     }
 }
 
-/// Puts the count beside what was reported, and charges anew where it is what is billed.
-fn complete(held: &mut Waiting, counted: &Counted) {
+/// Puts the count beside what was reported, and charges anew where it changes what is billed.
+fn complete(held: &mut Waiting, counted: &Counted, billed: Option<&Tokens>) {
     let Waiting { row, price } = held;
-    let guessed = [row.prompt.billed, row.completion.billed];
     witness(&mut row.prompt, counted.prompt);
     witness(&mut row.completion, counted.output);
-    let [prompt, completion] = [row.prompt.billed, row.completion.billed];
+    let Some(billed) = billed else {
+        return;
+    };
+    let before = [row.prompt.billed, row.completion.billed];
+    [row.prompt.billed, row.completion.billed] = [billed.prompt, billed.completion];
     if let (Some(by), Some(charged)) = (price, &mut row.price)
-        && guessed != [prompt, completion]
+        && before != [billed.prompt, billed.completion]
     {
-        charged.cost = by.cost(&Tokens {
-            prompt,
-            completion,
-            cached: row.cached,
-            cache_write_5m: row.cache_write_5m,
-            cache_write_1h: row.cache_write_1h,
-            reasoning: row.reasoning,
-            audio_prompt: row.audio_prompt,
-            audio_completion: row.audio_completion,
-            invalid: row.usage_invalid,
-            ..Tokens::default()
-        });
+        charged.cost = by.cost(billed);
     }
 }
 
 fn witness(witnesses: &mut Witnesses, found: Found) {
-    let Some(Ok(count)) = found else {
-        return;
-    };
-    match witnesses.billed {
-        // Nothing was used that costs tokens.
-        Billed::Unknown => return,
-        Billed::Estimated(_) => witnesses.billed = Billed::Counted(count.tokens),
-        Billed::Reported(_) | Billed::Counted(_) => {}
+    if let Some(Ok(count)) = found
+        // Else nothing was used that costs tokens.
+        && witnesses.billed != Billed::Unknown
+    {
+        witnesses.counted = Some(count.tokens);
     }
-    witnesses.counted = Some(count.tokens);
 }
 
 #[cfg(test)]

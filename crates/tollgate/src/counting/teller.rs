@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use bytes::Bytes;
-use policy::counting::{Counting, Tally, label, tokenizer};
+use policy::counting::{Counting, Tally, Uncounted, label, tokenizer};
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
 
@@ -45,10 +45,10 @@ impl Teller {
         }
     }
 
-    /// All that is said of one exchange goes to one thread. `false` when that thread is gone.
-    fn say(&self, id: u64, word: Word) -> bool {
+    /// All that is said of one exchange goes to one thread. An error when that thread is gone.
+    fn say(&self, id: u64, word: Word) -> Result<(), Word> {
         let at = usize::try_from(id % self.counters.len() as u64).unwrap_or(0);
-        self.counters[at].send(word).is_ok()
+        self.counters[at].send(word).map_err(|unsaid| unsaid.0)
     }
 }
 
@@ -76,24 +76,30 @@ impl Counting for Teller {
             request: (!is_long).then_some(request),
             place,
         };
-        self.say(id, Word::Begin(Box::new(begun)))
-            .then(|| Box::new(Tally::new(id)))
+        let said = self.say(id, Word::Begin(Box::new(begun)));
+        said.is_ok().then(|| Box::new(Tally::new(id)))
     }
 
     fn more(&mut self, tally: &mut Tally) {
         let batch = std::mem::take(&mut tally.batch);
         let place = self.room.take(batch.len());
         let said = place.map(|place| self.say(tally.id, Word::More(tally.id, batch, place)));
-        tally.is_broken = said != Some(true);
+        tally.is_broken = !matches!(said, Some(Ok(())));
     }
 
-    fn end(&mut self, mut tally: Box<Tally>, of: &Snapshot, record: &Record) {
+    fn end(
+        &mut self,
+        mut tally: Box<Tally>,
+        of: &Snapshot,
+        record: &Record,
+        rest: Option<Box<Uncounted>>,
+    ) -> Option<Box<Uncounted>> {
         if !tally.batch.is_empty() && !tally.is_broken {
             self.more(&mut tally);
         }
         let model = record.model_sent.as_deref().unwrap_or_default();
         let Some(tokenizer) = tokenizer(of, model) else {
-            return;
+            return rest;
         };
         let ended = Ended {
             id: tally.id,
@@ -101,7 +107,12 @@ impl Counting for Teller {
             tokens: record.tokens,
             is_whole: record.outcome == Outcome::Completed,
             is_broken: tally.is_broken,
+            has_answer: record.estimate_reason.is_empty(),
+            rest,
         };
-        self.say(tally.id, Word::End(Box::new(ended)));
+        match self.say(tally.id, Word::End(Box::new(ended))) {
+            Err(Word::End(ended)) => ended.rest,
+            Ok(()) | Err(Word::Begin(_) | Word::More(..)) => None,
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod bodies;
 mod budgets;
 mod change;
+mod charged;
 mod cli;
 mod connections;
 mod counting;

@@ -21,6 +21,12 @@ pub(super) struct Row {
     pub(super) prompt_source: Option<String>,
     pub(super) completion_tokens: Option<u64>,
     pub(super) completion_source: Option<String>,
+    /// Upstream tries.
+    pub(super) attempts: Option<u64>,
+    /// Why an estimate is charged although no answer was heard.
+    pub(super) estimate_reason: Option<String>,
+    /// Tries beside the last that may have run.
+    pub(super) unconfirmed_attempts: Option<u64>,
     pub(super) at_least_tokens: Option<u64>,
     pub(super) at_most_tokens: Option<u64>,
 }

@@ -104,6 +104,12 @@ impl Downstream for Connection {
         self.output.extend_from_slice(b"\r\n");
     }
 
+    fn retract(&mut self) -> bool {
+        // What was answered before was flushed, so the head is all there is.
+        self.output.clear();
+        true
+    }
+
     fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         let is_chunked = self.extent == Extent::Open && self.version != Version::H10;

@@ -3,13 +3,13 @@
 //! Invariant: a head is read strictly; informational ones are skipped, and few of them.
 //! Not here: the body (`h1`).
 
+use std::io;
 use std::task::{Context, Poll};
 
 use policy::attempt::Failure;
 use wire::head::{Method, ResponseHead};
 use wire::http1::{Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, response_framing};
 
-use super::Broken;
 use crate::buffer::Held;
 use crate::upstream::pool::Connection;
 use crate::worker::Worker;
@@ -33,14 +33,26 @@ pub(super) struct Reader {
     touched: bool,
 }
 
+/// Why there is no head.
+pub(super) enum Ended {
+    /// The peer ended the connection in order, before the first byte of an answer.
+    InOrder,
+    Failed(Failure),
+}
+
 pub(super) type Head = (Box<ResponseHead>, Framing, bool);
 
 impl Reader {
-    fn broken(&self) -> Broken {
-        if self.touched {
-            Broken::Failed(Failure::Reset)
+    fn ended(&self, end: &io::Result<usize>) -> Ended {
+        let in_order = match end {
+            Ok(_) => true,
+            // The end of the connection, in order but for TLS.
+            Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+        };
+        if in_order && !self.touched {
+            Ended::InOrder
         } else {
-            Broken::Untouched
+            Ended::Failed(Failure::Reset)
         }
     }
 
@@ -50,14 +62,14 @@ impl Reader {
         connection: &mut Connection,
         method: Method,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Head, Broken>> {
+    ) -> Poll<Result<Head, Ended>> {
         let mut early = None;
         let polled = worker.scratch(|scratch| {
             loop {
                 let read = match connection.stream.poll_into(cx, scratch) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(self.broken())),
-                    Poll::Ready(Ok(read)) => &scratch[..read],
+                    Poll::Ready(Ok(read @ 1..)) => &scratch[..read],
+                    Poll::Ready(end) => return Poll::Ready(Err(self.ended(&end))),
                 };
                 self.touched = true;
                 let parsed = if self.unfinished.is_empty() {
@@ -74,7 +86,7 @@ impl Reader {
                 };
                 match parsed {
                     Some(Ok(head)) => return Poll::Ready(Ok(head)),
-                    Some(Err(failure)) => return Poll::Ready(Err(Broken::Failed(failure))),
+                    Some(Err(failure)) => return Poll::Ready(Err(Ended::Failed(failure))),
                     None => {}
                 }
             }

@@ -57,6 +57,11 @@ impl<'a> Sending<'a> {
         }
     }
 
+    /// Bytes that the connection has taken.
+    pub(super) const fn taken(&self) -> usize {
+        self.sent
+    }
+
     /// Whether all of it is out.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over

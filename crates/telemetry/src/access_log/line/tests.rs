@@ -77,6 +77,18 @@ fn a_limit_and_an_impossible_usage_are_said() {
 }
 
 #[test]
+fn why_an_estimate_is_charged_is_said() {
+    let mut record = completed(0);
+    record.estimate_reason = "left_before_answer";
+    record.unconfirmed.add(30, 12);
+    record.unconfirmed.add(30, 12);
+    let line = line(&record);
+    assert_eq!(line["estimate_reason"], "left_before_answer");
+    assert_eq!(line["unconfirmed_attempts"], 2);
+    assert_eq!(line["unconfirmed_tokens"], 84);
+}
+
+#[test]
 fn hostile_text_stays_inside_its_string() {
     let mut record = completed(1);
     record.id = "a\"b\\c\u{7f}".into();
@@ -175,6 +187,8 @@ fn the_manual_lists_exactly_these_fields() {
     let mut full = completed(0);
     full.tokens.reasoning = Some(1);
     full.tokens.invalid = true;
+    full.estimate_reason = "upstream_timeout";
+    full.unconfirmed.add(30, 12);
     full.trace = Some(policy::trace::Trace {
         id: 0xabc,
         span: 1,

@@ -56,6 +56,7 @@ fn counted(id: u64, prompt: Found, output: Found) -> Note {
         is_whole: true,
         prompt,
         output,
+        rest: None,
     }))
 }
 
@@ -74,26 +75,21 @@ fn near(tokens: u64) -> Found {
 }
 
 #[test]
-fn a_count_stands_beside_a_report_and_in_place_of_an_estimate() {
-    let mut witnesses = Witnesses {
-        billed: Billed::Reported(10),
-        reported: Some(10),
-        counted: None,
+fn a_count_stands_beside_whatever_is_billed() {
+    let beside = |billed, found| {
+        let mut witnesses = Witnesses {
+            billed,
+            ..Witnesses::default()
+        };
+        witness(&mut witnesses, found);
+        assert_eq!(witnesses.billed, billed);
+        witnesses.counted
     };
-    witness(&mut witnesses, exact(11));
-    assert_eq!(witnesses.billed, Billed::Reported(10));
-    assert_eq!(witnesses.counted, Some(11));
-    let mut witnesses = Witnesses {
-        billed: Billed::Estimated(99),
-        ..Witnesses::default()
-    };
-    witness(&mut witnesses, Some(Err(Missed::Busy)));
-    assert_eq!(witnesses.billed, Billed::Estimated(99));
-    witness(&mut witnesses, near(12));
-    assert_eq!(witnesses.billed, Billed::Counted(12));
-    let mut witnesses = Witnesses::default();
-    witness(&mut witnesses, exact(12));
-    assert_eq!(witnesses, Witnesses::default());
+    assert_eq!(beside(Billed::Reported(10), exact(11)), Some(11));
+    assert_eq!(beside(Billed::Estimated(99), near(12)), Some(12));
+    let busy = Some(Err(Missed::Busy));
+    assert_eq!(beside(Billed::Estimated(99), busy), None);
+    assert_eq!(beside(Billed::Unknown, exact(12)), None);
 }
 
 #[test]
@@ -110,20 +106,23 @@ fn a_count_that_is_billed_is_charged() {
         Note::Counted(counted) => counted,
         Note::Held(..) => panic!("a count"),
     };
-    for (completion, cost) in [
-        (Billed::Estimated(5), 7 + 10_000 + 20_000),
-        (Billed::Reported(5), 1),
-    ] {
-        let mut held = row(&mut Ids::new(1, 1), Billed::Reported(10), completion);
+    let billed = Tokens {
+        prompt: Billed::Reported(10),
+        completion: Billed::Counted(20),
+        ..Tokens::default()
+    };
+    for (billed, cost) in [(Some(&billed), 7 + 10_000 + 20_000), (None, 1)] {
+        let estimated = Billed::Estimated(5);
+        let mut held = row(&mut Ids::new(1, 1), Billed::Reported(10), estimated);
         held.price = Some(Arc::new(price.clone()));
         held.row.price = Some(ledger::Price {
             id: "p".into(),
             currency: "USD".into(),
             cost: Some(policy::price::Pico(1)),
         });
-        complete(&mut held, &note(counted(1, exact(10), near(20))));
+        complete(&mut held, &note(counted(1, exact(10), near(20))), billed);
         let charged = held.row.price.and_then(|price| price.cost);
-        assert_eq!(charged, Some(policy::price::Pico(cost)), "{completion:?}");
+        assert_eq!(charged, Some(policy::price::Pico(cost)), "{billed:?}");
     }
 }
 
@@ -133,7 +132,12 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
     let path = dir.path().join("usage.db");
     let (ledger, _) = Ledger::open(Options::at(&path)).expect("a ledger");
     let board = Arc::new(Board::default());
-    let mut desk = Desk::new(Some(ledger.intake()), Arc::clone(&board), TOLERANCES);
+    let mut desk = Desk::new(
+        Some(ledger.intake()),
+        Arc::clone(&board),
+        TOLERANCES,
+        Arc::default(),
+    );
     let mut ids = Ids::new(1, 1);
     let start = Instant::now();
     let row = |ids: &mut Ids| row(ids, Billed::Reported(10), Billed::Estimated(5));
@@ -168,6 +172,6 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
     found.sort_unstable();
     assert_eq!(
         found,
-        [(Some(5), None), (Some(5), None), (Some(20), Some(20))]
+        [(Some(5), None), (Some(5), None), (Some(5), Some(20))]
     );
 }

@@ -59,19 +59,18 @@ fn leave(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
 }
 
 #[test]
-fn leaving_before_the_first_byte_ends_the_call_and_costs_nothing() {
+fn leaving_before_the_first_byte_ends_the_call_and_costs_its_prompt() {
     let gate = leave(Vec::new(), true, "");
+    let mut spent = 0;
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
         assert_eq!(record["outcome"], "aborted", "{record}");
-        assert_eq!(
-            record["completion_tokens"],
-            serde_json::Value::Null,
-            "{record}"
-        );
+        assert_eq!(record["completion_tokens"], 0, "{record}");
+        assert_eq!(record["estimate_reason"], "left_before_answer", "{record}");
+        spent += record["prompt_tokens"].as_u64().expect("an estimate");
     }
     assert_eq!(gate.records(3).len(), 3);
-    assert_eq!(remaining(&gate), TOKENS);
+    assert_eq!(remaining(&gate), TOKENS - spent);
     assert!(gate.metric("tollgate_open_exchanges", &[]).abs() < 0.5);
 }
 

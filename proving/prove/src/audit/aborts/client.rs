@@ -1,4 +1,5 @@
-//! Clients who leave: each opens a stream on a connection of its own, and closes it before its end.
+//! Clients who leave: each calls on a connection of its own, and leaves before the end of its answer,
+//! before its first byte, or before its own request is whole.
 //!
 //! Invariant: where a client leaves follows from the seed and the call's number alone.
 //! Not here: whether what became of it was right (`tally`).
@@ -18,13 +19,21 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::events::Events;
-use super::{FIRST_TOKEN, MODEL, NEXT_TOKEN};
+use super::{FIRST_TOKEN, MODEL, NEXT_TOKEN, over_h2};
 
-/// Tokens of a stream that nobody leaves.
-const STREAM_TOKENS: u64 = 50;
+/// Events after which everybody has left.
+const EVENTS_MAX: u64 = 50;
 /// One in so many leaves before the first event.
 const EARLY: u64 = 10;
-const PATIENCE: Duration = Duration::from_secs(30);
+/// One in so many leaves before its request is whole.
+const UPLOADING: u64 = 20;
+/// One in so many asks for an answer in one piece.
+const WHOLE: u64 = 4;
+/// Within this a client that waits for an answer in one piece leaves; the answer takes longer.
+const WHOLE_WITHIN: Duration = Duration::from_millis(40);
+/// Bytes of a request that a client which leaves while it sends has not sent.
+const UNSENT: usize = 20;
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How a client leaves.
@@ -36,11 +45,60 @@ pub(super) enum Way {
     AtOnce,
 }
 
+/// When a client leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Its request is not whole yet.
+    Uploading,
+    /// It waits for an answer in one piece.
+    Waiting,
+    /// It waits for a stream, or reads one.
+    Streaming,
+}
+
+impl Phase {
+    fn of(chance: &mut Chance) -> Self {
+        if chance.below(UPLOADING) == 0 {
+            Self::Uploading
+        } else if chance.below(WHOLE) == 0 {
+            Self::Waiting
+        } else {
+            Self::Streaming
+        }
+    }
+}
+
+/// How clients call, the same for all of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    pub(super) target: SocketAddr,
+    pub(super) count: u64,
+    pub(super) seed: u64,
+    /// They speak HTTP/2.
+    pub(super) http2: bool,
+    /// Tokens of an answer that nobody leaves.
+    pub(super) tokens: u64,
+}
+
+/// One call as it was planned.
+pub(super) struct Plan {
+    pub(super) phase: Phase,
+    pub(super) path: String,
+    pub(super) body: String,
+    pub(super) tokens: u64,
+    /// Events to read before it leaves.
+    pub(super) after: u64,
+    /// And how long to wait then.
+    pub(super) wait: Duration,
+}
+
 /// One client that left, and what it had received.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) id: Box<str>,
     pub(super) way: Way,
+    /// In which phase.
+    pub(super) phase: Phase,
     /// When it left; `None` when its stream had ended by then.
     pub(super) at: Option<Instant>,
     pub(super) status: u16,
@@ -55,19 +113,15 @@ pub(super) struct Leavers {
 }
 
 struct Shared {
-    target: SocketAddr,
-    count: u64,
-    seed: u64,
+    manner: Manner,
     next: AtomicU64,
     left: Mutex<Vec<Left>>,
 }
 
 impl Leavers {
-    pub(super) fn start(target: SocketAddr, count: u64, users: u16, seed: u64) -> io::Result<Self> {
+    pub(super) fn start(manner: Manner, users: u16) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            target,
-            count,
-            seed,
+            manner,
             next: AtomicU64::new(0),
             left: Mutex::default(),
         });
@@ -78,9 +132,10 @@ impl Leavers {
         let thread = std::thread::Builder::new()
             .name("leavers".into())
             .spawn(move || {
-                runtime.block_on(async {
+                let local = tokio::task::LocalSet::new();
+                local.block_on(&runtime, async {
                     let mut all = JoinSet::new();
-                    (0..users).for_each(|_| drop(all.spawn(user(Arc::clone(&theirs)))));
+                    (0..users).for_each(|_| drop(all.spawn_local(user(Arc::clone(&theirs)))));
                     while all.join_next().await.is_some() {}
                 });
             })?;
@@ -115,10 +170,10 @@ impl Leavers {
 async fn user(shared: Arc<Shared>) {
     loop {
         let n = shared.next.fetch_add(1, Ordering::Relaxed);
-        if n >= shared.count {
+        if n >= shared.manner.count {
             return;
         }
-        let mut chance = Chance::new(shared.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut chance = Chance::new(shared.manner.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let left = loop {
             match call(&shared, n, &mut chance).await {
                 Ok(left) => break left,
@@ -133,32 +188,63 @@ async fn user(shared: Arc<Shared>) {
 
 /// Calls and leaves. An error: there was no connection.
 async fn call(shared: &Shared, n: u64, chance: &mut Chance) -> io::Result<Left> {
-    let mut tcp = TcpStream::connect(shared.target).await?;
+    let tcp = TcpStream::connect(shared.manner.target).await?;
     tcp.set_nodelay(true)?;
-    let way = if chance.below(2) == 0 {
-        Way::Reading
-    } else {
-        Way::AtOnce
-    };
-    let is_early = chance.below(EARLY) == 0;
-    let after = if is_early {
-        0
-    } else {
-        1 + chance.below(STREAM_TOKENS - 2)
-    };
-    let within = if is_early { FIRST_TOKEN } else { NEXT_TOKEN };
-    let wait = within.mul_f64(chance.unit());
-    let mut left = Left {
+    let is_reading = chance.below(2) == 0 && !shared.manner.http2;
+    let plan = plan(chance, shared.manner.tokens);
+    let left = Left {
         id: format!("audit-{n}").into(),
-        way,
+        way: if is_reading && plan.phase == Phase::Streaming {
+            Way::Reading
+        } else {
+            Way::AtOnce
+        },
+        phase: plan.phase,
         at: None,
         status: 0,
         events: 0,
         text: String::new(),
     };
-    let request = request(&left.id, chance.below(4));
+    if shared.manner.http2 {
+        return Ok(over_h2::leave(tcp, plan, left).await);
+    }
+    Ok(leave(tcp, &plan, left).await)
+}
+
+/// Where and how a client leaves.
+fn plan(chance: &mut Chance, tokens: u64) -> Plan {
+    let phase = Phase::of(chance);
+    let is_early = chance.below(EARLY) == 0;
+    let (after, within) = match phase {
+        Phase::Uploading => (0, NEXT_TOKEN),
+        Phase::Waiting => (0, WHOLE_WITHIN),
+        Phase::Streaming if is_early => (0, FIRST_TOKEN),
+        Phase::Streaming => (1 + chance.below(EVENTS_MAX - 2), NEXT_TOKEN),
+    };
+    let wait = within.mul_f64(chance.unit());
+    let (path, body) = body(chance.below(4), tokens, phase != Phase::Waiting);
+    Plan {
+        phase,
+        path,
+        body,
+        tokens,
+        after,
+        wait,
+    }
+}
+
+/// Calls over HTTP/1.1 and leaves.
+async fn leave(mut tcp: TcpStream, plan: &Plan, mut left: Left) -> Left {
+    let request = request(&left.id, plan);
+    let (way, after, wait) = (left.way, plan.after, plan.wait);
     let mut reading = Reading::default();
-    if tcp.write_all(&request).await.is_ok() {
+    if plan.phase == Phase::Uploading {
+        let part = &request[..request.len() - UNSENT];
+        if tcp.write_all(part).await.is_ok() {
+            tokio::time::sleep(wait).await;
+            left.at = Some(Instant::now());
+        }
+    } else if tcp.write_all(&request).await.is_ok() {
         let goes_on = timeout(PATIENCE, reading.until(&mut tcp, after)).await;
         if goes_on == Ok(true) {
             tokio::time::sleep(wait).await;
@@ -173,7 +259,7 @@ async fn call(shared: &Shared, n: u64, chance: &mut Chance) -> io::Result<Left> 
     left.status = reading.parser.status();
     left.events = reading.events.count;
     left.text = reading.events.text;
-    Ok(left)
+    left
 }
 
 #[derive(Default)]
@@ -203,8 +289,8 @@ impl Reading {
     }
 }
 
-/// A streamed call of one of three dialects, the first of them most often.
-fn request(id: &str, dialect: u64) -> Vec<u8> {
+/// A call of one of three dialects, the first of them most often: its path and body.
+fn body(dialect: u64, tokens: u64, stream: bool) -> (String, String) {
     let (path, said, cap) = match dialect {
         0 => (
             "completions",
@@ -222,11 +308,18 @@ fn request(id: &str, dialect: u64) -> Vec<u8> {
             "max_completion_tokens",
         ),
     };
-    let body = format!(r#"{{"model":"{MODEL}",{said},"{cap}":{STREAM_TOKENS},"stream":true}}"#);
+    let body = format!(r#"{{"model":"{MODEL}",{said},"{cap}":{tokens},"stream":{stream}}}"#);
+    (format!("/v1/{path}"), body)
+}
+
+fn request(id: &str, plan: &Plan) -> Vec<u8> {
+    let Plan {
+        path, body, tokens, ..
+    } = plan;
     let length = body.len();
     format!(
-        "POST /v1/{path} HTTP/1.1\r\nhost: gate\r\nx-workload-app: audit\r\nx-request-id: {id}\r\n\
-         x-engine-tokens: {STREAM_TOKENS}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        "POST {path} HTTP/1.1\r\nhost: gate\r\nx-workload-app: audit\r\nx-request-id: {id}\r\n\
+         x-engine-tokens: {tokens}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()
 }

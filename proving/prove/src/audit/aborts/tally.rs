@@ -3,13 +3,14 @@
 //! Invariant: a stream has exactly one row, however it was left.
 //! Not here: leaving (`client`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use engine::book::Entry;
 use engine::tokenizer::Tokenizer;
 
-use super::client::{Left, Way};
+use super::NEXT_TOKEN;
+use super::client::{Left, Phase, Way};
 use crate::audit::rows::Row;
 use crate::audit::verdict::{Found, Verdict};
 
@@ -19,9 +20,15 @@ const OFF_MAX: u64 = 1;
 /// a gate may take to notice.
 const MOMENT: Duration = Duration::from_millis(100);
 
+/// Tokens, beside those that the engine made between a client's leaving and its seeing that, by which a row may
+/// lie below the engine's own account: events that were on their way, and the error of a prompt's estimate.
+const BELOW_MAX: u64 = 24;
+
 #[derive(Default)]
 pub(super) struct Tally {
     drains: bool,
+    /// Of an answer that nobody leaves.
+    tokens: u64,
     left: HashMap<Box<str>, Left>,
     engine: HashMap<Box<str>, Entry>,
     rows: HashMap<Box<str>, u32>,
@@ -34,14 +41,22 @@ pub(super) struct Tally {
     doubled: Found,
     outcome: Found,
     far: Found,
+    /// Rows below the engine's account: by how much, and those by too much.
+    below: Vec<u64>,
+    too_low: Found,
+    /// What the engine made, of all rows.
+    made: u64,
+    unanswered: BTreeMap<String, u64>,
+    not_so: Found,
     unreported: Found,
     strange: Found,
 }
 
 impl Tally {
-    pub(super) fn new(drains: bool, left: Vec<Left>, engine: Vec<Entry>) -> Self {
+    pub(super) fn new(drains: bool, tokens: u64, left: Vec<Left>, engine: Vec<Entry>) -> Self {
         Self {
             drains,
+            tokens,
             left: left
                 .into_iter()
                 .map(|left| (left.id.clone(), left))
@@ -63,6 +78,7 @@ impl Tally {
             return;
         }
         self.spent += row.tokens();
+        self.hold_against(row);
         let Some(left) = self.left.get(row.request_id.as_str()) else {
             self.strange.add(|| row.request_id.clone());
             return;
@@ -81,6 +97,7 @@ impl Tally {
         let source = row.completion_source.as_deref().unwrap_or("unknown");
         *self.by_source.entry(source.to_owned()).or_default() += 1;
         match source {
+            _ if row.estimate_reason.is_some() => self.unheard(row),
             "reported" => {
                 let counted = entry.map(|e| (e.prompt_tokens, e.completion_tokens));
                 if counted != row.reported() {
@@ -96,6 +113,44 @@ impl Tally {
                 self.compare(row, tokens);
             }
             _ => self.compare(row, left.events),
+        }
+    }
+
+    /// The row with what the engine made of its call.
+    fn hold_against(&mut self, row: &Row) {
+        let id = row.request_id.as_str();
+        let (Some(entry), Some(left)) = (self.engine.get(id), self.left.get(id)) else {
+            return;
+        };
+        let made = entry.prompt_tokens + entry.completion_tokens;
+        self.made += made;
+        let below = made.saturating_sub(row.tokens());
+        self.below.push(below);
+        let late = left.at.map(|at| entry.ended.saturating_duration_since(at));
+        let late = late.unwrap_or_default().as_micros() / NEXT_TOKEN.as_micros();
+        if u128::from(below) > u128::from(BELOW_MAX) + late {
+            self.too_low
+                .add(|| format!("{row:?}, the engine {entry:?}"));
+        }
+    }
+
+    /// A row of a call of which no answer was heard.
+    fn unheard(&mut self, row: &Row) {
+        let Some(left) = self.left.get(row.request_id.as_str()) else {
+            return;
+        };
+        let reason = row.estimate_reason.clone().unwrap_or_default();
+        *self.unanswered.entry(reason).or_default() += 1;
+        let completion = match left.phase {
+            Phase::Waiting => self.tokens,
+            Phase::Streaming => 0,
+            Phase::Uploading => u64::MAX,
+        };
+        let is_so = row.completion_tokens == Some(completion)
+            && row.prompt_tokens > Some(0)
+            && row.completion_source.as_deref() == Some("estimated");
+        if !is_so {
+            self.not_so.add(|| format!("{row:?}, {left:?}"));
         }
     }
 
@@ -136,11 +191,25 @@ impl Tally {
         };
         verdict.tell("clients that left and read on", by(Way::Reading));
         verdict.tell("clients that left at once", by(Way::AtOnce));
+        let phase = |phase| {
+            let of = self.left.values();
+            of.filter(|l| l.at.is_some() && l.phase == phase).count()
+        };
+        for (what, of) in [
+            ("of all these, while they sent", Phase::Uploading),
+            ("waiting for an answer in one piece", Phase::Waiting),
+            ("of a stream", Phase::Streaming),
+        ] {
+            verdict.tell(what, phase(of));
+        }
         let early = self
             .left
             .values()
-            .filter(|l| l.at.is_some() && l.events == 0);
-        verdict.tell("of all these, before the first event", early.count());
+            .filter(|l| l.at.is_some() && l.events == 0 && l.phase == Phase::Streaming);
+        verdict.tell(
+            "of those of a stream, before the first event",
+            early.count(),
+        );
         let ended = self.left.values().filter(|l| l.at.is_none()).count();
         verdict.tell("clients whose stream ended first", ended);
         let mut lost = Found::default();
@@ -165,6 +234,19 @@ impl Tally {
         for (source, count) in sources {
             verdict.tell(&format!("rows with completion {source}"), *count);
         }
+        for (reason, count) in &self.unanswered {
+            verdict.tell(&format!("rows without an answer, {reason}"), *count);
+        }
+        verdict.none(
+            "rows without an answer, not as they should be",
+            &self.not_so,
+        );
+        verdict.tell("tokens of the engine's account", self.made);
+        let lower: u64 = self.below.iter().sum();
+        verdict.tell("tokens by which rows lie below it, all together", lower);
+        verdict.tell("below it, p99", quantile(&mut self.below, 0.99));
+        verdict.tell("below it, most", quantile(&mut self.below, 1.0));
+        verdict.none("rows too far below the engine's account", &self.too_low);
         if self.drains {
             verdict.none("drained to the end, and not reported", &self.unreported);
         }

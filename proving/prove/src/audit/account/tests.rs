@@ -31,6 +31,9 @@ fn row(id: &str, state: &str, prompt: u64, completion: u64) -> Row {
         prompt_source: source.clone(),
         completion_tokens: settled.then_some(completion),
         completion_source: source,
+        attempts: Some(1),
+        estimate_reason: None,
+        unconfirmed_attempts: None,
         at_least_tokens: (!settled).then_some(prompt),
         at_most_tokens: (!settled).then_some(completion),
     }

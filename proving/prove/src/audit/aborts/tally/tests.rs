@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use engine::book::Entry;
 
 use super::Tally;
-use crate::audit::aborts::client::{Left, Way};
+use crate::audit::aborts::client::{Left, Phase, Way};
 use crate::audit::rows::Row;
 use crate::audit::verdict::Verdict;
 
@@ -18,6 +18,9 @@ fn row(outcome: &str, source: &str, completion: u64) -> Row {
         prompt_source: Some(source.into()),
         completion_tokens: Some(completion),
         completion_source: Some(source.into()),
+        attempts: Some(1),
+        estimate_reason: None,
+        unconfirmed_attempts: None,
         at_least_tokens: None,
         at_most_tokens: None,
     }
@@ -29,6 +32,7 @@ fn holds(drains: bool, way: Way, rows: &[Row], later: Duration) -> bool {
     let left = Left {
         id: "audit-0".into(),
         way,
+        phase: Phase::Streaming,
         at: Some(now),
         status: 200,
         events: 4,
@@ -42,7 +46,7 @@ fn holds(drains: bool, way: Way, rows: &[Row], later: Duration) -> bool {
         began: now,
         ended: now + later,
     };
-    let mut tally = Tally::new(drains, vec![left], vec![entry]);
+    let mut tally = Tally::new(drains, 400, vec![left], vec![entry]);
     rows.iter().for_each(|row| tally.row(row));
     let mut verdict = Verdict::new("test", 0);
     tally.tell(&mut verdict, Duration::from_millis(100));

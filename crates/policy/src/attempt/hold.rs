@@ -1,0 +1,93 @@
+//! Endpoints that asked to be left alone for a time.
+//!
+//! A 429 speaks of one model's quota, so only that model's calls stay away; any other status speaks
+//! of the endpoint.
+//! Invariant: at most [`HOLDS`] are kept; one more takes the place of the one that ends first.
+//! Not here: how long is asked for (`wait`), sick endpoints (`attempt`).
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+use crate::id::EndpointId;
+
+/// Most that a worker keeps.
+const HOLDS: usize = 256;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Hold {
+    endpoint: EndpointId,
+    /// `None`: every model.
+    model: Option<Box<str>>,
+    status: u16,
+    until: Mono,
+}
+
+/// Who asked, and until when.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Holds(Vec<Hold>);
+
+impl Holds {
+    /// Whether nobody asked.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[cold]
+    pub(super) fn add(
+        &mut self,
+        endpoint: EndpointId,
+        model: Option<&str>,
+        status: u16,
+        wait: Duration,
+        now: Mono,
+    ) {
+        self.0.retain(|hold| hold.until > now);
+        let model = model.filter(|_| status == 429);
+        let until = now.after(wait);
+        let same = |hold: &&mut Hold| hold.endpoint == endpoint && hold.model.as_deref() == model;
+        if let Some(hold) = self.0.iter_mut().find(same) {
+            hold.until = hold.until.max(until);
+            hold.status = status;
+            return;
+        }
+        let soonest = self.0.iter().enumerate().min_by_key(|(_, h)| h.until);
+        if self.0.len() >= HOLDS
+            && let Some((at, _)) = soonest
+        {
+            self.0.swap_remove(at);
+        }
+        self.0.push(Hold {
+            endpoint,
+            model: model.map(Box::from),
+            status,
+            until,
+        });
+    }
+
+    /// With which status the endpoint asked, and how much longer it is to be left alone.
+    pub(super) fn of(
+        &self,
+        endpoint: EndpointId,
+        model: Option<&str>,
+        now: Mono,
+    ) -> Option<(u16, Duration)> {
+        let is_its = |hold: &&Hold| {
+            hold.endpoint == endpoint
+                && hold.until > now
+                && (hold.model.is_none() || hold.model.as_deref() == model)
+        };
+        let longest = self.0.iter().filter(is_its).max_by_key(|hold| hold.until)?;
+        Some((longest.status, longest.until.since(now)))
+    }
+
+    /// Those of endpoints that go by other numbers now, or are gone.
+    pub(super) fn renumbered(&self, new: impl Fn(EndpointId) -> Option<EndpointId>) -> Self {
+        let kept = self.0.iter().filter_map(|hold| {
+            Some(Hold {
+                endpoint: new(hold.endpoint)?,
+                ..hold.clone()
+            })
+        });
+        Self(kept.collect())
+    }
+}

@@ -1,0 +1,76 @@
+//! Every way in which providers say it.
+
+use super::*;
+
+/// 2026-11-22T00:00:00Z.
+const NOW_MS: u64 = 1_795_305_600_000;
+
+fn answer(status: u16, fields: &[(&str, &str)]) -> ResponseHead {
+    let mut head = ResponseHead {
+        status,
+        ..ResponseHead::default()
+    };
+    for (name, value) in fields {
+        head.fields
+            .push(name.as_bytes(), value.as_bytes())
+            .expect("few fields");
+    }
+    head
+}
+
+fn ms(status: u16, fields: &[(&str, &str)]) -> Option<u128> {
+    asked(&answer(status, fields), NOW_MS).map(|wait| wait.as_millis())
+}
+
+#[test]
+fn each_way_to_ask_for_time_is_understood() {
+    assert_eq!(ms(503, &[("retry-after", "17")]), Some(17_000));
+    assert_eq!(ms(429, &[("retry-after", "0.5")]), Some(500));
+    assert_eq!(
+        ms(429, &[("retry-after", "17"), ("retry-after-ms", "250")]),
+        Some(250)
+    );
+    let at = "Sun, 22 Nov 2026 00:01:30 GMT";
+    assert_eq!(ms(503, &[("retry-after", at)]), Some(90_000));
+    let used_up = [
+        ("x-ratelimit-remaining-requests", "0"),
+        ("x-ratelimit-reset-requests", "1m2.5s"),
+        ("x-ratelimit-remaining-tokens", "0"),
+        ("x-ratelimit-reset-tokens", "20ms"),
+    ];
+    assert_eq!(ms(429, &used_up), Some(62_500));
+}
+
+#[test]
+fn what_says_nothing_asks_for_nothing() {
+    let none: [&[(&str, &str)]; 8] = [
+        &[],
+        &[("retry-after", "soon")],
+        &[("retry-after", "-5")],
+        &[("retry-after", "0")],
+        &[("retry-after", "Sun, 22 Nov 2015 00:01:30 GMT")],
+        &[("retry-after", "Sun, 99 Nov 2026 00:01:30 GMT")],
+        &[("x-ratelimit-reset-requests", "10s")],
+        &[
+            ("x-ratelimit-remaining-requests", "3"),
+            ("x-ratelimit-reset-requests", "10s"),
+        ],
+    ];
+    for fields in none {
+        assert_eq!(ms(429, fields), None, "{fields:?}");
+    }
+    let used_up = [
+        ("x-ratelimit-remaining-tokens", "0"),
+        ("x-ratelimit-reset-tokens", "10s"),
+    ];
+    assert_eq!(ms(503, &used_up), None, "a quota is a matter of 429");
+}
+
+#[test]
+fn nobody_is_left_alone_for_longer_than_five_minutes() {
+    let longest = Some(WAIT_MAX.as_millis());
+    assert_eq!(ms(429, &[("retry-after", "86400")]), longest);
+    assert_eq!(ms(429, &[("retry-after", "99999999999999999")]), longest);
+    let far = "Sun, 22 Nov 2126 00:01:30 GMT";
+    assert_eq!(ms(503, &[("retry-after", far)]), longest);
+}

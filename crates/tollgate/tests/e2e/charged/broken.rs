@@ -1,0 +1,77 @@
+//! A response whose framing breaks after good events in one read.
+
+use super::{Charged, body, named, number};
+use crate::harness::answer::{chunk, delta, events_head};
+use crate::harness::{Step, Upstream, h2};
+
+const BROKEN: &[u8] = b"zz\r\nnot a chunk\r\n";
+
+fn engine() -> Upstream {
+    Upstream::start(|_, seen| {
+        let good = [
+            chunk(delta("one").as_bytes()),
+            chunk(delta("two").as_bytes()),
+        ]
+        .concat();
+        let bytes = match &seen.header("x-request-id")[0] {
+            id if id.starts_with("after-good") => [events_head(), good, BROKEN.to_vec()].concat(),
+            _ => [events_head(), BROKEN.to_vec()].concat(),
+        };
+        vec![Step::Send(bytes)]
+    })
+}
+
+#[test]
+fn good_events_before_a_malformed_chunk_are_forwarded_and_then_the_break_is_seen() {
+    let upstream = engine();
+    let charged = Charged::one(upstream.address, "");
+    // With usage that is kept from the client, and with usage that it asked for.
+    for (n, options) in ["", r#","stream_options":{"include_usage":true}"#]
+        .into_iter()
+        .enumerate()
+    {
+        let whole = body(true, 50, 40);
+        let body = format!("{}{options}}}", whole.strip_suffix('}').expect("an object"));
+        let answer = charged.gate.call(&named(&format!("after-good-{n}"), &body));
+        assert_eq!(answer.status, 200, "{body} {}", answer.text());
+        assert_eq!(answer.text(), delta("one") + &delta("two"));
+        assert!(!answer.whole, "a made-up end");
+    }
+    let rows = charged.end(2);
+    for row in rows.values() {
+        let cut = (&"upstream_cut".into(), &200.into());
+        assert_eq!((&row["code"], &row["status"]), cut, "{row}");
+        assert_eq!(number(row, "completion_tokens"), 2, "{row}");
+    }
+}
+
+#[test]
+fn a_response_that_breaks_before_anything_was_sent_is_502() {
+    let upstream = engine();
+    let charged = Charged::one(upstream.address, "");
+    let answer = charged.gate.call(&named("at-once", &body(true, 50, 40)));
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (502, "upstream_malformed"),
+        "{}",
+        answer.text()
+    );
+    h2::run(async {
+        let mut client = h2::connect(charged.gate.data).await;
+        let mut request = h2::post("/v1/chat/completions", body(true, 50, 40));
+        let id = http::HeaderValue::from_static("over-http2");
+        request.headers_mut().insert("x-request-id", id);
+        let answer = client.send_request(request).await.expect("an answer");
+        let answer = h2::whole(answer).await.expect("a whole one");
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (502, "upstream_malformed")
+        );
+    });
+    let rows = charged.end(2);
+    for row in rows.values() {
+        assert_eq!(row["status"], 502, "{row}");
+        assert_eq!(row["estimate_reason"], "upstream_malformed", "{row}");
+        assert_eq!(number(row, "completion_tokens"), 50, "{row}");
+    }
+}

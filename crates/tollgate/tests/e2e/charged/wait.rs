@@ -1,0 +1,110 @@
+//! Upstreams that ask to be left alone.
+
+use std::time::Duration;
+
+use super::{Charged, body, named};
+use crate::harness::answer::{COMPLETION, json};
+use crate::harness::{Step, Upstream};
+
+fn busy(status: u16, fields: &str, content_type: &str) -> Vec<u8> {
+    let error = r#"{"error":{"message":"later"}}"#;
+    let length = error.len();
+    format!(
+        "HTTP/1.1 {status} Busy\r\ncontent-type: {content_type}\r\n{fields}\r\ncontent-length: {length}\r\n\r\n{error}"
+    )
+    .into_bytes()
+}
+
+fn call(n: u32) -> Vec<u8> {
+    named(&format!("c{n}"), &body(false, 20, 40))
+}
+
+#[test]
+fn an_endpoint_that_asks_for_time_is_left_alone_for_it() {
+    let first = Upstream::start(|n, _| {
+        vec![Step::Send(if n == 0 {
+            busy(503, "retry-after: 2", "application/json")
+        } else {
+            json(200, COMPLETION)
+        })]
+    });
+    let second = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
+    let backends = format!(
+        "first: {{ url: http://{}/v1 }}, second: {{ url: http://{}/v1 }}",
+        first.address, second.address
+    );
+    let charged = Charged::start(&backends, "[first, second]", "", "");
+    for n in 0..5 {
+        assert_eq!(charged.gate.call(&call(n)).text(), COMPLETION);
+    }
+    assert_eq!((first.seen().len(), second.seen().len()), (1, 5));
+    std::thread::sleep(Duration::from_millis(2100));
+    assert_eq!(charged.gate.call(&call(5)).text(), COMPLETION);
+    assert_eq!((first.seen().len(), second.seen().len()), (2, 5));
+    charged.end(6);
+}
+
+#[test]
+fn where_all_ask_for_time_the_client_is_told_how_long_and_nobody_is_called() {
+    for (status, fields, seconds) in [
+        (429, "retry-after: 20", 18..=20),
+        (503, "retry-after-ms: 20000", 18..=20),
+        (
+            429,
+            "x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-reset-tokens: 1m0s",
+            58..=60,
+        ),
+        (529, "retry-after: 99999", 298..=300),
+    ] {
+        let answer = busy(status, fields, "application/json");
+        let upstream = Upstream::start(move |_, _| vec![Step::Send(answer.clone())]);
+        let charged = Charged::one(upstream.address, "");
+        // The first is the upstream's own answer, as it came.
+        assert_eq!(charged.gate.call(&call(0)).status, status);
+        for n in 1..4 {
+            let told = charged.gate.call(&call(n));
+            assert_eq!(
+                (told.status, told.code().as_str()),
+                (status, "upstream_status")
+            );
+            let wait = told.header("retry-after").expect("it is told");
+            let wait: u64 = wait.parse().expect("seconds");
+            assert!(seconds.contains(&wait), "{fields}: {wait}");
+        }
+        assert_eq!(upstream.seen().len(), 1, "{fields}");
+        let rows = charged.end(4);
+        assert_eq!(rows["c1"]["attempts"], 0);
+    }
+}
+
+#[test]
+fn a_quota_of_one_model_keeps_no_other_away() {
+    let upstream = Upstream::start(|n, _| {
+        vec![Step::Send(if n == 0 {
+            busy(429, "retry-after: 20", "application/json")
+        } else {
+            json(200, COMPLETION)
+        })]
+    });
+    let charged = Charged::one(upstream.address, "");
+    assert_eq!(charged.gate.call(&call(0)).status, 429);
+    assert_eq!(charged.gate.call(&call(1)).status, 429);
+    let other = body(false, 20, 40).replace("\"m\"", "\"n\"");
+    assert_eq!(charged.gate.call(&named("other", &other)).status, 200);
+    assert_eq!(upstream.seen().len(), 2);
+    charged.end(3);
+}
+
+#[test]
+fn what_an_unreadable_error_says_of_waiting_reaches_the_client() {
+    let upstream =
+        Upstream::start(|_, _| vec![Step::Send(busy(503, "retry-after: 17", "text/html"))]);
+    let charged = Charged::one(upstream.address, "");
+    let told = charged.gate.call(&call(0));
+    assert_eq!(
+        (told.status, told.code().as_str()),
+        (503, "upstream_status")
+    );
+    assert_eq!(told.header("retry-after"), Some("17"));
+    charged.end(1);
+}
