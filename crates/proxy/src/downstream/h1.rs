@@ -132,6 +132,10 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
         if !connection.finish(&worker, &mut deadline).await {
             return;
         }
+        if !connection.input.is_empty() {
+            // Who sends many requests at once waits for its turn with each.
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// Clients that connect at one time.
 const OPENING: usize = 100;
 /// What a holder may cost, where there are enough of them to tell.
-const EACH_KIB: i64 = 64;
+const EACH_KIB: i64 = 160;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -307,7 +307,7 @@ fn upstream() -> SocketAddr {
     listener.set_nonblocking(true).expect("a socket option");
     let address = listener.local_addr().expect("it is bound");
     let long = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: 400000\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: x-none\r\ncontent-length: 400000\r\n\r\n{}",
         "z".repeat(400_000)
     );
     let (long, short) = (
