@@ -112,3 +112,20 @@ fn where_to_listen_may_be_said_too() {
     assert_eq!(said.data.to_string(), "0.0.0.0:80");
     assert_eq!(said.admin.to_string(), "[::1]:81");
 }
+
+#[test]
+fn an_address_without_a_path_is_a_fault_here_too() {
+    for name in ["OPENAI_BASE_URL", "GEMINI_BASE_URL"] {
+        let mut world = World::default();
+        let refused = from_environment(world.set(name, "http://127.0.0.1:8000")).unwrap_err();
+        let text = refused.to_string();
+        assert!(
+            text.contains("has no path") && text.contains("/v1"),
+            "{text}"
+        );
+    }
+    let mut world = World::default();
+    let anthropic = world.set("ANTHROPIC_BASE_URL", "http://127.0.0.1:8000");
+    let loaded = from_environment(anthropic).unwrap();
+    assert_eq!(loaded.snapshot.endpoints[0].base_path, "/v1");
+}

@@ -93,3 +93,72 @@ fn a_long_body_reads_the_same_whole_and_in_parts() {
         assert!(CallHead::read(damaged.as_bytes()).is_err());
     }
 }
+
+#[test]
+fn what_leans_on_the_provider_is_read_the_same_whole_and_in_parts() {
+    let rows: [(&str, bool, Option<&str>); 14] = [
+        (r#"{"model":"m"}"#, false, None),
+        (r#"{"background":true}"#, true, None),
+        (r#"{"b\u0061ckground":true}"#, true, None),
+        (r#"{"background":"no"}"#, true, None),
+        (r#"{"background":false,"container":null}"#, false, None),
+        (r#"{"conversation":false}"#, false, None),
+        (r#"{"conversation":"c"}"#, false, Some("conversation")),
+        (
+            r#"{"conversation":{"id":"c"},"model":"m"}"#,
+            false,
+            Some("conversation"),
+        ),
+        (
+            r#"{"previous_response_id":"r"}"#,
+            false,
+            Some("previous_response_id"),
+        ),
+        (r#"{"container":[1,[2]],"n":1}"#, false, Some("container")),
+        (
+            r#"{"container":"c","background":true}"#,
+            true,
+            Some("container"),
+        ),
+        (
+            r#"{"conversation":"c","previous_response_id":"r"}"#,
+            false,
+            Some("previous_response_id"),
+        ),
+        (
+            r#"{"input":[{"conversation":"c","background":true}]}"#,
+            false,
+            None,
+        ),
+        (r#"{"Background":true,"conversations":1}"#, false, None),
+    ];
+    for (body, background, keeps) in rows {
+        let whole = CallHead::read(body.as_bytes());
+        let mut parts = CallScanner::new();
+        let in_parts = body
+            .as_bytes()
+            .chunks(1)
+            .try_for_each(|byte| parts.push(byte))
+            .and_then(|()| parts.finish());
+        assert_eq!(whole, in_parts, "{body}");
+        if let Ok(head) = whole {
+            assert_eq!((head.background, head.keeps), (background, keeps), "{body}");
+            assert_eq!(head.leans_on_upstream(), background || keeps.is_some());
+        } else {
+            assert!(body.contains("Background"), "{body}: {whole:?}");
+        }
+    }
+    for member in [
+        "background",
+        "previous_response_id",
+        "conversation",
+        "container",
+    ] {
+        let body = format!(r#"{{"{member}":null,"{member}":null}}"#);
+        let fault = CallHead::read(body.as_bytes()).unwrap_err();
+        assert_eq!(
+            (fault.code(), fault.member),
+            ("duplicate_member", Some(member))
+        );
+    }
+}
