@@ -153,7 +153,9 @@ impl Found {
 
 /// The dearest that today's prices make a row.
 fn today(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
-    let model = row.model.as_deref()?;
+    let Some(model) = row.model.as_deref() else {
+        return listed(row, currency, snapshot);
+    };
     let at = |name: &str| {
         let at = snapshot.backends.iter().position(|b| *b.name == *name)?;
         u32::try_from(at).ok().map(BackendId)
@@ -170,6 +172,19 @@ fn today(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
     anywhere
         .filter(|(of, _, price)| *of == model && *price.currency == *currency)
         .filter_map(|(_, _, price)| cost(price))
+        .max()
+}
+
+/// The dearest call that the routes of a row's workload list: what a row without a model may have been.
+fn listed(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
+    let workload = snapshot.workload_named(row.workload.as_deref()?.as_bytes())?;
+    let grants = snapshot.workload(workload)?.grants.iter();
+    grants
+        .filter_map(|grant| snapshot.route(grant.route))
+        .flat_map(|route| &route.unread)
+        .filter_map(|listed| listed.price.as_ref())
+        .filter(|price| *price.currency == *currency)
+        .map(|price| price.request)
         .max()
 }
 

@@ -121,3 +121,21 @@ fn a_template_takes_one_plain_segment_for_an_id_and_no_other_method() {
     }
     assert!(connection.unread().starts_with(b"HTTP/1.1 200"));
 }
+
+#[test]
+fn a_listed_call_that_was_open_when_the_gate_was_killed_stays_charged() {
+    let upstream = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(20))]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = config(&upstream, &dir.path().join("usage.db"));
+    let mut gate = Gate::start(&config, &[]);
+    let mut client = crate::harness::Connection::open(gate.data);
+    client.send(&post("/v1/batches", &["x-workload-app: w"], "{}"));
+    eventually("it is on disk", Duration::from_secs(5), || {
+        gate.metric("tollgate_ledger_admissions_total", &[]) == 1.0
+    });
+    assert_eq!(left(&gate), 0.75);
+    gate.signal(libc::SIGKILL);
+    gate.wait(Duration::from_secs(10));
+    let gate = Gate::start(&config, &[]);
+    assert_eq!(left(&gate), 0.75);
+}
