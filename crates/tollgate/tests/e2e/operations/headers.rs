@@ -134,7 +134,7 @@ fn a_route_adds_headers_to_those_that_pass() {
 #[test]
 fn only_what_an_operation_needs_of_a_query_goes_upstream() {
     let upstream = upstream();
-    let gate = gate(&upstream);
+    let gate = gate(&upstream, "");
     let target =
         |seen: &crate::harness::Seen| seen.head.split(' ').nth(1).expect("a target").to_owned();
     let posted = [
