@@ -39,6 +39,8 @@ pub(crate) enum Extent {
 pub(crate) enum BodyFault {
     /// Its framing is broken.
     Framing(HeadFault),
+    /// It is not what its head allows.
+    Head(HeadFault),
     /// The client left.
     Gone,
 }

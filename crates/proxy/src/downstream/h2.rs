@@ -162,6 +162,7 @@ async fn begin(
         queue: Rc::default(),
         begun: false,
         gone: false,
+        takes_body: head.method.takes_body(),
     };
     match converted {
         Err(fault) => exchange::refuse(&worker, Refusal::Head(fault), &mut stream).await,
@@ -188,9 +189,15 @@ fn convert(
     if parts.headers.len() > max_fields {
         return Err(HeadFaultKind::TooManyFields.into());
     }
+    let mut hosts = 0;
     for (name, value) in &parts.headers {
+        // HTTP/1.1 drops these blanks; in HTTP/2 they are part of the value, and malformed (RFC 9113, 8.2.1).
+        if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value.as_bytes() {
+            return Err(HeadFaultKind::FieldBlanks.into());
+        }
         if name == http::header::HOST && authority.is_some() {
-            if authority != Some(value.as_bytes()) {
+            hosts += 1;
+            if hosts > 1 || authority != Some(value.as_bytes()) {
                 return Err(HeadFaultKind::HostRepeated.into());
             }
             continue;
@@ -215,6 +222,7 @@ struct Exchange {
     /// The head is whole; hyper has it once there is no `answer` any more.
     begun: bool,
     gone: bool,
+    takes_body: bool,
 }
 
 /// What the exchange has said and hyper has not taken yet.
@@ -281,6 +289,11 @@ impl Downstream for Exchange {
                 }
                 // Trailers are dropped.
                 Some(Ok(frame)) => match frame.into_data() {
+                    // Sent on, it would be the next request to a server that expects none.
+                    Ok(data) if !data.is_empty() && !self.takes_body => {
+                        let fault = HeadFaultKind::BodyNotExpected.into();
+                        return Poll::Ready(Err(BodyFault::Head(fault)));
+                    }
                     Ok(data) if !data.is_empty() => return Poll::Ready(Ok(Some(data))),
                     Ok(_) | Err(_) => {}
                 },

@@ -51,6 +51,9 @@ pub(super) async fn read<D: Downstream>(
         let piece = poll_fn(|cx| match client.poll_body(&worker, cx) {
             Poll::Ready(Ok(piece)) => Poll::Ready(Ok(piece)),
             Poll::Ready(Err(BodyFault::Gone)) => Poll::Ready(Err(Stop::Gone)),
+            Poll::Ready(Err(BodyFault::Head(fault))) => {
+                Poll::Ready(Err(Refusal::Head(fault).into()))
+            }
             Poll::Ready(Err(BodyFault::Framing(fault))) => {
                 Poll::Ready(Err(Refusal::BodyFraming(fault).into()))
             }

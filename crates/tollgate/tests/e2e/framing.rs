@@ -70,15 +70,22 @@ fn h1_a_body_of_two_lengths_is_refused() {
         );
         scene.refuses(lines, &request, 400, code, After::Closed);
     }
-    let request =
-        "GET /v1/files HTTP/1.1\r\nhost: g\r\nx-workload-app: w\r\ncontent-length: 5\r\n\r\nhello";
-    scene.refuses(
-        "a body on GET",
-        request.as_bytes(),
-        400,
-        "body_not_expected",
-        After::Closed,
-    );
+    for method in ["GET", "DELETE"] {
+        for (lines, body) in [
+            ("content-length: 5\r\n", "hello"),
+            ("transfer-encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"),
+        ] {
+            let request =
+                format!("{method} /v1/models HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{lines}\r\n{body}");
+            scene.refuses(
+                method,
+                request.as_bytes(),
+                400,
+                "body_not_expected",
+                After::Closed,
+            );
+        }
+    }
     let request = "POST /v1/files HTTP/1.0\r\nhost: g\r\nx-workload-app: w\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
     scene.refuses(
         "chunks in HTTP/1.0",

@@ -59,6 +59,7 @@ kinds! {
     LineEnd = 400, "bad_line_end", "a line does not end in CRLF";
     FieldName = 400, "bad_field_name", "a field name is not a token directly before its colon";
     FieldValue = 400, "bad_field_value", "a field value holds a control character";
+    FieldBlanks = 400, "bad_field_value", "a field value begins or ends with a blank";
     HeadTooLarge = 431, "head_too_large", "the head has too many bytes";
     TooManyFields = 431, "too_many_fields", "the head has too many fields";
     HostMissing = 400, "host_missing", "an HTTP/1.1 request needs a Host field";

@@ -37,6 +37,13 @@ impl Method {
             _ => Self::Other,
         }
     }
+
+    /// Whether a request with this method may have a body. Servers that expect none on the others leave it
+    /// in their input, where it is the next request.
+    #[must_use]
+    pub const fn takes_body(self) -> bool {
+        !matches!(self, Self::Get | Self::Head | Self::Delete)
+    }
 }
 
 /// The protocol version of a message.

@@ -34,15 +34,14 @@ pub struct RequestFraming {
 /// Decides the framing of a request.
 ///
 /// # Errors
-/// Ambiguous or malformed framing, a body on GET or HEAD, or an expectation other than `100-continue`.
+/// Ambiguous or malformed framing, a body where the method takes none, or an expectation other than `100-continue`.
 pub fn request_framing(head: &RequestHead) -> Result<RequestFraming, HeadFault> {
     let framing = match declared(&head.fields, head.version)? {
         Some(framing) => framing,
         None if head.version == Version::H2 => Framing::UntilClose,
         None => Framing::None,
     };
-    let bodiless = matches!(head.method, Method::Get | Method::Head);
-    if bodiless && matches!(framing, Framing::Length(_) | Framing::Chunked) {
+    if !head.method.takes_body() && matches!(framing, Framing::Length(_) | Framing::Chunked) {
         return Err(HeadFaultKind::BodyNotExpected.into());
     }
     Ok(RequestFraming {

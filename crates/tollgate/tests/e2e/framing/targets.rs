@@ -111,10 +111,13 @@ fn h15_methods_that_are_not_served_are_refused() {
         let request = format!("CONNECT {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
         scene.refuses(target, request.as_bytes(), 405, "method_not_allowed", after);
     }
-    for method in ["PUT", "DELETE", "PATCH"] {
-        let request = format!(
-            "{method} /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-length: 2\r\n\r\n{{}}"
-        );
+    for (method, body) in [
+        ("PUT", "content-length: 2\r\n\r\n{}"),
+        ("DELETE", "\r\n"),
+        ("PATCH", "content-length: 2\r\n\r\n{}"),
+    ] {
+        let request =
+            format!("{method} /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{body}");
         let response = scene.refuses(
             method,
             request.as_bytes(),

@@ -54,6 +54,23 @@ fn h4_malformed_requests_end_their_stream_and_reach_nobody() {
             "two hosts",
             [list(""), vec![("host", "gate.test"), ("host", "evil.test")]].concat(),
         ),
+        (
+            "the host twice",
+            [list(""), vec![("host", "gate.test"), ("host", "gate.test")]].concat(),
+        ),
+        (
+            "the host twice and no authority",
+            [
+                without(":authority"),
+                vec![("host", "gate.test"), ("host", "gate.test")],
+            ]
+            .concat(),
+        ),
+        ("a blank before a value", with("x-a", " b")),
+        ("a blank after a value", with("x-a", "b ")),
+        ("a tab before a value", with("x-a", "\tb")),
+        ("a tab after a value", with("x-a", "b\t")),
+        ("only a blank", with("x-a", " ")),
         ("connection", with("connection", "x-workload-app")),
         ("transfer-encoding", with("transfer-encoding", "chunked")),
         ("upgrade", with("upgrade", "foo")),
