@@ -51,7 +51,9 @@ struct Naive {
     model: Option<String>,
     stream: bool,
     asked_for_usage: bool,
-    counts: [Option<u32>; 4],
+    counts: [Option<u32>; 5],
+    prompts: u64,
+    token_ids: Option<u64>,
 }
 
 impl Naive {
@@ -65,7 +67,10 @@ impl Naive {
                 head.max_completion_tokens,
                 head.max_output_tokens,
                 head.n,
+                head.best_of,
             ],
+            prompts: head.prompts.count,
+            token_ids: head.prompts.token_ids,
         }
     }
 }
@@ -92,7 +97,89 @@ fn naive(body: &[u8]) -> Option<Result<Naive, &'static str>> {
     Some(read_members(&members, &options))
 }
 
+/// The names that have one spelling only: those that policy reads, and those that a prompt is counted by.
+const ONE_SPELLING: [&str; 19] = [
+    "background",
+    "previous_response_id",
+    "conversation",
+    "container",
+    "model",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "n",
+    "best_of",
+    "prompt",
+    "messages",
+    "input",
+    "instructions",
+    "system",
+    "tools",
+    "functions",
+];
+
+/// Every character by what readers without regard to case take it for.
+fn folded(name: &str) -> String {
+    let fold = |c: char| match c {
+        '\u{212a}' => 'k',
+        '\u{17f}' => 's',
+        '\u{130}' | '\u{131}' => 'i',
+        c => c.to_ascii_lowercase(),
+    };
+    name.chars().map(fold).collect()
+}
+
+/// What `prompt` holds: how many prompts, and how many token ids if it holds nothing else.
+fn prompts(raw: Option<&str>) -> (u64, Option<u64>) {
+    let value = raw.map(serde_json::from_str::<Box<RawValue>>);
+    let Some(Ok(value)) = value else {
+        return (1, None);
+    };
+    let Ok(list) = serde_json::from_str::<Vec<Box<RawValue>>>(value.get()) else {
+        return (1, None);
+    };
+    let is_number = |raw: &&Box<RawValue>| {
+        raw.get()
+            .starts_with(|c: char| c == '-' || c.is_ascii_digit())
+    };
+    let numbers = list.iter().filter(is_number).count();
+    let inner = |raw: &Box<RawValue>| {
+        if raw.get().starts_with('{') {
+            return parse(raw.get().as_bytes())
+                .0
+                .iter()
+                .filter(|(_, value)| value.starts_with(|c: char| c == '-' || c.is_ascii_digit()))
+                .count();
+        }
+        let list = serde_json::from_str::<Vec<Box<RawValue>>>(raw.get()).unwrap_or_default();
+        list.iter().filter(is_number).count()
+    };
+    let ids = (numbers + list.iter().map(inner).sum::<usize>()) as u64;
+    let has_text = list.iter().any(|raw| raw.get().starts_with('"'));
+    let count = list.len() - numbers + usize::from(numbers > 0);
+    (count.max(1) as u64, (ids > 0 && !has_text).then_some(ids))
+}
+
 fn read_members(members: &Members, options: &Members) -> Result<Naive, &'static str> {
+    let is_other = |known: &[&str], name: &str| {
+        known
+            .iter()
+            .any(|known| *known != name && **known == *folded(name))
+    };
+    if members
+        .0
+        .iter()
+        .any(|(name, _)| is_other(&ONE_SPELLING, name))
+        || options
+            .0
+            .iter()
+            .any(|(name, _)| is_other(&["include_usage"], name))
+    {
+        return Err("another spelling");
+    }
+    let (prompts, token_ids) = prompts(members.only("prompt")?);
     let count = |name| match members.only(name)? {
         None | Some("null") => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| "a count"),
@@ -121,7 +208,10 @@ fn read_members(members: &Members, options: &Members) -> Result<Naive, &'static 
             count("max_completion_tokens")?,
             count("max_output_tokens")?,
             count("n")?,
+            count("best_of")?,
         ],
+        prompts,
+        token_ids,
     })
 }
 

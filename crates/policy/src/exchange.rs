@@ -148,23 +148,11 @@ pub fn admit(
     let listed = opened.listed.map(|place| place.nth);
     let charged = listed.and_then(|nth| rule.unread.get(usize::from(nth)));
     let estimator = estimator(grant.route);
-    let prompt_estimate = match charged {
-        Some(charged) => charged.tokens.unwrap_or(0),
-        None if opened.operation.is_metered() => estimator.prompt(bytes),
-        None => 0,
+    let tokens = match charged {
+        Some(charged) => Cost::charged(charged.tokens),
+        None => Cost::of(opened.operation, call, bytes, &estimator),
     };
-    let cap = call.and_then(CallHead::output_cap);
-    let completion = match call {
-        Some(call) if opened.operation.generates() => {
-            estimator.completion(cap, call.n.unwrap_or(1))
-        }
-        Some(_) | None => 0,
-    };
-    let tokens = Cost {
-        prompt: prompt_estimate,
-        completion,
-        is_capped: cap.is_some() || charged.is_some(),
-    };
+    let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
     let mut hold = reserve(opened.workload, grant, tokens, now, s)?;
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {

@@ -34,9 +34,9 @@ impl Estimator {
 
     /// Completion tokens: the call's own cap where it has one, else what has been seen.
     #[must_use]
-    pub fn completion(&self, cap: Option<u32>, choices: u32) -> u64 {
+    pub fn completion(&self, cap: Option<u32>, answers: u64) -> u64 {
         let each = cap.map_or_else(|| whole(self.completion), u64::from);
-        each.saturating_mul(u64::from(choices.max(1)))
+        each.saturating_mul(answers.max(1))
     }
 
     /// Learns from a finished call.

@@ -1,7 +1,8 @@
 //! The members of an OpenAI-style request body that policy reads, and the edits that policy makes.
 //!
 //! Invariant: a member is read exactly as the engine will read it, or the call is refused: a name that
-//! appears twice, a number that is not a plain integer and an unusable model name are all faults.
+//! appears twice or in other letters, a number that is not a plain integer and an unusable model name are
+//! all faults.
 //! Not here: the grammar (`json`), what the gate does with a call (`policy`).
 
 mod fault;
@@ -11,7 +12,7 @@ mod splice;
 mod whole;
 
 pub use fault::{CallFault, CallFaultKind};
-pub use head::{CallHead, IncludeUsage, StreamOptions};
+pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};
 

@@ -6,7 +6,9 @@
 //! Not here: what the members mean (`call`, `usage`), edits (`call::Splice`).
 
 mod capture;
+mod elements;
 mod fault;
+mod fold;
 mod interest;
 mod joint;
 mod keep;
@@ -22,7 +24,9 @@ mod text;
 mod token;
 
 pub use capture::{Found, Kind, Member};
+pub use elements::Elements;
 pub use fault::{JsonFault, JsonFaultKind};
+pub use fold::{Spelling, is_spelling};
 pub use interest::{Interest, Interests, Repeat, Want};
 pub use reader::Reader;
 pub use scan::Scanner;

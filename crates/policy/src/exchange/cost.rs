@@ -1,8 +1,13 @@
 //! What a call may cost in tokens, and what is taken for it.
 //!
+//! Invariant: a completion is capped by a member only that an engine of this operation goes by, and by the
+//! greatest of several: engines differ in which one they take.
 //! Not here: the estimate ([`crate::meter`]), taking (`hold`), money ([`crate::price`]).
 
+use wire::call::CallHead;
+
 use crate::limit::Kind;
+use crate::meter::Estimator;
 use crate::operation::Operation;
 use crate::snapshot::Limit;
 
@@ -19,6 +24,45 @@ pub(super) struct Cost {
 const FRAME_TOKENS_MAX: u64 = 1024;
 
 impl Cost {
+    /// What a request of `bytes` may cost, of whose body `call` is what was read.
+    pub(super) fn of(
+        operation: Operation,
+        call: Option<&CallHead>,
+        bytes: u64,
+        estimator: &Estimator,
+    ) -> Self {
+        let cap = call.and_then(|call| cap(operation, call));
+        let completion = match call {
+            Some(call) if operation.generates() => {
+                estimator.completion(cap, answers(operation, call))
+            }
+            Some(_) | None => 0,
+        };
+        let ids = call.and_then(|call| match operation {
+            Operation::Completions => call.prompts.token_ids,
+            _ => None,
+        });
+        let prompt = match ids {
+            Some(ids) => ids,
+            None if operation.is_metered() => estimator.prompt(bytes),
+            None => 0,
+        };
+        Self {
+            prompt,
+            completion,
+            is_capped: cap.is_some(),
+        }
+    }
+
+    /// What a route charges for a call that it lists and that is not read.
+    pub(super) fn charged(tokens: Option<u64>) -> Self {
+        Self {
+            prompt: tokens.unwrap_or(0),
+            completion: 0,
+            is_capped: true,
+        }
+    }
+
     /// The most that a call of `bytes` can come to. Each token of a text is at least one byte of
     /// the body; what the body only refers to (an image's address, an earlier response) is not in it.
     pub(super) fn at_most(self, bytes: u64, operation: Operation) -> Option<u64> {
@@ -50,5 +94,30 @@ impl Cost {
             Kind::Requests => 1,
             Kind::Tokens => self.units(limit.bucket.rate().burst),
         }
+    }
+}
+
+/// The most output tokens that one answer may have, where the call says so in a member that its operation
+/// has. Of the two that a chat call can have, vLLM prefers the newer and SGLang the older one, and both take 0
+/// for none.
+fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
+    match operation {
+        Operation::Chat => {
+            let greatest = call.max_completion_tokens.max(call.max_tokens);
+            greatest.filter(|cap| *cap > 0)
+        }
+        Operation::Completions | Operation::Messages => call.max_tokens,
+        Operation::Responses => call.max_output_tokens,
+        _ => None,
+    }
+}
+
+/// How many answers are generated: so many of the best ones for each prompt.
+fn answers(operation: Operation, call: &CallHead) -> u64 {
+    let each = u64::from(call.n.max(call.best_of).unwrap_or(1));
+    match operation {
+        Operation::Chat => each,
+        Operation::Completions => each.saturating_mul(call.prompts.count),
+        _ => 1,
     }
 }

@@ -581,6 +581,99 @@ mod reserving {
         assert!(matches!(refused, Refusal::LargerThanLimit { .. }));
     }
 
+    /// What a call holds of a limit besides its prompt; `None` where it caps nothing.
+    fn held(operation: Operation, body: &str) -> Option<u64> {
+        let limits = &[(TokenKind, rate(u64::MAX, 60))];
+        let s = snapshot(&[RoutePlan { limits, ..plan() }]);
+        let call = admitted(&s, operation, body);
+        let held = call.held.reserved - call.prompt_estimate;
+        let guessed = Estimator::default().completion(None, 1);
+        (held != guessed).then_some(held)
+    }
+
+    #[test]
+    fn a_call_is_held_to_the_greatest_of_the_caps_that_its_operation_has() {
+        let caps = [
+            r#""max_tokens":1000"#,
+            r#""max_completion_tokens":2000"#,
+            r#""max_output_tokens":3000"#,
+        ];
+        for set in 0..8_usize {
+            let is_set = |at: usize| set >> at & 1 == 1;
+            let members: Vec<&str> = (0..3).filter(|at| is_set(*at)).map(|at| caps[at]).collect();
+            let cap = |at, cap: u64| is_set(at).then_some(cap);
+            for members in [members.join(","), {
+                let mut members = members;
+                members.reverse();
+                members.join(",")
+            }] {
+                let body = format!("{{{members}}}");
+                let chat = cap(1, 2000).max(cap(0, 1000));
+                assert_eq!(held(Chat, &body), chat, "chat: {body}");
+                assert_eq!(held(Completions, &body), cap(0, 1000), "{body}");
+                assert_eq!(held(Operation::Messages, &body), cap(0, 1000), "{body}");
+                assert_eq!(held(Responses, &body), cap(2, 3000), "{body}");
+            }
+        }
+        let older_is_greater = r#"{"max_completion_tokens":1,"max_tokens":5000}"#;
+        assert_eq!(held(Chat, older_is_greater), Some(5000));
+        // Two engines take 0 in a chat call for no cap; of a completion, 0 asks for the prompt's own scores.
+        assert_eq!(held(Chat, r#"{"max_tokens":0}"#), None);
+        assert_eq!(held(Completions, r#"{"max_tokens":0}"#), Some(0));
+    }
+
+    #[test]
+    fn a_cap_counts_for_each_answer_to_each_prompt() {
+        let rows = [
+            (Chat, r#""n":3"#, 300),
+            (Chat, r#""n":0"#, 100),
+            (Chat, r#""best_of":4"#, 400),
+            (Chat, r#""n":5,"best_of":4"#, 500),
+            // A chat call has no prompt of its own.
+            (Chat, r#""prompt":["a","b"]"#, 100),
+            (Completions, r#""prompt":"a""#, 100),
+            (Completions, r#""prompt":[]"#, 100),
+            (Completions, r#""prompt":null"#, 100),
+            (Completions, r#""prompt":["a","b"]"#, 200),
+            (Completions, r#""prompt":[1,2,3]"#, 100),
+            (Completions, r#""prompt":[[1,2],[3],[]]"#, 300),
+            (Completions, r#""prompt":["a",[3],[]],"n":2"#, 600),
+            (Completions, r#""prompt":["a","b"],"n":2,"best_of":7"#, 1400),
+            (Completions, r#""prompt":["a","b"],"n":7,"best_of":2"#, 1400),
+            (Responses, r#""n":3,"best_of":4"#, 100),
+            (Operation::Messages, r#""n":3"#, 100),
+        ];
+        for (operation, members, completion) in rows {
+            let body = format!(r#"{{"max_tokens":100,"max_output_tokens":100,{members}}}"#);
+            assert_eq!(held(operation, &body), Some(completion), "{members}");
+        }
+        let guessed = Estimator::default().completion(None, 6);
+        let body = r#"{"prompt":["a","b"],"n":3}"#;
+        assert_eq!(held(Completions, body), Some(guessed));
+        let absurd = r#"{"max_tokens":4294967295,"n":4294967295,"prompt":["a","b","c"]}"#;
+        let s = plain();
+        let call = admitted(&s, Completions, absurd);
+        assert_eq!(call.held.reserved, u64::MAX);
+        call.hold.release(NOW, &s);
+    }
+
+    #[test]
+    fn a_prompt_of_token_ids_is_estimated_by_their_number() {
+        let s = both();
+        let prompt = |operation, body: &str| {
+            let call = admitted(&s, operation, body);
+            call.hold.release(NOW, &s);
+            call.prompt_estimate
+        };
+        let ids = format!(r#"{{"max_tokens":1,"prompt":[{}1]}}"#, "1,".repeat(299));
+        assert_eq!(prompt(Completions, &ids), 300);
+        let lists = r#"{"max_tokens":1,"prompt":[[1,2],[3]]}"#;
+        assert_eq!(prompt(Completions, lists), 3);
+        let text = r#"{"max_tokens":1,"prompt":["a",[1,2]]}"#;
+        assert_eq!(prompt(Completions, text), (text.len() as u64).div_ceil(4));
+        assert_eq!(prompt(Chat, lists), (lists.len() as u64).div_ceil(4));
+    }
+
     #[test]
     fn only_what_generates_reserves_completion_tokens() {
         let s = both();

@@ -113,7 +113,7 @@ fn ask(cap: u32, s: &Snapshot) -> (Result<Decision, Refusal>, u64) {
     let opened = Opened {
         listed: None,
         workload: WorkloadId(0),
-        operation: Operation::Chat,
+        operation: Operation::Completions,
     };
     let bytes = body.len() as u64;
     let reserved = Estimator::default().prompt(bytes) + u64::from(cap);

@@ -121,6 +121,8 @@ fn b4_a_member_that_policy_reads_may_not_come_twice() {
         ),
         (r#"{"stream":false,"stream":true}"#, "stream"),
         (r#"{"n":1,"n":128}"#, "n"),
+        (r#"{"best_of":1,"best_of":128}"#, "best_of"),
+        (r#"{"prompt":"a","prompt":["a","b"]}"#, "prompt"),
         (
             r#"{"stream_options":{},"stream_options":null}"#,
             "stream_options",
@@ -144,9 +146,78 @@ fn b4_a_member_that_policy_reads_may_not_come_twice() {
 }
 
 #[test]
-fn b5_a_member_in_other_letters_is_another_member() {
+fn b5_a_member_that_policy_reads_may_not_come_in_other_letters() {
     let scene = Scene::new();
-    let body = r#"{"Model":"Other","MAX_TOKENS":-1,"Stream":true,"model":"m","messages":[{"Name":"x","Arguments":"y"}]}"#;
+    let rows = [
+        (r#"{"model":"cheap","MODEL":"dear"}"#, "model", "MODEL"),
+        (r#"{"MODEL":"dear","model":"cheap"}"#, "model", "MODEL"),
+        (r#"{"Model":"cheap"}"#, "model", "Model"),
+        (r#"{"model":"cheap","\u004dodel":"dear"}"#, "model", "Model"),
+        (
+            r#"{"max_tokens":1,"max_to\u212aens":99999}"#,
+            "max_tokens",
+            r"max_to\u{212a}ens",
+        ),
+        (
+            "{\"max_tokens\":1,\"max_to\u{212a}ens\":99999}",
+            "max_tokens",
+            r"max_to\u{212a}ens",
+        ),
+        (r#"{"\u017ftream":true}"#, "stream", r"\u{17f}tream"),
+        (
+            r#"{"Max_Completion_Tokens":9}"#,
+            "max_completion_tokens",
+            "Max_Completion_Tokens",
+        ),
+        (
+            r#"{"max_output_tokenS":9}"#,
+            "max_output_tokens",
+            "max_output_tokenS",
+        ),
+        (r#"{"n":1,"N":128}"#, "n", "N"),
+        (r#"{"best_oF":9}"#, "best_of", "best_oF"),
+        (r#"{"Prompt":["a"]}"#, "prompt", "Prompt"),
+        (
+            r#"{"stream":true,"Stream_Options":{"include_usage":false}}"#,
+            "stream_options",
+            "Stream_Options",
+        ),
+        (
+            r#"{"stream":true,"stream_options":{"include_usage":true,"Include_Usage":false}}"#,
+            "stream_options.include_usage",
+            "Include_Usage",
+        ),
+        (
+            r#"{"messages":[],"Messages":[{"role":"user"}]}"#,
+            "messages",
+            "Messages",
+        ),
+    ];
+    for (body, member, found) in rows {
+        let response = scene.refuses(body, &call(body), 400, "ambiguous_member", After::Kept);
+        let error = &response.json()["error"];
+        assert_eq!(error["param"], member, "{body}");
+        let message = error["message"].as_str().expect("a message");
+        for name in [member, found] {
+            assert!(message.contains(&format!("`{name}`")), "{body}: {message}");
+        }
+    }
+    // In long bodies, which come in parts, just the same.
+    let long = format!(r#"{{"user":"{}","MODEL":"dear"}}"#, "u".repeat(300_000));
+    scene.refuses(
+        "a long body",
+        &call(&long),
+        400,
+        "ambiguous_member",
+        After::Kept,
+    );
+    scene.end();
+}
+
+#[test]
+fn b5_names_that_policy_does_not_read_pass_in_any_letters() {
+    let scene = Scene::new();
+    let body = r#"{"Temperature":1,"USER":"u","Models":[],"model":"m","messages":[{"Name":"x","Model":"y","MAX_TOKENS":-1}]}"#;
     let seen = scene.forwards("members in other letters", &call(body));
     assert_eq!(seen.body, body.as_bytes());
     scene.end();
@@ -161,21 +232,19 @@ fn b5_a_model_in_other_letters_is_never_taken_for_the_model() {
         upstream.address
     );
     let gate = Gate::start(&config, &[]);
-    let response = gate.call(&call(r#"{"Model":"allowed","model":"denied"}"#));
-    assert_eq!(
-        (response.status, response.code().as_str()),
-        (404, "model_not_found")
-    );
-    let response = gate.call(&call(r#"{"Model":"allowed"}"#));
-    assert_eq!(
-        (response.status, response.code().as_str()),
-        (400, "model_required")
-    );
+    for body in [
+        r#"{"Model":"allowed","model":"denied"}"#,
+        r#"{"Model":"allowed"}"#,
+        r#"{"Model":"x","model":"allowed"}"#,
+    ] {
+        let response = gate.call(&call(body));
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (400, "ambiguous_member"),
+            "{body}"
+        );
+    }
     assert_eq!(upstream.seen().len(), 0);
-    let response = gate.call(&call(r#"{"Model":"x","model":"allowed"}"#));
-    assert_eq!(response.status, 200, "{}", response.text());
-    let seen = upstream.seen().pop().expect("it was forwarded");
-    assert_eq!(seen.body, br#"{"Model":"x","model":"sent"}"#);
 }
 
 #[test]

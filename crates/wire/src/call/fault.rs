@@ -2,7 +2,7 @@
 //!
 //! Not here: the HTTP status (`policy`); every one of these is a 400.
 
-use crate::json::{JsonFault, JsonFaultKind, NUMBER_LIMIT_BYTES};
+use crate::json::{JsonFault, JsonFaultKind, NUMBER_LIMIT_BYTES, Spelling};
 
 /// A body that cannot be acted on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,17 @@ pub enum CallFaultKind {
     /// A member that is read here appears twice.
     #[error("the member `{0}` appears twice")]
     DuplicateMember(&'static str),
+    /// A member stands there that some engines take for one that is read here.
+    #[error(
+        "the member `{found}` is read as `{member}` by some engines and not by others: \
+         write `{member}`, once, or leave it out"
+    )]
+    AmbiguousMember {
+        /// The member that is read here.
+        member: &'static str,
+        /// The name that stands there.
+        found: Spelling,
+    },
     /// A member has a value of the wrong kind.
     #[error("the member `{member}` must be {wanted}")]
     WrongType {
@@ -50,6 +61,7 @@ impl CallFault {
         match self.kind {
             CallFaultKind::InvalidJson(_) | CallFaultKind::NotAnObject => "invalid_json",
             CallFaultKind::DuplicateMember(_) => "duplicate_member",
+            CallFaultKind::AmbiguousMember { .. } => "ambiguous_member",
             CallFaultKind::WrongType { .. } => "wrong_type",
             CallFaultKind::OutOfRange(_) => "out_of_range",
             CallFaultKind::BadModelName => "bad_model_name",
@@ -69,6 +81,13 @@ impl From<JsonFault> for CallFault {
     fn from(fault: JsonFault) -> Self {
         let (member, kind) = match fault.kind {
             JsonFaultKind::Duplicate { path } => (Some(path), CallFaultKind::DuplicateMember(path)),
+            JsonFaultKind::Ambiguous { path, found } => (
+                Some(path),
+                CallFaultKind::AmbiguousMember {
+                    member: path,
+                    found,
+                },
+            ),
             JsonFaultKind::TooLong { path: "model", .. } => {
                 (Some("model"), CallFaultKind::BadModelName)
             }

@@ -1,4 +1,4 @@
-//! What a call says of itself: model, streaming, output caps.
+//! What a call says of itself: model, streaming, output caps, how many answers to how many prompts.
 //!
 //! Not here: how a body is gone through (`scan`, `whole`), edits of it (`splice`).
 
@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use super::fault::{CallFault, CallFaultKind};
 use super::scan::CallScanner;
-use crate::json::{Found, Interest, Interests, Kind, Member, Repeat, Want};
+use crate::json::{Elements, Found, Interest, Interests, Kind, Member, Repeat, Want};
 
 const MODEL: usize = 0;
 const STREAM: usize = 1;
-const STREAM_OPTIONS: usize = 2;
+pub(super) const STREAM_OPTIONS: usize = 2;
 const INCLUDE_USAGE: usize = 3;
 const MAX_TOKENS: usize = 4;
 const MAX_COMPLETION_TOKENS: usize = 5;
@@ -24,8 +24,21 @@ pub(super) const KEPT: [(usize, &str); 3] = [
     (10, "conversation"),
     (11, "container"),
 ];
+const BEST_OF: usize = 12;
+const PROMPT: usize = 13;
 
-pub(super) static ASKED: Interests = Interests::new(&[
+/// Names that the gate's own count of a prompt goes by. Policy reads none of them; what an engine would read
+/// beside them would be generated and not be counted.
+const COUNTED: &[&str] = &[
+    "messages",
+    "input",
+    "instructions",
+    "system",
+    "tools",
+    "functions",
+];
+
+const ASKED_FOR: &[Interest] = &[
     Interest::new("model", Want::Scalar, Repeat::Refuse),
     Interest::new("stream", Want::Place, Repeat::Refuse),
     Interest::new("stream_options", Want::Place, Repeat::Refuse),
@@ -38,7 +51,11 @@ pub(super) static ASKED: Interests = Interests::new(&[
     Interest::new("previous_response_id", Want::Place, Repeat::Refuse),
     Interest::new("conversation", Want::Place, Repeat::Refuse),
     Interest::new("container", Want::Place, Repeat::Refuse),
-]);
+    Interest::new("best_of", Want::Scalar, Repeat::Refuse),
+    Interest::new("prompt", Want::Elements, Repeat::Refuse),
+];
+
+pub(super) static ASKED: Interests = Interests::with_others(ASKED_FOR, COUNTED);
 
 const MODEL_LIMIT_BYTES: usize = 256;
 
@@ -64,11 +81,44 @@ pub struct CallHead {
     /// The member that names what the provider keeps of earlier calls, where one is neither null nor
     /// false.
     pub keeps: Option<&'static str>,
+    /// Of how many answers the best are given, by the older API.
+    pub best_of: Option<u32>,
+    /// What the member `prompt` of the older API holds.
+    pub prompts: Prompts,
     /// Length of the body in bytes.
     pub length: usize,
     pub(super) model_at: Option<Range<usize>>,
     pub(super) open: usize,
     pub(super) empty: bool,
+}
+
+/// The member `prompt`, which may be one prompt or a list of them, each a text or a list of token ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prompts {
+    /// How many prompts; 1 where there is no list of them.
+    pub count: u64,
+    /// How many token ids they hold, where they are nothing else.
+    pub token_ids: Option<u64>,
+}
+
+impl Prompts {
+    /// A text, or nothing.
+    pub(super) const ONE: Self = Self {
+        count: 1,
+        token_ids: None,
+    };
+
+    /// Numbers directly in the list are one prompt; every other value in it is one of its own.
+    pub(super) fn of(list: &Elements) -> Self {
+        let ids = list.numbers.saturating_add(list.inner_numbers);
+        Self {
+            count: list
+                .others
+                .saturating_add(u64::from(list.numbers > 0))
+                .max(1),
+            token_ids: (ids > 0 && list.strings == 0).then_some(ids),
+        }
+    }
 }
 
 /// The member `stream_options`.
@@ -106,18 +156,6 @@ impl CallHead {
         let mut scanner = CallScanner::new();
         scanner.push(body)?;
         scanner.finish()
-    }
-
-    /// The most output tokens that one answer may have, where the call says so: the least of its caps.
-    pub fn output_cap(&self) -> Option<u32> {
-        [
-            self.max_tokens,
-            self.max_completion_tokens,
-            self.max_output_tokens,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
     }
 
     /// Whether it runs on after its answer, or goes on from what the provider keeps.
@@ -159,6 +197,8 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         n: count(found, N, "n")?,
         background: is_set(BACKGROUND),
         keeps: keeps.map(|(_, name)| *name),
+        best_of: count(found, BEST_OF, "best_of")?,
+        prompts: prompts(found),
         length: found.length,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
         open,
@@ -268,6 +308,13 @@ fn count(found: &Found, interest: usize, name: &'static str) -> Result<Option<u3
             member.value.start,
             CallFaultKind::OutOfRange(name),
         )),
+    }
+}
+
+fn prompts(found: &Found) -> Prompts {
+    match found.member(PROMPT) {
+        Some(member) if member.kind == Kind::Array => Prompts::of(&found.elements),
+        _ => Prompts::ONE,
     }
 }
 

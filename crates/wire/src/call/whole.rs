@@ -4,8 +4,10 @@
 //! reads nothing, and the scanner starts over.
 //! Not here: faults and odd ways to write (`head`, over `json::Scanner`).
 
-use super::head::{CallHead, IncludeUsage, KEPT, StreamOptions, is_set, model_name};
-use crate::json::{Kind, Reader};
+use super::head::{
+    ASKED, CallHead, IncludeUsage, KEPT, Prompts, STREAM_OPTIONS, StreamOptions, is_set, model_name,
+};
+use crate::json::{Elements, Kind, Reader};
 
 /// Reads a whole body.
 pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
@@ -21,6 +23,8 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         n: None,
         background: false,
         keeps: None,
+        best_of: None,
+        prompts: Prompts::ONE,
         length: body.len(),
         model_at: None,
         open: body.iter().position(|&byte| byte == b'{')? + 1,
@@ -53,6 +57,14 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
             head.n = read_count(&mut reader)?;
         } else if let Some(member) = stateful(&name) {
             read_stateful(&mut reader, &mut head, &mut seen, member)?;
+        } else if is(b"best_of") {
+            seen.first(11)?;
+            head.best_of = read_count(&mut reader)?;
+        } else if is(b"prompt") {
+            seen.first(12)?;
+            head.prompts = read_prompts(&mut reader)?;
+        } else if ASKED.spelled(None, &name).is_some() {
+            return None;
         } else {
             reader.pass()?;
         }
@@ -151,6 +163,13 @@ fn plain_count(digits: &[u8]) -> Option<u32> {
     })
 }
 
+fn read_prompts(reader: &mut Reader<'_>) -> Option<Prompts> {
+    match reader.value()? {
+        (Kind::Array, list) => Some(Prompts::of(&Elements::of(list))),
+        _ => Some(Prompts::ONE),
+    }
+}
+
 fn read_stream_options(reader: &mut Reader<'_>) -> Option<StreamOptions> {
     match reader.kind()? {
         Kind::Null => {
@@ -164,11 +183,14 @@ fn read_stream_options(reader: &mut Reader<'_>) -> Option<StreamOptions> {
             let empty = !more;
             let mut include_usage = IncludeUsage::Absent;
             while more {
-                if *reader.name()? == *b"include_usage" {
+                let name = reader.name()?;
+                if *name == *b"include_usage" {
                     if include_usage != IncludeUsage::Absent {
                         return None;
                     }
                     include_usage = read_include_usage(reader)?;
+                } else if ASKED.spelled(Some(STREAM_OPTIONS as u8), &name).is_some() {
+                    return None;
                 } else {
                     reader.pass()?;
                 }

@@ -6,9 +6,13 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::elements::Elements;
 use super::interest::{INTEREST_LIMIT, Interests};
 use super::keep::Kept;
 use super::text::unescape;
+
+/// The bound of a member whose bytes are counted and not kept.
+pub(super) const COUNTED: usize = usize::MAX;
 
 /// The kind of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +71,8 @@ pub struct Found {
     pub empty: bool,
     /// Length of the body in bytes.
     pub length: usize,
+    /// What the list holds that is the value of the member that wants this.
+    pub elements: Elements,
     members: [Option<Member>; INTEREST_LIMIT],
     kept: Kept,
 }
@@ -77,6 +83,7 @@ impl Found {
             open: None,
             empty: true,
             length: 0,
+            elements: Elements::NONE,
             members: [const { None }; INTEREST_LIMIT],
             kept: Kept::new(),
         }
@@ -130,6 +137,9 @@ impl Found {
 
     /// Keeps bytes of a member, unless that passes its bound; then it keeps nothing of it.
     pub(super) fn keep(&mut self, interest: u8, bytes: &[u8], bound: usize) {
+        if bound == COUNTED {
+            return self.elements.read(bytes);
+        }
         let Some(member) = self
             .members
             .get_mut(usize::from(interest))

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use super::fold::Spelling;
+
 /// A fault and the absolute byte offset at which it was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
@@ -46,6 +48,13 @@ pub enum JsonFaultKind {
         /// The member.
         path: &'static str,
     },
+    /// A member stands there that some readers take for one that must be read.
+    Ambiguous {
+        /// The member that must be read.
+        path: &'static str,
+        /// The name that stands there.
+        found: Spelling,
+    },
     /// A member that must be read is too long.
     TooLong {
         /// The member.
@@ -77,6 +86,9 @@ impl fmt::Display for JsonFaultKind {
             Self::Escape => f.write_str("a backslash starts no valid escape"),
             Self::TooDeep => write!(f, "nested deeper than {} levels", super::DEPTH_LIMIT),
             Self::Duplicate { path } => write!(f, "`{path}` appears twice"),
+            Self::Ambiguous { path, found } => {
+                write!(f, "`{found}` is `{path}` to readers that ignore case")
+            }
             Self::TooLong { path, limit } => write!(f, "`{path}` is longer than {limit} bytes"),
             Self::Text { path: Some(path) } => write!(f, "`{path}` is not valid Unicode text"),
             Self::Text { path: None } => f.write_str("a member name is not valid Unicode text"),

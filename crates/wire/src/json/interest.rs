@@ -1,6 +1,9 @@
 //! Which members a reader asks for: top-level ones, and those one level below.
 //!
-//! Not here: the matching while bytes arrive (`scan`), what was found (`capture`).
+//! A member that may come once only may not come in other letters either: its other spellings are refused.
+//! Not here: the matching while bytes arrive (`scan`), what was found (`capture`), what a spelling is (`fold`).
+
+use super::fold::{Spelling, is_lower, is_spelling, more_bytes};
 
 /// One member to find.
 #[derive(Debug)]
@@ -22,12 +25,14 @@ pub enum Want {
     Scalar,
     /// The raw bytes of any value up to this many; past it the member says that it is cut.
     Raw(usize),
+    /// Of a list, how many values of which kind it holds; of one member only.
+    Elements,
 }
 
 /// What a second appearance means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// A fault: two readers could differ on which one counts.
+    /// A fault, in any spelling: two readers could differ on which one counts.
     Refuse,
     /// The last one counts.
     LastWins,
@@ -50,7 +55,7 @@ impl Interest {
 }
 
 /// The most members that can be asked for.
-pub(super) const INTEREST_LIMIT: usize = 12;
+pub(super) const INTEREST_LIMIT: usize = 14;
 const NAME_LIMIT_BYTES: usize = 32;
 
 /// A list of members, with what makes most other keys cheap to pass by.
@@ -63,6 +68,11 @@ pub struct Interests {
     top: Set,
     /// For each interest, those inside of it.
     inside: [Set; INTEREST_LIMIT],
+    /// Names directly in the document that nobody asks for here, and that may have one spelling only too.
+    others: &'static [&'static str],
+    /// For each first letter, by its lowest five bits, a bit for each length that a spelling can have of a
+    /// name that may have one only.
+    spellings: [u64; 32],
 }
 
 /// Bit n: the interest at place n of the list.
@@ -71,11 +81,16 @@ pub(super) type Set = u16;
 impl Interests {
     /// A list of members, each below the length and together below the number that this module allows;
     /// more does not compile.
+    pub const fn new(list: &'static [Interest]) -> Self {
+        Self::with_others(list, &[])
+    }
+
+    /// The same, with names besides of which only the spelling is looked at.
     #[expect(
         clippy::indexing_slicing,
         reason = "evaluated when compiling, where a fault is a compile error"
     )]
-    pub const fn new(list: &'static [Interest]) -> Self {
+    pub const fn with_others(list: &'static [Interest], others: &'static [&'static str]) -> Self {
         assert!(
             list.len() <= INTEREST_LIMIT,
             "too many members are asked for"
@@ -85,10 +100,15 @@ impl Interests {
             by_length: [0; NAME_LIMIT_BYTES],
             top: 0,
             inside: [0; INTEREST_LIMIT],
+            others,
+            spellings: [0; 32],
         };
         let mut at = 0;
         while at < list.len() {
             interests.by_length[list[at].name.len()] |= 1 << at;
+            if matches!(list[at].repeat, Repeat::Refuse) {
+                interests.note_spellings(list[at].name);
+            }
             match list[at].parent {
                 None => interests.top |= 1 << at,
                 Some(parent) => {
@@ -101,7 +121,56 @@ impl Interests {
             }
             at += 1;
         }
+        at = 0;
+        while at < others.len() {
+            interests.note_spellings(others[at]);
+            at += 1;
+        }
         interests
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "evaluated when compiling, where a fault is a compile error"
+    )]
+    const fn note_spellings(&mut self, name: &str) {
+        let longest = name.len() + more_bytes(name);
+        assert!(longest <= Spelling::LIMIT_BYTES, "a name is too long");
+        let mut length = name.len();
+        while length <= longest {
+            self.spellings[name.as_bytes()[0] as usize & 0x1f] |= 1 << length;
+            length += 1;
+        }
+    }
+
+    /// The path of the member that some reader takes this name for, which is the name of no member: `find`
+    /// has found none.
+    #[inline]
+    pub(crate) fn spelled(&self, parent: Option<u8>, name: &[u8]) -> Option<&'static str> {
+        let first = *name.first()?;
+        let lengths = self.spellings.get(usize::from(first & 0x1f))?;
+        let may_be = first >= 0x80 || name.len() < 64 && lengths >> name.len() & 1 == 1;
+        if !may_be || is_lower(name) {
+            return None;
+        }
+        self.look_up(parent, name)
+    }
+
+    #[cold]
+    fn look_up(&self, parent: Option<u8>, name: &[u8]) -> Option<&'static str> {
+        let among = parent.map_or(self.top, |parent| self.inside(parent));
+        let listed = self.list.iter().enumerate().find(|(at, asked)| {
+            among >> at & 1 == 1
+                && asked.repeat == Repeat::Refuse
+                && is_spelling(name, asked.name.as_bytes())
+        });
+        if let Some((_, asked)) = listed {
+            return Some(asked.path);
+        }
+        let mut others = self.others.iter().filter(|_| parent.is_none());
+        others
+            .find(|other| is_spelling(name, other.as_bytes()))
+            .copied()
     }
 
     /// The member of this name, directly in the document or in the object that is interest `parent`.

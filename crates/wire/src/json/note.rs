@@ -3,8 +3,9 @@
 //! Invariant: values deeper than two containers leave no note.
 //! Not here: the grammar (`scan`), the notes themselves (`capture`).
 
-use super::capture::{Kind, Member};
+use super::capture::{COUNTED, Kind, Member};
 use super::fault::JsonFaultKind;
+use super::fold::Spelling;
 use super::interest::{Repeat, Want};
 use super::scan::{At, Keeping, Scanner};
 use super::text::unescape;
@@ -43,7 +44,8 @@ impl Scanner {
             (Want::Scalar, Kind::String) => STRING_LIMIT_BYTES + 2,
             (Want::Scalar, Kind::Number) => NUMBER_LIMIT_BYTES,
             (Want::Raw(bound), _) => bound,
-            (Want::Scalar | Want::Place, _) => 0,
+            (Want::Elements, Kind::Array) => COUNTED,
+            (Want::Scalar | Want::Place | Want::Elements, _) => 0,
         };
         if bound > 0 {
             self.keeping = Some(Keeping {
@@ -148,7 +150,11 @@ impl Scanner {
     pub(super) fn match_name(&mut self, name: &[u8]) -> Result<(), At> {
         let parent = self.parent.filter(|_| self.nest.depth > 1);
         let Some(interest) = self.interests.find(parent, name) else {
-            return Ok(());
+            let Some(path) = self.interests.spelled(parent, name) else {
+                return Ok(());
+            };
+            let found = Spelling::of(name);
+            return Err((self.key_at, JsonFaultKind::Ambiguous { path, found }));
         };
         if let Some(asked) = self.interests.list.get(usize::from(interest))
             && asked.repeat == Repeat::Refuse

@@ -15,7 +15,8 @@ use crate::{json_head, sse_scan};
 const KEYS: &[&str] = &[
     "model",
     "mod\\u0065l",
-    "Model",
+    "best_of",
+    "prompt",
     "stream",
     "stream_options",
     "include_usage",
@@ -28,6 +29,18 @@ const KEYS: &[&str] = &[
     "",
     "\\n",
     "\\ud83d\\ude00",
+];
+/// Names that are, to some readers, names of those above.
+const SPELLINGS: &[&str] = &[
+    "Model",
+    "MODEL",
+    "\\u017ftream",
+    "max_to\u{212a}ens",
+    "max_to\\u212aens",
+    "Stream_Options",
+    "Include_Usage",
+    "\u{131}nclude_usage",
+    "Messages",
 ];
 const VALUES: &[&str] = &[
     "null",
@@ -52,6 +65,13 @@ const VALUES: &[&str] = &[
     "{\"include_usage\":null,\"x\":1}",
     "{\"x\":[1]}",
     "[{\"model\":\"inner\"}]",
+    "{\"Include_usage\":true}",
+    "{\"include_\\u0075sage\":true}",
+    "{\"\\u0130nclude_usage\":true}",
+    "[\"a\", \"b,\\\"c\"]",
+    "[1,2, 3]",
+    "[[1,2],[],[3]]",
+    "[[1],\"a\",null,{\"x\":1}]",
     "\"long enough to leave the first words of the skip \\\" and go on\"",
     "{\"include_usage\":1}",
     "[[],{}]",
@@ -141,7 +161,8 @@ pub(crate) fn runner(cases: u32) -> TestRunner {
 
 fn document() -> impl Strategy<Value = String> {
     let space = || select(&["", "", "", " ", "\n\t"][..]);
-    let member = (space(), select(KEYS), space(), select(VALUES), space())
+    let key = prop_oneof![12 => select(KEYS), 1 => select(SPELLINGS)];
+    let member = (space(), key, space(), select(VALUES), space())
         .prop_map(|(a, key, b, value, c)| format!("{a}\"{key}\"{b}:{c}{value}{a}"));
     (space(), prop::collection::vec(member, 0..7))
         .prop_map(|(s, members)| format!("{s}{{{}}}{s}", members.join(",")))

@@ -121,8 +121,23 @@ fn body_outcome(body: &[u8], read: Result<CallHead, wire::call::CallFault>) -> S
                 head.asked_for_usage()
             )
             .expect("a well-formed case");
-            writeln!(text, "output_cap={:?} n={:?}", head.output_cap(), head.n)
-                .expect("a well-formed case");
+            let counts = [
+                ("max_tokens", head.max_tokens),
+                ("max_completion_tokens", head.max_completion_tokens),
+                ("max_output_tokens", head.max_output_tokens),
+                ("n", head.n),
+                ("best_of", head.best_of),
+            ];
+            let given = counts
+                .iter()
+                .filter_map(|(name, count)| Some(format!("{name}={}", (*count)?)));
+            let given = given.collect::<Vec<_>>().join(" ");
+            if !given.is_empty() {
+                writeln!(text, "counts: {given}").expect("a well-formed case");
+            }
+            if head.prompts.count != 1 || head.prompts.token_ids.is_some() {
+                writeln!(text, "{:?}", head.prompts).expect("a well-formed case");
+            }
             let rope = [bytes::Bytes::copy_from_slice(body)];
             let edited = apply(&rope, &splices(&head, Some("other"), true)).concat();
             if edited.len() < 400 {

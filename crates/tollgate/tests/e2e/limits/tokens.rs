@@ -102,6 +102,74 @@ fn a_call_larger_than_the_limit_is_told_not_to_come_back() {
 }
 
 #[test]
+fn a_small_cap_beside_the_one_that_the_engine_goes_by_makes_no_call_smaller() {
+    let upstream = engine();
+    let gate = Gate::start(&config(&upstream, "{ tokens: 10000, per: 366d }"), &[]);
+    let mut connection = Connection::open(gate.data);
+    let workload = &["x-workload-app: a"][..];
+    let chat = |members: &str| {
+        let body = format!(r#"{{"model":"m","messages":[],{members}}}"#);
+        post("/v1/chat/completions", workload, &body)
+    };
+    let completion = |members: &str| {
+        let body = format!(r#"{{"model":"m",{members}}}"#);
+        post("/v1/completions", workload, &body)
+    };
+    for request in [
+        chat(r#""max_completion_tokens":100000"#),
+        chat(r#""max_completion_tokens":100000,"max_tokens":1"#),
+        chat(r#""max_tokens":100000,"max_completion_tokens":1"#),
+        chat(r#""max_completion_tokens":100000,"max_output_tokens":1"#),
+        chat(r#""max_completion_tokens":5000,"n":1,"best_of":3"#),
+        completion(r#""max_tokens":100000,"max_completion_tokens":1"#),
+        completion(r#""max_tokens":100000,"max_output_tokens":1"#),
+        completion(r#""max_tokens":6000,"prompt":["a","b"]"#),
+        completion(r#""max_tokens":6000,"prompt":[[1],[2]]"#),
+        completion(r#""max_tokens":2000,"prompt":["a","b"],"n":3"#),
+        completion(r#""max_tokens":2000,"prompt":["a","b"],"best_of":3"#),
+        post(
+            "/v1/responses",
+            workload,
+            r#"{"model":"m","max_output_tokens":100000,"max_tokens":1}"#,
+        ),
+        post(
+            "/v1/messages",
+            workload,
+            r#"{"model":"m","max_tokens":100000,"max_output_tokens":1}"#,
+        ),
+    ] {
+        let response = connection.call(&request);
+        let what = String::from_utf8_lossy(&request).into_owned();
+        assert_eq!(response.status, 429, "{what}");
+        // Anthropic's clients are told in their own words, with the same code.
+        assert_eq!(response.code(), "request_exceeds_limit", "{what}");
+    }
+    assert_eq!(upstream.seen().len(), 0);
+    let several = completion(r#""max_tokens":2000,"prompt":["a","b"],"n":2"#);
+    let response = connection.call(&several);
+    assert_eq!(response.status, 200, "{}", response.text());
+    let left = number(&response, "x-ratelimit-remaining-tokens");
+    assert!(
+        (1900..=2000).contains(&left),
+        "four answers of 2000: {left}"
+    );
+    // In parts, as a long body comes, the prompts are counted the same.
+    let prompts = vec!["[1]"; 5000].join(",");
+    let user = "u".repeat(100_000);
+    let many = completion(&format!(
+        r#""max_tokens":2,"user":"{user}","prompt":[{prompts}]"#
+    ));
+    assert!(many.len() > 100_000);
+    let response = connection.call(&many);
+    assert_eq!(
+        response.code(),
+        "request_exceeds_limit",
+        "{}",
+        response.text()
+    );
+}
+
+#[test]
 fn an_error_that_was_answered_costs_no_tokens() {
     let upstream = Upstream::start(|n, seen| {
         if seen.body.is_empty() {
