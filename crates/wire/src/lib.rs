@@ -12,6 +12,7 @@ mod block;
 pub mod call;
 pub mod encoding;
 pub mod head;
+pub mod hpack;
 pub mod http1;
 pub mod http2;
 pub mod json;

@@ -1,9 +1,10 @@
 //! The bytes of an HTTP/2 connection on their way to hyper and back, with a look at each frame's head.
 //!
 //! hyper neither counts the frames that carry no request nor bounds how long a client takes nothing.
-//! Invariant: what hyper reads and writes passes unchanged; a client that sends too many such frames, or takes
+//! Invariant: what hyper reads and writes passes unchanged, but for header blocks that are malformed; a client that sends too many such frames, or takes
 //! nothing for `write_stall`, ends its connection; reading lets others run.
-//! Not here: how many frames are too many (`policy::glitch`), where frames begin (`wire::http2`).
+//! Not here: how many frames are too many (`policy::glitch`), where frames begin (`wire::http2`), what is
+//! malformed in a header block (`wire::hpack`).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use policy::glitch::Glitches;
 use policy::record::Closed;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wire::hpack::HeaderBlocks;
 use wire::http2::Frames;
 
 use crate::deadline::Deadline;
@@ -35,6 +37,7 @@ pub(super) struct Watched {
     stream: Stream,
     worker: Rc<Worker>,
     received: Frames,
+    blocks: HeaderBlocks,
     sent: Frames,
     glitches: Glitches,
     stint: Stint,
@@ -56,6 +59,7 @@ impl Watched {
             stream,
             worker: Rc::clone(worker),
             received: Frames::of_client(),
+            blocks: HeaderBlocks::default(),
             sent: Frames::of_server(),
             glitches: Glitches::new(worker.latest()),
             stint: Stint::default(),
@@ -137,8 +141,9 @@ impl AsyncRead for Watched {
         ready!(this.stint.poll_pass(cx));
         let before = buf.filled().len();
         ready!(this.poll_input(cx, buf))?;
-        if this.observe(buf.filled().get(before..).unwrap_or_default()) {
-            return Poll::Ready(Ok(()));
+        let read = buf.filled_mut().get_mut(before..).unwrap_or_default();
+        if this.observe(read) {
+            return Poll::Ready(this.blocks.read(read).map_err(io::Error::other));
         }
         Poll::Ready(Err(this.calm_down(cx)))
     }

@@ -45,6 +45,11 @@ fn h4_malformed_requests_end_their_stream_and_reach_nobody() {
         ("no method", without(":method")),
         ("an empty path", replaced(":path", "")),
         ("a path that is none", replaced(":path", "v1/files")),
+        ("a fragment", replaced(":path", "/v1/chat/completions#x")),
+        (
+            "a fragment of a query",
+            replaced(":path", "/v1/chat/completions?a=b#c"),
+        ),
         (
             "an authority that is none",
             replaced(":authority", "good/?#@evil"),
@@ -142,6 +147,31 @@ fn h14_trailers_of_a_request_are_dropped() {
     assert_eq!(seen[0].header("authorization"), ["Bearer gate-key"]);
     assert_eq!(seen[0].header("x-trailer"), Vec::<String>::new());
     assert_eq!(seen[0].body, BODY);
+}
+
+#[test]
+fn h14_pseudo_headers_in_trailers_end_the_connection_and_reach_nobody() {
+    let scene = Scene::new();
+    for trailers in [
+        vec![(":path", "/v1/embeddings")],
+        vec![(":method", "GET")],
+        vec![(":status", "200")],
+        vec![(":own", "1")],
+        vec![("x-trailer", "1"), (":authority", "evil.test")],
+    ] {
+        let mut frames = Frames::open(scene.gate.data, &[]);
+        frames.headers(1, &list(""), false);
+        frames.send(h2::DATA, 0, 1, BODY);
+        frames.headers(1, &trailers, true);
+        let ended = frames.ended(1);
+        let is_refused = match ended {
+            Ended::Whole(_) => false,
+            Ended::Reset(code) | Ended::GoAway(code) => code != h2::NO_ERROR,
+            Ended::Closed => true,
+        };
+        assert!(is_refused, "{trailers:?}: {ended:?}");
+    }
+    assert_eq!(scene.upstream.seen().len(), 0);
 }
 
 #[test]
