@@ -26,6 +26,7 @@ mod operations;
 mod own_time;
 mod paper;
 mod proxied;
+mod reading;
 mod scene;
 mod sdk;
 mod secrecy;

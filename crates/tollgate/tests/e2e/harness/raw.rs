@@ -84,6 +84,15 @@ impl Connection {
 
     /// Reads one response, skipping 1xx. Status 0: the connection closed without one.
     pub(crate) fn response(&mut self) -> Response {
+        self.answer(true)
+    }
+
+    /// Reads one response to HEAD, which has no body whatever its head says.
+    pub(crate) fn headless(&mut self) -> Response {
+        self.answer(false)
+    }
+
+    fn answer(&mut self, has_body: bool) -> Response {
         loop {
             let Some(end) = self.until(b"\r\n\r\n") else {
                 let body = std::mem::take(&mut self.unread);
@@ -114,7 +123,7 @@ impl Connection {
                 body: Vec::new(),
                 whole: false,
             };
-            response.whole = self.body(&mut response);
+            response.whole = !has_body || self.body(&mut response);
             return response;
         }
     }
