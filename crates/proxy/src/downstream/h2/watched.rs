@@ -1,8 +1,9 @@
 //! The bytes of an HTTP/2 connection on their way to hyper and back, with a look at each frame's head.
 //!
 //! hyper neither counts the frames that carry no request nor bounds how long a client takes nothing.
-//! Invariant: what hyper reads and writes passes unchanged, but for header blocks that are malformed; a client that sends too many such frames, or takes
-//! nothing for `write_stall`, ends its connection; reading lets others run.
+//! Invariant: what hyper reads and writes passes unchanged, but for header blocks that are malformed; a client
+//! that sends too many such frames, or takes nothing for `write_stall`, ends its connection; reading lets
+//! others run.
 //! Not here: how many frames are too many (`policy::glitch`), where frames begin (`wire::http2`), what is
 //! malformed in a header block (`wire::hpack`).
 
