@@ -28,6 +28,10 @@ const CONDITIONAL: [(&str, &str); 2] = [
         "tollgate_cpu_throttled_seconds_total",
         "a cgroup that counts",
     ),
+    (
+        "tollgate_ledger_ship_forked",
+        "a Postgres beside the ledger",
+    ),
     ("tollgate_ledger_unshipped", "a Postgres beside the ledger"),
 ];
 

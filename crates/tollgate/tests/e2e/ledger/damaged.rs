@@ -38,7 +38,7 @@ impl Scene {
             assert_eq!(gate.call(&call(&format!("c{n}"), "m")).status, 200);
         }
         eventually("all is settled", Duration::from_secs(10), || {
-            gate.metric("tollgate_ledger_head", &[]) >= rows_of(&gate)
+            gate.metric("tollgate_ledger_rows_total", &[]) >= rows_of(&gate)
         });
         let left = left(&gate);
         stop(gate);
@@ -194,7 +194,7 @@ fn a_head_that_was_kept_finds_a_ledger_and_its_head_set_back_together() {
     let gate = Gate::start(&scene.config(), &[]);
     assert_eq!(gate.call(&call("last", "m")).status, 200);
     eventually("it is settled", Duration::from_secs(10), || {
-        gate.metric("tollgate_ledger_head", &[]) == 6.0
+        gate.metric("tollgate_ledger_rows_total", &[]) == 1.0
     });
     let page = gate.admin("/ledger").json();
     assert_eq!(
@@ -230,7 +230,7 @@ fn a_backup_taken_while_the_gate_runs_is_put_back_after_its_loss_is_accepted() {
         assert_eq!(gate.call(&call(&format!("c{n}"), "m")).status, 200);
     }
     eventually("all is settled", Duration::from_secs(10), || {
-        gate.metric("tollgate_ledger_head", &[]) == 20.0
+        gate.metric("tollgate_ledger_rows_total", &[]) == 20.0
     });
     let copy = scene.dir.path().join("copy.db");
     let said = usage(&ledger, &["backup", &copy.display().to_string()]);

@@ -52,7 +52,7 @@ fn a_gate_of_strict_routes_alone_is_not_ready_while_the_disk_takes_nothing() {
     );
     let gate = Gate::start_to_be_limited(&config);
     assert_eq!(gate.admin("/readyz").status, 200);
-    gate.limit_files("16384");
+    gate.limit_files("4096");
     assert_eq!(gate.call(&call("refused", "m")).status, 503);
     let ready = gate.admin("/readyz");
     assert_eq!(ready.status, 503, "{ready:?}");

@@ -16,7 +16,7 @@ fn a_ledger_that_is_removed_under_a_strict_route_is_noticed_within_a_second() {
         assert_eq!(gate.call(&call(&format!("c{n}"), "m")).status, 200);
     }
     eventually("all is settled", Duration::from_secs(10), || {
-        gate.metric("tollgate_ledger_head", &[]) == 10.0
+        gate.metric("tollgate_ledger_rows_total", &[]) == 10.0
     });
     for file in std::fs::read_dir(dir.path()).expect("lists").flatten() {
         std::fs::remove_file(file.path()).expect("removes");
