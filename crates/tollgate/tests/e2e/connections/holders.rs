@@ -153,14 +153,17 @@ fn run(cell: Cell, many: usize) -> Outcome {
         runtime.spawn(async move {
             let place = opening.acquire_owned().await;
             let Some(tcp) = connect(data).await else {
-                return drop(arrive.send(()));
+                let _gone = arrive.send(());
+                return;
             };
             if let Some(config) = tls {
                 let connector = tokio_rustls::TlsConnector::from(config);
                 let name = "gate.test".try_into().expect("a name");
                 match connector.connect(name, tcp).await {
                     Ok(tls) => hold(cell, tls, arrive, place, held).await,
-                    Err(_) => drop(arrive.send(())),
+                    Err(_) => {
+                        let _gone = arrive.send(());
+                    }
                 }
             } else {
                 hold(cell, tcp, arrive, place, held).await;
@@ -240,7 +243,7 @@ async fn hold<S: AsyncRead + AsyncWrite + Unpin>(
     drop(tokio::time::timeout(some, stream.write_all(begin.as_bytes())).await);
     drop(tokio::time::timeout(some, stream.flush()).await);
     drop(place);
-    drop(arrive.send(()));
+    let _gone = arrive.send(());
     let trickles = matches!(cell.kind, Kind::SlowHead | Kind::SlowBody);
     loop {
         tokio::select! {
