@@ -180,7 +180,7 @@ pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
     for w in workloads {
         let name: String = match w.name.chars().count() {
             0 => "(unregistered)".to_owned(),
-            ..=NAME_MAX => w.name.to_string(),
+            1..=NAME_MAX => w.name.to_string(),
             _ => w.name.chars().take(NAME_MAX - 1).chain(['…']).collect(),
         };
         say(&format!(
