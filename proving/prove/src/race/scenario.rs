@@ -251,7 +251,7 @@ impl Scenario {
     /// Turns of one sentence, over and over, until less than two kilobytes are left beside the tail.
     fn repeated(&self, body: &mut Vec<u8>, tail: usize) {
         while self.body_bytes - body.len() > 2_048 + tail {
-            let role = if body.len() / 1_024 % 2 == 0 {
+            let role = if (body.len() / 1_024).is_multiple_of(2) {
                 "user"
             } else {
                 "assistant"
