@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustls::pki_types::ServerName;
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::unread::{client_config, handshake};
 use crate::harness::Gate;
@@ -138,38 +139,31 @@ fn run(cell: Cell, many: usize) -> Outcome {
     let bystander = bystander(gate.data, cell.tls.then_some(&authority), &over);
     std::thread::sleep(Duration::from_millis(500));
     let before_kib = resident_kib(&gate);
-    let (release, _) = watch::channel(());
+    let (release, held) = watch::channel(());
     let (arrive, mut arrived) = mpsc::unbounded_channel();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let opening = Arc::new(Semaphore::new(OPENING));
     let tls = cell.tls.then(|| client_config(&authority));
-    for _ in 0..many {
-        let (opening, arrive) = (Arc::clone(&opening), arrive.clone());
-        let (held, tls, data) = (release.subscribe(), tls.clone(), gate.data);
-        runtime.spawn(async move {
-            let place = opening.acquire_owned().await;
-            let Some(tcp) = connect(data).await else {
-                let _gone = arrive.send(());
-                return;
-            };
-            if let Some(config) = tls {
-                let connector = tokio_rustls::TlsConnector::from(config);
-                let name = "gate.test".try_into().expect("a name");
-                match connector.connect(name, tcp).await {
-                    Ok(tls) => hold(cell, tls, arrive, place, held).await,
-                    Err(_) => {
-                        let _gone = arrive.send(());
-                    }
-                }
-            } else {
-                hold(cell, tcp, arrive, place, held).await;
+    let data = gate.data;
+    let clients = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async move {
+            let opening = Arc::new(Semaphore::new(OPENING));
+            for _ in 0..many {
+                let (opening, arrive) = (Arc::clone(&opening), arrive.clone());
+                tokio::spawn(client(
+                    cell,
+                    data,
+                    tls.clone(),
+                    opening,
+                    arrive,
+                    held.clone(),
+                ));
             }
+            let mut held = held;
+            let _until_all_is_over = held.changed().await;
         });
-    }
+    });
     let mut peak_kib = before_kib;
     let mut here = 0;
     let until = Instant::now() + Duration::from_secs(120);
@@ -194,7 +188,7 @@ fn run(cell: Cell, many: usize) -> Outcome {
     let mut calls = bystander.join().expect("others are served");
     calls.sort_unstable();
     drop(release);
-    runtime.shutdown_timeout(Duration::from_secs(5));
+    clients.join().expect("no panic");
     Outcome {
         before_kib,
         peak_kib,
@@ -210,12 +204,39 @@ async fn connect(address: SocketAddr) -> Option<tokio::net::TcpStream> {
     socket.connect(address).await.ok()
 }
 
+/// Connects when it is its turn, then holds what it can.
+async fn client(
+    cell: Cell,
+    data: SocketAddr,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    opening: Arc<Semaphore>,
+    arrive: mpsc::UnboundedSender<()>,
+    held: watch::Receiver<()>,
+) {
+    let place = opening.acquire_owned().await.expect("it stays open");
+    let Some(tcp) = connect(data).await else {
+        let _gone = arrive.send(());
+        return;
+    };
+    let Some(config) = tls else {
+        return hold(cell, tcp, arrive, place, held).await;
+    };
+    let name = ServerName::try_from("gate.test").expect("a name");
+    let connector = tokio_rustls::TlsConnector::from(config);
+    match connector.connect(name, tcp).await {
+        Ok(tls) => hold(cell, tls, arrive, place, held).await,
+        Err(_) => {
+            let _gone = arrive.send(());
+        }
+    }
+}
+
 /// One client: does what its kind does, and reads nothing until all is over.
 async fn hold<S: AsyncRead + AsyncWrite + Unpin>(
     cell: Cell,
     mut stream: S,
     arrive: mpsc::UnboundedSender<()>,
-    place: Result<tokio::sync::OwnedSemaphorePermit, tokio::sync::AcquireError>,
+    place: OwnedSemaphorePermit,
     mut held: watch::Receiver<()>,
 ) {
     let who = if cell.known {
