@@ -155,6 +155,8 @@ fn both_versions_refuse_the_same_and_forward_the_same() {
         let mut odd = |rate: usize| rng.once_in(rate);
         let (odd_method, odd_target, odd_host) = (odd(2), odd(4), odd(4));
         let (odd_fields, odd_framing) = (odd(4), odd(3));
+        let odds = [odd_method, odd_target, odd_host, odd_fields, odd_framing];
+        let odds = odds.iter().filter(|is_odd| **is_odd).count();
         let method = if odd_method {
             rng.pick(&METHODS)
         } else {
@@ -191,6 +193,8 @@ fn both_versions_refuse_the_same_and_forward_the_same() {
             (Outcome::Refused(_), Outcome::Refused(0)) => true,
             // HTTP/1.1 says before its path is looked at that a body comes; HTTP/2 shows it when it comes.
             (Outcome::Refused(400), Outcome::Refused(_)) if request.hides_a_body() => true,
+            // Of two things that are wrong, each version says the one that it comes to first.
+            (Outcome::Refused(_), Outcome::Refused(_)) if odds > 1 => true,
             (one, two) => one == two,
         };
         assert!(
