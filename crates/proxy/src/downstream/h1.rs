@@ -78,6 +78,8 @@ pub(crate) struct Connection {
     ended: Option<Box<Ended>>,
     /// Bytes of empty lines before the next request.
     blank: usize,
+    /// Nothing came yet: HTTP/2 may begin here, and nowhere else.
+    is_first: bool,
     /// Some waiting output has left.
     progressed: bool,
     /// A long body being read in place, and how much of it is there.
@@ -180,6 +182,7 @@ impl Connection {
             is_settled: false,
             ended: None,
             blank: 0,
+            is_first: true,
             progressed: false,
             filling: None,
         }
@@ -259,7 +262,10 @@ impl Connection {
         limits: &Limits,
         head: &mut RequestHead,
     ) -> Option<Next> {
-        if input.starts_with(&PREFACE[..input.len().min(PREFACE.len())]) && input.len() >= 3 {
+        if self.is_first
+            && input.len() >= 3
+            && input.starts_with(&PREFACE[..input.len().min(PREFACE.len())])
+        {
             self.input = input.to_vec();
             return (input.len() >= PREFACE.len()).then_some(Next::Preface);
         }
@@ -286,7 +292,8 @@ impl Connection {
                     self.input = input.to_vec();
                     return None;
                 }
-                // Nothing has begun yet.
+                // No request has begun yet.
+                self.is_first = false;
                 self.blank += blank;
                 (self.blank > 2 * MAX_EMPTY_LINES)
                     .then(|| Next::Fault(HeadFaultKind::StartLine.into()))
@@ -304,7 +311,8 @@ impl Connection {
 
     fn begin_request(&mut self, head: &RequestHead, framing: RequestFraming) {
         self.version = head.version;
-        (self.is_answering, self.is_settled, self.blank) = (false, false, 0);
+        (self.is_answering, self.is_settled) = (false, false);
+        (self.is_first, self.blank) = (false, 0);
         self.bodiless = head.method == wire::head::Method::Head;
         self.keep = framing.keep_alive;
         self.must_continue = framing.expect_continue;

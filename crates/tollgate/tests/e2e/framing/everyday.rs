@@ -163,6 +163,27 @@ fn empty_lines_before_a_request_are_skipped_and_bounded() {
 }
 
 #[test]
+fn http2_begins_with_a_connection_and_never_in_the_middle_of_one() {
+    let scene = Scene::new();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for before in [&call(&chat("m", false))[..], b"\r\n"] {
+        let mut connection = Connection::open(scene.gate.data);
+        connection.send(before);
+        if before.len() > 2 {
+            let response = connection.response();
+            scene.forwarded("a call", &response);
+        } else {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        connection.send(preface);
+        let response = connection.response();
+        assert!(response.status >= 400, "{}", response.text());
+        assert_eq!(response.header("connection"), Some("close"));
+        assert!(is_closed(&mut connection), "a second protocol begins");
+    }
+}
+
+#[test]
 fn h2_chunk_extensions_that_break_the_grammar_are_refused() {
     let scene = Scene::new();
     for rest in [
