@@ -1,4 +1,4 @@
-//! Fuzzes one check: `cargo fuzz run config_parse`. The promises themselves are in `checks/config_parse.rs`.
+//! Fuzzes one check: `cargo xtask fuzz config_parse`. What must hold is said in `checks/config_parse.rs`.
 #![no_main]
 
 #[path = "../checks/config_parse.rs"]

@@ -1,4 +1,4 @@
-//! Fuzzes HTTP/1.1 requests. The invariants are in `checks/http1_request.rs`.
+//! Fuzzes one check: `cargo xtask fuzz http1_request`. What must hold is said in `checks/http1_request.rs`.
 #![no_main]
 
 #[path = "../checks/http1_request.rs"]

@@ -1,4 +1,4 @@
-//! Fuzzes one check: `cargo fuzz run json_head`. The promises themselves are in `checks/json_head.rs`.
+//! Fuzzes one check: `cargo xtask fuzz json_head`. What must hold is said in `checks/json_head.rs`.
 #![no_main]
 
 #[path = "../checks/json_head.rs"]

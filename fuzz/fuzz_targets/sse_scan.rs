@@ -1,4 +1,4 @@
-//! Fuzzes one check: `cargo fuzz run sse_scan`. The promises themselves are in `checks/sse_scan.rs`.
+//! Fuzzes one check: `cargo xtask fuzz sse_scan`. What must hold is said in `checks/sse_scan.rs`.
 #![no_main]
 
 #[path = "../checks/sse_scan.rs"]

@@ -5,6 +5,7 @@
 //! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
 
 mod cargo;
+mod fuzz;
 mod instructions;
 mod lane;
 mod parts;
@@ -27,6 +28,8 @@ cargo xtask <verb>
   instructions   count the gate's instructions, scenario by scenario, and compare with
                  xtask/instructions.json; --write keeps the new counts
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
+  fuzz [--seconds N] [TARGET]
+                 every fuzz target, or one, for N seconds each (600 unless said): a lane of its own
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 
@@ -45,6 +48,13 @@ fn main() -> ExitCode {
         ["instructions"] => stages::instructions(false),
         ["instructions", "--write"] => stages::instructions(true),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
+        ["fuzz", rest @ ..] => match fuzz::Plan::of(rest) {
+            Some(plan) => report(fuzz::run(&plan)),
+            None => {
+                eprint!("{HELP}");
+                ExitCode::from(2)
+            }
+        },
         ["tidy"] => report(tidy::run_and_print()),
         ["setup"] => report(setup::run().map(drop)),
         ["help" | "-h" | "--help"] => {

@@ -6,9 +6,17 @@ use std::path::Path;
 
 #[path = "../../../fuzz/checks/config_parse.rs"]
 mod check;
+#[path = "../../../fuzz/checks/config_environment.rs"]
+mod environment;
 
 fn corpus() -> Vec<Vec<u8>> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config_parse");
+    corpus_of("config_parse")
+}
+
+fn corpus_of(target: &str) -> Vec<Vec<u8>> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
     let entries = std::fs::read_dir(&corpus).expect("the corpus");
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
         std::fs::read(entry.expect("an entry").path()).expect("a readable file")
@@ -22,6 +30,15 @@ fn the_corpus_replays() {
     assert!(corpus.len() >= 10, "{} inputs", corpus.len());
     for input in corpus {
         check::fuzz_one(&input);
+    }
+}
+
+#[test]
+fn the_corpus_of_environments_replays() {
+    let corpus = corpus_of("config_environment");
+    assert!(corpus.len() >= 16, "{} inputs", corpus.len());
+    for input in corpus {
+        environment::fuzz_one(&input);
     }
 }
 

@@ -2,10 +2,13 @@
 
 mod backup;
 mod catalogue;
+mod corpus;
 mod damage;
 mod full;
 mod kill;
 mod layout;
+#[path = "../../../../fuzz/checks/ledger_file.rs"]
+mod ledger_file;
 mod opening;
 mod retention;
 mod rows;

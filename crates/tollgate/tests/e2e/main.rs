@@ -10,6 +10,7 @@ mod change;
 mod charged;
 mod cli;
 mod connections;
+mod corpus;
 mod counting;
 mod credentials;
 mod deploy;

@@ -1,0 +1,53 @@
+//! Replays the committed fuzz corpora of what a whole gate meets, against one in this process.
+//!
+//! Not here: what must hold (`fuzz/checks`), finding new inputs (`cargo xtask fuzz`).
+
+#[path = "../../../../fuzz/checks/gate.rs"]
+mod gate;
+#[path = "../../../../fuzz/checks/gate_http1.rs"]
+mod gate_http1;
+#[path = "../../../../fuzz/checks/gate_http2.rs"]
+mod gate_http2;
+#[path = "../../../../fuzz/checks/gate_upstream.rs"]
+mod gate_upstream;
+#[path = "../../../../fuzz/checks/request_open.rs"]
+mod request_open;
+
+use std::path::Path;
+
+#[test]
+fn the_corpus_of_gate_http1_breaks_no_invariant() {
+    replay("gate_http1", 100, gate_http1::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_gate_http2_breaks_no_invariant() {
+    replay("gate_http2", 20, gate_http2::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_gate_upstream_breaks_no_invariant() {
+    replay("gate_upstream", 20, gate_upstream::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_request_open_breaks_no_invariant() {
+    replay("request_open", 100, request_open::fuzz_one);
+}
+
+fn replay(target: &str, at_least: usize, check: fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
+    let mut replayed = 0;
+    for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {
+        let path = entry.expect("an entry").path();
+        println!("{}", path.display());
+        check(&std::fs::read(path).expect("a readable file"));
+        replayed += 1;
+    }
+    assert!(
+        replayed >= at_least,
+        "{target} has lost entries: {replayed}"
+    );
+}

@@ -1,0 +1,51 @@
+//! Replays the committed fuzz corpora of what `wire` reads, but for those that other tests here replay.
+//!
+//! Not here: what must hold (`fuzz/checks`), finding new inputs (`cargo xtask fuzz`).
+
+#[path = "../../../fuzz/checks/http1_chunks.rs"]
+mod http1_chunks;
+#[path = "../../../fuzz/checks/http1_response.rs"]
+mod http1_response;
+#[path = "../../../fuzz/checks/usage_stream.rs"]
+mod usage_stream;
+#[path = "../../../fuzz/checks/usage_unary.rs"]
+mod usage_unary;
+
+use std::path::Path;
+
+#[test]
+fn the_corpus_of_http1_chunks_breaks_no_invariant() {
+    replay("http1_chunks", 40, http1_chunks::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_http1_response_breaks_no_invariant() {
+    replay("http1_response", 30, http1_response::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_usage_stream_breaks_no_invariant() {
+    replay("usage_stream", 100, usage_stream::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_usage_unary_breaks_no_invariant() {
+    replay("usage_unary", 19, usage_unary::fuzz_one);
+}
+
+fn replay(target: &str, at_least: usize, check: fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
+    let mut replayed = 0;
+    for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {
+        let path = entry.expect("an entry").path();
+        println!("{}", path.display());
+        check(&std::fs::read(path).expect("a readable file"));
+        replayed += 1;
+    }
+    assert!(
+        replayed >= at_least,
+        "{target} has lost entries: {replayed}"
+    );
+}
