@@ -135,6 +135,8 @@ fn rules_for_the_text_of_sources_are_enforced() {
         found("a.rs", "//! A.\n#[expect(dead_code, reason = \"b\")]\n"),
         0
     );
+    let silent = concat!("//! A.\nfn f() { eprintln!(\"sk", "ipped: no tool\"); }\n");
+    assert_eq!(found("a.rs", silent), 1);
     assert_eq!(found("crates/a/src/util.rs", "//! A.\n"), 1);
     assert_eq!(found("crates/a/src/common/limit.rs", "//! A.\n"), 1);
     assert_eq!(found("a.md", concat!("FIX", "ME later")), 1);
