@@ -83,20 +83,51 @@ impl Fixed {
             counting,
             traces,
         } = self;
-        [
+        let mut changed = vec![
             ("listen.data", *data != now.data),
             ("listen.admin", *admin != now.admin),
             ("workers", *workers != now.workers),
             ("access_log", *access_log != now.access_log),
             ("drain.delay", *delay != now.drain[0]),
             ("drain.grace", *grace != now.drain[1]),
-            ("ledger", *ledger != now.ledger),
-            ("counting", *counting != now.counting),
-            ("traces", *traces != now.traces),
-        ]
-        .into_iter()
-        .filter_map(|(name, differs)| differs.then_some(name))
-        .collect()
+            ("counting.threads", counting.threads != now.counting.threads),
+            (
+                "counting.queue",
+                counting.queue_bytes != now.counting.queue_bytes,
+            ),
+            (
+                "counting.longest",
+                counting.longest_bytes != now.counting.longest_bytes,
+            ),
+            (
+                "counting.prompt_tolerance",
+                counting.prompt_per_mille != now.counting.prompt_per_mille,
+            ),
+            (
+                "counting.output_tolerance",
+                counting.output_per_mille != now.counting.output_per_mille,
+            ),
+        ];
+        match (ledger, &now.ledger) {
+            (Some(was), Some(is)) => changed.extend([
+                ("ledger.path", was.path != is.path),
+                ("ledger.node", was.node != is.node),
+                ("ledger.retention", was.retention != is.retention),
+                ("ledger.size", was.bytes_max != is.bytes_max),
+                ("ledger.postgres", was.postgres != is.postgres),
+            ]),
+            (was, is) => changed.push(("ledger", was != is)),
+        }
+        changed.push(("traces", *traces != now.traces));
+        let mut names: Vec<_> = changed
+            .into_iter()
+            .filter_map(|(name, differs)| differs.then_some(name))
+            .collect();
+        // Whatever has no name of its own yet is not passed over.
+        if names.is_empty() && self != now {
+            names.push("a setting of the process");
+        }
+        names
     }
 }
 
