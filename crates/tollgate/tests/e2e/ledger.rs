@@ -15,6 +15,7 @@ mod damaged;
 mod killed;
 mod outcomes;
 mod postgres;
+mod prices;
 mod strict;
 mod taken;
 

@@ -16,7 +16,16 @@ fn assert_fits(what: &str, text: &str) {
 
 #[test]
 fn every_page_of_help_fits_eighty_columns() {
-    let usage = ["report", "drift", "export", "verify", "tail", "statement"];
+    let usage = [
+        "report",
+        "drift",
+        "export",
+        "verify",
+        "backup",
+        "salvage",
+        "tail",
+        "statement",
+    ];
     let mut pages: Vec<Vec<&str>> = vec![vec![]];
     pages.extend(["run", "check", "demo", "schema", "usage"].map(|verb| vec![verb]));
     pages.extend(usage.map(|question| vec!["usage", question]));
