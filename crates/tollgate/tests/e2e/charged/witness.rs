@@ -45,7 +45,7 @@ fn left(charged: &Charged, budget: &str) -> f64 {
 fn where_the_gates_count_is_billed_an_engines_lie_changes_nothing() {
     let engine = engine(Duration::ZERO);
     let backends = format!("up: {{ url: http://{}/v1 }}", engine.addr());
-    let by = ", match: { model: m }, billed_by: counted";
+    let by = ", match: { model: m }, billed_by: counted, forward_headers: [x-fault]";
     let charged = Charged::start(&backends, "up", by, TOKENIZER);
     for stream in [false, true] {
         for fault in ["none", "x10", "zero", "missing"] {
@@ -94,7 +94,7 @@ fn limits_budgets_metrics_log_and_ledger_tell_one_sum_however_exchanges_end() {
     let engine = engine(Duration::from_millis(5));
     let backends = format!("up: {{ url: http://{}/v1 }}", engine.addr());
     for by in ["reported", "counted"] {
-        let route = format!(", match: {{ model: m }}, billed_by: {by}");
+        let route = format!(", match: {{ model: m }}, billed_by: {by}, forward_headers: [x-fault]");
         let charged = Charged::start(&backends, "up", &route, TOKENIZER);
         let mut calls = 0;
         for stream in [false, true] {

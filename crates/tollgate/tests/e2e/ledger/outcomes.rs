@@ -46,7 +46,9 @@ fn every_exchange_that_was_let_in_leaves_one_row_and_a_refused_one_none() {
             let row = &rows[unheard];
             let tokens = |column: &str| row[column].as_u64().unwrap_or(0);
             let charged = tokens("prompt_tokens") + tokens("completion_tokens");
-            assert_eq!(charged, tokens("reserved_tokens"), "{row}");
+            let runs = 1 + tokens("unconfirmed_attempts");
+            assert_eq!(runs, tokens("attempts"), "{row}");
+            assert_eq!(charged, runs * tokens("reserved_tokens"), "{row}");
             assert_eq!(row["completion_source"], "estimated", "{row}");
             assert!(charged > 0, "{row}");
         }
