@@ -4,7 +4,7 @@
 #[path = "../checks/ledger_file.rs"]
 mod check;
 #[path = "../../crates/ledger/tests/durability/rows.rs"]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the check needs a part of what the tests share")]
 mod rows;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| check::fuzz_one(input));
