@@ -26,7 +26,8 @@ cargo xtask <verb>
   ci             the same as test
   e2e [FILTER]   only the end-to-end tests (those whose name contains FILTER)
   instructions   count the gate's instructions, scenario by scenario, and compare with
-                 xtask/instructions.json; --write keeps the new counts
+                 xtask/instructions.json; --write keeps the new counts, and a path in its place
+                 counts that binary instead of a release build
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
   fuzz [--seconds N] [TARGET]
                  every fuzz target, or one, for N seconds each (600 unless said): a lane of its own
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ["e2e", filter] => stages::e2e(Some(filter)),
         ["instructions"] => stages::instructions(false),
         ["instructions", "--write"] => stages::instructions(true),
+        ["instructions", binary] => stages::instructions_of(binary.as_ref()),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["fuzz", rest @ ..] => match fuzz::Plan::of(rest) {
             Some(plan) => report(fuzz::run(&plan)),

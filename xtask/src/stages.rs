@@ -50,6 +50,14 @@ pub(crate) fn instructions(write: bool) -> ExitCode {
     lane.finish()
 }
 
+/// Counts a binary that is there already, such as one of another profile or of an older commit.
+pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
+    let mut lane = Lane::new();
+    lane.step("setup", setup::valgrind);
+    count_instructions(&mut lane, Some(binary), false);
+    lane.finish()
+}
+
 fn check_stages(lane: &mut Lane) {
     lane.gate("formatting", cargo(&["fmt", "--all", "--check"]));
     lane.step("tidy", tidy::run_and_print);
