@@ -230,6 +230,8 @@ record! {
         optional model: At<Model>,
         /// Rates, each counted for each workload apart.
         optional limits: ListOf<Limit>,
+        /// The most tokens that one answer can have, held for a call that has no cap of its own.
+        optional output_max: At<Amount>,
         /// grouped (nobody waits for the ledger) or strict (no call runs without its row on disk). Default grouped.
         optional billing: At<Billing>,
         /// Whose count limits, budgets and costs go by: reported (the engine's) or counted (the gate's own, where it can count). Default reported.

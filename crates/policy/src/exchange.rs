@@ -150,7 +150,7 @@ pub fn admit(
     let estimator = estimator(grant.route);
     let tokens = match charged {
         Some(charged) => Cost::charged(charged.tokens),
-        None => Cost::of(opened.operation, call, bytes, &estimator),
+        None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
     };
     let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
     let mut hold = reserve(opened.workload, grant, tokens, now, s)?;

@@ -32,10 +32,10 @@ impl Estimator {
         whole(float(bytes) * self.per_byte).max(1)
     }
 
-    /// Completion tokens: the call's own cap where it has one, else what has been seen.
+    /// Completion tokens: the most that each answer may have where that is known, else what has been seen.
     #[must_use]
-    pub fn completion(&self, cap: Option<u32>, answers: u64) -> u64 {
-        let each = cap.map_or_else(|| whole(self.completion), u64::from);
+    pub fn completion(&self, most: Option<u64>, answers: u64) -> u64 {
+        let each = most.unwrap_or_else(|| whole(self.completion));
         each.saturating_mul(answers.max(1))
     }
 

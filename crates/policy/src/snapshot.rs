@@ -82,6 +82,8 @@ pub struct Route {
     pub backends: Vec<BackendId>,
     /// The model sent upstream in place of the client's.
     pub model: Option<Arc<str>>,
+    /// The most tokens that one answer can have, held for a call without a cap of its own.
+    pub output_max: Option<u64>,
     /// How much care it takes of its rows in the ledger.
     pub billing: Billing,
     /// Whose count limits, budgets and costs go by.

@@ -65,6 +65,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             model: Some(Arc::from("override")),
             billing: policy::book::Billing::Grouped,
             billed_by: policy::counting::BilledBy::Reported,
+            output_max: None,
             abandon: policy::abandon::Abandon::Cancel,
             is_exclusive: false,
             unread: Vec::new(),

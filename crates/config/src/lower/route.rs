@@ -64,6 +64,7 @@ impl super::Lowering<'_> {
                 models: models.iter().map(lowered).collect(),
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
+                output_max: route.output_max.get().map(|at| at.value.0),
                 billing: self.billing(route, has_ledger),
                 billed_by,
                 abandon: route

@@ -85,6 +85,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             }
         )
         .unwrap();
+        if let Some(most) = route.output_max {
+            writeln!(out, "  output_max={most}").unwrap();
+        }
         if route.is_exclusive {
             writeln!(out, "  has its accounts to itself").unwrap();
         }

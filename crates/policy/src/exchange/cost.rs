@@ -18,23 +18,28 @@ pub(super) struct Cost {
     pub(super) completion: u64,
     /// The call itself says how much it may generate.
     pub(super) is_capped: bool,
+    /// That is known: the call says it, or its route.
+    pub(super) is_bounded: bool,
 }
 
 /// Tokens that an engine may put around a prompt that says little: a template's system text.
 const FRAME_TOKENS_MAX: u64 = 1024;
 
 impl Cost {
-    /// What a request of `bytes` may cost, of whose body `call` is what was read.
+    /// What a request of `bytes` may cost, of whose body `call` is what was read; `output_max` is the most
+    /// that one answer of its route can have.
     pub(super) fn of(
         operation: Operation,
         call: Option<&CallHead>,
         bytes: u64,
         estimator: &Estimator,
+        output_max: Option<u64>,
     ) -> Self {
         let cap = call.and_then(|call| cap(operation, call));
+        let each = cap.map(u64::from).or(output_max);
         let completion = match call {
             Some(call) if operation.generates() => {
-                estimator.completion(cap, answers(operation, call))
+                estimator.completion(each, answers(operation, call))
             }
             Some(_) | None => 0,
         };
@@ -51,6 +56,7 @@ impl Cost {
             prompt,
             completion,
             is_capped: cap.is_some(),
+            is_bounded: each.is_some(),
         }
     }
 
@@ -60,6 +66,7 @@ impl Cost {
             prompt: tokens.unwrap_or(0),
             completion: 0,
             is_capped: true,
+            is_bounded: true,
         }
     }
 
@@ -68,7 +75,7 @@ impl Cost {
     pub(super) fn at_most(self, bytes: u64, operation: Operation) -> Option<u64> {
         let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
         match operation {
-            Operation::Chat | Operation::Completions | Operation::Messages if self.is_capped => {
+            Operation::Chat | Operation::Completions | Operation::Messages if self.is_bounded => {
                 Some(prompt.saturating_add(self.completion))
             }
             Operation::Embeddings | Operation::Moderations => Some(prompt),

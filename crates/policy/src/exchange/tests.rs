@@ -729,6 +729,7 @@ fn a_guessed_completion_never_exceeds_what_a_small_limit_can_hold() {
         prompt: 20,
         completion: 256,
         is_capped: false,
+        is_bounded: false,
     };
     assert_eq!(guess.units(100), 100);
     assert_eq!(guess.units(1000), 276);
@@ -950,5 +951,112 @@ mod unread {
             decide(&shared, Chat, r#"{"conversation":"x"}"#).is_ok(),
             "no such member there"
         );
+    }
+}
+
+/// How far calls without a cap, many at once, overdraw a budget of money.
+mod overdraft {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::budget::{Budget, Calendar, Every, Scope, Spent, Unit};
+    use crate::id::BudgetId;
+    use crate::price::{Charge, Pico, Price, Rates};
+
+    /// A token costs a thousand of the budget's units (1e-9 USD).
+    const TOKEN: u64 = 1_000;
+    /// What a call may come to: 1,000 such tokens, a hundred times.
+    const AMOUNT: u64 = 100 * 1_000 * TOKEN;
+    const BODY: &str = r#"{"model":"m","user":"abcdefghijklmnopqrs"}"#;
+
+    fn budgeted(output_max: Option<u64>) -> Snapshot {
+        let mut s = plain();
+        let rate = Pico(i128::from(TOKEN) * 1_000);
+        let price = Price {
+            id: "p".into(),
+            currency: "USD".into(),
+            request: Pico(0),
+            rates: Rates::flat(rate, rate),
+            tiers: Vec::new(),
+        };
+        s.prices.insert("m", None, price);
+        s.routes[0].output_max = output_max;
+        let calendar = Calendar {
+            every: Every::Month,
+            east_min: 0,
+        };
+        s.budgets.list = vec![Budget {
+            name: "company".into(),
+            unit: Unit::Money("USD".into()),
+            amount: AMOUNT,
+            scope: Scope::Everyone,
+            models: Vec::new(),
+            spent: Arc::new(Spent::new(calendar)),
+        }];
+        s.budgets.of = vec![vec![BudgetId(0)]];
+        s
+    }
+
+    /// Lets calls in until the budget refuses, ends all of them with answers of `completion` tokens, and gives how
+    /// many there were, what each had reserved, and what the period came to. Nothing is let in afterwards
+    /// if that is more than the amount.
+    fn filled(s: &Snapshot, completion: u64) -> (u64, u64, u64) {
+        let mut calls = Vec::new();
+        while let Ok(Decision::Forward(call)) = decide(s, Chat, BODY) {
+            calls.push(call);
+        }
+        let prompt = calls[0].prompt_estimate;
+        let (many, reserved) = (calls.len() as u64, calls[0].held.reserved);
+        let price = Arc::clone(s.prices.of("m", None).expect("a price"));
+        for call in calls {
+            let tokens = used(prompt, completion);
+            let charge = Charge {
+                price: &price,
+                cost: price.cost(&tokens),
+            };
+            call.hold.settle(&tokens, Some(charge), NOW, s);
+        }
+        let counter = &s.budgets.list[0].spent;
+        let spent = counter.level(counter.calendar().of(0)).held;
+        if spent > AMOUNT {
+            assert!(matches!(
+                decide(s, Chat, r#"{"model":"m","max_tokens":1}"#),
+                Err(Refusal::BudgetExhausted { .. })
+            ));
+        }
+        (many, reserved, spent)
+    }
+
+    #[test]
+    fn it_is_at_most_what_each_call_in_flight_came_to_beyond_its_reservation() {
+        let longest = 5_000;
+        let s = budgeted(None);
+        let (many, reserved, spent) = filled(&s, longest);
+        let prompt = 11;
+        assert!(many * reserved * TOKEN <= AMOUNT);
+        let beyond = many * (prompt + longest - reserved) * TOKEN;
+        assert!(spent > AMOUNT, "calls without a cap do overdraw");
+        assert!(spent <= AMOUNT + beyond, "{spent} of {AMOUNT} + {beyond}");
+    }
+
+    #[test]
+    fn it_is_nothing_where_the_route_says_how_long_an_answer_can_be() {
+        let s = budgeted(Some(5_000));
+        let (many, reserved, spent) = filled(&s, 5_000);
+        assert_eq!(reserved, 5_011);
+        assert_eq!(many, AMOUNT / (5_011 * TOKEN));
+        assert!(spent <= AMOUNT, "{spent}");
+        let call = admitted(&budgeted(Some(5_000)), Chat, BODY);
+        assert_eq!(call.held.at_most, Some(5_000 + BODY.len() as u64 + 1_024));
+        call.hold.release(NOW, &s);
+    }
+
+    #[test]
+    fn a_cap_of_the_call_counts_before_that_of_its_route() {
+        let body = r#"{"model":"m","max_tokens":7,"user":"ab"}"#;
+        let s = budgeted(Some(5_000));
+        let call = admitted(&s, Chat, body);
+        assert_eq!(call.held.reserved, call.prompt_estimate + 7);
+        call.hold.release(NOW, &s);
     }
 }

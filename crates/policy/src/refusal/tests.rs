@@ -198,9 +198,10 @@ fn every_body_is_the_json_that_openai_sdks_read() {
         assert!(error.get("param").is_some(), "present even when null");
         assert!(!reply.message.is_empty());
         assert!((400..600).contains(&reply.status));
-        let failed = refusal.is_failure();
+        // An upstream's own 429 stays one, so that clients back off.
+        let is_busy = matches!(refusal, Refusal::UpstreamBusy { .. });
         assert!(
-            !failed || reply.status >= 500,
+            !refusal.is_failure() || reply.status >= 500 || is_busy,
             "{}: blame and status",
             reply.code
         );
@@ -214,6 +215,7 @@ fn only_what_time_heals_says_when_to_try_again() {
         let heals = matches!(
             refusal,
             Refusal::Limited { .. }
+                | Refusal::UpstreamBusy { .. }
                 | Refusal::Overloaded
                 | Refusal::LedgerUnavailable
                 | Refusal::Upstream(Failure::LocalCapacity)
