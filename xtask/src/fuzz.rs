@@ -111,9 +111,13 @@ fn targets(plan: &Plan) -> Result<Vec<String>, String> {
 
 /// With `--target`, so that the flags are for the targets and not for what builds them.
 fn build(dir: &Path, host: &str) -> Result<(), String> {
+    // The versions that the workspace uses, and libFuzzer besides.
+    let lock = root().join("fuzz/Cargo.lock");
+    std::fs::copy(root().join("Cargo.lock"), &lock)
+        .map_err(|cause| format!("{}: {cause}", lock.display()))?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
-        .args(["build", "--release", "--locked", "--bins"])
+        .args(["build", "--release", "--bins"])
         .args(["--target", host, "--target-dir"])
         .arg(dir)
         .current_dir(root().join("fuzz"))
