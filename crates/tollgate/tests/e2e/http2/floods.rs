@@ -207,6 +207,10 @@ fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
             matches!(ended, Ended::GoAway(h2::ENHANCE_YOUR_CALM) | Ended::Closed),
             "{what}: {ended:?}"
         );
+        if is_open {
+            // Of these h2 has a count of its own, which is reached first.
+            continue;
+        }
         let bound = ["bound=\"http2_glitches\""];
         let closed = gate.metric("tollgate_connections_closed_total", &bound);
         let expected = u32::try_from(n + 1).expect("few");
