@@ -23,7 +23,7 @@ const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const DASHBOARDS: [&str; 3] = ["gateway", "finops", "engine"];
 
 /// Metrics that not every process has, and what they need; docs/metrics.md and docs/usage.md say so.
-const CONDITIONAL: [(&str, &str); 2] = [
+const CONDITIONAL: [(&str, &str); 3] = [
     (
         "tollgate_cpu_throttled_seconds_total",
         "a cgroup that counts",
