@@ -58,14 +58,18 @@ impl Socket {
     /// end this tells whether it ended before it had them: its last segment acknowledges what came
     /// before. `None` where the kernel does not say.
     pub(crate) fn unacknowledged(&self) -> Option<usize> {
-        #[expect(
-            unsafe_code,
-            reason = "a system call that `rustix` has no function for"
-        )]
-        // SAFETY: SIOCOUTQ of a socket writes one int, to where the getter has room for one.
-        let unread = unsafe { ioctl(self, Getter::<SIOCOUTQ, i32>::new()) };
-        usize::try_from(unread.ok()?).ok()
+        unacknowledged(self)
     }
+}
+
+fn unacknowledged(socket: impl AsFd) -> Option<usize> {
+    #[expect(
+        unsafe_code,
+        reason = "a system call that `rustix` has no function for"
+    )]
+    // SAFETY: SIOCOUTQ of a socket writes one int, to where the getter has room for one.
+    let unread = unsafe { ioctl(socket, Getter::<SIOCOUTQ, i32>::new()) };
+    usize::try_from(unread.ok()?).ok()
 }
 
 impl AsFd for Socket {
