@@ -15,6 +15,7 @@ use policy::clock::Mono;
 use policy::credential::Injection;
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
+use policy::web::Hosts;
 
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
@@ -71,6 +72,8 @@ pub struct Host {
     pub data: SocketAddr,
     /// Metrics, health, `/config`.
     pub admin: SocketAddr,
+    /// Who may read metrics and `/config`.
+    pub admin_access: AdminAccess,
     /// TLS of the data plane.
     pub tls: Option<Tls>,
     /// Worker threads, where the document says.
@@ -89,6 +92,15 @@ pub struct Host {
     pub counting: Counting,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
+}
+
+/// Who may read metrics and `/config`.
+#[derive(Debug, Clone)]
+pub struct AdminAccess {
+    /// Hosts that a request may name.
+    pub hosts: Hosts,
+    /// What a reader must bring, where the document says.
+    pub bearer: Option<Secret>,
 }
 
 /// What a tokenizer is made of.

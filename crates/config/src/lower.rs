@@ -21,6 +21,7 @@ use crate::{Fault, Faults, Loaded, Sources, vars};
 
 mod backend;
 mod budget;
+mod client;
 mod credential;
 mod host;
 mod ledger;
@@ -31,6 +32,7 @@ mod route;
 mod tokenizer;
 mod traces;
 mod unread;
+mod web;
 
 /// Most of a file that holds a secret or a certificate, bytes.
 const FILE_BYTES_MAX: usize = 4 << 20;
@@ -101,6 +103,8 @@ impl Lowering<'_> {
         let mut host = self.host(document);
         let mut snapshot = empty();
         snapshot.bounds = self.bounds(document.bounds.get());
+        snapshot.web = self.web(document);
+        snapshot.clients = self.clients(document.client_address.get());
         if let Some(backends) = document.backends.get() {
             self.backends(backends, &mut snapshot);
         }
@@ -285,5 +289,7 @@ fn empty() -> Snapshot {
         budgets: policy::budget::Budgets::default(),
         tokenizers: Vec::new(),
         bounds: Bounds::default(),
+        web: policy::web::Web::default(),
+        clients: policy::client::Clients::default(),
     }
 }

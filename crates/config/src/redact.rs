@@ -1,7 +1,7 @@
 //! The document as it may be shown, and the version made from it.
 //!
 //! Invariant: values stand as they were written, so nothing that a variable or a file held is
-//! shown; below `credential` an inline secret is `***`, and so is whatever mentions a variable.
+//! shown; below `credential` and `bearer` an inline secret is `***`, and so is whatever mentions a variable.
 //! Not here: the admin endpoint that shows it.
 
 use policy::snapshot::Snapshot;
@@ -39,7 +39,8 @@ fn shown(node: &Node, in_credential: bool) -> Json {
                 let value = if in_credential && entry.key == "inline" {
                     "***".into()
                 } else {
-                    shown(&entry.node, in_credential || entry.key == "credential")
+                    let is_one = matches!(entry.key.as_str(), "credential" | "bearer");
+                    shown(&entry.node, in_credential || is_one)
                 };
                 (entry.key.clone(), value)
             };

@@ -4,6 +4,7 @@
 //! Not here: addresses of backends (`target`).
 
 pub(crate) use call::{Call, Flag};
+pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
@@ -11,14 +12,17 @@ pub(crate) use number::{
 };
 pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, Variable};
+pub(crate) use web::{Host, Origin};
 pub(crate) use word::{Address, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
 
 mod call;
+mod client;
 mod header;
 mod name;
 mod number;
 mod period;
 mod source;
+mod web;
 mod word;
 
 #[cfg(test)]

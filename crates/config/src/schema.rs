@@ -11,9 +11,9 @@ use crate::node::{Node, Value};
 use crate::proxy::Proxy;
 use crate::scalar::{
     Address, Age, Amount, BilledBy, Billing, BuiltIn, Call, Charge, Count, CredentialHeader,
-    Currency, Decimal, Every, File, Flag, IdentityHeader, Inline, LogTarget, Model, Name,
-    OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol, Ratio, Scheme, Size, Span,
-    Variable, Zone,
+    Currency, Decimal, Every, File, Flag, Host, IdentityHeader, Inline, LogTarget, Model, Name,
+    Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
+    ProxyProtocol, Ratio, Recorded, Scheme, Size, Span, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -24,6 +24,12 @@ record! {
         optional listen: Listen,
         /// How a calling workload is recognised.
         optional identity: Identity,
+        /// Which web pages may call; none unless said.
+        optional cors: Cors,
+        /// Who may read metrics and /config.
+        optional admin: Admin,
+        /// Whose word about a client's address counts, and what of it is recorded.
+        optional client_address: ClientAddress,
         /// Worker threads; as many as the CPU quota has cores unless said.
         optional workers: At<Count<1024>>,
         /// Where access-log lines go: off, stdout or a file. Default stdout.
@@ -58,8 +64,10 @@ record! {
     Listen {
         /// Address of the data plane. Default 127.0.0.1:1975.
         optional data: At<Address>,
-        /// Address of metrics, health and /config, which ask for no credential. Default 127.0.0.1:1976.
+        /// Address of metrics, health and /config. Default 127.0.0.1:1976.
         optional admin: At<Address>,
+        /// Hosts that a request may name, without a port, or "*" for all; on a loopback address beside localhost and the loopback addresses.
+        optional hosts: OneOrMany<Host>,
         /// Serve the data plane over TLS.
         optional tls: Tls,
     }
@@ -82,6 +90,46 @@ record! {
         optional header: At<IdentityHeader>,
         /// The workload of a call without that header; without this such a call is refused.
         optional default: At<Name>,
+    }
+}
+
+record! {
+    /// Which web pages may call.
+    Cors {
+        /// Their origins as browsers write them, such as https://app.example, or "*" for all but null.
+        required origins: OneOrMany<Origin>,
+    }
+}
+
+record! {
+    /// Who may read metrics and /config.
+    Admin {
+        /// What a caller must bring as `authorization: Bearer …`, but to probes; nothing unless said.
+        optional bearer: Bearer,
+    }
+}
+
+record! {
+    /// A secret, from exactly one of `file`, `env` and `inline`.
+    Bearer {
+        /// File that holds it alone; watched, and used anew within a second of a change.
+        optional file: At<File>,
+        /// Environment variable that holds it.
+        optional env: At<Variable>,
+        /// The secret itself, for tests.
+        optional inline: At<Inline>,
+    }
+}
+
+record! {
+    /// Whose word about a client's address counts, and what of it is recorded.
+    ClientAddress {
+        /// What the access log and spans hold: full, shortened (its /24 or /48) or off. Default full.
+        optional record: At<Recorded>,
+        /// Proxies, by address or network, whose x-forwarded-for and PROXY protocol headers are believed; none unless said.
+        optional trusted_proxies: OneOrMany<Network>,
+        /// off, or required: trusted proxies begin each connection to the data plane with a PROXY protocol header, version 1 or 2. Default off.
+        optional proxy_protocol: At<ProxyProtocol>,
     }
 }
 

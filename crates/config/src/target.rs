@@ -134,7 +134,7 @@ fn host_and_port(authority: &str, tls: bool) -> Result<(String, u16), Problem> {
 
 /// A DNS name or an IPv4 literal. A name that looks like a number but is not an IPv4 literal is
 /// refused: resolvers disagree about `127.1` and `0x7f.1`.
-fn is_host(host: &str) -> bool {
+pub(crate) fn is_host(host: &str) -> bool {
     let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     let labels_fine = host.split('.').all(|label| {
         (1..=63).contains(&label.len())

@@ -264,7 +264,7 @@ fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {
     let Ok(value) = head.fields.only(Known::ContentType) else {
         return Err(Refusal::ContentType);
     };
-    let is_json = value.is_none_or(|value| value == b"application/json" || is_json(value));
+    let is_json = value.is_some_and(|value| value == b"application/json" || is_json(value));
     if is_json {
         Ok(())
     } else {

@@ -21,6 +21,7 @@ pub mod abandon;
 pub mod attempt;
 pub mod book;
 pub mod budget;
+pub mod client;
 pub mod clock;
 pub mod counting;
 pub mod credential;
@@ -42,6 +43,7 @@ pub mod secret;
 pub mod snapshot;
 pub mod trace;
 pub mod unread;
+pub mod web;
 
 pub use wire;
 

@@ -5,6 +5,7 @@
 //! Not here: how records become metrics, log lines and ledger rows (`telemetry`).
 
 use std::any::Any;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -176,6 +177,8 @@ pub struct Record {
     pub trace: Option<Trace>,
     /// When it began, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
+    /// The client's address, as far as it may be kept.
+    pub client: Option<IpAddr>,
     /// What was asked, once known.
     pub operation: Option<Operation>,
     /// Who asked, once known.

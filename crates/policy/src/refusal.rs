@@ -86,6 +86,18 @@ pub enum Refusal {
         /// The `allow` header.
         allow: &'static str,
     },
+    /// A host that is not answered for.
+    #[error(
+        "the host that this request names is not one that the gateway answers for; add it to \
+         listen.hosts in the gateway's configuration"
+    )]
+    HostNotAllowed,
+    /// A request of a web page whose origin is not allowed.
+    #[error(
+        "this request comes from a web page whose origin is not allowed; add it to cors.origins in \
+         the gateway's configuration"
+    )]
+    OriginNotAllowed,
     /// Two identities.
     #[error("header {header} must have exactly one value")]
     IdentityRepeated {
@@ -264,6 +276,8 @@ impl Refusal {
             Self::Background => (400, invalid, "background_not_served"),
             Self::SharedAccount { .. } => (400, invalid, "account_shared"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
+            Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
+            Self::OriginNotAllowed => (403, "permission_error", "origin_not_allowed"),
             Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),

@@ -19,6 +19,14 @@ impl Secret {
         Self(Zeroizing::new(bytes))
     }
 
+    /// Whether these are the same bytes. It takes as long for a wrong guess as for a right one of its length.
+    #[must_use]
+    pub fn is(&self, given: &[u8]) -> bool {
+        let pairs = self.0.iter().zip(given);
+        let differences = pairs.fold(0, |found, (a, b)| std::hint::black_box(found | (a ^ b)));
+        self.0.len() == given.len() && differences == 0
+    }
+
     /// The bytes themselves, for the one place that writes them to an upstream.
     #[must_use]
     pub fn expose(&self) -> &[u8] {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::abandon::Abandon;
 use crate::book::Billing;
 use crate::budget::Budgets;
+use crate::client::Clients;
 use crate::counting::{BilledBy, Tokenizer};
 use crate::credential::Injection;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
@@ -23,6 +24,7 @@ use crate::price::Prices;
 use crate::route::ModelPattern;
 use crate::secret::Secret;
 use crate::unread::Listed;
+use crate::web::Web;
 
 /// Everything policy knows.
 #[derive(Debug)]
@@ -51,6 +53,10 @@ pub struct Snapshot {
     pub tokenizers: Vec<Tokenizer>,
     /// Bounds on what a client may send.
     pub bounds: Bounds,
+    /// The hosts and the origins that are answered.
+    pub web: Web,
+    /// How clients are known by address.
+    pub clients: Clients,
 }
 
 /// A calling application.

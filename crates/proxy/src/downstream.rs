@@ -9,6 +9,7 @@ pub(crate) mod h2;
 
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub(crate) enum BodyFault {
 /// One exchange as its client's connection offers it. All waiting is by poll, so that one task can
 /// wait for both sides at once.
 pub(crate) trait Downstream {
+    /// Whose connection it is: the client, or a proxy of connections.
+    fn peer(&self) -> IpAddr;
     /// The next piece of the request body; `None` at its end.
     fn poll_body(
         &mut self,
@@ -85,7 +88,20 @@ pub(crate) trait Downstream {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, tcp: Socket) {
+pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
+    let clients = &view.snapshot.clients;
+    if clients.proxy_protocol && clients.trusts(tcp.peer()) {
+        let limit = view.snapshot.bounds.head_time;
+        let introducing = worker.timers.timeout(limit, tcp.introduced());
+        match Box::pin(introducing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let peer = tcp.peer();
+                return tracing::debug!(%peer, %error, "connection of a trusted proxy refused");
+            }
+            Err(_) => return tracing::debug!("PROXY protocol header took too long"),
+        }
+    }
     let Some(acceptor) = view.acceptor.clone() else {
         drop(view);
         return h1::serve(worker, Stream::Plain(tcp)).await;

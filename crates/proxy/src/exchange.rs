@@ -20,6 +20,7 @@ use policy::credential;
 use policy::exchange::{Admitted, Decision};
 use policy::record::{Closed, Outcome};
 use policy::refusal::{Refusal, Shape};
+use policy::web::Sender;
 use wire::call::{apply, spliced_len};
 use wire::head::RequestHead;
 use wire::http1::write_field;
@@ -27,10 +28,10 @@ use wire::http1::write_field;
 use self::open::Open;
 use crate::deadline::Deadline;
 use crate::downstream::Downstream;
-use crate::reply;
 use crate::upstream::{Body, Outgoing};
 use crate::view::View;
 use crate::worker::Worker;
+use crate::{cors, reply};
 
 /// Why an exchange stopped before its end.
 pub(crate) enum Stop {
@@ -59,7 +60,7 @@ pub(crate) async fn serve<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) {
-    let mut open = Open::begin(worker, view, head);
+    let mut open = Open::begin(worker, view, head, client.peer());
     let stopped = forward(&mut open, head, length, client, deadline).await;
     deadline.clear();
     match stopped {
@@ -86,7 +87,7 @@ pub(crate) async fn serve<D: Downstream>(
 /// Answers a request that could not even be read.
 pub(crate) async fn refuse<D: Downstream>(worker: &Rc<Worker>, refusal: Refusal, client: &mut D) {
     let view = worker.view();
-    let open = Open::begin(worker, view, &RequestHead::new());
+    let open = Open::begin(worker, view, &RequestHead::new(), client.peer());
     answer(open, &refusal, Shape::default(), client).await;
 }
 
@@ -104,6 +105,7 @@ async fn answer<D: Downstream>(mut open: Open, refusal: &Refusal, shape: Shape, 
         shape,
         &open.record.id,
         &standing,
+        &open.cors(),
         patience(&open),
     ))
     .await;
@@ -139,6 +141,15 @@ async fn forward<D: Downstream>(
 ) -> Result<(), Stop> {
     let view = Rc::clone(&open.view);
     let snapshot = &*view.snapshot;
+    match policy::web::sender(head, &snapshot.web)? {
+        Sender::Client => {}
+        Sender::Page(origin) => open.asked_by(origin),
+        Sender::Preflight(origin) => {
+            open.asked_by(origin);
+            // Boxed: rare, and its state would make every exchange larger.
+            return Box::pin(preflight(open, head, client)).await;
+        }
+    }
     let opened = policy::exchange::open(head, length, snapshot)?;
     open.record.workload = Some(opened.workload);
     open.record.operation = Some(opened.operation);
@@ -165,6 +176,7 @@ async fn forward<D: Downstream>(
                 &names,
                 one,
                 &open.record.id,
+                &open.cors(),
                 patience(open),
             ))
             .await;
@@ -198,6 +210,18 @@ async fn forward<D: Downstream>(
     };
     open.body_gone();
     relay::relay(open, response, request, client, deadline).await
+}
+
+/// Tells a browser what a page may send.
+async fn preflight<D: Downstream>(
+    open: &mut Open,
+    head: &RequestHead,
+    client: &mut D,
+) -> Result<(), Stop> {
+    open.record.status = 204;
+    let cors = open.cors();
+    let told = cors::preflight(client, &cors, head, &open.record.id, patience(open));
+    told.await.map_err(|_| Stop::Gone)
 }
 
 /// The request as it goes upstream, but for host and credential.

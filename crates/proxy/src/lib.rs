@@ -8,6 +8,7 @@
 //! Not here: decisions (`policy`), metrics and logs (`telemetry`), files and signals (`tollgate`).
 
 mod buffer;
+mod cors;
 mod date;
 mod deadline;
 mod downstream;

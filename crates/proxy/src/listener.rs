@@ -3,10 +3,10 @@
 //! Not here: what becomes of a connection (`downstream`), how many there may be (`worker`).
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with};
+use rustix::net::{SocketFlags, acceptfrom_with};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::unix::AsyncFd;
 
@@ -59,13 +59,17 @@ impl Listener {
         Ok(Self(registered?))
     }
 
-    /// The next connection.
-    pub(crate) async fn accept(&self) -> io::Result<std::net::TcpStream> {
+    /// The next connection, and whose it is.
+    pub(crate) async fn accept(&self) -> io::Result<(std::net::TcpStream, IpAddr)> {
         loop {
             let mut guard = self.0.readable().await?;
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match accept_with(self.0.get_ref(), flags) {
-                Ok(accepted) => return Ok(accepted.into()),
+            match acceptfrom_with(self.0.get_ref(), flags) {
+                Ok((accepted, from)) => {
+                    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                    let peer = from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |from| from.ip());
+                    return Ok((accepted.into(), peer.to_canonical()));
+                }
                 Err(Errno::AGAIN) => guard.clear_ready(),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

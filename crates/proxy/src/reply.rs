@@ -14,6 +14,7 @@ use policy::id::LimitId;
 use policy::limit::{Kind, Level};
 use policy::refusal::{LocalReply, Shape, escape};
 
+use crate::cors::Cors;
 use crate::deadline::Deadline;
 use crate::downstream::{Downstream, Extent};
 use crate::view::View;
@@ -164,6 +165,7 @@ pub(crate) async fn refuse<D: Downstream>(
     shape: Shape,
     id: &str,
     standing: &Standing<'_>,
+    cors: &Cors<'_>,
     patience: Patience<'_>,
 ) -> io::Result<u64> {
     let body = reply.body(shape);
@@ -172,6 +174,7 @@ pub(crate) async fn refuse<D: Downstream>(
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
     standing.write(to);
+    cors.write(to);
     if let Some(wait) = reply.retry_after {
         let ms = whole_ms(wait);
         let mut text = Vec::new();
@@ -197,6 +200,7 @@ pub(crate) async fn models<D: Downstream>(
     names: &[Arc<str>],
     one: Option<&Arc<str>>,
     id: &str,
+    cors: &Cors<'_>,
     patience: Patience<'_>,
 ) -> io::Result<u64> {
     let mut body = Vec::new();
@@ -209,6 +213,7 @@ pub(crate) async fn models<D: Downstream>(
     to.date();
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
+    cors.write(to);
     to.begun();
     whole(to, &body, patience).await
 }
@@ -230,7 +235,11 @@ fn card(name: &str, body: &mut Vec<u8>) {
     body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
 }
 
-async fn whole<D: Downstream>(to: &mut D, body: &[u8], patience: Patience<'_>) -> io::Result<u64> {
+pub(crate) async fn whole<D: Downstream>(
+    to: &mut D,
+    body: &[u8],
+    patience: Patience<'_>,
+) -> io::Result<u64> {
     let mut sent = false;
     let mut deadline = Deadline::new(&patience.worker.wheel);
     deadline.set(patience.stall);

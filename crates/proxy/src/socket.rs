@@ -7,7 +7,7 @@
 //! Not here: TLS (`stream`), how connections come about (`listener`, `upstream::connect`).
 
 use std::io::{self, IoSlice};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -18,14 +18,18 @@ use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wire::proxy_protocol::{self, Found};
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Socket(AsyncFd<std::net::TcpStream>);
+pub(crate) struct Socket {
+    descriptor: AsyncFd<std::net::TcpStream>,
+    peer: IpAddr,
+}
 
 impl Socket {
-    /// A connection that does not block, to be served by this thread.
-    pub(crate) fn new(tcp: std::net::TcpStream) -> io::Result<Self> {
+    /// A connection with a peer that does not block, to be served by this thread.
+    pub(crate) fn new(tcp: std::net::TcpStream, peer: IpAddr) -> io::Result<Self> {
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
@@ -33,7 +37,45 @@ impl Socket {
         // SAFETY: the stream owns its descriptor, which stays the same and open until it is dropped, and it is
         // dropped by the `AsyncFd`, after its registration.
         let registered = unsafe { AsyncFd::register(tcp) };
-        Ok(Self(registered?))
+        Ok(Self {
+            descriptor: registered?,
+            peer,
+        })
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
+    /// Takes the header with which a trusted proxy begins a connection: the client that it names is the
+    /// peer from then on.
+    pub(crate) async fn introduced(&mut self) -> io::Result<()> {
+        let mut room = [0; proxy_protocol::HEADER_BYTES];
+        loop {
+            let mut guard = self.descriptor.readable().await?;
+            // Looked at and not taken, as what follows is TLS's or HTTP's.
+            let seen = match recv(self.descriptor.get_ref(), &mut room, RecvFlags::PEEK) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((seen, _)) => seen,
+                Err(Errno::AGAIN) => {
+                    guard.clear_ready();
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let found = proxy_protocol::find(room.get(..seen).unwrap_or_default());
+            match found.map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))? {
+                Found::Partial => guard.clear_ready(),
+                Found::Header(length, source) => {
+                    let header = room.get_mut(..length).unwrap_or_default();
+                    recv(self.descriptor.get_ref(), header, RecvFlags::empty())?;
+                    self.peer = source.unwrap_or(self.peer);
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Whether an error waits that no call was told of, such as a reset after the peer's FIN. It is told once.
@@ -43,7 +85,7 @@ impl Socket {
 
     /// Whether nothing has arrived and the peer has not closed, as far as the reactor knows.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.0
+        self.descriptor
             .poll_read_ready(&mut Context::from_waker(Waker::noop()))
             .is_pending()
     }
@@ -74,7 +116,7 @@ fn unacknowledged(socket: impl AsFd) -> Option<usize> {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.get_ref().as_fd()
+        self.descriptor.get_ref().as_fd()
     }
 }
 
@@ -109,7 +151,7 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         let room = buf.initialize_unfilled();
         loop {
-            let guard = ready!(self.0.poll_read_ready(cx))?;
+            let guard = ready!(self.descriptor.poll_read_ready(cx))?;
             let read = recv(&*self, &mut *room, RecvFlags::empty()).map(|(read, _)| read);
             if let Some(read) = settled(guard, read, room.len()) {
                 buf.advance(read?);
@@ -126,7 +168,7 @@ impl AsyncWrite for Socket {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         loop {
-            let guard = ready!(self.0.poll_write_ready(cx))?;
+            let guard = ready!(self.descriptor.poll_write_ready(cx))?;
             let sent = send(&*self, buf, SendFlags::empty());
             if let Some(sent) = settled(guard, sent, buf.len()) {
                 return Poll::Ready(sent);
@@ -141,7 +183,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let asked = bufs.iter().map(|buf| buf.len()).sum();
         loop {
-            let guard = ready!(self.0.poll_write_ready(cx))?;
+            let guard = ready!(self.descriptor.poll_write_ready(cx))?;
             let mut nothing_beside = SendAncillaryBuffer::default();
             let sent = sendmsg(&*self, bufs, &mut nothing_beside, SendFlags::empty());
             if let Some(sent) = settled(guard, sent, asked) {
@@ -159,7 +201,7 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.0.get_ref().shutdown(Shutdown::Write))
+        Poll::Ready(self.descriptor.get_ref().shutdown(Shutdown::Write))
     }
 }
 

@@ -4,6 +4,7 @@
 //! Not here: handshakes (`tls`, `upstream::connect`), timeouts (`deadline`).
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -34,6 +35,11 @@ impl Stream {
     pub(crate) fn took_nothing(&self, written: usize) -> bool {
         let unread = self.socket().unacknowledged();
         unread.is_some_and(|unread| unread >= written)
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.socket().peer()
     }
 
     fn socket(&self) -> &Socket {

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -339,7 +339,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         tokio::select! {
             // Without room, clients wait in the kernel's queue; the tick looks again.
             accepted = listener.accept(), if worker.taken.load(Ordering::Relaxed) < start.room => match accepted {
-                Ok(tcp) => worker.open(tcp),
+                Ok((tcp, peer)) => worker.open(tcp, peer),
                 Err(error) => accept_failed(&worker.timers, &error).await,
             },
             command = commands.recv() => match command {
@@ -362,9 +362,11 @@ async fn accept_failed(timers: &Timers, error: &io::Error) {
 }
 
 impl Worker {
-    fn open(self: &Rc<Self>, tcp: TcpStream) {
+    fn open(self: &Rc<Self>, tcp: TcpStream, peer: IpAddr) {
         let view = self.view();
-        let source = tcp.peer_addr().ok().map(|peer| Source::of(peer.ip()));
+        // A trusted proxy's connections are those of many clients.
+        let is_client = !view.snapshot.clients.trusts(peer);
+        let source = is_client.then(|| Source::of(peer));
         let refused = self.has_room(source, &view.snapshot.bounds).err();
         if let Some(at) = refused {
             self.closed(at);
@@ -377,7 +379,7 @@ impl Worker {
             source,
             is_refused: refused.is_some(),
         };
-        let socket = match Socket::new(tcp) {
+        let socket = match Socket::new(tcp, peer) {
             Ok(socket) => socket,
             Err(error) => return tracing::warn!(%error, "cannot wait for a connection"),
         };
@@ -469,12 +471,12 @@ impl Worker {
         grace: Duration,
     ) {
         // Connections that the kernel has queued for this listener would be reset with it.
-        while let Ok(Ok(tcp)) = self
+        while let Ok(Ok((tcp, peer))) = self
             .timers
             .timeout(Duration::from_millis(1), listener.accept())
             .await
         {
-            self.open(tcp);
+            self.open(tcp, peer);
         }
         drop(listener);
         self.draining.set(true);

@@ -46,6 +46,7 @@ fn main() {
             model_asked: call.model.clone(),
             streamed: false,
             started_unix_ms: 1_785_585_600_123 + n.unsigned_abs(),
+            client: Some(std::net::Ipv4Addr::LOCALHOST.into()),
             duration: Duration::from_nanos(412_345),
             first_byte: Some(Duration::from_nanos(398_765)),
             own: Some(Duration::from_nanos(18_765)),

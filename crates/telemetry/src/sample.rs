@@ -2,6 +2,7 @@
 //!
 //! Not here: anything shipped.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,6 +100,8 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         budgets: policy::budget::Budgets::default(),
         tokenizers: Vec::new(),
         bounds: Bounds::default(),
+        web: policy::web::Web::default(),
+        clients: policy::client::Clients::default(),
     }
 }
 
@@ -113,6 +116,7 @@ pub(crate) fn completed(workload: u32) -> Record {
         upstream_id: None,
         trace: None,
         started_unix_ms: 1_785_585_600_123,
+        client: Some(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 9))),
         operation: Some(Operation::Chat),
         workload: Some(WorkloadId(workload)),
         route: Some(RouteId(0)),

@@ -1,17 +1,18 @@
 //! The admin listener: health, readiness, metrics, configuration.
 //!
 //! Invariant: nothing here changes anything, and nothing here can show a secret: `/config` is the
-//! redacted document that `config` made. On loopback, only a loopback `Host` is answered, so that a
-//! web page cannot read it by rebinding its name.
+//! redacted document that `config` made. No web page is answered, neither one that says where it comes from
+//! nor one that rebinds its name to this host; where a bearer is configured, nobody reads more than probes
+//! without it.
 //! Not here: the data plane (`proxy`).
 
 mod extras;
 
 use std::convert::Infallible;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::AdminAccess;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -35,7 +36,6 @@ pub(crate) async fn serve(listener: std::net::TcpListener, running: Arc<Running>
             return;
         }
     };
-    let is_loopback = listener.local_addr().is_ok_and(|a| a.ip().is_loopback());
     let room = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
@@ -52,7 +52,7 @@ pub(crate) async fn serve(listener: std::net::TcpListener, running: Arc<Running>
         let running = Arc::clone(&running);
         tokio::spawn(async move {
             let _place = place;
-            let service = service_fn(|request| answer(request, &running, is_loopback));
+            let service = service_fn(|request| answer(request, &running));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(Duration::from_secs(10))
@@ -67,14 +67,9 @@ pub(crate) async fn serve(listener: std::net::TcpListener, running: Arc<Running>
 async fn answer(
     request: Request<Incoming>,
     running: &Running,
-    is_loopback: bool,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    if is_loopback && !names_loopback(&request) {
-        return Ok(fault(
-            StatusCode::FORBIDDEN,
-            "forbidden_host",
-            "ask by a loopback address",
-        ));
+    if let Some(refused) = refused(&request, &running.current().access) {
+        return Ok(refused);
     }
     let response = match request.uri().path() {
         "/livez" | "/health" | "/healthz" | "/readyz" | "/metrics" | "/stats/prometheus"
@@ -173,20 +168,44 @@ fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Full<B
     response
 }
 
-fn names_loopback(request: &Request<Incoming>) -> bool {
-    let host = request
-        .headers()
-        .get(header::HOST)
-        .and_then(|h| h.to_str().ok());
-    let Some(host) = host else { return true };
-    let name = host.rsplit_once(':').map_or(host, |(name, port)| {
-        if port.bytes().all(|b| b.is_ascii_digit()) {
-            name
-        } else {
-            host
-        }
-    });
-    let name = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+/// The answer to who may not ask.
+fn refused(request: &Request<Incoming>, access: &AdminAccess) -> Option<Response<Full<Bytes>>> {
+    let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+    if !access.hosts.allows(header(header::HOST)) {
+        let says = "the host that this request names is not one that is answered for; ask by a loopback \
+                    address, or add it to listen.hosts";
+        let status = StatusCode::MISDIRECTED_REQUEST;
+        return Some(fault(status, "host_not_allowed", says));
+    }
+    let site = request.headers().get("sec-fetch-site");
+    let is_foreign = site.is_some_and(|site| site != "none" && site != "same-origin");
+    if header(header::ORIGIN).is_some() || is_foreign {
+        let says = "web pages are not answered here";
+        return Some(fault(StatusCode::FORBIDDEN, "origin_not_allowed", says));
+    }
+    let bearer = access.bearer.as_ref()?;
+    let is_probe = matches!(
+        request.uri().path(),
+        "/livez" | "/health" | "/healthz" | "/readyz"
+    );
+    let mut given = request.headers().get_all(header::AUTHORIZATION).iter();
+    let is_known = match (given.next(), given.next()) {
+        (Some(only), None) => brought(only).is_some_and(|secret| bearer.is(secret)),
+        _ => false,
+    };
+    if is_probe || is_known {
+        return None;
+    }
+    let says = "send the gateway's admin credential as authorization: Bearer …";
+    let mut refused = fault(StatusCode::UNAUTHORIZED, "credential_required", says);
+    let challenge = HeaderValue::from_static("Bearer realm=\"tollgate\"");
+    let headers = refused.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, challenge);
+    Some(refused)
+}
+
+/// What stands behind `Bearer`.
+fn brought(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, secret) = value.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(secret)
 }

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use config::{Faults, Loaded, Sources};
+use config::{AdminAccess, Faults, Loaded, Sources};
 use policy::clock::{Mono, nanos};
 use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Publication};
@@ -151,6 +151,7 @@ pub(crate) struct Current {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) document: Arc<serde_json::Value>,
     pub(crate) watched: Arc<[PathBuf]>,
+    pub(crate) access: Arc<AdminAccess>,
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -206,6 +207,7 @@ pub(crate) fn publication(
         snapshot: Arc::clone(&snapshot),
         document: Arc::new(loaded.document.json().clone()),
         watched: loaded.watched.into(),
+        access: Arc::new(loaded.host.admin_access),
     };
     Ok((
         Publication {
@@ -271,6 +273,18 @@ impl Running {
         counting.shelf.build(&host.tokenizers)
     }
 
+    /// The listeners stay until the next start, and so does what follows from their addresses.
+    fn stay_where_they_are(&self, loaded: &mut Loaded) {
+        let now = self.current();
+        let Fixed { data, admin, .. } = &self.origin.fixed;
+        if loaded.host.data != *data {
+            loaded.snapshot.web.hosts = now.snapshot.web.hosts.clone();
+        }
+        if loaded.host.admin != *admin {
+            loaded.host.admin_access.hosts = now.access.hosts.clone();
+        }
+    }
+
     /// Loads anew and publishes, or says why not and changes nothing. Gives the files to watch.
     pub(crate) fn reload(&self) -> Arc<[PathBuf]> {
         let before = self.current();
@@ -287,8 +301,9 @@ impl Running {
         );
         let result = loaded
             .map_err(|faults| (faults.to_string(), faults.watched))
-            .and_then(|loaded| {
+            .and_then(|mut loaded| {
                 let watched = loaded.watched.clone();
+                self.stay_where_they_are(&mut loaded);
                 let changed = self.origin.fixed.changed(&fixed(&loaded.host));
                 if !changed.is_empty() {
                     tracing::warn!(

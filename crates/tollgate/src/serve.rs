@@ -151,9 +151,6 @@ pub(crate) fn start(
         quota = quota.quota.map_or_else(|| "none".to_owned(), |q| format!("{q:.2} cpus")),
         "ready"
     );
-    if !admin.ip().is_loopback() {
-        tracing::warn!(%admin, "the admin listener has no authentication and is not on loopback");
-    }
     for endpoint in &current.snapshot.endpoints {
         if let Some(proxy) = &endpoint.origin.proxy {
             tracing::info!(

@@ -16,5 +16,6 @@ pub mod hpack;
 pub mod http1;
 pub mod http2;
 pub mod json;
+pub mod proxy_protocol;
 pub mod sse;
 pub mod usage;

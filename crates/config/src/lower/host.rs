@@ -1,4 +1,4 @@
-//! `listen`, `workers`, `access_log`, `drain`, `ledger`, `counting`, `traces`: what the process needs besides the snapshot.
+//! `listen`, `admin`, `workers`, `access_log`, `drain`, `ledger`, `counting`, `traces`: what the process needs besides the snapshot.
 //!
 //! Not here: binding, serving, starting threads.
 
@@ -10,7 +10,7 @@ use policy::secret::Secret;
 use crate::decode::Place;
 use crate::scalar::LogTarget;
 use crate::schema::{self, Document};
-use crate::{AccessLog, Host, Tls};
+use crate::{AccessLog, AdminAccess, Host, Tls};
 
 const GRACE_DEFAULT: Duration = Duration::from_secs(10 * 60);
 
@@ -20,9 +20,8 @@ impl super::Lowering<'_> {
         let listen = document.listen.get();
         let data = listen.and_then(|l| l.data.get());
         let admin = listen.and_then(|l| l.admin.get());
-        let address = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        let data_address = data.map_or_else(|| address(1975), |at| at.value.0);
-        let admin_address = admin.map_or_else(|| address(1976), |at| at.value.0);
+        let data_address = data_address(document);
+        let admin_address = admin.map_or_else(|| loopback(1976), |at| at.value.0);
         if clash(data_address, admin_address) {
             let place = admin
                 .or(data)
@@ -32,16 +31,22 @@ impl super::Lowering<'_> {
             self.findings
                 .fault(&place, says, "give `data` and `admin` ports of their own");
         }
-        if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback()) {
+        let bearer = document.admin.get().and_then(|admin| admin.bearer.get());
+        if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback() && bearer.is_none()) {
             let says = format!(
                 "{} can be reached from other machines, and asks for no credential",
                 at.shown
             );
-            self.findings.warn(
-                &at.place,
-                says,
-                "keep it on a loopback or a private address",
+            let hint = "keep it on a loopback address, or write admin: { bearer: { file: … } }";
+            self.findings.warn(&at.place, says, hint);
+        }
+        if let Some(at) = data.filter(|at| !at.value.0.ip().is_loopback()) {
+            let says = format!(
+                "{} can be reached from other machines, and whoever reaches it can say that it is any workload",
+                at.shown
             );
+            let hint = "let only a proxy that sets the identity header reach it, or keep it on a loopback address";
+            self.findings.warn(&at.place, says, hint);
         }
         let tls = listen.and_then(|l| l.tls.get());
         let served = tls.map(|tls| self.tls(tls));
@@ -49,6 +54,13 @@ impl super::Lowering<'_> {
         Some(Host {
             data: data_address,
             admin: admin_address,
+            admin_access: AdminAccess {
+                hosts: self.hosts(document, admin_address),
+                bearer: match bearer {
+                    Some(bearer) => Some(self.bearer(bearer)?),
+                    None => None,
+                },
+            },
             tls: match served {
                 Some(tls) => Some(tls?),
                 None => None,
@@ -74,6 +86,16 @@ impl super::Lowering<'_> {
             counting: self.counting(document.counting.get()),
             traces: self.traces(&document.traces),
         })
+    }
+
+    fn bearer(&mut self, written: &schema::Bearer) -> Option<Secret> {
+        let place = Place {
+            path: "admin.bearer".to_owned(),
+            line: 0,
+        };
+        let choice = "file, env and inline";
+        let found = self.secret(&written.file, &written.env, &written.inline, &place, choice);
+        found.map(|(secret, _)| secret)
     }
 
     fn tls(&mut self, tls: &schema::Tls) -> Option<Tls> {
@@ -129,6 +151,17 @@ impl super::Lowering<'_> {
         self.findings.fault(place, says, hint);
         None
     }
+}
+
+/// Where the data plane listens.
+pub(super) fn data_address(document: &Document) -> SocketAddr {
+    let listen = document.listen.get();
+    let data = listen.and_then(|listen| listen.data.get());
+    data.map_or_else(|| loopback(1975), |at| at.value.0)
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
 /// Whether the second of two listeners could not be bound.

@@ -8,6 +8,7 @@ use policy::credential::Injection;
 use policy::identity::Identity;
 use policy::route::ModelPattern;
 use policy::snapshot::{Bounds, Snapshot};
+use policy::web::{Hosts, Origins};
 
 use crate::lower::limit::window;
 use crate::{Loaded, Located, Vocabulary};
@@ -24,6 +25,17 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         default.as_deref().unwrap_or("-")
     )
     .unwrap();
+    let usual = if loaded.host.data.ip().is_loopback() {
+        Hosts::Loopback(Vec::new())
+    } else {
+        Hosts::Any
+    };
+    if (&s.web.hosts, &s.web.origins) != (&usual, &Origins::None) {
+        writeln!(out, "{:?}", s.web).unwrap();
+    }
+    if s.clients != policy::client::Clients::default() {
+        writeln!(out, "{:?}", s.clients).unwrap();
+    }
     if s.bounds != Bounds::default() {
         writeln!(out, "bounds {:?}", s.bounds).unwrap();
     }
@@ -184,6 +196,9 @@ fn host(loaded: &Loaded, out: &mut String) {
         }
     )
     .unwrap();
+    if let Some(bearer) = &h.admin_access.bearer {
+        writeln!(out, "admin bearer {bearer:?}").unwrap();
+    }
     if let Some(ledger) = &h.ledger {
         writeln!(out, "{ledger:?}").unwrap();
     }

@@ -47,6 +47,9 @@ fn opened_with(
         .map_err(|refusal| refusal.reply().code)
 }
 
+/// What every call with a JSON body says.
+const JSON: (&str, &str) = ("content-type", "application/json");
+
 fn chat_with(fields: &[(&str, &str)]) -> Result<Operation, &'static str> {
     let fields: Vec<_> = fields.iter().copied().chain([ME]).collect();
     opened_with("POST", "/v1/chat/completions", Some(2), &fields)
@@ -187,7 +190,7 @@ mod opening {
             ("content-type", "application/json"),
         ];
         assert_eq!(chat_with(&twice), Err("unsupported_content_type"));
-        assert_eq!(chat_with(&[]), Ok(Chat), "none at all is taken as JSON");
+        assert_eq!(chat_with(&[]), Err("unsupported_content_type"), "none");
     }
 
     #[test]
@@ -209,7 +212,10 @@ mod opening {
             ("content-encoding", "gzip"),
         ];
         assert_eq!(chat_with(&second), Err("unsupported_content_encoding"));
-        assert_eq!(chat_with(&[("content-encoding", "Identity")]), Ok(Chat));
+        assert_eq!(
+            chat_with(&[("content-encoding", "Identity"), JSON]),
+            Ok(Chat)
+        );
         let passed = [
             ME,
             ("content-encoding", "gzip"),
@@ -224,7 +230,7 @@ mod opening {
     #[test]
     fn a_body_announced_too_large_is_refused_from_its_head() {
         let bound = plain().bounds.body_bytes;
-        let with = |length| opened_with("POST", "/v1/chat/completions", length, &[ME]);
+        let with = |length| opened_with("POST", "/v1/chat/completions", length, &[ME, JSON]);
         assert_eq!(with(Some(bound)), Ok(Chat));
         assert_eq!(with(Some(bound + 1)), Err("request_too_large"));
         assert_eq!(with(Some(u64::MAX)), Err("request_too_large"));
@@ -250,7 +256,7 @@ mod opening {
             Err("identity_repeated")
         );
         assert_eq!(
-            chat_with(&[("authorization", "Bearer malicious-token")]),
+            chat_with(&[("authorization", "Bearer malicious-token"), JSON]),
             Ok(Chat)
         );
     }

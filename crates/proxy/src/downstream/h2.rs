@@ -9,6 +9,7 @@ mod watched;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
@@ -52,12 +53,13 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
         .keep_alive_interval(KEEP_ALIVE)
         .max_send_buf_size(64 << 10);
     let serving = Rc::clone(&worker);
+    let peer = stream.peer();
     let exchanges = Rc::new(Exchanges::default());
     let counted = Rc::clone(&exchanges);
     let service = service_fn(move |request| {
         let (answer, answered) = oneshot::channel();
         let counted = Counted::begin(&counted);
-        let exchange = begin(Rc::clone(&serving), request, answer);
+        let exchange = begin(Rc::clone(&serving), peer, request, answer);
         tokio::task::spawn_local(async move {
             let _counted = counted;
             exchange.await;
@@ -149,6 +151,7 @@ impl Drop for Counted {
 
 async fn begin(
     worker: Rc<Worker>,
+    peer: IpAddr,
     request: Request<Incoming>,
     answer: oneshot::Sender<Response<Body>>,
 ) {
@@ -156,6 +159,7 @@ async fn begin(
     let mut head = RequestHead::new();
     let converted = convert(&parts, &mut head, worker.view().snapshot.bounds.head_fields);
     let mut stream = Exchange {
+        peer,
         incoming: Some(body),
         answer: Some(answer),
         response: Response::new(()),
@@ -215,6 +219,7 @@ fn convert(
 
 /// One stream's exchange.
 struct Exchange {
+    peer: IpAddr,
     incoming: Option<Incoming>,
     answer: Option<oneshot::Sender<Response<Body>>>,
     response: Response<()>,
@@ -275,6 +280,10 @@ impl Exchange {
 }
 
 impl Downstream for Exchange {
+    fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
     fn poll_body(
         &mut self,
         _: &Worker,

@@ -2,6 +2,7 @@
 //!
 //! Not here: the steps between (`exchange`).
 
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use wire::sse;
 use wire::usage::{Reading, UnaryUsage};
 
 use super::leave::Leaving;
+use crate::cors::Cors;
 use crate::reply::Standing;
 use crate::view::View;
 use crate::worker::Worker;
@@ -54,6 +56,8 @@ pub(crate) struct Open {
     pub(super) forwarded_events: Option<u64>,
     /// Bytes of the request's body that are kept.
     pub(super) kept: usize,
+    /// The origin of the web page that asked, which is allowed.
+    page: Option<Box<str>>,
     ended: bool,
 }
 
@@ -103,7 +107,12 @@ impl Meter {
 }
 
 impl Open {
-    pub(crate) fn begin(worker: &Rc<Worker>, view: Rc<View>, head: &RequestHead) -> Self {
+    pub(crate) fn begin(
+        worker: &Rc<Worker>,
+        view: Rc<View>,
+        head: &RequestHead,
+        peer: IpAddr,
+    ) -> Self {
         let id = head.fields.only(Known::XRequestId).ok().flatten();
         let id = id
             .filter(|v| policy::request_id::is_plain(v))
@@ -116,6 +125,7 @@ impl Open {
                 upstream_id: None,
                 trace: worker.trace(head),
                 started_unix_ms: worker.wall_ms(began),
+                client: view.snapshot.clients.recorded(peer, head),
                 operation: None,
                 workload: None,
                 route: None,
@@ -155,7 +165,22 @@ impl Open {
             leaving: None,
             forwarded_events: None,
             kept: 0,
+            page: None,
             ended: false,
+        }
+    }
+
+    /// A web page asks, of this origin.
+    #[cold]
+    pub(super) fn asked_by(&mut self, origin: &[u8]) {
+        self.page = Some(String::from_utf8_lossy(origin).into());
+    }
+
+    /// Who may read the answer.
+    pub(super) fn cors(&self) -> Cors<'_> {
+        Cors {
+            origins: &self.view.snapshot.web.origins,
+            page: self.page.as_deref(),
         }
     }
 

@@ -466,6 +466,7 @@ fn begin<D: Downstream>(
         client.field(name.as_bytes(), theirs.as_bytes());
     }
     open.standing().write(client);
+    open.cors().write(client);
     client.begun();
 }
 

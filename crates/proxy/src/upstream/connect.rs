@@ -118,7 +118,8 @@ async fn race(addresses: &[SocketAddr], timers: &Timers) -> Result<Socket, Failu
                     at += 1;
                     continue;
                 };
-                match dialled.and_then(TcpStream::into_std).and_then(Socket::new) {
+                let dialled = dialled.and_then(TcpStream::into_std);
+                match dialled.and_then(|tcp| Socket::new(tcp, address.ip())) {
                     Ok(socket) => return Poll::Ready(Ok(socket)),
                     Err(error) => {
                         tracing::debug!(%address, %error, "cannot connect to upstream");

@@ -15,8 +15,8 @@ use super::spelled::Spelled;
 use super::stamp::Stamp;
 use super::words::{
     AUDIO_COMPLETION, AUDIO_PROMPT, BYTES_IN, BYTES_OUT, CACHE_WRITE_1H, CACHE_WRITE_5M, CACHED,
-    CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID, LIMITED, MODEL, MODEL_SENT, OWN,
-    PROMPT, PROMPT_BY, REASON, REASONING, STATUS, STREAMED, UNCONFIRMED, UNCONFIRMED_TOKENS,
+    CLIENT, CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID, LIMITED, MODEL, MODEL_SENT,
+    OWN, PROMPT, PROMPT_BY, REASON, REASONING, STATUS, STREAMED, UNCONFIRMED, UNCONFIRMED_TOKENS,
     UPSTREAM, UPSTREAM_ID, WHOLE, outcome,
 };
 
@@ -36,6 +36,9 @@ pub(super) fn write(
         out = out.fixed(b"\"");
     }
     out = out.text(&UPSTREAM_ID, record.upstream_id.as_deref());
+    if let Some(client) = record.client {
+        out = out.piece(&CLIENT).address(client).fixed(b"\"");
+    }
     out = spelled.run(record, |names| out.bytes(names));
     let status = (record.status != 0).then_some(u64::from(record.status));
     let code = Some(record.code).filter(|code| !code.is_empty());

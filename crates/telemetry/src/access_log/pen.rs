@@ -7,6 +7,8 @@
 //! Not here: what a line says (`line`), digits (`decimal`), what is odd in a text (`escape`),
 //! the words (`piece`).
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use super::decimal::{digits, padded};
 use super::escape::{escape, is_plain};
 use super::piece::Piece;
@@ -79,6 +81,29 @@ impl<'a> Pen<'a> {
             }
             Ok(_) | Err(_) => self.thousands(value / 1000).fixed(&last),
         }
+    }
+
+    /// An address as text.
+    #[inline]
+    pub(super) fn address(self, address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(v4) => {
+                let [a, b, c, d] = v4.octets().map(u64::from);
+                let out = self.decimal(a).fixed(b".").decimal(b);
+                out.fixed(b".").decimal(c).fixed(b".").decimal(d)
+            }
+            IpAddr::V6(v6) => self.address_of_six(v6),
+        }
+    }
+
+    fn address_of_six(self, address: Ipv6Addr) -> Self {
+        use std::io::Write as _;
+        let mut text = [0; 64];
+        let mut left = &mut text[..];
+        let is_written = write!(left, "{address}").is_ok();
+        let length = 64 - left.len();
+        debug_assert!(is_written, "39 bytes at most");
+        self.bytes(text.get(..length).unwrap_or_default())
     }
 
     /// Text as the inside of a JSON string.

@@ -18,6 +18,7 @@ const fn opening(key: &str) -> Piece {
 
 pub(super) static ID: Piece = Piece::new(["\"", ",\"request_id\":\"", ""]);
 pub(super) static UPSTREAM_ID: Piece = opening("upstream_request_id");
+pub(super) static CLIENT: Piece = opening("client_address");
 pub(super) static MODEL: Piece = opening("model");
 pub(super) static MODEL_SENT: Piece = opening("model_sent");
 pub(super) static STATUS: Piece = key("status");

@@ -96,6 +96,8 @@ fn write_exchange(span: &mut Message, exchange: &Exchange) {
         "error.type",
         error.or((record.status >= 500).then_some(&*status)),
     );
+    let client = record.client.map(|client| client.to_string());
+    attributes.known("client.address", client.as_deref());
     attributes.text("tollgate.request_id", &record.id);
     attributes.text("tollgate.outcome", record.outcome.as_str());
     attributes.known("tollgate.workload", exchange.workload.as_deref());

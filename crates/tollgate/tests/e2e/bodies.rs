@@ -384,9 +384,15 @@ fn b10_only_json_is_taken_where_json_is_read() {
         "unsupported_content_type",
         After::Kept,
     );
-    // Without a type the body itself says whether it is JSON.
+    // A page of any origin can send a body without a type.
+    scene.refuses(
+        "no type",
+        &with(""),
+        415,
+        "unsupported_content_type",
+        After::Kept,
+    );
     for line in [
-        "",
         "content-type: application/json; charset=UTF-8\r\n",
         "Content-Type: Application/JSON\r\n",
     ] {

@@ -4,7 +4,10 @@
 //! every bound that is hit is a failure that says so.
 //! Not here: what can be shown without a process (unit tests and vectors).
 
+mod addresses;
+mod admin;
 mod bodies;
+mod browser;
 mod budgets;
 mod change;
 mod charged;

@@ -89,7 +89,7 @@ fn ask(gate: &Gate, method: &str, path: &str, host: &str) -> crate::harness::Res
 #[test]
 fn every_page_answers_get_and_head_and_nothing_else() {
     let upstream = answering();
-    let gate = Gate::start(&config(&upstream), &[]);
+    let gate = Gate::start_listening("", &config(&upstream), &[]);
     for path in PAGES {
         let page = ask(&gate, "GET", path, "127.0.0.1");
         assert_eq!(page.status, 200, "{path}");
@@ -114,7 +114,7 @@ fn every_page_answers_get_and_head_and_nothing_else() {
             let refused = ask(&gate, "GET", path, host);
             assert_eq!(
                 (refused.status, refused.code().as_str()),
-                (403, "forbidden_host"),
+                (421, "host_not_allowed"),
                 "{host}"
             );
         }

@@ -4,6 +4,7 @@
 //! Not here: what is sent (`exchange`), what comes in (`incoming`).
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,6 +22,10 @@ use crate::worker::Worker;
 const GATHERED_BYTES: usize = 2 << 10;
 
 impl Downstream for Connection {
+    fn peer(&self) -> IpAddr {
+        self.stream.peer()
+    }
+
     fn poll_body(
         &mut self,
         worker: &Worker,

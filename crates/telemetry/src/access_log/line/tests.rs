@@ -26,7 +26,8 @@ fn a_completed_exchange_in_full() {
     record.upstream_id = Some("theirs-1".into());
     let expected = json!({
         "ts": "2026-08-01T12:00:00.123Z", "request_id": "req-1",
-        "upstream_request_id": "theirs-1", "workload": "a",
+        "upstream_request_id": "theirs-1",
+        "client_address": "203.0.113.9", "workload": "a",
         "operation": "chat", "route": "all", "backend": "on-prem", "endpoint": "on-prem#1",
         "model": "asked", "model_sent": "gpt-oss-120b", "status": 200, "outcome": "completed",
         "streamed": true, "attempts": 1, "prompt_tokens": 100, "prompt_source": "reported",
@@ -40,7 +41,8 @@ fn a_completed_exchange_in_full() {
 #[test]
 fn what_is_not_known_is_left_out() {
     let expected = json!({
-        "ts": "2026-08-01T12:00:00.123Z", "request_id": "req-1", "operation": "chat",
+        "ts": "2026-08-01T12:00:00.123Z", "request_id": "req-1",
+        "client_address": "203.0.113.9", "operation": "chat",
         "status": 404, "outcome": "refused", "code": "workload_not_registered",
         "streamed": false, "attempts": 0, "bytes_in": 1024, "bytes_out": 180, "duration_us": 70,
         "config": "v1",
@@ -56,6 +58,30 @@ fn what_is_not_known_is_left_out() {
     let silent = line(&silent);
     assert!(silent.get("status").is_none() && silent.get("code").is_none());
     assert!(silent.get("operation").is_none());
+}
+
+#[test]
+fn an_address_of_either_kind_is_written_as_it_is_read() {
+    for address in [
+        "0.0.0.0",
+        "7.10.100.255",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "2001:db8::5",
+        "2001:db8:1111:2222:3333:4444:5555:6666",
+    ] {
+        let record = Record {
+            client: address.parse().ok(),
+            ..completed(0)
+        };
+        assert_eq!(line(&record)["client_address"], address);
+    }
+    let unknown = Record {
+        client: None,
+        ..completed(0)
+    };
+    assert!(line(&unknown).get("client_address").is_none());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -29,21 +30,25 @@ impl Gate {
     /// Starts with this configuration. `listen` and `access_log` are put in front of it; the files
     /// are written into the directory first, so that it can refer to them by name.
     pub(crate) fn start(config: &str, files: &[(&str, &[u8])]) -> Self {
-        let (data, admin) = (free_address(), free_address());
-        Self::start_at(data, admin, "", config, files, &[])
+        Self::start_listening(any_host(), config, files)
     }
 
     /// Starts with `listen.tls` of `cert.pem` and `key.pem`, which must be among the files.
     pub(crate) fn start_tls(config: &str, files: &[(&str, &[u8])]) -> Self {
-        let (data, admin) = (free_address(), free_address());
         let tls = ", tls: { certificate: cert.pem, key: key.pem }";
-        Self::start_at(data, admin, tls, config, files, &[])
+        Self::start_listening(&[tls, any_host()].concat(), config, files)
+    }
+
+    /// Starts with these further fields of `listen`, such as `, hosts: gate.internal`.
+    pub(crate) fn start_listening(listen: &str, config: &str, files: &[(&str, &[u8])]) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        Self::start_at(data, admin, listen, config, files, &[])
     }
 
     /// Starts with these environment variables besides its own.
     pub(crate) fn start_env(config: &str, files: &[(&str, &[u8])], env: &[(&str, &str)]) -> Self {
         let (data, admin) = (free_address(), free_address());
-        Self::start_at(data, admin, "", config, files, env)
+        Self::start_at(data, admin, any_host(), config, files, env)
     }
 
     /// Starts with so many descriptors and no way to have more.
@@ -56,7 +61,7 @@ impl Gate {
             command,
             free_address(),
             free_address(),
-            "",
+            any_host(),
             config,
             &[],
             &[],
@@ -72,7 +77,7 @@ impl Gate {
             command,
             free_address(),
             free_address(),
-            "",
+            any_host(),
             config,
             &[],
             &[],
@@ -92,7 +97,7 @@ impl Gate {
     fn start_at(
         data: SocketAddr,
         admin: SocketAddr,
-        tls: &str,
+        listen: &str,
         config: &str,
         files: &[(&str, &[u8])],
         env: &[(&str, &str)],
@@ -101,7 +106,7 @@ impl Gate {
             Command::new(Self::binary()),
             data,
             admin,
-            tls,
+            listen,
             config,
             files,
             env,
@@ -112,7 +117,7 @@ impl Gate {
         mut command: Command,
         data: SocketAddr,
         admin: SocketAddr,
-        tls: &str,
+        listen: &str,
         config: &str,
         files: &[(&str, &[u8])],
         env: &[(&str, &str)],
@@ -126,7 +131,7 @@ impl Gate {
             std::fs::write(path, content).expect("a file");
         }
         let head = format!(
-            "listen: {{ data: \"{data}\", admin: \"{admin}\"{tls} }}\naccess_log: access.jsonl\n"
+            "listen: {{ data: \"{data}\", admin: \"{admin}\"{listen} }}\naccess_log: access.jsonl\n"
         );
         std::fs::write(dir.path().join("head.yaml"), &head).expect("a file");
         std::fs::write(dir.path().join("tollgate.yaml"), head + config).expect("a file");
@@ -270,6 +275,25 @@ impl Drop for Gate {
             }
         }
     }
+}
+
+/// The field of `listen` that lets tests call the gate by any name; nothing where the binary is of a time before
+/// that field, so that such a one can be put to the same tests.
+fn any_host() -> &'static str {
+    static FIELD: OnceLock<&str> = OnceLock::new();
+    FIELD.get_or_init(|| {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("tollgate.yaml");
+        let text = "listen: { hosts: \"*\" }\nbackends: { b: { url: http://127.0.0.1:1/v1 } }\nroutes: [ { workload: w, backend: b } ]\n";
+        std::fs::write(&path, text).expect("a file");
+        let mut check = Command::new(Gate::binary());
+        let checked = check.args(["check", "-c"]).arg(path).output();
+        if checked.expect("the binary starts").status.success() {
+            ", hosts: \"*\""
+        } else {
+            ""
+        }
+    })
 }
 
 /// Writes beside and renames over.

@@ -17,6 +17,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::client::TlsStream;
 
@@ -89,6 +90,17 @@ pub(crate) async fn connect(
     trust: &str,
     protocols: &[&[u8]],
 ) -> TlsStream<TcpStream> {
+    connect_after(address, b"", name, trust, protocols).await
+}
+
+/// The same, with these bytes before the handshake.
+pub(crate) async fn connect_after(
+    address: SocketAddr,
+    begins: &[u8],
+    name: &'static str,
+    trust: &str,
+    protocols: &[&[u8]],
+) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     let root = CertificateDer::from_pem_slice(trust.as_bytes()).expect("PEM");
     roots.add(root).expect("a root");
@@ -98,9 +110,10 @@ pub(crate) async fn connect(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
-    let tcp = TcpStream::connect(address)
+    let mut tcp = TcpStream::connect(address)
         .await
         .expect("something listens there");
+    tcp.write_all(begins).await.expect("the gate reads");
     let name = ServerName::try_from(name).expect("a name");
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     connector.connect(name, tcp).await.expect("a handshake")

@@ -1,0 +1,149 @@
+//! What a web page may ask: the host that a request names, and the origin of the page behind it.
+//!
+//! A browser sends a page's requests from where its user sits, so a gate on loopback is reached by every
+//! page that a developer opens. Two facts of the Fetch standard and of DNS tell such requests apart: a
+//! request that a page can give a body to, or read the answer of, carries `Origin`; and a page whose name
+//! was pointed at this machine (DNS rebinding) names that host in `Host`.
+//! Invariant: a request that fails here was not routed and nothing was spent on it; the origin `null`
+//! stands for no page that can be told from another and is never allowed.
+//! Not here: writing the headers of an answer (`proxy`), the admin listener (`tollgate`).
+
+use std::net::IpAddr;
+
+use wire::head::{Known, Method, RequestHead};
+
+use crate::refusal::Refusal;
+
+/// The hosts and the origins that are answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Web {
+    /// Hosts that a request may name.
+    pub hosts: Hosts,
+    /// Origins of pages that may ask.
+    pub origins: Origins,
+}
+
+/// Hosts that a request may name, whatever the port.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Hosts {
+    /// Every host.
+    #[default]
+    Any,
+    /// `localhost`, the loopback addresses, and these names, in lower case.
+    Loopback(Vec<Box<str>>),
+    /// These names and addresses, in lower case.
+    Only(Vec<Box<str>>),
+}
+
+/// Origins of pages that may ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Origins {
+    /// None: a request of a page is refused.
+    #[default]
+    None,
+    /// Every one but `null`.
+    Any,
+    /// These, as browsers write them.
+    Only(Vec<Box<str>>),
+}
+
+/// Who sent a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender<'h> {
+    /// Not a web page.
+    Client,
+    /// A page of this origin, which is allowed.
+    Page(&'h [u8]),
+    /// A browser that asks whether a page of this origin may send a request (a CORS preflight).
+    Preflight(&'h [u8]),
+}
+
+/// Who sent this request, if the host that it names and the page that it came from are allowed.
+///
+/// # Errors
+/// [`Refusal::HostNotAllowed`], [`Refusal::OriginNotAllowed`].
+pub fn sender<'h>(head: &'h RequestHead, web: &Web) -> Result<Sender<'h>, Refusal> {
+    if !web.hosts.allows(head.authority()) {
+        return Err(Refusal::HostNotAllowed);
+    }
+    let origin = head
+        .fields
+        .only(Known::Origin)
+        .map_err(|_| Refusal::OriginNotAllowed)?;
+    let Some(origin) = origin else {
+        return if is_from_another_site(head) {
+            Err(Refusal::OriginNotAllowed)
+        } else {
+            Ok(Sender::Client)
+        };
+    };
+    if !web.origins.allows(origin) {
+        return Err(Refusal::OriginNotAllowed);
+    }
+    let mut method = head.fields.by_name(b"access-control-request-method");
+    if head.method == Method::Options && method.next().is_some() {
+        return Ok(Sender::Preflight(origin));
+    }
+    Ok(Sender::Page(origin))
+}
+
+/// Whether a browser says that a page of another site sent this and will not read the answer, as an
+/// `<img>` does: such a request has no `Origin`, and only these two methods can be sent so.
+fn is_from_another_site(head: &RequestHead) -> bool {
+    matches!(head.method, Method::Get | Method::Head)
+        && head
+            .fields
+            .by_name(b"sec-fetch-site")
+            .any(|site| !matches!(site, b"none" | b"same-origin"))
+}
+
+impl Hosts {
+    /// Whether a request may name this host, a name or an address with an optional port. HTTP/1.0 may
+    /// leave it out; browsers never do.
+    #[must_use]
+    pub fn allows(&self, host: Option<&[u8]>) -> bool {
+        let named = |names: &[Box<str>], host: &[u8]| {
+            let mut names = names.iter();
+            names.any(|name| host.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        match (self, host.map(without_port)) {
+            (Self::Any, _) | (_, None) => true,
+            (Self::Loopback(names), Some(host)) => is_loopback(host) || named(names, host),
+            (Self::Only(names), Some(host)) => named(names, host),
+        }
+    }
+}
+
+/// The name or the address of `host[:port]`, without brackets.
+fn without_port(host: &[u8]) -> &[u8] {
+    let (rest, end) = match host.strip_prefix(b"[") {
+        Some(rest) => (rest, b']'),
+        None => (host, b':'),
+    };
+    rest.split(|b| *b == end).next().unwrap_or_default()
+}
+
+/// Whether a host is this machine's loopback, by a name or an address that no DNS server answers for.
+fn is_loopback(host: &[u8]) -> bool {
+    if host == b"127.0.0.1" || host.eq_ignore_ascii_case(b"localhost") {
+        return true;
+    }
+    let host = std::str::from_utf8(host).ok();
+    let address = host.and_then(|host| host.parse::<IpAddr>().ok());
+    address.is_some_and(|address| address.to_canonical().is_loopback())
+}
+
+impl Origins {
+    /// Whether pages of this origin may ask.
+    #[must_use]
+    pub fn allows(&self, origin: &[u8]) -> bool {
+        match self {
+            Self::None => false,
+            Self::Any => origin != b"null",
+            Self::Only(origins) => origins.iter().any(|o| o.as_bytes() == origin),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
