@@ -5,6 +5,7 @@
 //! Not here: how records become metrics, log lines and ledger rows (`telemetry`).
 
 use std::any::Any;
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -290,6 +291,25 @@ impl Closed {
     }
 }
 
+/// What keeps the gate or an endpoint from its work; told each time, so that the log can tell of it in few lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trouble {
+    /// An attempt at this endpoint failed, or its answer says that it is sick.
+    Endpoint(EndpointId),
+    /// This endpoint refused the gate's credential.
+    Credential(EndpointId),
+    /// The gate has no connection to spare for upstreams.
+    NoUpstreamConnection,
+    /// No client is let in, as the other descriptors are kept for upstreams.
+    AcceptPaused,
+    /// A client's connection could not be accepted.
+    AcceptFailed,
+    /// A TLS handshake with a client failed.
+    ClientTls,
+    /// A trusted proxy began a connection without a good PROXY protocol header.
+    ProxyHeader,
+}
+
 /// Where a worker's facts go. Each worker owns one; nothing in it is shared.
 pub trait Sink {
     /// An exchange ended.
@@ -304,6 +324,10 @@ pub trait Sink {
     fn abandoned(&mut self, rest: Rest);
     /// A connection was refused or closed at a bound.
     fn closed(&mut self, at: Closed);
+    /// Something went wrong; `detail` says what, for the log alone, and holds no secret.
+    fn trouble(&mut self, snapshot: &Snapshot, trouble: Trouble, detail: &dyn Display) {
+        let _nobody_is_told = (snapshot, trouble, detail);
+    }
     /// Something rose or fell.
     fn gauge(&mut self, gauge: Gauge, delta: i64);
     /// Called about every 100 ms while there is traffic, and before the worker ends.

@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use policy::record::Trouble;
 use wire::head::HeadFault;
 
 use crate::socket::Socket;
@@ -96,10 +97,10 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
         match Box::pin(introducing).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                let peer = tcp.peer();
-                return tracing::debug!(%peer, %error, "connection of a trusted proxy refused");
+                let detail = format!("{}: {error}", tcp.peer());
+                return worker.trouble(Trouble::ProxyHeader, &detail);
             }
-            Err(_) => return tracing::debug!("PROXY protocol header took too long"),
+            Err(_) => return worker.trouble(Trouble::ProxyHeader, &"it took too long"),
         }
     }
     let Some(acceptor) = view.acceptor.clone() else {
@@ -119,8 +120,8 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
                 h1::serve(worker, stream).await;
             }
         }
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => tracing::debug!("TLS handshake took too long"),
+        Ok(Err(error)) => worker.trouble(Trouble::ClientTls, &error),
+        Err(_) => worker.trouble(Trouble::ClientTls, &"it took too long"),
     }
 }
 

@@ -26,4 +26,5 @@ pub mod tls;
 mod upstream;
 mod view;
 mod wheel;
+mod why;
 mod worker;

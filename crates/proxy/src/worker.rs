@@ -7,8 +7,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use policy::book::Book;
 use policy::clock::Mono;
 use policy::counting::Counting;
-use policy::record::{Closed, Gauge, Sink};
+use policy::record::{Closed, Gauge, Sink, Trouble};
 use policy::snapshot::{Bounds, Origin};
 use policy::trace::{Sampling, Trace};
 use tokio::runtime::LocalOptions;
@@ -94,6 +94,7 @@ pub(crate) struct Worker {
     bodies: Cell<usize>,
     bodies_told: Cell<i64>,
     taken: Arc<AtomicUsize>,
+    room: usize,
     exchanges: Cell<usize>,
     /// Answers being read on without a client.
     pub(crate) drains: Cell<usize>,
@@ -133,6 +134,13 @@ impl Worker {
     /// Facts go here.
     pub(crate) fn sink(&self, tell: impl FnOnce(&mut dyn Sink)) {
         tell(&mut **self.sink.borrow_mut());
+    }
+
+    /// The log tells of this, in few lines however often it happens.
+    #[cold]
+    pub(crate) fn trouble(&self, trouble: Trouble, detail: &dyn Display) {
+        let view = self.view();
+        self.sink(|s| s.trouble(&view.snapshot, trouble, detail));
     }
 
     /// Usage is entered here, where there is a book.
@@ -320,6 +328,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         bodies: Cell::new(0),
         bodies_told: Cell::new(0),
         taken: start.taken,
+        room: start.room,
         exchanges: Cell::new(0),
         drains: Cell::new(0),
         draining: Cell::new(false),
@@ -340,7 +349,10 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
             // Without room, clients wait in the kernel's queue; the tick looks again.
             accepted = listener.accept(), if worker.taken.load(Ordering::Relaxed) < start.room => match accepted {
                 Ok((tcp, peer)) => worker.open(tcp, peer),
-                Err(error) => accept_failed(&worker.timers, &error).await,
+                Err(error) => {
+                    worker.trouble(Trouble::AcceptFailed, &error);
+                    accept_failed(&worker.timers).await;
+                }
             },
             command = commands.recv() => match command {
                 Some(Command::Publish(publication)) => worker.adopt(&publication, seed),
@@ -356,8 +368,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
 }
 
 /// Running out of descriptors must not become a busy loop; live streams go on meanwhile.
-async fn accept_failed(timers: &Timers, error: &io::Error) {
-    tracing::warn!(%error, "cannot accept a connection");
+async fn accept_failed(timers: &Timers) {
     timers.sleep(Duration::from_millis(50)).await;
 }
 
@@ -381,7 +392,7 @@ impl Worker {
         };
         let socket = match Socket::new(tcp, peer) {
             Ok(socket) => socket,
-            Err(error) => return tracing::warn!(%error, "cannot wait for a connection"),
+            Err(error) => return self.trouble(Trouble::AcceptFailed, &error),
         };
         let open = Open::begin(counted);
         let worker = Rc::clone(self);
@@ -455,6 +466,9 @@ impl Worker {
             self.date.set(date::line(unix_ms / 1000));
         }
         self.tell_bodies();
+        if self.taken.load(Ordering::Relaxed) >= self.room {
+            self.trouble(Trouble::AcceptPaused, &"half of the descriptors are taken");
+        }
         self.sink(|s| s.tick());
         let opened: i64 = self.pools.borrow().values().map(|pool| pool.prune()).sum();
         if opened != 0 {

@@ -5,13 +5,15 @@
 //! Not here: merging the workers' copies (`merge`), the text page (`render`).
 
 use std::any::Any;
+use std::fmt::Display;
 
 use policy::abandon::Rest;
-use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
+use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink, Trouble};
 use policy::snapshot::Snapshot;
 use policy::trace::AttemptSpan;
 
 use crate::access_log::Lines;
+use crate::conditions::Reporter;
 use crate::names::NameId;
 use crate::series::{CellKey, Series, operation_index};
 use crate::traces::Spans;
@@ -24,6 +26,7 @@ pub struct Facts {
     views: Views,
     lines: Option<Lines>,
     spans: Option<Spans>,
+    reporter: Option<Reporter>,
 }
 
 impl Facts {
@@ -34,6 +37,12 @@ impl Facts {
             lines,
             ..Self::default()
         }
+    }
+
+    /// With `reporter`, the log is told of trouble.
+    #[must_use]
+    pub fn with_reporter(self, reporter: Option<Reporter>) -> Self {
+        Self { reporter, ..self }
     }
 
     /// With `spans`, each sampled exchange leaves its spans there.
@@ -80,6 +89,17 @@ impl Sink for Facts {
             attempt.result,
             attempt.retried,
         );
+        let is_well =
+            matches!(attempt.result, Ok(status) if status < 500 && !matches!(status, 401 | 403));
+        if let (true, Some(reporter)) = (is_well, &mut self.reporter) {
+            reporter.well(snapshot, attempt.endpoint);
+        }
+    }
+
+    fn trouble(&mut self, snapshot: &Snapshot, trouble: Trouble, detail: &dyn Display) {
+        if let Some(reporter) = &mut self.reporter {
+            reporter.trouble(snapshot, trouble, detail);
+        }
     }
 
     fn span(&mut self, snapshot: &Snapshot, span: &AttemptSpan) {
@@ -112,6 +132,9 @@ impl Sink for Facts {
         }
         if let Some(spans) = &mut self.spans {
             spans.flush();
+        }
+        if let Some(reporter) = &mut self.reporter {
+            reporter.flush();
         }
     }
 

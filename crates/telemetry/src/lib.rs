@@ -7,6 +7,7 @@
 //! (`tollgate`), durable accounts (the ledger).
 
 mod access_log;
+mod conditions;
 mod facts;
 mod histogram;
 mod merge;
@@ -23,6 +24,7 @@ mod priced;
 mod sample;
 
 pub use access_log::{AccessLog, Lines, Target};
+pub use conditions::{Change, Condition, Conditions, Heard, Phase, Reporter};
 pub use facts::{Copied, Facts};
 pub use merge::{Gauges, Merged, WorkloadTotals, merge};
 pub use render::{Extra, ExtraKind};

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::usage::Usage;
 
@@ -33,8 +33,27 @@ pub(crate) struct Cli {
     /// `info,proxy=debug`.
     #[arg(long, global = true, env = "TOLLGATE_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,
+    /// How the log is written to standard error.
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG_FORMAT",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t = LogFormat::Text
+    )]
+    pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people, in colour on a terminal unless NO_COLOR is set.
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// What to do.

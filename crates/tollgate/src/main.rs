@@ -9,6 +9,7 @@ mod book;
 mod budget;
 mod check;
 mod cli;
+mod conditions;
 mod counting;
 mod demo;
 mod logging;
@@ -31,7 +32,7 @@ static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
     let command = cli::Cli::parse();
-    logging::start(command.log.as_deref());
+    logging::start(command.log.as_deref(), command.log_format);
     leave_no_core();
     match command.verb {
         cli::Verb::Run(run) => serve::run(&run),

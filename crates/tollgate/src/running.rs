@@ -18,7 +18,7 @@ use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Publication};
 use proxy::quota::Quota;
 use proxy::tls;
-use telemetry::{AccessLog, Traces};
+use telemetry::{AccessLog, Conditions, Traces};
 
 use crate::book::Books;
 use crate::counting::{Counters, Counting};
@@ -44,6 +44,8 @@ pub(crate) struct Outlets {
     /// Who counts, where the gate was started with tokenizers.
     pub(crate) counting: Option<Counting>,
     pub(crate) traces: Option<Traces>,
+    /// What the log tells of.
+    pub(crate) conditions: Mutex<Conditions>,
 }
 
 /// What a reload starts from.

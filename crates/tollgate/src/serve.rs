@@ -6,14 +6,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use config::{Loaded, Located};
 use proxy::gate::{Gate, Options};
 use proxy::quota;
-use telemetry::{AccessLog, Copied, Facts, Merged, Target, Traces};
+use telemetry::{AccessLog, Conditions, Copied, Facts, Merged, Target, Traces};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::book::{self, Books};
@@ -21,7 +21,7 @@ use crate::counting::{Counting, Shelf};
 use crate::running::{Origin, Outlets, Running, fixed, load, publication};
 use crate::source::Source;
 use crate::world::World;
-use crate::{admin, budget, cli, complain, traces, watch, writable};
+use crate::{admin, budget, cli, complain, conditions, traces, watch, writable};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -136,7 +136,9 @@ pub(crate) fn start(
         base,
         sampling,
     };
-    let sink = |_| Box::new(facts()) as Box<_>;
+    let conditions = Conditions::default();
+    let reporter = || Some(conditions.reporter());
+    let sink = |_| Box::new(facts().with_reporter(reporter())) as Box<_>;
     let desk = || counting.as_ref().map(Counting::desk);
     let book = |worker| books.as_ref().map(|books| books.clerk(worker, desk()));
     let teller = |worker| counting.as_ref().map(|counting| counting.teller(worker));
@@ -173,6 +175,7 @@ pub(crate) fn start(
         books,
         counting,
         traces,
+        conditions: Mutex::new(conditions),
     };
     let running = Running::new(
         gate,
@@ -203,6 +206,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     let watching = tokio::spawn(watch::watch(Arc::clone(running)));
     let marking = tokio::spawn(budget::mark(Arc::clone(running)));
     let telling = tokio::spawn(book::telling::on(Arc::clone(running)));
+    let noticing = tokio::spawn(conditions::watch(Arc::clone(running)));
     let stopped = tokio::select! {
         word = told() => word,
         () = reloads(running) => Ok("reloads ended"),
@@ -240,6 +244,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
+    noticing.abort();
     serving.abort();
 }
 
@@ -254,6 +259,7 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
         books,
         counting,
         traces,
+        ..
     } = outlets;
     let mut copies: Vec<Copied> = gate.join().into_iter().filter_map(Copied::of).collect();
     // Rows and lines wait there for their counts.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use policy::attempt::{Attempts, Failure, Sent, Upstreams, asked, is_retryable, may_repeat};
 use policy::id::EndpointId;
-use policy::record::AttemptRecord;
+use policy::record::{AttemptRecord, Trouble};
 use policy::refusal::Refusal;
 use policy::trace::AttemptSpan;
 
@@ -27,6 +27,7 @@ use crate::upstream::h1::Broken;
 use crate::upstream::pool::{Connection, Pool};
 use crate::upstream::{Outgoing, Response, Trip, h1, h2};
 use crate::view::View;
+use crate::why;
 use crate::worker::Worker;
 
 /// A usable connection.
@@ -103,6 +104,9 @@ pub(super) async fn attempts<D: Downstream>(
             again(open, &mut upstreams, &mut attempts, &result, repeats)
         };
         drop(upstreams);
+        if observed.map_or(true, |status| status >= 500 || matches!(status, 401 | 403)) {
+            troubled(open, endpoint, observed);
+        }
         let told = AttemptRecord {
             endpoint,
             result: observed,
@@ -162,6 +166,21 @@ fn nowhere(open: &Open, view: &View, attempts: &Attempts, last: Failure) -> Refu
         Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
         None => Refusal::Upstream(last),
     }
+}
+
+/// Has the log tell of an attempt that says something of its endpoint or its credential.
+#[cold]
+fn troubled(open: &Open, endpoint: EndpointId, observed: Result<u16, Failure>) {
+    let (trouble, detail) = match observed {
+        Ok(status @ (401 | 403)) => (Trouble::Credential(endpoint), format!("status {status}")),
+        Ok(status) => (
+            Trouble::Endpoint(endpoint),
+            why::of(Failure::Status(status)),
+        ),
+        Err(failure @ Failure::LocalCapacity) => (Trouble::NoUpstreamConnection, why::of(failure)),
+        Err(failure) => (Trouble::Endpoint(endpoint), why::of(failure)),
+    };
+    open.worker.trouble(trouble, &detail);
 }
 
 /// Gives an attempt its span, and tells the upstream of it.
@@ -313,7 +332,7 @@ fn reuse(pool: &Pool) -> Option<Line> {
 
 async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Line, Failure> {
     let Some(room) = pool.admit() else {
-        tracing::warn!(host = pool.origin.host, "upstream pool is full");
+        why::tell("as many connections to it are open as may be");
         return Err(Failure::LocalCapacity);
     };
     let Connected { stream, is_h2 } = connect(pool, timers, limit).await?;

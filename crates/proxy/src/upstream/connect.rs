@@ -25,6 +25,7 @@ use super::tunnel;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::timers::Timers;
+use crate::why;
 
 /// How long one address may take before the next is tried too.
 const APART: Duration = Duration::from_millis(250);
@@ -60,19 +61,30 @@ async fn attempt(pool: &Pool, timers: &Timers) -> Result<Connected, Failure> {
             is_h2,
         });
     }
-    let mut config = ClientConfig::clone(&*trust.ok_or(Failure::Tls)?);
+    let Some(trust) = trust else {
+        why::tell("there are no roots to trust");
+        return Err(Failure::Tls);
+    };
+    let mut config = ClientConfig::clone(&*trust);
     config.alpn_protocols = match origin.protocol {
         Protocol::Http1 => vec![b"http/1.1".to_vec()],
         Protocol::Http2 => vec![b"h2".to_vec()],
         Protocol::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
     };
-    let name = ServerName::try_from(origin.host.clone()).map_err(|_| Failure::Tls)?;
-    let tls = TlsConnector::from(Arc::new(config)).connect(name, tcp).await.map_err(|error| {
-        tracing::warn!(host = origin.host, port = origin.port, %error, "TLS to upstream failed");
+    let name = ServerName::try_from(origin.host.clone()).map_err(|error| {
+        why::tell(error);
         Failure::Tls
     })?;
+    let tls = TlsConnector::from(Arc::new(config))
+        .connect(name, tcp)
+        .await
+        .map_err(|error| {
+            why::tell(error);
+            Failure::Tls
+        })?;
     let is_h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
     if origin.protocol == Protocol::Http2 && !is_h2 {
+        why::tell("the upstream does not offer HTTP/2 (ALPN)");
         return Err(Failure::Tls);
     }
     Ok(Connected {
@@ -89,8 +101,9 @@ async fn dial(pool: &Pool, timers: &Timers) -> Result<Socket, Failure> {
     };
     let addresses = pool.names.addresses(host, port, timers).await;
     let addresses = addresses.map_err(|error| {
-        tracing::warn!(host, %error, "upstream's name does not resolve");
-        blame(&error, Failure::Resolve)
+        let failure = blame(&error, Failure::Resolve);
+        why::tell(format_args!("{host}: {error}"));
+        failure
     })?;
     let dialled = race(&addresses, timers).await;
     if dialled.is_err() {
@@ -107,7 +120,7 @@ type Dialling = Pin<Box<dyn Future<Output = io::Result<TcpStream>>>>;
 async fn race(addresses: &[SocketAddr], timers: &Timers) -> Result<Socket, Failure> {
     let mut waiting = addresses.iter().copied();
     let mut racing: Vec<(SocketAddr, Dialling)> = Vec::new();
-    let mut failure = None;
+    let (mut failure, mut reason) = (None, "the name has no address".to_owned());
     let mut is_due = true;
     let mut apart = Box::pin(timers.sleep(APART));
     poll_fn(|cx| {
@@ -123,6 +136,7 @@ async fn race(addresses: &[SocketAddr], timers: &Timers) -> Result<Socket, Failu
                     Ok(socket) => return Poll::Ready(Ok(socket)),
                     Err(error) => {
                         tracing::debug!(%address, %error, "cannot connect to upstream");
+                        reason = format!("{address}: {error}");
                         if failure != Some(Failure::Connect) {
                             failure = Some(blame(&error, Failure::Connect));
                         }
@@ -133,6 +147,7 @@ async fn race(addresses: &[SocketAddr], timers: &Timers) -> Result<Socket, Failu
             }
             if waiting.len() == 0 {
                 return if racing.is_empty() {
+                    why::tell(&reason);
                     Poll::Ready(Err(failure.unwrap_or(Failure::Resolve)))
                 } else {
                     Poll::Pending
@@ -163,7 +178,6 @@ fn blame(error: &io::Error, theirs: Failure) -> Failure {
             )
         });
     if is_local {
-        tracing::warn!(%error, "no connection to spare for upstreams");
         return Failure::LocalCapacity;
     }
     theirs

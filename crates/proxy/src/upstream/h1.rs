@@ -194,7 +194,7 @@ fn unframe(framing: &mut Remaining, read: &mut [u8]) -> io::Result<(usize, bool,
         Remaining::Chunks(chunked) => match unchunk(chunked, read) {
             Ok(unchunked) => unchunked,
             Err((data, fault)) => {
-                tracing::warn!(%fault, "malformed chunked response from upstream");
+                tracing::debug!(%fault, "malformed chunked response from upstream");
                 if data == 0 {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, fault));
                 }

@@ -92,7 +92,7 @@ pub(crate) async fn begin(
         .max_local_error_reset_streams(None)
         .handshake(TokioIo::new(stream));
     let (sender, connection) = handshake.await.map_err(|error| {
-        tracing::warn!(%error, "HTTP/2 handshake with upstream failed");
+        crate::why::tell(error);
         Failure::Connect
     })?;
     tokio::task::spawn_local(async move {
@@ -121,6 +121,7 @@ pub(crate) async fn exchange(
 ) -> Option<Result<Response, Broken>> {
     let taken = Rc::new(Cell::new(request.body.is_empty()));
     let Some(message) = message(request, endpoint, &taken) else {
+        crate::why::tell("the request cannot be written as HTTP/2");
         return Some(Err(Broken::Failed(Failure::Malformed)));
     };
     handle.busy.set(handle.busy.get() + 1);
@@ -157,7 +158,10 @@ pub(crate) async fn exchange(
         for (name, value) in &parts.headers {
             head.fields
                 .push(name.as_str().as_bytes(), value.as_bytes())
-                .map_err(|_| Broken::Failed(Failure::Malformed))?;
+                .map_err(|fault| {
+                    crate::why::tell(fault);
+                    Broken::Failed(Failure::Malformed)
+                })?;
         }
         let body = Body {
             incoming,

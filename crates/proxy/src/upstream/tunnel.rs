@@ -13,6 +13,7 @@ use wire::head::ResponseHead;
 use wire::http1::{Limits, Step, parse_response};
 
 use crate::socket::Socket;
+use crate::why;
 
 /// Longest head of a proxy's answer.
 const HEAD_BYTES: usize = 16 << 10;
@@ -26,16 +27,11 @@ pub(crate) async fn open(
     match asked(socket, origin, proxy).await {
         Ok(200..=299) => Ok(()),
         Ok(status) => {
-            tracing::warn!(
-                host = origin.host,
-                proxy = proxy.host,
-                status,
-                "the proxy refused"
-            );
+            why::tell(format_args!("{} answered {status}", proxy.host));
             Err(Failure::Proxy)
         }
         Err(error) => {
-            tracing::warn!(host = origin.host, proxy = proxy.host, %error, "the proxy broke off");
+            why::tell(format_args!("{} broke off: {error}", proxy.host));
             Err(Failure::Proxy)
         }
     }

@@ -12,6 +12,7 @@ mod budgets;
 mod change;
 mod charged;
 mod cli;
+mod conditions;
 mod connections;
 mod corpus;
 mod counting;

@@ -112,6 +112,7 @@ impl Reader {
                     if head.is_informational() {
                         self.informational += 1;
                         if self.informational > INFORMATIONAL_CAP {
+                            crate::why::tell("too many informational heads");
                             return Some(Err(Failure::Malformed));
                         }
                         continue;
@@ -121,7 +122,10 @@ impl Reader {
                     return Some(
                         framing
                             .map(|(framing, keep)| (head, framing, keep))
-                            .map_err(|_| Failure::Malformed),
+                            .map_err(|fault| {
+                                crate::why::tell(fault);
+                                Failure::Malformed
+                            }),
                     );
                 }
                 Ok(Step::Partial) => {
@@ -129,7 +133,7 @@ impl Reader {
                     return None;
                 }
                 Err(fault) => {
-                    tracing::warn!(%fault, "malformed response head from upstream");
+                    crate::why::tell(fault);
                     return Some(Err(Failure::Malformed));
                 }
             }

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::harness::tls::{self, Authority, Leaf, TlsUpstream};
-use crate::harness::{Connection, Gate, Response, chat};
+use crate::harness::{Connection, Gate, Response, chat, eventually};
 use crate::scene::{call, config, is_closed};
 
 /// A gate before this upstream, trusting `authority` alone.
@@ -117,7 +117,11 @@ fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
         }
         assert!(upstream.connections() >= 1, "{what}: nobody called");
         assert_eq!(upstream.requests(), 0, "{what}");
-        assert!(gate.log().contains("TLS to upstream failed"), "{what}");
+        eventually("the log says why", Duration::from_secs(3), || {
+            let log = gate.log();
+            let line = log.lines().find(|line| line.contains("an endpoint fails"));
+            line.is_some_and(|line| line.contains("upstream_tls_error: "))
+        });
         let record = &gate.records(1)[0];
         assert_eq!(
             (&record["outcome"], &record["code"]),

@@ -41,7 +41,15 @@ impl Upstream {
     pub(crate) fn start(
         script: impl Fn(usize, &Seen) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        Self::start_at(([127, 0, 0, 1], 0).into(), script)
+    }
+
+    /// The same at this address.
+    pub(crate) fn start_at(
+        address: SocketAddr,
+        script: impl Fn(usize, &Seen) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).expect("nobody listens there");
         let address = listener.local_addr().expect("it is bound");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(Mutex::new(0));

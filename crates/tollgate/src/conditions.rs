@@ -1,0 +1,227 @@
+//! The log's lines about what keeps the gate from its work: one when it begins, few while it lasts, one when
+//! it is over.
+//!
+//! Workers tell of endpoints and connections; the counting pool and the exporters are asked here, for what they
+//! have counted.
+//! Invariant: no line holds a credential, a prompt or an upstream's own words.
+//! Not here: when there is a line to write (`telemetry::Conditions`), the ledger (`book::telling`).
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use policy::record::Trouble;
+use telemetry::{AccessLog, Change, Condition, Heard, Phase, Traces};
+
+use crate::book::Books;
+use crate::counting::{Counting, Direction, RESULTS};
+use crate::running::Running;
+
+/// How often is looked.
+const EVERY: Duration = Duration::from_millis(500);
+
+const POSTGRES: &str = "postgres";
+const COUNTING: &str = "counting";
+const ACCESS_LOG: &str = "access_log";
+const TRACES: &str = "traces";
+
+/// Looks until it is aborted.
+pub(crate) async fn watch(running: Arc<Running>) {
+    let began = Instant::now();
+    let mut counts = Counts::default();
+    let mut every = tokio::time::interval(EVERY);
+    loop {
+        every.tick().await;
+        look(&running, &mut counts, began.elapsed());
+    }
+}
+
+/// What had been counted at the last look.
+#[derive(Default)]
+struct Counts {
+    shipped: u64,
+    ship_failures: u64,
+    uncounted: u64,
+    log_lines: u64,
+    spans: u64,
+}
+
+fn look(running: &Running, counts: &mut Counts, now: Duration) {
+    let outlets = &running.outlets;
+    let mut told = Vec::new();
+    if let Some(books) = &outlets.books {
+        told.extend(postgres(books, counts).map(|heard| (Condition::Named(POSTGRES), heard)));
+    }
+    let mut more = |name, before: &mut u64, total: u64, detail: &str| {
+        let times = total.saturating_sub(std::mem::replace(before, total));
+        told.push((Condition::Counted(name), heard(times, detail)));
+    };
+    if let Some(counting) = &outlets.counting {
+        more(
+            COUNTING,
+            &mut counts.uncounted,
+            busy(counting),
+            "counting.queue is full",
+        );
+    }
+    if let Some(log) = outlets.log.as_ref().map(AccessLog::dropped) {
+        let detail = "the writer does not keep up, or its target takes nothing";
+        more(ACCESS_LOG, &mut counts.log_lines, log, detail);
+    }
+    if let Some(stats) = outlets.traces.as_ref().map(Traces::stats) {
+        let lost = stats.crowded_out.saturating_add(stats.undelivered);
+        more(
+            TRACES,
+            &mut counts.spans,
+            lost,
+            "the collector takes too few",
+        );
+    }
+    let conditions = outlets.conditions.lock();
+    let mut conditions = conditions.unwrap_or_else(PoisonError::into_inner);
+    for (condition, heard) in told {
+        conditions.tell(condition, heard);
+    }
+    for change in conditions.look(now) {
+        write(&change);
+    }
+}
+
+fn heard(times: u64, detail: &str) -> Heard {
+    Heard {
+        times,
+        detail: detail.into(),
+        is_over: false,
+    }
+}
+
+fn postgres(books: &Books, counts: &mut Counts) -> Option<Heard> {
+    let shipping = books.shipper.as_ref()?.shipping();
+    let newly =
+        |before: &mut u64, total: u64| total.saturating_sub(std::mem::replace(before, total));
+    let shipped = newly(&mut counts.shipped, shipping.shipped);
+    Some(Heard {
+        times: newly(&mut counts.ship_failures, shipping.failures),
+        detail: shipping.last_fault.into(),
+        is_over: shipped > 0,
+    })
+}
+
+/// Requests and answers that were not counted for want of room.
+fn busy(counting: &Counting) -> u64 {
+    let at = RESULTS.iter().position(|result| *result == "busy");
+    let of = |direction| at.map_or(0, |at| counting.board.results(direction)[at]);
+    Direction::ALL.into_iter().map(of).sum()
+}
+
+/// What begins, lasts and ends.
+struct Words {
+    begins: &'static str,
+    lasts: &'static str,
+    ends: &'static str,
+    /// Somebody must see to it.
+    is_error: bool,
+}
+
+const fn warning(begins: &'static str, lasts: &'static str, ends: &'static str) -> Words {
+    Words {
+        begins,
+        lasts,
+        ends,
+        is_error: false,
+    }
+}
+
+fn words(condition: &Condition) -> Words {
+    match condition {
+        Condition::Endpoint(_) => warning(
+            "an endpoint fails",
+            "an endpoint still fails",
+            "the endpoint answers again",
+        ),
+        Condition::Credential(_) => Words {
+            is_error: true,
+            ..warning(
+                "an endpoint refuses the gate's credential",
+                "an endpoint still refuses the gate's credential",
+                "the endpoint takes the gate's credential again",
+            )
+        },
+        Condition::Connections(trouble) => words_of(*trouble),
+        Condition::Named(_) => warning(
+            "rows are not copied to Postgres",
+            "rows are still not copied to Postgres",
+            "rows are copied to Postgres again",
+        ),
+        Condition::Counted(COUNTING) => warning(
+            "calls are not counted: the pool is full",
+            "calls are still not counted: the pool is full",
+            "calls are counted again",
+        ),
+        Condition::Counted(ACCESS_LOG) => warning(
+            "access-log lines are lost",
+            "access-log lines are still lost",
+            "no more access-log lines are lost",
+        ),
+        Condition::Counted(_) => warning(
+            "spans are lost",
+            "spans are still lost",
+            "no more spans are lost",
+        ),
+    }
+}
+
+fn words_of(trouble: Trouble) -> Words {
+    match trouble {
+        Trouble::AcceptPaused => warning(
+            "no client is let in: the other descriptors are kept for upstreams",
+            "still no client is let in",
+            "clients are let in again",
+        ),
+        Trouble::AcceptFailed => warning(
+            "connections cannot be accepted",
+            "connections still cannot be accepted",
+            "connections are accepted again",
+        ),
+        Trouble::ClientTls => warning(
+            "TLS handshakes with clients fail",
+            "TLS handshakes with clients still fail",
+            "TLS handshakes with clients do not fail any more",
+        ),
+        Trouble::ProxyHeader => warning(
+            "a trusted proxy sends no good PROXY protocol header",
+            "a trusted proxy still sends no good PROXY protocol header",
+            "trusted proxies send good PROXY protocol headers again",
+        ),
+        Trouble::NoUpstreamConnection => warning(
+            "there is no connection to spare for upstreams",
+            "there is still no connection to spare for upstreams",
+            "there are connections to spare for upstreams again",
+        ),
+        // Told of by name.
+        Trouble::Endpoint(_) | Trouble::Credential(_) => {
+            warning("an endpoint fails", "an endpoint still fails", "it is over")
+        }
+    }
+}
+
+fn write(change: &Change) {
+    let words = words(&change.condition);
+    let endpoint = match &change.condition {
+        Condition::Endpoint(name) | Condition::Credential(name) => Some(&**name),
+        Condition::Connections(_) | Condition::Named(_) | Condition::Counted(_) => None,
+    };
+    let (times, total) = (change.times, change.total);
+    let seconds = change.lasts.as_secs();
+    let detail = &*change.detail;
+    match (change.phase, words.is_error) {
+        (Phase::Begins, true) => tracing::error!(endpoint, times, detail, "{}", words.begins),
+        (Phase::Begins, false) => tracing::warn!(endpoint, times, detail, "{}", words.begins),
+        (Phase::Lasts, true) => {
+            tracing::error!(endpoint, times, total, seconds, detail, "{}", words.lasts);
+        }
+        (Phase::Lasts, false) => {
+            tracing::warn!(endpoint, times, total, seconds, detail, "{}", words.lasts);
+        }
+        (Phase::Ends, _) => tracing::info!(endpoint, times, total, seconds, "{}", words.ends),
+    }
+}
