@@ -79,6 +79,9 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     let file = Path::new("demo.yaml");
     let loaded = config::parse_document(file, text.as_bytes(), &world, None, now)
         .map_err(|faults| faults.to_string())?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
     let ready = serve::start(loaded, &world, None, base)?;
     let admin = ready.admin.local_addr().unwrap_or(options.admin);
     screen::introduce(
