@@ -14,7 +14,7 @@ impl super::Lowering<'_> {
     pub(super) fn web(&mut self, document: &Document) -> Web {
         let hosts = self.hosts(document, data_address(document));
         let origins = document.cors.get().and_then(|cors| cors.origins.get());
-        let origins = match self.listed(origins, |origin| &origin.0) {
+        let origins = match self.all_or_these(origins, |origin| &origin.0) {
             Listed::None => Origins::None,
             Listed::All => Origins::Any,
             Listed::These(origins) => Origins::Only(origins),
@@ -28,7 +28,7 @@ impl super::Lowering<'_> {
         let listen = document.listen.get();
         let on_loopback = listener.ip().is_loopback();
         let hosts = listen.and_then(|listen| listen.hosts.get());
-        match self.listed(hosts, |host| &host.0) {
+        match self.all_or_these(hosts, |host| &host.0) {
             Listed::None if on_loopback => Hosts::Loopback(Vec::new()),
             Listed::None | Listed::All => Hosts::Any,
             Listed::These(hosts) if on_loopback => Hosts::Loopback(hosts),
@@ -36,7 +36,7 @@ impl super::Lowering<'_> {
         }
     }
 
-    fn listed<T: Written>(
+    fn all_or_these<T: Written>(
         &mut self,
         written: Option<&OneOrMany<T>>,
         text: impl Fn(&T) -> &String,
