@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use config::{Sources, parse_document};
 use policy::abandon::Rest;
 use policy::clock::Mono;
-use policy::record::{AttemptRecord, Gauge, Record, Sink};
+use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
 use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Options, Publication};
 
@@ -57,6 +57,7 @@ impl Sink for Nothing {
     fn exchange(&mut self, _: &Snapshot, _: &Record) {}
     fn attempt(&mut self, _: &Snapshot, _: &AttemptRecord) {}
     fn abandoned(&mut self, _: Rest) {}
+    fn closed(&mut self, _: Closed) {}
     fn gauge(&mut self, _: Gauge, _: i64) {}
     fn tick(&mut self) {}
     fn copy(&self) -> Box<dyn Any + Send> {
