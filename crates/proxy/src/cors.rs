@@ -58,6 +58,7 @@ pub(crate) async fn preflight<D: Downstream>(
     patience: Patience<'_>,
 ) -> io::Result<()> {
     to.begin(204, Extent::Nothing);
+    to.date();
     cors.allow(to);
     let methods = b"GET, HEAD, POST, PUT, PATCH, DELETE";
     to.field(b"access-control-allow-methods", methods);
