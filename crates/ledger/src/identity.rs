@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -26,8 +26,8 @@ pub(crate) enum Identity {
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where the header has the application's id.
 const APPLICATION_AT: usize = 68;
-/// Largest file without an id that is looked into for the tables of an earlier build.
-const COPIED_MAX: u64 = 1 << 30;
+/// Largest file whose tables stand in the log alone.
+const COPIED_MAX: u64 = 64 << 20;
 
 pub(crate) fn identify(path: &Path) -> io::Result<Identity> {
     let mut file = match File::open(path) {
@@ -46,19 +46,23 @@ pub(crate) fn identify(path: &Path) -> io::Result<Identity> {
     if id == APPLICATION.to_be_bytes() {
         return Ok(Identity::Ledger);
     }
-    if id != [0; 4] || file.metadata()?.len() > COPIED_MAX {
-        return Ok(Identity::Foreign);
-    }
-    if is_early(path)? {
+    if id == [0; 4] && is_early(path, file.metadata()?.len())? {
         Ok(Identity::Ledger)
     } else {
         Ok(Identity::Foreign)
     }
 }
 
-/// Whether it has a ledger's tables and no id, as an earlier build made it. A copy is looked into:
-/// to open a database of another program could leave files beside it.
-fn is_early(path: &Path) -> io::Result<bool> {
+/// Whether it has a ledger's tables and no id, as an earlier build made it. To open a database of
+/// another program could leave files beside it: the file is read as if nothing could change it, and
+/// where its log may have more, a copy of both is.
+fn is_early(path: &Path, length: u64) -> io::Result<bool> {
+    if has_tables(&unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap_or(false) {
+        return Ok(true);
+    }
+    if length > COPIED_MAX || !beside(path, "-wal").exists() {
+        return Ok(false);
+    }
     let copy = beside(path, &format!(".look-{}", std::process::id()));
     let mut looked = Ok(false);
     for suffix in ["", "-wal"] {
@@ -70,7 +74,7 @@ fn is_early(path: &Path) -> io::Result<bool> {
         }
     }
     if looked.is_ok() {
-        looked = Ok(has_tables(&copy).unwrap_or(false));
+        looked = Ok(has_tables(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap_or(false));
     }
     for suffix in ["", "-wal", "-shm", "-journal"] {
         drop(std::fs::remove_file(beside(&copy, suffix)));
@@ -78,8 +82,18 @@ fn is_early(path: &Path) -> io::Result<bool> {
     looked
 }
 
-fn has_tables(path: &Path) -> rusqlite::Result<bool> {
-    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+/// The name under which SQLite neither locks a file nor looks for its log.
+fn unchanging(path: &Path) -> PathBuf {
+    let name = path.display().to_string();
+    let name = name
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    format!("file:{name}?immutable=1").into()
+}
+
+fn has_tables(path: &Path, flags: OpenFlags) -> rusqlite::Result<bool> {
+    let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_URI)?;
     let tables: i64 = db.query_row(
         "SELECT count(*) FROM sqlite_schema WHERE name IN ('settled', 'open', 'chain')",
         [],

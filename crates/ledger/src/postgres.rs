@@ -232,8 +232,10 @@ fn run(path: &Path, server: &Server, state: &State) {
             Err(error) => {
                 link = None;
                 state.link.store(0, Ordering::Relaxed);
-                let forked = matches!(error, ShipError::Forked(_));
-                state.forked.store(forked, Ordering::Relaxed);
+                // Until a connection finds it otherwise.
+                if matches!(error, ShipError::Forked(_)) {
+                    state.forked.store(true, Ordering::Relaxed);
+                }
                 state.failures.fetch_add(1, Ordering::Relaxed);
                 *state.fault() = error.to_string();
                 pause = (pause * 2).min(PAUSE_MAX);

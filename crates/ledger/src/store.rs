@@ -94,13 +94,18 @@ impl Store {
 
     /// Writes beside the ledger where it ends.
     pub(crate) fn say_head(&self) {
+        self.head_file.write(&self.kept());
+    }
+
+    /// Where the ledger ends.
+    pub(crate) fn kept(&self) -> Kept {
         let anchor = ends(&self.db).map_or(Head::START, |ends| ends.anchor);
-        self.head_file.write(&Kept {
+        Kept {
             ledger: self.ledger,
             anchor,
             head: self.head,
             commits: self.commits,
-        });
+        }
     }
 
     /// The same onto the disk, in a file that is there: this one's may have been taken away.

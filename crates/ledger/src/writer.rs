@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::backup::copy_into;
+use crate::head_file::{HeadFile, Kept};
 use crate::intake::{Done, Message, Options, Shared, Unavailable};
 use crate::open::{RESCUED, is_damage};
 use crate::place::Place;
@@ -40,6 +41,8 @@ pub(crate) struct Writer {
     stray: Option<Stray>,
     /// Where the database was opened.
     place: Place,
+    /// Where it ended when it was closed because the disk was away.
+    last: Option<Kept>,
     checkpointed: Instant,
     spill: Spill,
     shared: Arc<Shared>,
@@ -89,6 +92,7 @@ impl Writer {
         Self {
             options,
             place: store.place,
+            last: None,
             store: Some(store),
             stray: None,
             checkpointed: Instant::now(),
@@ -119,6 +123,8 @@ impl Writer {
         if self.store.is_none() {
             self.come_back();
         }
+        // The last look at the path: to close a file that is another's by now would harm that one.
+        drop(self.write(|store| store.checkpoint("TRUNCATE")));
         if let Some(store) = &mut self.store {
             store.keep_head(&self.options.path);
         }
@@ -217,6 +223,7 @@ impl Writer {
                 let damaged = is_damage(&error);
                 if let Some(store) = self.store.take() {
                     tidy_at_close(&store.db, !damaged);
+                    self.last = Some(store.kept());
                 }
                 if damaged {
                     self.shared.condemn(&error.to_string());
@@ -336,7 +343,9 @@ impl Writer {
             self.count(applied);
             self.spill.settle(n, &self.shared.counters);
         }
-        self.shared.available.store(true, Ordering::Release);
+        if !self.shared.condemned.load(Ordering::Acquire) {
+            self.shared.available.store(true, Ordering::Release);
+        }
     }
 
     /// The store of before: nothing else is taken for it.
@@ -357,6 +366,10 @@ impl Writer {
             return false;
         }
         if !self.place.is_same_database(path) {
+            // As with a stray one, a start has to find out that there was a ledger.
+            if let Some(last) = self.last.take_if(|_| !path.exists()) {
+                HeadFile::open(path).write(&last);
+            }
             let gone = format!("{} was removed or replaced", path.display());
             self.shared.say_unavailable(&gone);
             return false;
