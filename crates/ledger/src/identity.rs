@@ -46,17 +46,18 @@ pub(crate) fn identify(path: &Path) -> io::Result<Identity> {
     if id == APPLICATION.to_be_bytes() {
         return Ok(Identity::Ledger);
     }
-    if id == [0; 4] && is_early(path, file.metadata()?.len())? {
+    // An earlier build wrote no id; another one than ours is damage, which a check will tell.
+    if is_ledger(path, file.metadata()?.len())? {
         Ok(Identity::Ledger)
     } else {
         Ok(Identity::Foreign)
     }
 }
 
-/// Whether it has a ledger's tables and no id, as an earlier build made it. To open a database of
+/// Whether it has a ledger's tables. To open a database of
 /// another program could leave files beside it: the file is read as if nothing could change it, and
 /// where its log may have more, a copy of both is.
-fn is_early(path: &Path, length: u64) -> io::Result<bool> {
+fn is_ledger(path: &Path, length: u64) -> io::Result<bool> {
     if has_tables(&unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap_or(false) {
         return Ok(true);
     }

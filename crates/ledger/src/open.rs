@@ -290,6 +290,12 @@ fn look(path: &Path, found: Found) -> rusqlite::Result<Looked> {
     if layout > LAYOUT {
         return Ok(Looked::Newer(layout));
     }
+    let whose = schema::application(&db)?;
+    if whose != 0 && whose != i64::from(schema::APPLICATION) {
+        let says = "its header says that it is another program's".to_owned();
+        let findings = vec![Finding::Page { says }];
+        return Ok(Looked::Known(findings, Rest::default()));
+    }
     if layout < 1 {
         let says = format!("its layout is {layout}");
         let findings = vec![Finding::Page { says }];

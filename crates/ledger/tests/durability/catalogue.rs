@@ -460,6 +460,9 @@ fn whatever_happens_to_its_files_a_ledger_opens_whole_or_not_at_all() {
             }
         }
     }
+    let id = overwritten(&stopped, DB, 68, b"none");
+    table.count("the header's id overwritten", start("its id", &id, &truth));
+    table.only("the header's id overwritten", Outcome::Refused("damaged"));
     // Where it was reproduced: twelve bytes at the start of the third page.
     let reproduced = overwritten(&stopped, DB, 8192, b"DAMAGED-PAGE");
     table.count(
