@@ -140,12 +140,13 @@ fn prompts(raw: Option<&str>) -> (u64, Option<u64>) {
     let Ok(list) = serde_json::from_str::<Vec<Box<RawValue>>>(value.get()) else {
         return (1, None);
     };
-    let is_number = |raw: &&Box<RawValue>| {
+    let is_number = |raw: &&RawValue| {
         raw.get()
             .starts_with(|c: char| c == '-' || c.is_ascii_digit())
     };
-    let numbers = list.iter().filter(is_number).count();
-    let inner = |raw: &Box<RawValue>| {
+    let each = |list: &[Box<RawValue>]| list.iter().map(|raw| &**raw).filter(is_number).count();
+    let numbers = each(&list);
+    let inner = |raw: &RawValue| {
         if raw.get().starts_with('{') {
             return parse(raw.get().as_bytes())
                 .0
@@ -154,9 +155,9 @@ fn prompts(raw: Option<&str>) -> (u64, Option<u64>) {
                 .count();
         }
         let list = serde_json::from_str::<Vec<Box<RawValue>>>(raw.get()).unwrap_or_default();
-        list.iter().filter(is_number).count()
+        each(&list)
     };
-    let ids = (numbers + list.iter().map(inner).sum::<usize>()) as u64;
+    let ids = (numbers + list.iter().map(|raw| inner(raw)).sum::<usize>()) as u64;
     let has_text = list.iter().any(|raw| raw.get().starts_with('"'));
     let count = list.len() - numbers + usize::from(numbers > 0);
     (count.max(1) as u64, (ids > 0 && !has_text).then_some(ids))

@@ -18,7 +18,13 @@ const HIDDEN: &str =
     "POST /v1/chat/completions HTTP/1.1\r\nhost: engine\r\ncontent-length: 2\r\n\r\n{}";
 
 /// The hosts that a request names: HTTP/1.1's fields, and HTTP/2's authority and fields.
-const HOSTS: [(&[&str], &[(&str, &str)]); 8] = [
+type Hosts = (
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+);
+
+/// Ways to name hosts, the usual one first.
+const HOSTS: [Hosts; 8] = [
     (&["gate.test"], &[(":authority", "gate.test")]),
     (&["gate.test"], &[("host", "gate.test")]),
     (
