@@ -78,6 +78,7 @@ fn record(prompt: Count, completion: Count) -> Record {
 fn empty() -> Record {
     Record {
         id: "r".into(),
+        client: None,
         upstream_id: None,
         trace: None,
         started_unix_ms: 0,
