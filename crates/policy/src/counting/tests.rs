@@ -82,6 +82,7 @@ fn empty() -> Record {
         upstream_id: None,
         trace: None,
         started_unix_ms: 0,
+        client: None,
         operation: None,
         workload: None,
         route: None,
