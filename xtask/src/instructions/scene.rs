@@ -161,7 +161,7 @@ fn body(bytes: usize, members: &str) -> String {
 
 fn request(workload: &str, body: &str) -> Vec<u8> {
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: gate.example\r\naccept: application/json\r\n\
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:1975\r\naccept: application/json\r\n\
          content-type: application/json\r\nuser-agent: OpenAI/Python 3.52.0\r\nx-workload-app: {workload}\r\n\
          authorization: Bearer client-key\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()

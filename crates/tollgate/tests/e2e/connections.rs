@@ -60,7 +60,7 @@ fn c1_a_body_that_stops_is_refused() {
     with_length.send(&request[..request.len() - 5]);
     let mut chunked = Connection::open(scene.gate.data);
     chunked.send(
-        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{{\"model\"")
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{{\"model\"")
             .as_bytes(),
     );
     for (what, connection) in [("a length", &mut with_length), ("chunks", &mut chunked)] {

@@ -190,7 +190,7 @@ fn tls_clients_choose_the_version_and_streams_flow() {
             let mut over = stream_of(protocols).await;
             let body = chat("gpt-oss-120b", false);
             let request = format!(
-                "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
             tokio::io::AsyncWriteExt::write_all(&mut over, request.as_bytes())

@@ -177,7 +177,7 @@ fn request(workload: &str, id: &str) -> Vec<u8> {
     );
     let length = body.len();
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: gate\r\nx-workload-app: {workload}\r\nx-request-id: {id}\r\n\
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-workload-app: {workload}\r\nx-request-id: {id}\r\n\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()

@@ -63,7 +63,7 @@ pub(crate) fn chat(model: &str, stream: bool) -> String {
 /// A POST with a JSON body and these header lines (`name: value`), as raw bytes.
 pub(crate) fn post(path: &str, headers: &[&str], body: &str) -> Vec<u8> {
     let mut text =
-        format!("POST {path} HTTP/1.1\r\nhost: gate.test\r\ncontent-type: application/json\r\n");
+        format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
     for header in headers {
         text.push_str(header);
         text.push_str("\r\n");

@@ -318,7 +318,7 @@ fn request(id: &str, plan: &Plan) -> Vec<u8> {
     } = plan;
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nhost: gate\r\nx-workload-app: audit\r\nx-request-id: {id}\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-workload-app: audit\r\nx-request-id: {id}\r\n\
          x-engine-tokens: {tokens}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()

@@ -100,7 +100,7 @@ async fn call(tcp: &mut TcpStream, n: u64) -> Option<(u16, bool)> {
     );
     let length = body.len();
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: gate\r\nx-workload-app: audit\r\nx-request-id: death-{n}\r\n\
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-workload-app: audit\r\nx-request-id: death-{n}\r\n\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     tcp.write_all(request.as_bytes()).await.ok()?;
