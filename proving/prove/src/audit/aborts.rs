@@ -204,7 +204,12 @@ fn remaining(gate: &Gate) -> Result<u64, AuditError> {
         ("content-type".to_owned(), "application/json".to_owned()),
     ];
     let body = format!(r#"{{"model":"{MODEL}","max_tokens":{}}}"#, BUCKET * 2);
-    let request = Request::post("/v1/chat/completions", "gate", &headers, body.as_bytes());
+    let request = Request::post(
+        "/v1/chat/completions",
+        "localhost",
+        &headers,
+        body.as_bytes(),
+    );
     let mut tcp = TcpStream::connect(gate.data())?;
     tcp.set_read_timeout(Some(PATIENCE))?;
     tcp.write_all(request.bytes())?;

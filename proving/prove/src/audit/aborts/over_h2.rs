@@ -24,7 +24,7 @@ async fn call(tcp: TcpStream, plan: Plan, left: &mut Left) -> Result<(), h2::Err
     // It ends by itself when its only stream has.
     let driving = tokio::task::spawn_local(connection);
     let mut sender = sender.ready().await?;
-    let request = http::Request::post(format!("http://gate{}", plan.path))
+    let request = http::Request::post(format!("http://localhost{}", plan.path))
         .header("x-workload-app", "audit")
         .header("x-request-id", &*left.id)
         .header("x-engine-tokens", plan.tokens)
