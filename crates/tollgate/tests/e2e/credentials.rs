@@ -84,7 +84,6 @@ fn lines() -> Vec<String> {
         "x-real-ip: {}",
         "via: 1.1 {}",
         "referer: https://a/?key={}",
-        "origin: https://{}",
     ];
     forms
         .iter()
