@@ -205,7 +205,10 @@ impl Fleet<'_> {
         let head = request(
             "POST",
             "/v1/chat/completions",
-            &[(IDENTITY, WORKLOADS[place])],
+            &[
+                (IDENTITY, WORKLOADS[place]),
+                ("content-type", "application/json"),
+            ],
         );
         let cap = self.rng.between(1, 1500);
         let filler = "x".repeat(usize::try_from(self.rng.between(0, 2000)).expect("small"));
