@@ -24,7 +24,7 @@ const PAGES: [&str; 7] = [
 fn answering() -> Upstream {
     Upstream::start(|n, seen| {
         let (kind, body) = if seen.json()["stream"] == true {
-            let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}"#;
+            let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":9}}"#;
             let event = r#"data: {"choices":[{"index":0,"delta":{"content":"x"}}]}"#;
             (
                 "text/event-stream",
