@@ -133,6 +133,21 @@ impl Decoder {
         Ok(())
     }
 
+    /// Ends the body: whether all of it came, and is what its checksum says.
+    ///
+    /// # Errors
+    /// [`CodingFault`].
+    pub fn finish(&mut self) -> Result<(), CodingFault> {
+        let finished = match &mut self.inner {
+            Inner::Gzip(decoder) => decoder.try_finish(),
+            Inner::Zlib(decoder) => decoder.try_finish(),
+            Inner::Deflate(decoder) => decoder.try_finish(),
+            Inner::Brotli(decoder) => decoder.close(),
+            Inner::Undecided(_) | Inner::Broken => Err(io::ErrorKind::InvalidData.into()),
+        };
+        finished.map_err(|_| CodingFault)
+    }
+
     fn step(&mut self, step: &[u8]) -> io::Result<Vec<u8>> {
         self.taken += step.len() as u64;
         let decoded = self.inner.step(step)?;

@@ -427,7 +427,12 @@ impl Open {
     fn tokens(&mut self, is_whole: bool) -> Tokens {
         let is_heard = self.sent != Sent::Whole;
         let meter = match &mut self.meter {
-            Meter::Coded(coded) => &mut coded.meter,
+            Meter::Coded(coded) => {
+                if is_whole && coded.decoder.finish().is_err() {
+                    coded.meter = Meter::Blind;
+                }
+                &mut coded.meter
+            }
             meter => meter,
         };
         let (reading, events) = match meter {

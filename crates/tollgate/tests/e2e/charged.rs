@@ -21,7 +21,7 @@ use crate::harness::{Gate, post};
 use crate::ledger::{rows, stop};
 
 /// Tokens of the limit's bucket.
-const TOKENS: u64 = 1_000_000;
+const TOKENS: u64 = 10_000_000;
 
 /// A gate with a ledger and a token limit, whose accounts are held against each other at the end.
 struct Charged {

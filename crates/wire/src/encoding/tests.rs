@@ -37,6 +37,7 @@ fn decoded(coding: Coding, coded: &[u8], step: usize) -> Result<Vec<u8>, CodingF
     for piece in coded.chunks(step) {
         decoder.push(piece, |decoded| text.extend_from_slice(decoded))?;
     }
+    decoder.finish()?;
     Ok(text)
 }
 
@@ -64,7 +65,13 @@ fn what_has_arrived_is_decoded_at_once() {
     encoder.write_all(TEXT).unwrap();
     encoder.flush().unwrap();
     let begun = encoder.get_ref().clone();
-    assert_eq!(decoded(Coding::Gzip, &begun, 7).as_deref(), Ok(TEXT));
+    let (mut decoder, mut text) = (Decoder::new(Coding::Gzip), Vec::new());
+    for piece in begun.chunks(7) {
+        let pushed = decoder.push(piece, |decoded| text.extend_from_slice(decoded));
+        assert_eq!(pushed, Ok(()));
+    }
+    assert_eq!(text, TEXT);
+    assert_eq!(decoder.finish(), Err(CodingFault), "the rest is missing");
 }
 
 #[test]
@@ -77,6 +84,23 @@ fn damage_is_a_fault_and_stays_one() {
     assert_eq!(faulty, Err(CodingFault));
     assert_eq!(decoder.push(TEXT, |_| {}), Err(CodingFault));
     assert_eq!(decoded(Coding::Brotli, &[0xff; 64], 64), Err(CodingFault));
+}
+
+#[test]
+fn a_wrong_checksum_and_a_missing_end_are_faults_at_the_end() {
+    let whole = gzip(TEXT);
+    let mut other = whole.clone();
+    let checksum = other.len() - 8;
+    other[checksum] ^= 1;
+    assert_eq!(decoded(Coding::Gzip, &other, 16), Err(CodingFault));
+    for (coding, coded) in [
+        (Coding::Gzip, whole),
+        (Coding::Deflate, zlib(TEXT)),
+        (Coding::Brotli, BROTLI.to_vec()),
+    ] {
+        let cut = &coded[..coded.len() - 1];
+        assert_eq!(decoded(coding, cut, 16), Err(CodingFault), "{coding:?}");
+    }
 }
 
 #[test]

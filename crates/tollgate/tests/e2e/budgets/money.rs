@@ -122,8 +122,10 @@ fn calls_are_charged_by_model_and_backend_and_money_runs_out() {
     billed.sort_unstable();
     assert_eq!(
         billed,
-        ["", "0.0004", "0.00104", "0.026"],
-        "unknown is not zero"
+        [
+            "", "", "0.00001", "0.00003", "0.0002", "0.0002", "0.001", "0.001", "0.01", "0.015"
+        ],
+        "a charge for each kind of tokens, and unknown is not zero"
     );
 
     let gate = Gate::start(&config, &[]);

@@ -89,11 +89,11 @@ fn the_prompt_of_a_call_without_an_answer_is_counted_where_it_can_be() {
 
 #[test]
 fn a_call_that_was_not_sent_whole_costs_nothing() {
-    // Takes the connection and reads nothing.
+    // Takes the connection and reads nothing: the kernel holds some megabytes of the body.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let charged = Charged::one(listener.local_addr().expect("it is bound"), "");
     let mut connection = Connection::open(charged.gate.data);
-    connection.send(&named("left", &body(false, 500, 3_700_000)));
+    connection.send(&named("left", &body(false, 500, 24_000_000)));
     let (_upstream, _) = listener.accept().expect("the gate calls");
     std::thread::sleep(Duration::from_millis(300));
     drop(connection);

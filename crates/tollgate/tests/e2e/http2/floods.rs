@@ -223,10 +223,11 @@ fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
 
 #[test]
 fn c2_windows_and_pings_of_a_client_at_work_are_never_too_many() {
-    let engine = engine(0);
+    // A millisecond apart, so that each event is a frame.
+    let engine = engine(1);
     let gate = Gate::start(&config(engine.addr(), ""), &[]);
     let mut frames = Frames::open(gate.data, &[]);
-    let tokens = 3000;
+    let tokens = 600;
     frames.headers(1, &list(""), false);
     frames.send(h2::DATA, h2::END_STREAM, 1, stream(tokens).as_bytes());
     let mut events = 0;

@@ -2,7 +2,7 @@
 //!
 //! Not here: when it leaves (`client`).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
@@ -11,6 +11,9 @@ use tokio::time::timeout;
 
 use super::client::{Left, PATIENCE, Phase, Plan};
 use super::events::Events;
+
+/// By then the reset has left; the connection closes after it.
+const RESET_LEAVES: Duration = Duration::from_millis(200);
 
 /// Calls and leaves.
 pub(super) async fn leave(tcp: TcpStream, plan: Plan, mut left: Left) -> Left {
@@ -21,7 +24,6 @@ pub(super) async fn leave(tcp: TcpStream, plan: Plan, mut left: Left) -> Left {
 
 async fn call(tcp: TcpStream, plan: Plan, left: &mut Left) -> Result<(), h2::Error> {
     let (sender, connection) = h2::client::handshake(tcp).await?;
-    // It ends by itself when its only stream has.
     let driving = tokio::task::spawn_local(connection);
     let mut sender = sender.ready().await?;
     let request = http::Request::post(format!("http://localhost{}", plan.path))
@@ -54,7 +56,10 @@ async fn call(tcp: TcpStream, plan: Plan, left: &mut Left) -> Result<(), h2::Err
     left.text = events.text;
     sending.send_reset(Reason::CANCEL);
     drop((body, sending, sender));
-    let _ended = timeout(PATIENCE, driving).await;
+    // The library keeps a stream that it reset for half a minute, and the connection with it.
+    let aborting = driving.abort_handle();
+    let _ended = timeout(RESET_LEAVES, driving).await;
+    aborting.abort();
     Ok(())
 }
 
