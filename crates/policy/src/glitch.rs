@@ -1,7 +1,7 @@
 //! HTTP/2 frames that carry no request: how many a connection may send.
 //!
 //! Each kind has a use, and each costs the gate as much as its sender: a microsecond. PRIORITY, WINDOW_UPDATE, PING,
-//! SETTINGS, RST_STREAM, CONTINUATION, empty DATA and kinds that nobody knows all draw from one budget, so that
+//! SETTINGS, RST_STREAM, CONTINUATION, DATA that may be empty and kinds that nobody knows all draw from one budget, so that
 //! no mixture of them is free. Requests and answers earn what well-behaved clients send along with them.
 //! Invariant: beyond [`BURST`] and [`PER_SECOND`], a connection has sent at most [`PER_REQUEST`] of them for each
 //! request and [`PER_ANSWER`] for each frame of an answer.
@@ -21,6 +21,8 @@ pub const PER_REQUEST: u32 = 4;
 pub const PER_ANSWER: u32 = 2;
 /// An answer's data that is shorter earns nothing: a client can make the gate cut it so by its windows.
 const ANSWER_BYTES: u32 = 16;
+/// The flag of a padded DATA frame (RFC 9113, 6.1).
+const PADDED: u8 = 0x8;
 
 /// What is left to one connection.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ impl Glitches {
     /// The client sent this. False when it sent more than it may; `now` is looked at only if it seems so.
     pub fn received(&mut self, frame: FrameHead, now: impl FnOnce() -> Mono) -> bool {
         match frame.kind {
-            DATA if frame.length > 0 => true,
+            DATA if frame.length > padding_max(frame) => true,
             HEADERS => {
                 self.earn(PER_REQUEST);
                 true
@@ -83,6 +85,11 @@ impl Glitches {
         self.earn(u32::try_from(back).unwrap_or(BURST).min(BURST));
         self.since = now;
     }
+}
+
+/// The most of a DATA frame that can be padding: what is no longer may hold no data at all.
+const fn padding_max(frame: FrameHead) -> u32 {
+    if frame.flags & PADDED == 0 { 0 } else { 256 }
 }
 
 #[cfg(test)]

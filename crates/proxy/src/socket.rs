@@ -67,6 +67,10 @@ impl Socket {
             };
             let found = proxy_protocol::find(room.get(..seen).unwrap_or_default());
             match found.map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))? {
+                // The rest cannot come: a closed side stays ready, so that this loop would never wait again.
+                Found::Partial if guard.ready().is_read_closed() => {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
                 Found::Partial => guard.clear_ready(),
                 Found::Header(length, source) => {
                     let header = room.get_mut(..length).unwrap_or_default();

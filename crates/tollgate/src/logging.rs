@@ -11,8 +11,7 @@ use crate::cli::LogFormat;
 
 /// Starts logging; `filter` or `info`.
 pub(crate) fn start(filter: Option<&str>, format: LogFormat) {
-    let filter = filter.map_or_else(|| Ok(EnvFilter::new("info")), EnvFilter::try_new);
-    let (filter, fault) = match filter {
+    let (filter, fault) = match understood(filter.unwrap_or("info")) {
         Ok(filter) => (filter, None),
         Err(fault) => (EnvFilter::new("info"), Some(fault)),
     };
@@ -28,8 +27,48 @@ pub(crate) fn start(filter: Option<&str>, format: LogFormat) {
     }
 }
 
+/// The filter, or what is wrong with it. A word alone that is no level would be taken for the name of a module,
+/// and turn off everything else.
+fn understood(filter: &str) -> Result<EnvFilter, String> {
+    const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+    let is_word = |part: &str| !part.contains(['=', '[']);
+    let is_level = |part: &str| LEVELS.iter().any(|level| part.eq_ignore_ascii_case(level));
+    let parts = filter.split(',').map(str::trim);
+    for part in parts.filter(|part| !part.is_empty() && is_word(part)) {
+        if !is_level(part) {
+            return Err(format!(
+                "{part:?} is no level; write error, warn, info, debug, trace, off, or a module with its level, such as proxy=debug"
+            ));
+        }
+    }
+    EnvFilter::try_new(filter).map_err(|fault| fault.to_string())
+}
+
 /// On a terminal, unless `NO_COLOR` says something (<https://no-color.org>).
 fn wants_colour() -> bool {
     let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stderr().is_terminal() && !forbidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::understood;
+
+    #[test]
+    fn a_word_that_is_no_level_is_told_and_never_turns_the_log_off() {
+        for good in [
+            "info",
+            "WARN",
+            "off",
+            "info,proxy=debug",
+            "proxy=trace",
+            "info, h2=off",
+        ] {
+            assert!(understood(good).is_ok(), "{good}");
+        }
+        for bad in ["warning", "loud", "info,verbose"] {
+            let fault = understood(bad).err().unwrap_or_default();
+            assert!(fault.contains("is no level"), "{bad}: {fault}");
+        }
+    }
 }

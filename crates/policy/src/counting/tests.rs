@@ -78,7 +78,6 @@ fn record(prompt: Count, completion: Count) -> Record {
 fn empty() -> Record {
     Record {
         id: "r".into(),
-        client: None,
         upstream_id: None,
         trace: None,
         started_unix_ms: 0,

@@ -32,6 +32,20 @@ fn every_kind_draws_from_the_same_budget() {
 }
 
 #[test]
+fn data_that_may_be_padding_alone_is_not_free() {
+    let padded = |length| FrameHead {
+        length,
+        kind: DATA,
+        flags: 0x8,
+    };
+    let mut glitches = Glitches::new(START);
+    let fits = |length| move |glitches: &mut Glitches| glitches.received(padded(length), || START);
+    let short = (0..2 * BURST).take_while(|_| fits(256)(&mut glitches));
+    assert_eq!(short.count(), BURST as usize);
+    assert!(fits(257)(&mut glitches), "it holds a byte of data at least");
+}
+
+#[test]
 fn data_is_free_and_requests_and_answers_earn() {
     let mut glitches = Glitches::new(START);
     assert_eq!(taken(&mut glitches, DATA, 1, START), 10 * BURST);

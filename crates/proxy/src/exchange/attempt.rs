@@ -127,6 +127,7 @@ pub(super) async fn attempts<D: Downstream>(
             Err(lost) => {
                 last = lost.failure;
                 open.tried_in_vain(last);
+                open.sent = Sent::Nothing;
             }
         }
     }

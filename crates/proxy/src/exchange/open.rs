@@ -314,6 +314,13 @@ impl Open {
         self.record.streamed = false;
     }
 
+    /// An error of the upstream could not be read: it costs nothing, as one that could be.
+    #[cold]
+    pub(super) fn error_unread(&mut self) {
+        self.meter = Meter::Nothing;
+        self.record.streamed = false;
+    }
+
     /// This was forwarded.
     pub(super) fn forwarded(&mut self, data: &[u8]) {
         self.record.bytes_out += data.len() as u64;

@@ -185,7 +185,11 @@ impl<D: Downstream> Pump<'_, D> {
         if !(is_held && self.client.retract()) {
             return Stop::Cut;
         }
-        self.open.unread();
+        if (200..300).contains(&self.open.record.status) {
+            self.open.unread();
+        } else {
+            self.open.error_unread();
+        }
         let is_malformed = error.kind() == io::ErrorKind::InvalidData;
         Stop::Refused(Refusal::Upstream(if is_malformed {
             Failure::Malformed

@@ -117,7 +117,7 @@ pub(crate) async fn exchange(
     endpoint: &Endpoint,
     deadline: &mut Deadline,
     gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
-    mut sent: impl FnMut(bool),
+    sent: impl FnMut(bool),
 ) -> Option<Result<Response, Broken>> {
     let taken = Rc::new(Cell::new(request.body.is_empty()));
     let Some(message) = message(request, endpoint, &taken) else {
@@ -127,11 +127,10 @@ pub(crate) async fn exchange(
     handle.busy.set(handle.busy.get() + 1);
     let busy = Busy(Rc::clone(&handle.busy));
     let mut answer = std::pin::pin!(handle.sender.send_request(message));
-    sent(false);
+    let mut sending = Sending { taken, sent };
+    (sending.sent)(false);
     let answer = poll_fn(|cx| {
-        if taken.replace(false) {
-            sent(true);
-        }
+        sending.look();
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer.map_err(|error| {
                 tracing::debug!(%error, "HTTP/2 exchange with upstream failed");
@@ -173,6 +172,27 @@ pub(crate) async fn exchange(
             body: super::Body::H2(body),
         })
     }))
+}
+
+/// Tells once that the connection's task has taken the whole body; at the latest when the exchange is dropped,
+/// because nothing wakes it between the two.
+struct Sending<F: FnMut(bool)> {
+    taken: Rc<Cell<bool>>,
+    sent: F,
+}
+
+impl<F: FnMut(bool)> Sending<F> {
+    fn look(&mut self) {
+        if self.taken.replace(false) {
+            (self.sent)(true);
+        }
+    }
+}
+
+impl<F: FnMut(bool)> Drop for Sending<F> {
+    fn drop(&mut self) {
+        self.look();
+    }
 }
 
 /// Whether the peer says, or it is certain, that it has done nothing with the request (RFC 9113, 8.7): the
