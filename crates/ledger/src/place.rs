@@ -10,11 +10,12 @@ use std::path::Path;
 
 use crate::schema::beside;
 
-/// The database, its log and its index, by device and inode.
+/// The database, its log, its index and its lock, by device and inode. Without the lock's file another gate
+/// could begin to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place([Option<(u64, u64)>; 3]);
+pub(crate) struct Place([Option<(u64, u64)>; 4]);
 
-const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
+const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", ".lock"];
 
 impl Place {
     /// Where they are now.

@@ -37,7 +37,7 @@ pub(super) fn run(
 ) -> Result<(), String> {
     std::fs::create_dir_all(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let upstream = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
-    let [data, admin] = [free()?, free()?];
+    let [data, admin] = two_free()?;
     let config = scene
         .config
         .replace("{dir}", &dir.display().to_string())
@@ -157,9 +157,12 @@ fn patient(stream: TcpStream) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// An address that was free a moment ago.
-fn free() -> Result<SocketAddr, String> {
-    local(&TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?)
+/// Two addresses that were free a moment ago. Both are held until both are known: one after the other may be
+/// the same.
+fn two_free() -> Result<[SocketAddr; 2], String> {
+    let bind = || TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string());
+    let (first, second) = (bind()?, bind()?);
+    Ok([local(&first)?, local(&second)?])
 }
 
 fn local(listener: &TcpListener) -> Result<SocketAddr, String> {

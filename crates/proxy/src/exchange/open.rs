@@ -468,6 +468,11 @@ impl Open {
         // An event of a stream holds about one token; an answer has about four bytes to one.
         let events = self.forwarded_events.or(events);
         let guess = events.unwrap_or(self.record.bytes_out / 4);
+        // Whatever an answer's bytes look like: one whose length is bounded has no more tokens than that.
+        let guess = match calling.held.at_most {
+            Some(_) => guess.min(calling.completion()),
+            None => guess,
+        };
         let completion = Count::Estimated(if calling.generates { guess } else { 0 });
         let grows = !is_whole && self.record.operation == Some(Operation::Messages);
         match reading {
