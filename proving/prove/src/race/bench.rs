@@ -138,11 +138,7 @@ impl Bench {
             return;
         }
         let checked = self.start().and_then(|()| {
-            let who = (
-                self.subject.name.as_str(),
-                &self.subject.manifest,
-                &self.client,
-            );
+            let who = (&self.subject.manifest, &self.client);
             check::check(who, self.address(upstream), upstream.address())
         });
         match checked {
@@ -185,7 +181,7 @@ impl Bench {
         self.await_port()?;
         self.launch(&program, launch).map_err(said)?;
         let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
-        let request = check::unary(&self.subject.name, Some(&self.client), &[]);
+        let request = check::unary(Some(&self.client), &[]);
         let (address, log) = (ports::loopback(self.places.port), self.log());
         match &mut self.group {
             Some(group) => await_ready(group, address, &request, patience, &log),
@@ -316,7 +312,6 @@ impl Bench {
 
     fn request(&self, scenario: &Scenario, timing: &Timing) -> Request {
         check::request(
-            &self.subject.name,
             Some(&self.client),
             &check::asks(scenario, timing),
             &scenario.body(),

@@ -22,6 +22,8 @@ const EVENTS: u32 = 6;
 const INTERVAL: Duration = Duration::from_millis(40);
 const LATENCY: &str = "x-fixed-latency-us";
 const MODEL: &str = "race-model";
+/// A name that every gateway on loopback answers for.
+const HOST: &str = "localhost";
 const UNARY: &str = r#"{"model":"race-model","messages":[{"role":"user","content":"Answer."}]}"#;
 const STREAM: &str = r#"{"model":"race-model","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Answer."}]}"#;
 
@@ -38,28 +40,24 @@ pub(crate) struct Checked {
 
 /// Checks status, body, streaming and usage; the first difference in a unary answer is the error.
 pub(crate) fn check(
-    (name, manifest, client): (&str, &Manifest, &Client),
+    (manifest, client): (&Manifest, &Client),
     address: SocketAddr,
     upstream: SocketAddr,
 ) -> Result<Checked, String> {
     let what = "the unary answer";
-    let expected = ask(
-        upstream,
-        &unary("upstream", None, &[]),
-        "the upstream's unary answer",
-    )?;
-    let got = ask(address, &unary(name, Some(client), &[]), what)?;
+    let expected = ask(upstream, &unary(None, &[]), "the upstream's unary answer")?;
+    let got = ask(address, &unary(Some(client), &[]), what)?;
     let note = match manifest.body {
         Body::Bytes => same_bytes(what, &got.body, &expected.body).map(|()| None),
         Body::Json => same_json(what, &got.body, &expected.body, &manifest.differs),
     }?;
     has_usage(what, &got)?;
-    let deaf = passes_headers_on(name, client, address)?;
+    let deaf = passes_headers_on(client, address)?;
     let stream_fault = match &deaf {
         Some(says) => Some(says.clone()),
         // A first stream may wait for code to be loaded; only what is true twice is a fault.
-        None => check_stream((name, manifest, client), address, upstream)
-            .or_else(|_| check_stream((name, manifest, client), address, upstream))
+        None => check_stream((manifest, client), address, upstream)
+            .or_else(|_| check_stream((manifest, client), address, upstream))
             .err(),
     };
     Ok(Checked {
@@ -70,17 +68,9 @@ pub(crate) fn check(
 }
 
 /// Latency is asked of the upstream by a header; a gateway that drops it would seem to be fast.
-fn passes_headers_on(
-    name: &str,
-    client: &Client,
-    address: SocketAddr,
-) -> Result<Option<String>, String> {
+fn passes_headers_on(client: &Client, address: SocketAddr) -> Result<Option<String>, String> {
     let asks = [(LATENCY.to_owned(), INTERVAL.as_micros().to_string())];
-    let got = ask(
-        address,
-        &unary(name, Some(client), &asks),
-        "the delayed answer",
-    )?;
+    let got = ask(address, &unary(Some(client), &asks), "the delayed answer")?;
     let took = got
         .pieces
         .first()
@@ -90,7 +80,7 @@ fn passes_headers_on(
 }
 
 fn check_stream(
-    (name, manifest, client): (&str, &Manifest, &Client),
+    (manifest, client): (&Manifest, &Client),
     address: SocketAddr,
     upstream: SocketAddr,
 ) -> Result<(), String> {
@@ -99,10 +89,10 @@ fn check_stream(
     let body = STREAM.as_bytes();
     let expected = ask(
         upstream,
-        &request("upstream", None, &asks, body),
+        &request(None, &asks, body),
         "the upstream's streamed answer",
     )?;
-    let got = ask(address, &request(name, Some(client), &asks, body), what)?;
+    let got = ask(address, &request(Some(client), &asks, body), what)?;
     match manifest.body {
         Body::Bytes => same_bytes(what, &got.body, &expected.body)?,
         Body::Json => same_events(what, &got.body, &expected.body)?,
@@ -115,17 +105,12 @@ fn check_stream(
 }
 
 /// A small unary request.
-pub(crate) fn unary(host: &str, client: Option<&Client>, asks: &[(String, String)]) -> Request {
-    request(host, client, asks, UNARY.as_bytes())
+pub(crate) fn unary(client: Option<&Client>, asks: &[(String, String)]) -> Request {
+    request(client, asks, UNARY.as_bytes())
 }
 
 /// A request as `client` wants it, with what is asked of the upstream in headers.
-pub(crate) fn request(
-    host: &str,
-    client: Option<&Client>,
-    asks: &[(String, String)],
-    body: &[u8],
-) -> Request {
+pub(crate) fn request(client: Option<&Client>, asks: &[(String, String)], body: &[u8]) -> Request {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("authorization".to_owned(), "Bearer sk-client".to_owned()),
@@ -137,8 +122,8 @@ pub(crate) fn request(
         .and_then(|client| client.path.as_deref())
         .unwrap_or("/v1/chat/completions");
     match client.and_then(|client| client.model.as_deref()) {
-        None => Request::post(path, host, &headers, body),
-        Some(model) => Request::post(path, host, &headers, &named(body, model)),
+        None => Request::post(path, HOST, &headers, body),
+        Some(model) => Request::post(path, HOST, &headers, &named(body, model)),
     }
 }
 

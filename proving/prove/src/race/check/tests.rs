@@ -19,7 +19,7 @@ fn an_answer_that_comes_too_soon_shows_a_header_that_was_not_passed_on() {
         stream.write_all(answer.as_bytes()).expect("an answer");
         count
     });
-    let deaf = passes_headers_on("x", &Client::default(), address).expect("an answer");
+    let deaf = passes_headers_on(&Client::default(), address).expect("an answer");
     let says = deaf.expect("it was too soon");
     assert!(says.contains("x-fixed-latency-us"), "{says}");
     assert!(server.join().expect("the server") > 0);
