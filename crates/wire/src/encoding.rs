@@ -133,7 +133,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Ends the body: whether all of it came, and is what its checksum says.
+    /// Ends the body: for gzip, whether all of it came and is what its checksum says.
     ///
     /// # Errors
     /// [`CodingFault`].
