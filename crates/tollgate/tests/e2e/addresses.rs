@@ -98,6 +98,21 @@ fn introduced(gate: &Gate, begins: &[u8]) -> (Connection, Response) {
 }
 
 #[test]
+fn a_header_of_a_proxy_that_ends_in_its_middle_holds_nobody() {
+    let upstream = upstream();
+    let gate = Gate::start(&config(upstream.address, REQUIRED), &[]);
+    let ended = std::net::TcpStream::connect(gate.data).expect("connects");
+    std::io::Write::write_all(&mut &ended, b"PROXY T").expect("sends");
+    ended
+        .shutdown(std::net::Shutdown::Write)
+        .expect("ends its side");
+    std::thread::sleep(Duration::from_millis(200));
+    let v1 = b"PROXY TCP4 203.0.113.9 10.0.0.1 4660 443\r\n";
+    let (_, response) = introduced(&gate, v1);
+    assert_eq!(response.status, 200, "{}", response.text());
+}
+
+#[test]
 fn a_trusted_proxy_of_connections_says_who_the_client_is() {
     let upstream = upstream();
     let gate = Gate::start(&config(upstream.address, REQUIRED), &[]);

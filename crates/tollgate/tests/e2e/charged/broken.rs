@@ -75,3 +75,30 @@ fn a_response_that_breaks_before_anything_was_sent_is_502() {
         assert_eq!(number(row, "completion_tokens"), 50, "{row}");
     }
 }
+
+#[test]
+fn an_error_of_an_upstream_costs_nothing_also_where_its_body_breaks_at_once() {
+    let upstream = Upstream::start(|_, seen| {
+        let status = seen.header("x-request-id")[0].clone();
+        let head = format!(
+            "HTTP/1.1 {status} Error\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n"
+        );
+        vec![Step::Send(head.into()), Step::Close]
+    });
+    let charged = Charged::one(upstream.address, "");
+    let statuses = ["400", "404", "422"];
+    for status in statuses {
+        let answer = charged.gate.call(&named(status, &body(false, 500, 40)));
+        assert!(
+            answer.status == 502 || !answer.whole,
+            "{status}: {answer:?}"
+        );
+    }
+    let rows = charged.end(statuses.len());
+    for status in statuses {
+        let row = &rows[status];
+        assert!(row["prompt_tokens"].is_null(), "{row}");
+        assert!(row["completion_tokens"].is_null(), "{row}");
+        assert!(row["estimate_reason"].is_null(), "{row}");
+    }
+}

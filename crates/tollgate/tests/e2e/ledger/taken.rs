@@ -53,3 +53,19 @@ fn a_ledger_that_is_removed_under_a_strict_route_is_noticed_within_a_second() {
     stop(Gate::start(&config, &[]));
     assert_eq!(rows(&ledger).len(), 10);
 }
+
+#[test]
+fn a_lock_that_is_removed_stops_strict_calls_before_another_gate_can_write() {
+    let upstream = engine(3, 2, Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let gate = Gate::start(&config(upstream.address, &ledger, "strict"), &[]);
+    assert_eq!(gate.call(&call("before", "m")).status, 200);
+    std::fs::remove_file(dir.path().join("usage.db.lock")).expect("removes");
+    eventually("it is noticed", Duration::from_secs(1), || {
+        gate.metric("tollgate_ledger_available", &[]) == 0.0
+    });
+    let seen = upstream.seen().len();
+    assert_eq!(gate.call(&call("after", "m")).status, 503);
+    assert_eq!(upstream.seen().len(), seen, "nothing ran");
+}
