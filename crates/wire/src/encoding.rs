@@ -59,7 +59,7 @@ pub struct CodingFault;
 /// use wire::encoding::{Coding, Decoder};
 /// let mut decoder = Decoder::new(Coding::Deflate);
 /// let mut text = Vec::new();
-/// for byte in [0x78, 0x9c, 0xcb, 0x48, 0x04, 0x00, 0x01, 0x3b, 0x00, 0xca] {
+/// for byte in [0x78, 0x9c, 0xcb, 0x48, 0x04, 0x00, 0x01, 0x33, 0x00, 0xca] {
 ///     decoder.push(&[byte], |piece| text.extend_from_slice(piece)).unwrap();
 /// }
 /// assert_eq!(text, b"ha");
