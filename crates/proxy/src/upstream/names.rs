@@ -1,17 +1,18 @@
 //! The addresses of one name: looked up beside the worker, kept for a moment, and for longer where a look-up fails.
 //!
-//! Invariant: one look-up of a name runs at a time in a worker; addresses that were last found longer ago than
-//! the configuration allows are never used.
+//! Invariant: one look-up of a name runs at a time in a worker, to its own end, whoever waits for it or gives up;
+//! addresses that were last found longer ago than the configuration allows are never used.
 //! Not here: connecting to them (`connect`).
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
+use tokio::sync::Notify;
 
 use crate::timers::Timers;
 
@@ -19,16 +20,25 @@ use crate::timers::Timers;
 const FRESH_FOR: Duration = Duration::from_secs(5);
 /// How long a look-up may take where the last good addresses can serve instead.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long any look-up may take: what glibc takes to ask three silent servers twice, 5 s each. The system's call
+/// cannot be ended and keeps its thread beyond it, so that a shorter bound would pile up threads.
+const DEADLINE: Duration = Duration::from_secs(30);
 /// Addresses of a name that are used.
 const MAX_ADDRESSES: usize = 8;
 
 /// What one worker knows of one name.
+#[derive(Clone, Default)]
+pub(crate) struct Names(Rc<State>);
+
 #[derive(Default)]
-pub(crate) struct Names {
+struct State {
     known: RefCell<Option<Known>>,
-    /// Held while somebody asks.
-    asking: Mutex<()>,
-    failed: Cell<Option<Instant>>,
+    /// Why the last look-up failed, until one succeeds.
+    failed: RefCell<Option<io::Error>>,
+    /// When the look-up that runs began.
+    running: Cell<Option<Instant>>,
+    /// Wakes those who wait for the look-up that runs.
+    ended: Notify,
     /// How long addresses are used after they were last found.
     keep: Cell<Duration>,
 }
@@ -40,15 +50,25 @@ struct Known {
     fresh_until: Option<Instant>,
 }
 
+/// A look-up that runs: however its task ends, the next one may begin.
+struct Running(Rc<State>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.set(None);
+        self.0.ended.notify_waiters();
+    }
+}
+
 impl Names {
     /// How long addresses may be used after they were last found.
     pub(crate) fn keep_for(&self, keep: Duration) {
-        self.keep.set(keep);
+        self.0.keep.set(keep);
     }
 
     /// None of the addresses took a connection: the next one looks them up anew.
     pub(crate) fn doubt(&self) {
-        if let Some(known) = &mut *self.known.borrow_mut() {
+        if let Some(known) = &mut *self.0.known.borrow_mut() {
             known.fresh_until = None;
         }
     }
@@ -63,9 +83,12 @@ impl Names {
         if let Ok(ip) = host.parse::<IpAddr>() {
             return Ok(Rc::new([SocketAddr::new(ip, port)]));
         }
-        let look_up = || async {
-            let found = tokio::net::lookup_host((host, port)).await?;
-            Ok(found.collect())
+        let look_up = || {
+            let host = host.to_owned();
+            async move {
+                let found = tokio::net::lookup_host((host, port)).await?;
+                Ok(found.collect())
+            }
         };
         self.found(host, timers, look_up).await
     }
@@ -77,58 +100,91 @@ impl Names {
         look_up: impl FnOnce() -> F,
     ) -> io::Result<Rc<[SocketAddr]>>
     where
-        F: Future<Output = io::Result<Vec<SocketAddr>>>,
+        F: Future<Output = io::Result<Vec<SocketAddr>>> + 'static,
     {
-        let came = Instant::now();
-        if let Some(fresh) = self.fresh(came) {
+        let state = &*self.0;
+        if let Some(fresh) = state.fresh() {
             return Ok(fresh);
         }
-        let _asking = self.asking.lock().await;
-        if let Some(fresh) = self.fresh(Instant::now()) {
-            return Ok(fresh);
-        }
-        let last = self.last_good();
-        if last.is_none() && self.failed.get().is_some_and(|failed| failed >= came) {
-            // It failed while this one waited for it.
-            return Err(io::Error::other("the look-up failed"));
-        }
-        let looked_up = match &last {
-            None => look_up().await,
-            Some(_) => timers
-                .timeout(PATIENCE, look_up())
-                .await
-                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        let mut ended = pin!(state.ended.notified());
+        let began = state.running.get();
+        let began = began.unwrap_or_else(|| self.begin(host, timers, look_up()));
+        let has_ended = state.last_good().is_some() && {
+            // Counted from its beginning: what was slow for one is not waited for by the next.
+            let patience = PATIENCE.saturating_sub(began.elapsed());
+            timers.timeout(patience, ended.as_mut()).await.is_ok()
         };
+        if !has_ended {
+            if let Some(last) = state.last_good() {
+                return Ok(last);
+            }
+            ended.await;
+        }
+        state.outcome()
+    }
+
+    /// Begins a look-up in a task of its own, so that it outlives whoever asked for it.
+    fn begin<F>(&self, host: &str, timers: &Timers, look_up: F) -> Instant
+    where
+        F: Future<Output = io::Result<Vec<SocketAddr>>> + 'static,
+    {
+        let now = Instant::now();
+        self.0.running.set(Some(now));
+        let running = Running(Rc::clone(&self.0));
+        let host = host.to_owned();
+        let look_up = timers.timeout(DEADLINE, look_up);
+        tokio::task::spawn_local(async move {
+            let looked_up = look_up.await;
+            let looked_up = looked_up.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            running.0.apply(&host, looked_up);
+        });
+        now
+    }
+}
+
+impl State {
+    /// Keeps what was found; after a failure the last good addresses are fresh once more.
+    fn apply(&self, host: &str, looked_up: io::Result<Vec<SocketAddr>>) {
         let now = Instant::now();
         let error = match looked_up {
             Ok(addresses) if !addresses.is_empty() => {
-                let addresses: Rc<[SocketAddr]> = interleaved(addresses).into();
                 *self.known.borrow_mut() = Some(Known {
-                    addresses: Rc::clone(&addresses),
+                    addresses: interleaved(addresses).into(),
                     found: now,
                     fresh_until: Some(now + FRESH_FOR),
                 });
-                self.failed.set(None);
-                return Ok(addresses);
+                *self.failed.borrow_mut() = None;
+                return;
             }
             Ok(_) => io::Error::other("the name has no address"),
             Err(error) => error,
         };
-        let was_failing = self.failed.replace(Some(now)).is_some();
-        let Some(last) = last else { return Err(error) };
-        if let Some(known) = &mut *self.known.borrow_mut() {
+        let was_failing = self.failed.borrow().is_some();
+        let young = |known: &&mut Known| self.is_young(known);
+        if let Some(known) = self.known.borrow_mut().as_mut().filter(young) {
             known.fresh_until = Some(now + FRESH_FOR);
+            if !was_failing {
+                tracing::warn!(host, %error, "cannot look up an upstream's name; its last addresses are used on");
+            }
         }
-        if !was_failing {
-            tracing::warn!(host, %error, "cannot look up an upstream's name; its last addresses are used on");
-        }
-        Ok(last)
+        *self.failed.borrow_mut() = Some(error);
     }
 
-    fn fresh(&self, now: Instant) -> Option<Rc<[SocketAddr]>> {
+    /// What a look-up that ended has for those who waited for it.
+    fn outcome(&self) -> io::Result<Rc<[SocketAddr]>> {
+        self.last_good().ok_or_else(|| {
+            let failed = self.failed.borrow();
+            let cut_off = || io::Error::other("the look-up was cut off");
+            failed.as_ref().map_or_else(cut_off, again)
+        })
+    }
+
+    fn fresh(&self) -> Option<Rc<[SocketAddr]>> {
         let known = self.known.borrow();
         let known = known.as_ref()?;
-        let is_fresh = known.fresh_until.is_some_and(|until| now < until);
+        let is_fresh = known
+            .fresh_until
+            .is_some_and(|until| Instant::now() < until);
         (is_fresh && self.is_young(known)).then(|| Rc::clone(&known.addresses))
     }
 
@@ -141,6 +197,14 @@ impl Names {
     /// Whether it may still be used; what was just found always may.
     fn is_young(&self, known: &Known) -> bool {
         known.found.elapsed() < self.keep.get().max(FRESH_FOR)
+    }
+}
+
+/// The same error for one more who waited; the system's number says whose fault it is.
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 
