@@ -46,6 +46,7 @@ pub fn check(head: &RequestHead) -> Result<(), Refusal> {
 /// Whether a request header goes upstream: what is on the list, and what the route adds to it.
 ///
 /// `listed` holds names in lower case that the configuration has found to be harmless.
+#[inline]
 #[must_use]
 pub fn forwards(
     field: &FieldRef<'_>,
@@ -62,20 +63,23 @@ pub fn forwards(
         | Known::Tracestate
         | Known::IdempotencyKey
         | Known::OpenaiBeta => true,
-        Known::Other if is_sdk_word(field.name) => {
-            field.name != identity && !fields.connection_names(field.name)
-        }
-        _ => {
-            !listed.is_empty()
+        known => {
+            let is_passed = known == Known::Other && is_sdk_word(field.name);
+            (is_passed || is_listed(field, listed))
                 && field.name != identity
-                && listed.iter().any(|name| **name == *field.name)
                 && !fields.connection_names(field.name)
         }
     }
 }
 
+#[inline]
+fn is_listed(field: &FieldRef<'_>, listed: &[Box<[u8]>]) -> bool {
+    !listed.is_empty() && listed.iter().any(|name| **name == *field.name)
+}
+
 /// Whether a response header goes back to the client: what is on the list, and what the route adds to
 /// it.
+#[inline]
 #[must_use]
 pub fn returns(field: &FieldRef<'_>, fields: &Head, listed: &[Box<[u8]>]) -> bool {
     match field.known {
@@ -84,11 +88,9 @@ pub fn returns(field: &FieldRef<'_>, fields: &Head, listed: &[Box<[u8]>]) -> boo
         | Known::CacheControl
         | Known::Date
         | Known::RetryAfter => true,
-        Known::Other if is_answers_word(field.name) => !fields.connection_names(field.name),
-        _ => {
-            !listed.is_empty()
-                && listed.iter().any(|name| **name == *field.name)
-                && !fields.connection_names(field.name)
+        known => {
+            let is_passed = known == Known::Other && is_answers_word(field.name);
+            (is_passed || is_listed(field, listed)) && !fields.connection_names(field.name)
         }
     }
 }

@@ -22,18 +22,13 @@ pub fn is_plain(id: &[u8]) -> bool {
 /// The id that an upstream gave its answer: `x-request-id`, or the header that its provider uses instead.
 #[must_use]
 pub fn of_upstream(fields: &Head) -> Option<&str> {
-    let mut found = None;
-    for field in fields.iter() {
-        match field.known {
-            Known::XRequestId => {
-                found = Some(field.value);
-                break;
-            }
-            Known::Other if is_providers(field.name) => found = found.or(Some(field.value)),
-            _ => {}
-        }
-    }
-    found
+    let providers = || {
+        let mut others = fields.of_kind(Known::Other);
+        others.find(|field| is_providers(field.name))
+    };
+    fields
+        .get(Known::XRequestId)
+        .or_else(|| providers().map(|field| field.value))
         .filter(|id| is_plain(id))
         .and_then(|id| std::str::from_utf8(id).ok())
 }

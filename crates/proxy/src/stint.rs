@@ -25,6 +25,16 @@ impl Stint {
         self.0 += bytes;
     }
 
+    /// Counts so much work, if it can be done before others run.
+    #[inline]
+    pub(crate) fn takes(&mut self, bytes: usize) -> bool {
+        let is_within = self.0 + bytes <= STINT_BYTES;
+        if is_within {
+            self.0 += bytes;
+        }
+        is_within
+    }
+
     /// Lets others run when it is their turn.
     #[inline]
     pub(crate) async fn pass(&mut self) {

@@ -224,6 +224,11 @@ impl Head {
 
     /// Every value of this kind in arrival order.
     pub fn of(&self, known: Known) -> impl Iterator<Item = &[u8]> {
+        self.of_kind(known).map(|field| field.value)
+    }
+
+    /// Every field of this kind in arrival order.
+    pub fn of_kind(&self, known: Known) -> impl Iterator<Item = FieldRef<'_>> {
         let fields = if self.present & known.bit() == 0 {
             &[]
         } else {
@@ -232,7 +237,7 @@ impl Head {
         fields
             .iter()
             .filter(move |field| field.known == known)
-            .map(|field| self.view(field).value)
+            .map(|field| self.view(field))
     }
 
     /// Every value under this name, which must be given in lower case.

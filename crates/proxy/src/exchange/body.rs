@@ -79,9 +79,13 @@ pub(super) async fn read<D: Downstream>(
         }
         open.kept += piece.len();
         if let Some(scanner) = &mut scanner {
-            scan(scanner, &piece, &mut stint)
-                .await
-                .map_err(Refusal::Call)?;
+            let scanned = if stint.takes(piece.len()) {
+                scanner.push(&piece)
+            } else {
+                // Boxed: rare, and its state would make every exchange larger.
+                Box::pin(scan(scanner, &piece, &mut stint)).await
+            };
+            scanned.map_err(Refusal::Call)?;
         }
         let is_first = rope.is_empty();
         rope.push(piece);

@@ -11,48 +11,42 @@ use crate::json::{Kind, Reader};
 /// Reads a usage value as it stands in a response.
 pub fn read(raw: &[u8]) -> Reading {
     let mut reader = Reader::new(raw);
-    let reading = read_at(&mut reader);
-    reading
-        .filter(|_| reader.is_at_end())
-        .unwrap_or(Reading::Invalid(Usage::default()))
+    let mut reading = Reading::Absent;
+    let is_read = read_at(&mut reader, &mut reading).is_some();
+    if is_read && reader.is_at_end() {
+        reading
+    } else {
+        Reading::Invalid(Usage::default())
+    }
 }
 
-/// Reads the usage value that starts here. `None` where the text is not JSON.
-pub(super) fn read_at(reader: &mut Reader<'_>) -> Option<Reading> {
+/// Reads the usage value that starts here into `reading`, in place because it is large. `None` where the
+/// text is not JSON.
+pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<()> {
     if reader.kind()? != Kind::Object {
-        return match reader.value()? {
-            (Kind::Null, _) => Some(Reading::Absent),
-            _ => Some(Reading::Invalid(Usage::default())),
+        *reading = match reader.value()? {
+            (Kind::Null, _) => Reading::Absent,
+            _ => Reading::Invalid(Usage::default()),
         };
+        return Some(());
     }
     let report = Report::of(reader)?;
-    let reading = report.reading();
-    Some(reading.unwrap_or_else(|| Reading::Invalid(report.said())))
+    if report.read_into(reading).is_none() {
+        *reading = Reading::Invalid(report.said());
+    }
+    Some(())
 }
 
-/// A count as it was reported: not there or null, a number, or something that cannot be a count.
-#[derive(Clone, Copy, Debug, Default)]
-enum Count {
-    #[default]
-    Absent,
-    Tokens(u64),
-    /// A whole number beyond what can be.
-    Beyond(u64),
-    Impossible,
-}
+/// A count as it was reported: not there or null, a number, or something that cannot be a count. In one word,
+/// as a report has seventeen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count(u64);
 
-/// The details of a count: not there or null, or an object with two counts of interest; else all is
-/// impossible.
-#[derive(Clone, Copy, Debug, Default)]
-enum Details {
-    #[default]
-    Absent,
-    Object([Count; 2]),
-    Impossible,
-}
+/// Two counts of interest out of the details of a count. Details that are no object are impossible as a whole.
+type Details = [Count; 2];
 
 /// What the members say, before they are compared.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Report {
     prompt: [Count; 2],
     completion: [Count; 2],
@@ -65,9 +59,20 @@ struct Report {
 }
 
 impl Report {
+    const EMPTY: Self = Self {
+        prompt: [Count::ABSENT; 2],
+        completion: [Count::ABSENT; 2],
+        total: Count::ABSENT,
+        cache_read: Count::ABSENT,
+        cache_stored: Count::ABSENT,
+        cache_writes: [Count::ABSENT; 2],
+        cached: [[Count::ABSENT; 2]; 2],
+        reasoning: [[Count::ABSENT; 2]; 2],
+    };
+
     /// `None` where no whole object starts here.
     fn of(reader: &mut Reader<'_>) -> Option<Self> {
-        let mut report = Self::default();
+        let mut report = Self::EMPTY;
         let Self {
             prompt: [prompt, input],
             completion: [completion, output],
@@ -111,7 +116,7 @@ impl Report {
             };
             match (count, details) {
                 (Some(count), _) => *count = Count::read(reader)?,
-                (None, Some((details, inner))) => *details = Details::read(reader, inner)?,
+                (None, Some((details, inner))) => *details = details_of(reader, inner)?,
                 (None, None) => {
                     reader.pass()?;
                 }
@@ -122,7 +127,7 @@ impl Report {
     }
 
     /// Prompt and completion where they are numbers, be they true or not.
-    fn said(self) -> Usage {
+    fn said(&self) -> Usage {
         let first = |[first, second]: [Count; 2]| first.said().or(second.said());
         Usage {
             prompt: first(self.prompt),
@@ -132,7 +137,7 @@ impl Report {
     }
 
     /// `None` where it cannot be true.
-    fn reading(self) -> Option<Reading> {
+    fn read_into(&self, reading: &mut Reading) -> Option<()> {
         let cache_read = self.cache_read.tokens()?;
         let writes = self.cache_writes()?;
         let stored = writes.five_minutes.unwrap_or(0) + writes.hour.unwrap_or(0);
@@ -152,7 +157,8 @@ impl Report {
             doubtful: writes.do_not_add_up,
         };
         if usage == Usage::default() {
-            return Some(Reading::Absent);
+            *reading = Reading::Absent;
+            return Some(());
         }
         let cached_beyond_prompt = usage
             .prompt
@@ -162,14 +168,18 @@ impl Report {
         if cached_beyond_prompt || usage.total.is_some_and(|total| total < parts) {
             return None;
         }
-        Some(Reading::Valid(added_up(usage)))
+        *reading = Reading::Valid(usage);
+        if let Reading::Valid(usage) = reading {
+            add_up(usage);
+        }
+        Some(())
     }
 
     /// What was written to caches: Anthropic's sum, which its details part by how long it is kept; what
     /// they do not part is kept five minutes, which is the default there. `None` where it cannot be true.
-    fn cache_writes(self) -> Option<CacheWrites> {
+    fn cache_writes(&self) -> Option<CacheWrites> {
         let stored = self.cache_stored.tokens()?;
-        let [five_minutes, hour] = self.cache_writes.tokens()?;
+        let [five_minutes, hour] = both(self.cache_writes)?;
         if five_minutes.is_none() && hour.is_none() {
             return Some(CacheWrites {
                 five_minutes: stored,
@@ -195,22 +205,21 @@ struct CacheWrites {
 }
 
 /// Adds reasoning to the completion where the engine's sum has it beside, and marks what does not add up.
-fn added_up(mut usage: Usage) -> Usage {
+fn add_up(usage: &mut Usage) {
     let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) else {
-        return usage;
+        return;
     };
     let reasoning = usage.reasoning.unwrap_or(0);
     let beside = usage.total.map(|total| total - prompt - completion);
     if beside == Some(reasoning) && reasoning > 0 {
         usage.completion = Some(completion + reasoning);
-        return usage;
+        return;
     }
     let within = |part: Option<u64>, of: u64| part.is_none_or(|part| part <= of);
     usage.doubtful |= beside.is_some_and(|beside| beside > 0)
         || reasoning > completion
         || !within(usage.audio_prompt, prompt)
         || !within(usage.audio_completion, completion);
-    usage
 }
 
 /// Names of two counts inside a details object.
@@ -222,7 +231,7 @@ const CACHE_WRITES: Inner = [b"ephemeral_5m_input_tokens", b"ephemeral_1h_input_
 
 /// The counts of the first of two details objects that has them. Both must be possible.
 fn first_details([first, second]: [Details; 2]) -> Option<[Option<u64>; 2]> {
-    let ([a, b], [c, d]) = (first.tokens()?, second.tokens()?);
+    let ([a, b], [c, d]) = (both(first)?, both(second)?);
     Some([a.or(c), b.or(d)])
 }
 
@@ -233,11 +242,16 @@ fn first_of([first, second]: [Option<Option<u64>>; 2]) -> Option<Option<u64>> {
 }
 
 impl Count {
+    const ABSENT: Self = Self(u64::MAX);
+    const IMPOSSIBLE: Self = Self(u64::MAX - 1);
+    /// What a ledger can hold is kept, be it beyond [`TOKEN_LIMIT`].
+    const MOST: u64 = i64::MAX.unsigned_abs();
+
     /// `None` where the text is not JSON.
     #[inline]
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         match reader.short_count() {
-            Some(tokens) => Some(Self::Tokens(tokens.into())),
+            Some(tokens) => Some(Self(tokens.into())),
             None => Self::read_other(reader),
         }
     }
@@ -246,72 +260,67 @@ impl Count {
     fn read_other(reader: &mut Reader<'_>) -> Option<Self> {
         let (kind, raw) = reader.value()?;
         Some(match kind {
-            Kind::Null => Self::Absent,
+            Kind::Null => Self::ABSENT,
             Kind::Number => Self::of(raw),
-            _ => Self::Impossible,
+            _ => Self::IMPOSSIBLE,
         })
     }
 
+    #[inline]
     fn tokens(self) -> Option<Option<u64>> {
         match self {
-            Self::Absent => Some(None),
-            Self::Tokens(tokens) => Some(Some(tokens)),
-            Self::Beyond(_) | Self::Impossible => None,
+            Self(tokens @ ..=TOKEN_LIMIT) => Some(Some(tokens)),
+            Self::ABSENT => Some(None),
+            Self(_) => None,
         }
     }
 
     fn of(digits: &[u8]) -> Self {
         if let Some(tokens) = tokens(digits) {
-            return Self::Tokens(tokens);
+            return Self(tokens);
         }
         let number = std::str::from_utf8(digits).ok();
-        // What a ledger can hold is kept.
         match number.and_then(|number| number.parse::<i64>().ok()) {
-            Some(number) if !digits.starts_with(b"-") => Self::Beyond(number.unsigned_abs()),
-            Some(_) | None => Self::Impossible,
+            Some(number) if !digits.starts_with(b"-") => Self(number.unsigned_abs()),
+            Some(_) | None => Self::IMPOSSIBLE,
         }
     }
 
     const fn said(self) -> Option<u64> {
         match self {
-            Self::Tokens(number) | Self::Beyond(number) => Some(number),
-            Self::Absent | Self::Impossible => None,
+            Self(number @ ..=Self::MOST) => Some(number),
+            Self(_) => None,
         }
     }
 }
 
-impl Details {
-    /// `None` where the text is not JSON.
-    fn read(reader: &mut Reader<'_>, names: Inner) -> Option<Self> {
-        match reader.kind()? {
-            Kind::Object => {}
-            Kind::Null => return reader.value().map(|_| Self::Absent),
-            _ => return reader.value().map(|_| Self::Impossible),
-        }
-        let [mut first, mut second] = [Count::Absent; 2];
-        let [first_name, second_name] = names;
-        let mut more = reader.open()?;
-        while more {
-            let name = reader.name()?;
-            if *name == *first_name {
-                first = Count::read(reader)?;
-            } else if *name == *second_name {
-                second = Count::read(reader)?;
-            } else {
-                reader.pass()?;
-            }
-            more = reader.more()?;
-        }
-        Some(Self::Object([first, second]))
+/// Reads details. `None` where the text is not JSON.
+fn details_of(reader: &mut Reader<'_>, names: Inner) -> Option<Details> {
+    match reader.kind()? {
+        Kind::Object => {}
+        Kind::Null => return reader.value().map(|_| [Count::ABSENT; 2]),
+        _ => return reader.value().map(|_| [Count::IMPOSSIBLE; 2]),
     }
+    let [mut first, mut second] = [Count::ABSENT; 2];
+    let [first_name, second_name] = names;
+    let mut more = reader.open()?;
+    while more {
+        let name = reader.name()?;
+        if *name == *first_name {
+            first = Count::read(reader)?;
+        } else if *name == *second_name {
+            second = Count::read(reader)?;
+        } else {
+            reader.pass()?;
+        }
+        more = reader.more()?;
+    }
+    Some([first, second])
+}
 
-    fn tokens(self) -> Option<[Option<u64>; 2]> {
-        match self {
-            Self::Absent => Some([None; 2]),
-            Self::Object([first, second]) => Some([first.tokens()?, second.tokens()?]),
-            Self::Impossible => None,
-        }
-    }
+/// `None` where one of them is impossible.
+fn both([first, second]: Details) -> Option<[Option<u64>; 2]> {
+    Some([first.tokens()?, second.tokens()?])
 }
 
 /// A number of plain digits, up to the limit.

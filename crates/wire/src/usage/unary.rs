@@ -47,8 +47,12 @@ impl UnaryUsage {
         match &mut self.0 {
             Progress::Start if chunk.is_empty() => {}
             Progress::Start => {
-                let whole = may_be_whole(chunk).then(|| read_whole(chunk)).flatten();
-                self.0 = whole.map_or_else(|| in_parts(chunk), Progress::Whole);
+                self.0 = Progress::Whole(Reading::Absent);
+                if let Progress::Whole(reading) = &mut self.0
+                    && !(may_be_whole(chunk) && read_whole(chunk, reading).is_some())
+                {
+                    self.0 = in_parts(chunk);
+                }
             }
             Progress::Parts(scanner) => {
                 if scanner.push(chunk).is_err() {
@@ -89,22 +93,21 @@ fn of_found(found: &Found) -> Reading {
 
 /// Reads a whole response; the last member counts, as with the scanner. `None` where this is no object, or one
 /// that is better read in parts.
-fn read_whole(body: &[u8]) -> Option<Reading> {
+fn read_whole(body: &[u8], reading: &mut Reading) -> Option<()> {
     let mut reader = Reader::new(body);
-    let mut reading = Reading::Absent;
     let mut more = reader.open()?;
     while more {
         if *reader.name()? == *b"usage" {
             reader.kind()?;
             let start = reader.place();
-            reading = read_at(&mut reader)?;
+            read_at(&mut reader, reading)?;
             if reader.place() - start > USAGE_LIMIT_BYTES {
-                reading = Reading::Invalid(Usage::default());
+                *reading = Reading::Invalid(Usage::default());
             }
         } else {
             reader.pass()?;
         }
         more = reader.more()?;
     }
-    reader.is_at_end().then_some(reading)
+    reader.is_at_end().then_some(())
 }
