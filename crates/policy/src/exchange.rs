@@ -6,6 +6,7 @@
 //! Not here: what is held of limits and budgets (`hold`), which calls are known ([`crate::operation`])
 //! or listed ([`crate::unread`]), waiting, copying, and which endpoint is tried (`attempt`).
 
+mod answered;
 mod cost;
 mod hold;
 mod look;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use wire::call::{CallHead, Splice, splices};
 use wire::head::{Known, RequestHead};
 
+pub use self::answered::Answered;
 use self::cost::Cost;
 use self::hold::reserve;
 pub use self::hold::{Hold, Settled};

@@ -229,6 +229,14 @@ pub struct Record {
     pub upstream: Option<Duration>,
 }
 
+impl Record {
+    /// Whether an answer came, whatever it said; once the exchange has ended.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.estimate_reason.is_empty()
+    }
+}
+
 /// One try of an exchange at one endpoint, ended.
 #[derive(Debug, Clone, Copy)]
 pub struct AttemptRecord {

@@ -8,7 +8,9 @@
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use policy::clock::Mono;
 
 use crate::wheel::{Waiter, Wheel};
 
@@ -17,7 +19,7 @@ pub(crate) struct Deadline {
     wheel: Rc<Wheel>,
     waiter: Rc<Waiter>,
     after: Option<Duration>,
-    due: Option<Instant>,
+    due: Option<Mono>,
 }
 
 impl Deadline {
@@ -49,11 +51,9 @@ impl Deadline {
         let Some(after) = self.after else {
             return Poll::Pending;
         };
-        let begun = || self.wheel.clock().checked_add(after);
-        let Some(due) = self.due.or_else(begun) else {
-            return Poll::Pending;
-        };
-        if self.wheel.clock() >= due {
+        let now = self.wheel.clock();
+        let due = self.due.unwrap_or_else(|| now.after(after));
+        if now >= due {
             self.clear();
             return Poll::Ready(());
         }

@@ -19,6 +19,7 @@ use policy::record::Trouble;
 use wire::head::HeadFault;
 
 use crate::socket::Socket;
+use crate::source::Source;
 use crate::stream::Stream;
 use crate::view::View;
 use crate::worker::Worker;
@@ -91,6 +92,7 @@ pub(crate) trait Downstream {
 /// Serves a connection to its end.
 pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
     let clients = &view.snapshot.clients;
+    let mut place = None;
     if clients.proxy_protocol && clients.trusts(tcp.peer()) {
         let limit = view.snapshot.bounds.head_time;
         let introducing = worker.timers.timeout(limit, tcp.introduced());
@@ -102,7 +104,19 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
             }
             Err(_) => return worker.trouble(Trouble::ProxyHeader, &"it took too long"),
         }
+        if !clients.trusts(tcp.peer()) {
+            let bound = view.snapshot.bounds.source_connections;
+            match worker.place(Source::of(tcp.peer()), bound) {
+                Ok(taken) => place = Some(taken),
+                Err(at) => {
+                    worker.closed(at);
+                    return Box::pin(turn_away(worker, view, tcp)).await;
+                }
+            }
+        }
     }
+    // Given back when the connection is over.
+    let _place = place;
     let Some(acceptor) = view.acceptor.clone() else {
         drop(view);
         return h1::serve(worker, Stream::Plain(tcp)).await;

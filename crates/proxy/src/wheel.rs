@@ -10,6 +10,9 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use policy::clock::{Mono, nanos};
+use rustix::time::{ClockId, clock_gettime};
+
 /// How often a worker ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// A waiter for later than this many ticks is looked at in between and put back.
@@ -27,8 +30,11 @@ pub(crate) fn woken() {
 
 /// One worker's timers and its latest look at the clock.
 pub(crate) struct Wheel {
-    clock: Cell<Instant>,
-    base: Instant,
+    clock: Cell<Mono>,
+    /// When its first tick began.
+    base: Mono,
+    /// What the system's clock said at zero on the host's.
+    origin: i64,
     /// The tick that was dealt with last.
     tick: Cell<u64>,
     slots: RefCell<Vec<Vec<Rc<Waiter>>>>,
@@ -36,7 +42,7 @@ pub(crate) struct Wheel {
 
 /// One that waits, kept by its deadline and, while armed, by the wheel.
 pub(crate) struct Waiter {
-    due: Cell<Option<Instant>>,
+    due: Cell<Option<Mono>>,
     /// The tick at which the wheel will look at it next.
     armed: Cell<Option<u64>>,
     waker: RefCell<Option<Waker>>,
@@ -59,25 +65,26 @@ impl Waiter {
 }
 
 impl Wheel {
-    /// A wheel whose time begins now.
-    pub(crate) fn new() -> Self {
-        let now = Instant::now();
+    /// A wheel whose ticks begin now, on a clock that began at `zero`.
+    pub(crate) fn new(zero: Instant) -> Self {
+        let now = Mono(nanos(zero.elapsed()));
         Self {
             clock: Cell::new(now),
             base: now,
+            origin: system_nanos() - now.0,
             tick: Cell::new(0),
             slots: RefCell::new(vec![Vec::new(); SLOTS]),
         }
     }
 
     /// The latest look at the clock, at most a tick ago.
-    pub(crate) fn clock(&self) -> Instant {
+    pub(crate) fn clock(&self) -> Mono {
         self.clock.get()
     }
 
     /// When what is dealt with now came in: the latest look, or a new one after a sleep. Between two sleeps
     /// each exchange that leaves looks, so that this is early by one step of one exchange: a few microseconds.
-    pub(crate) fn arrival(&self) -> Instant {
+    pub(crate) fn arrival(&self) -> Mono {
         if HAS_SLEPT.get() {
             self.look()
         } else {
@@ -86,15 +93,15 @@ impl Wheel {
     }
 
     /// Looks at the clock.
-    pub(crate) fn look(&self) -> Instant {
+    pub(crate) fn look(&self) -> Mono {
         HAS_SLEPT.set(false);
-        let now = Instant::now();
+        let now = Mono(system_nanos() - self.origin);
         self.clock.set(now);
         now
     }
 
     /// Wakes this waker when `due` is past.
-    pub(crate) fn arm(&self, waiter: &Rc<Waiter>, due: Instant, waker: &Waker) {
+    pub(crate) fn arm(&self, waiter: &Rc<Waiter>, due: Mono, waker: &Waker) {
         waiter.due.set(Some(due));
         let mut kept = waiter.waker.borrow_mut();
         if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
@@ -126,7 +133,7 @@ impl Wheel {
         }
     }
 
-    fn look_at(&self, slots: &mut [Vec<Rc<Waiter>>], waiter: &Rc<Waiter>, now: Instant, last: u64) {
+    fn look_at(&self, slots: &mut [Vec<Rc<Waiter>>], waiter: &Rc<Waiter>, now: Mono, last: u64) {
         // Armed anew for an earlier tick since: that entry counts.
         if waiter.armed.get().is_none_or(|armed| armed > last) {
             return;
@@ -153,14 +160,22 @@ impl Wheel {
     }
 
     /// The first tick at which `due` is past.
-    fn tick_after(&self, due: Instant) -> u64 {
+    fn tick_after(&self, due: Mono) -> u64 {
         self.ticks(due) + 1
     }
 
-    fn ticks(&self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.base).as_nanos();
-        u64::try_from(since / TICK.as_nanos()).unwrap_or(u64::MAX)
+    fn ticks(&self, at: Mono) -> u64 {
+        let since = at.0.saturating_sub(self.base.0);
+        u64::try_from(since / nanos(TICK)).unwrap_or(0)
     }
+}
+
+/// The system's monotonic clock. `Instant` reads the same one; the sum and the difference of two of its times
+/// cost as much as the reading.
+#[inline]
+fn system_nanos() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "below SLOTS")]

@@ -74,7 +74,6 @@ pub(crate) struct Worker {
     pub(crate) answering: Spare,
     /// Room for the head of an answer.
     pub(crate) answered: Cell<Option<Box<ResponseHead>>>,
-    base: Instant,
     /// The timers, with the latest look at the clock.
     pub(crate) wheel: Rc<Wheel>,
     pub(crate) timers: Timers,
@@ -99,6 +98,8 @@ pub(crate) struct Worker {
     /// Answers being read on without a client.
     pub(crate) drains: Cell<usize>,
     draining: Cell<bool>,
+    /// The drain is over: what still runs is cut.
+    stopped: Cell<bool>,
     /// Wakes idle connections when a drain begins, and the drain when the last one ends.
     pub(crate) drained: Notify,
     ended: Notify,
@@ -112,23 +113,17 @@ impl Worker {
 
     /// The monotonic clock.
     pub(crate) fn now(&self) -> Mono {
-        self.mono(self.wheel.look())
+        self.wheel.look()
     }
 
     /// When what is dealt with now came in: the gate's own time begins there.
     pub(crate) fn arrival(&self) -> Mono {
-        self.mono(self.wheel.arrival())
+        self.wheel.arrival()
     }
 
     /// The clock at its latest look, at most a tick ago.
     pub(crate) fn latest(&self) -> Mono {
-        self.mono(self.wheel.clock())
-    }
-
-    fn mono(&self, at: Instant) -> Mono {
-        Mono(policy::clock::nanos(
-            at.saturating_duration_since(self.base),
-        ))
+        self.wheel.clock()
     }
 
     /// Facts go here.
@@ -177,6 +172,11 @@ impl Worker {
     /// Whether connections should end when they can.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.get()
+    }
+
+    /// Whether exchanges that end now are cut by the gate.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped.get()
     }
 
     /// The place of a request in a trace, where traces are kept.
@@ -314,8 +314,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         sending: Spare::default(),
         answering: Spare::default(),
         answered: Cell::default(),
-        base: start.base,
-        wheel: Rc::new(Wheel::new()),
+        wheel: Rc::new(Wheel::new(start.base)),
         timers: start.timers,
         ids: Cell::new(seed),
         sampling: start.sampling,
@@ -332,6 +331,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         exchanges: Cell::new(0),
         drains: Cell::new(0),
         draining: Cell::new(false),
+        stopped: Cell::new(false),
         drained: Notify::new(),
         ended: Notify::new(),
     });
@@ -364,6 +364,7 @@ async fn serve(start: Start) -> Option<Rc<Worker>> {
         }
     };
     worker.drain(listener, commands, &bell, grace).await;
+    worker.stopped.set(true);
     Some(worker)
 }
 
@@ -378,35 +379,37 @@ impl Worker {
         // A trusted proxy's connections are those of many clients.
         let is_client = !view.snapshot.clients.trusts(peer);
         let source = is_client.then(|| Source::of(peer));
-        let refused = self.has_room(source, &view.snapshot.bounds).err();
-        if let Some(at) = refused {
-            self.closed(at);
-            if self.turned_away.get() >= TURNED_AWAY {
-                return; // Dropped: the client sees the connection closed.
+        let place = match self.has_room(source, &view.snapshot.bounds) {
+            Ok(place) => Ok(place),
+            Err(at) => {
+                self.closed(at);
+                if self.turned_away.get() >= TURNED_AWAY {
+                    return; // Dropped: the client sees the connection closed.
+                }
+                Err(at)
             }
-        }
-        let counted = Counted {
-            worker: Rc::clone(self),
-            source,
-            is_refused: refused.is_some(),
         };
         let socket = match Socket::new(tcp, peer) {
             Ok(socket) => socket,
             Err(error) => return self.trouble(Trouble::AcceptFailed, &error),
         };
-        let open = Open::begin(counted);
+        let open = Open::begin(self, place.is_err());
         let worker = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let _open = open;
-            match refused {
-                None => downstream::serve(worker, view, socket).await,
-                Some(_) => downstream::turn_away(worker, view, socket).await,
+            match place {
+                Ok(_place) => downstream::serve(worker, view, socket).await,
+                Err(_) => downstream::turn_away(worker, view, socket).await,
             }
         });
     }
 
-    /// Whether a connection from there may be one more; it is counted with its source then.
-    fn has_room(&self, source: Option<Source>, bounds: &Bounds) -> Result<(), Closed> {
+    /// Whether a connection from there may be one more, with its place among those of its source.
+    fn has_room(
+        self: &Rc<Self>,
+        source: Option<Source>,
+        bounds: &Bounds,
+    ) -> Result<Option<Place>, Closed> {
         let served = self.connections.get() - self.turned_away.get();
         if served >= bounds.connections {
             if self.full.borrow_mut().refuse(bounds.connections) {
@@ -417,12 +420,18 @@ impl Worker {
             }
             return Err(Closed::Connections);
         }
-        let Some(source) = source else {
-            return Ok(());
-        };
-        let bound = bounds.source_connections;
+        source
+            .map(|source| self.place(source, bounds.source_connections))
+            .transpose()
+    }
+
+    /// A place among the connections of this source, if it has fewer than `bound`.
+    pub(crate) fn place(self: &Rc<Self>, source: Source, bound: usize) -> Result<Place, Closed> {
         match self.sources.borrow_mut().enter(source, bound) {
-            Entered::Within => Ok(()),
+            Entered::Within => Ok(Place {
+                worker: Rc::clone(self),
+                source,
+            }),
             Entered::Beyond { is_first } => {
                 if is_first {
                     tracing::warn!(
@@ -501,7 +510,8 @@ impl Worker {
         while self.connections.get() > 0 || self.exchanges.get() > 0 {
             tokio::select! {
                 () = &mut over => {
-                    tracing::warn!(connections = self.connections.get(), "grace is over");
+                    let (connections, cut) = (self.connections.get(), self.exchanges.get());
+                    tracing::warn!(connections, cut, "grace is over: exchanges are cut");
                     return;
                 }
                 command = commands.recv() => match command {
@@ -517,45 +527,49 @@ impl Worker {
     }
 }
 
-/// A connection's place among those of its source, or among those turned away, until it is dropped.
-struct Counted {
+/// A connection's place among those of its source, until it is dropped.
+pub(crate) struct Place {
     worker: Rc<Worker>,
-    source: Option<Source>,
-    is_refused: bool,
+    source: Source,
 }
 
-impl Drop for Counted {
+impl Drop for Place {
     fn drop(&mut self) {
-        if let (Some(source), false) = (self.source, self.is_refused)
-            && let Some(refused) = self.worker.sources.borrow_mut().leave(source)
-        {
+        if let Some(refused) = self.worker.sources.borrow_mut().leave(self.source) {
+            let source = self.source;
             tracing::info!(%source, refused, "connections from this source are taken again");
         }
     }
 }
 
 /// Counts a connection out, whatever ended it.
-struct Open(Counted);
+struct Open {
+    worker: Rc<Worker>,
+    /// It is only told that there is no room.
+    is_refused: bool,
+}
 
 impl Open {
-    fn begin(counted: Counted) -> Self {
-        let worker = &*counted.worker;
+    fn begin(worker: &Rc<Worker>, is_refused: bool) -> Self {
         worker.connections.set(worker.connections.get() + 1);
         worker.taken.fetch_add(1, Ordering::Relaxed);
-        if counted.is_refused {
+        if is_refused {
             worker.turned_away.set(worker.turned_away.get() + 1);
         }
         worker.sink(|s| s.gauge(Gauge::Connections, 1));
-        Self(counted)
+        Self {
+            worker: Rc::clone(worker),
+            is_refused,
+        }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let worker = &*self.0.worker;
+        let worker = &*self.worker;
         let (connections, away) = (&worker.connections, &worker.turned_away);
         connections.set(connections.get().saturating_sub(1));
-        if self.0.is_refused {
+        if self.is_refused {
             away.set(away.get().saturating_sub(1));
         }
         let served = connections.get().saturating_sub(away.get());

@@ -118,11 +118,11 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
                 exchange::serve(&worker, view, &head, length, &mut connection, &mut deadline).await;
             }
             Next::Fault(fault) => {
-                connection.refuse_head();
+                connection.refuse_head(&head);
                 exchange::refuse(&worker, Refusal::Head(fault), &mut connection).await;
             }
             Next::TooSlow => {
-                connection.refuse_head();
+                connection.refuse_rest();
                 exchange::refuse(&worker, Refusal::Slow, &mut connection).await;
             }
             Next::Preface => {
@@ -155,7 +155,7 @@ pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
         .next(&worker, &bounds, &mut head, &mut deadline, &mut drained)
         .await;
     if matches!(next, Next::Request(_)) {
-        connection.refuse_head();
+        connection.refuse_head(&head);
         exchange::refuse(&worker, Refusal::Overloaded, &mut connection).await;
         connection.finish(&worker, &mut deadline).await;
     }
@@ -324,10 +324,15 @@ impl Connection {
         };
     }
 
-    /// After a fault in a head: answer, then close.
-    fn refuse_head(&mut self) {
+    /// After a fault in a head: answer, then close. What was understood of it says whether its answer has a body.
+    fn refuse_head(&mut self, head: &RequestHead) {
+        self.bodiless = head.method == wire::head::Method::Head;
+        self.refuse_rest();
+    }
+
+    /// Where the next request would begin is unknown: answer, then close.
+    fn refuse_rest(&mut self) {
         self.version = Version::H11;
-        self.bodiless = false;
         self.keep = false;
         self.body = Incoming::Over;
         self.input = Vec::new();

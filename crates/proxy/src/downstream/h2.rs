@@ -24,7 +24,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use policy::refusal::Refusal;
 use tokio::sync::{Notify, oneshot};
-use wire::head::{HeadFault, HeadFaultKind, RequestHead, Version};
+use wire::head::{HeadFault, HeadFaultKind, Method, RequestHead, Version};
 use wire::http1::{Framing, request_framing};
 
 use self::watched::Watched;
@@ -167,6 +167,7 @@ async fn begin(
         begun: false,
         gone: false,
         takes_body: head.method.takes_body(),
+        is_head: head.method == Method::Head,
     };
     match converted {
         Err(fault) => exchange::refuse(&worker, Refusal::Head(fault), &mut stream).await,
@@ -228,6 +229,8 @@ struct Exchange {
     begun: bool,
     gone: bool,
     takes_body: bool,
+    /// Its answer has no body, whatever is said of it.
+    is_head: bool,
 }
 
 /// What the exchange has said and hyper has not taken yet.
@@ -368,7 +371,8 @@ impl Downstream for Exchange {
             self.gone = true;
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let pieces = pieces.iter().filter(|piece| !piece.is_empty());
+        let has_body = !self.is_head;
+        let pieces = pieces.iter().filter(|p| has_body && !p.is_empty());
         queue
             .pieces
             .extend(pieces.map(|piece| Bytes::copy_from_slice(piece)));

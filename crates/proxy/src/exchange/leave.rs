@@ -133,7 +133,7 @@ pub(super) fn read_on(mut open: Open, mut body: Box<Body>) {
 /// Reads until the answer ends, breaks off or comes to a bound.
 async fn rest(open: &mut Open, body: &mut Body) -> Rest {
     let worker = Rc::clone(&open.worker);
-    let meter = &mut open.meter;
+    let (meter, drained_bytes) = (&mut open.meter, &mut open.drained_bytes);
     let Some(leaving) = open.leaving.as_mut() else {
         return Rest::CutShort;
     };
@@ -142,7 +142,6 @@ async fn rest(open: &mut Open, body: &mut Body) -> Rest {
     };
     let due = leaving.at.after(drain.bounds.time);
     let before = meter.events().unwrap_or(0);
-    let mut bytes = 0_u64;
     let mut stint = Stint::default();
     loop {
         stint.pass().await;
@@ -164,11 +163,13 @@ async fn rest(open: &mut Open, body: &mut Body) -> Rest {
             return Rest::CutShort;
         };
         body.taken();
+        *drained_bytes += length;
         if is_over {
             return Rest::Drained;
         }
-        bytes += length;
-        let tokens = meter.events().map_or(bytes / 4, |events| events - before);
+        let tokens = meter
+            .events()
+            .map_or(*drained_bytes / 4, |events| events - before);
         // A stream that never pauses must come to its time too.
         if tokens > drain.bounds.tokens || worker.latest() >= due {
             return Rest::CutShort;

@@ -12,9 +12,8 @@ use policy::attempt::{Failure, Sent};
 use policy::book::{Entry, Held};
 use policy::clock::Mono;
 use policy::counting::{BilledBy, Tally, Uncounted};
-use policy::exchange::{Admitted, Hold, Unanswered};
+use policy::exchange::{Admitted, Answered, Hold, Unanswered};
 use policy::id::RouteId;
-use policy::operation::Operation;
 use policy::record::{Count, Outcome, Record, Tokens, Unconfirmed};
 use policy::trace::AttemptSpan;
 use wire::encoding::Decoder;
@@ -54,6 +53,8 @@ pub(crate) struct Open {
     pub(super) leaving: Option<Box<Leaving>>,
     /// Events that were forwarded, where more were read.
     pub(super) forwarded_events: Option<u64>,
+    /// Bytes of the answer that were read after its client had left.
+    pub(super) drained_bytes: u64,
     /// Bytes of the request's body that are kept.
     pub(super) kept: usize,
     /// The origin of the web page that asked, which is allowed.
@@ -164,6 +165,7 @@ impl Open {
             tally: None,
             leaving: None,
             forwarded_events: None,
+            drained_bytes: 0,
             kept: 0,
             page: None,
             ended: false,
@@ -284,8 +286,6 @@ impl Open {
         if self.unheard(true).is_none() {
             return;
         }
-        // Whoever counts is told by it that there is no answer.
-        self.record.estimate_reason = "unanswered";
         let (worker, of, record) = (&self.worker, &self.view.snapshot, &self.record);
         let begun = worker.counting(|counting| counting.begin(of, record, request));
         self.tally = begun.flatten();
@@ -428,9 +428,7 @@ impl Open {
         tokens
     }
 
-    /// Reported where the engine said so, estimated where it did not, nothing where no answer
-    /// that costs tokens came. Anthropic's count of the completion grows: of a message that broke off
-    /// what was heard is from its beginning.
+    /// What it is charged; nothing where no answer that costs tokens came.
     fn tokens(&mut self, is_whole: bool) -> Tokens {
         let is_heard = self.sent != Sent::Whole;
         let meter = match &mut self.meter {
@@ -456,63 +454,18 @@ impl Open {
         let Some(calling) = &self.admitted else {
             return Tokens::default();
         };
-        let operation = self.record.operation;
-        if reading == Reading::Absent
-            && operation.is_some_and(Operation::is_form)
-            && self.record.listed.is_none()
-        {
-            // Nothing of it was read, and the answer says nothing.
-            return Tokens::default();
-        }
-        let prompt = Count::Estimated(calling.prompt_estimate);
-        // An event of a stream holds about one token; an answer has about four bytes to one.
-        let events = self.forwarded_events.or(events);
-        let guess = events.unwrap_or(self.record.bytes_out / 4);
-        // Whatever an answer's bytes look like: one whose length is bounded has no more tokens than that.
-        let guess = match calling.held.at_most {
-            Some(_) => guess.min(calling.completion()),
-            None => guess,
+        let answered = Answered {
+            reading,
+            events: self.forwarded_events.or(events),
+            bytes: self.record.bytes_out + self.drained_bytes,
+            is_whole,
+            operation: self.record.operation,
+            is_listed: self.record.listed.is_some(),
+            prompt: calling.prompt_estimate,
+            completion: calling.completion(),
+            is_bounded: calling.held.at_most.is_some(),
         };
-        let completion = Count::Estimated(if calling.generates { guess } else { 0 });
-        let grows = !is_whole && self.record.operation == Some(Operation::Messages);
-        match reading {
-            Reading::Valid(usage) => Tokens {
-                // Engines that rank say a total alone.
-                prompt: usage
-                    .prompt
-                    .or(usage
-                        .total
-                        .filter(|_| !calling.generates && usage.completion.is_none()))
-                    .map_or(prompt, Count::Reported),
-                completion: match usage.completion {
-                    Some(begun) if grows => Count::Estimated(begun.max(guess)),
-                    Some(reported) => Count::Reported(reported),
-                    None if calling.generates => completion,
-                    None => Count::Reported(0),
-                },
-                cached: usage.cached,
-                cache_write_5m: usage.cache_write_5m,
-                cache_write_1h: usage.cache_write_1h,
-                reasoning: usage.reasoning,
-                audio_prompt: usage.audio_prompt,
-                audio_completion: usage.audio_completion,
-                doubtful: usage.doubtful,
-                ..Tokens::default()
-            },
-            Reading::Invalid(said) => Tokens {
-                prompt,
-                completion,
-                invalid: true,
-                prompt_said: said.prompt,
-                completion_said: said.completion,
-                ..Tokens::default()
-            },
-            Reading::Absent => Tokens {
-                prompt,
-                completion,
-                ..Tokens::default()
-            },
-        }
+        answered.tokens()
     }
 }
 
@@ -526,6 +479,10 @@ impl Calling {
 impl Drop for Open {
     fn drop(&mut self) {
         self.body_gone();
+        if self.worker.has_stopped() && !self.ended {
+            self.record.code = "gate_stopped";
+            return self.end(Outcome::Failed);
+        }
         self.end(Outcome::Aborted);
     }
 }

@@ -107,7 +107,7 @@ impl Counting for Teller {
             tokens: record.tokens,
             is_whole: record.outcome == Outcome::Completed,
             is_broken: tally.is_broken,
-            has_answer: record.estimate_reason.is_empty(),
+            has_answer: record.is_answered(),
             rest,
         };
         match self.say(tally.id, Word::End(Box::new(ended))) {

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::harness::tls::{self, Authority};
-use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, h2, post};
+use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, eventually, h2, post};
 use crate::scene::{WHO, answer, config};
 
 fn upstream() -> Upstream {
@@ -196,4 +196,32 @@ fn a_trusted_proxy_that_says_nothing_is_not_served_and_others_need_not() {
     let posing = introduced(&gate, b"PROXY TCP4 203.0.113.9 10.0.0.1 4660 443\r\n").1;
     assert_eq!(posing.status, 400, "whoever is not trusted cannot say so");
     assert_eq!(recorded(&gate, 2), "127.0.0.1");
+}
+
+#[test]
+fn connections_of_one_client_behind_a_proxy_are_bounded_too() {
+    let upstream = upstream();
+    let bounds = "bounds: { head_time: 1s, source_connections: 2 }\n";
+    let more = REQUIRED.replace("bounds: { head_time: 1s }\n", bounds);
+    let gate = Gate::start(&config(upstream.address, &more), &[]);
+    let from = |address: &str| {
+        let begins = format!("PROXY TCP4 {address} 10.0.0.1 4660 443\r\n");
+        introduced(&gate, begins.as_bytes())
+    };
+    let kept = [from("203.0.113.9"), from("203.0.113.9")];
+    for (_, response) in &kept {
+        assert_eq!(response.status, 200, "{}", response.text());
+    }
+    let (_, beyond) = from("203.0.113.9");
+    assert_eq!((beyond.status, beyond.code().as_str()), (503, "overloaded"));
+    assert_eq!(from("203.0.113.10").1.status, 200, "another client");
+    let closed = gate.metric(
+        "tollgate_connections_closed_total",
+        &["bound=\"source_connections\""],
+    );
+    assert!((closed - 1.0).abs() < 0.1, "{closed}");
+    drop(kept);
+    eventually("there is room again", Duration::from_secs(5), || {
+        from("203.0.113.9").1.status == 200
+    });
 }

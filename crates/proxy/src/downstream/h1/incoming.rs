@@ -67,8 +67,7 @@ impl Connection {
         };
         match &result {
             Err(BodyFault::Gone) => self.gone = true,
-            // Where the next request would begin is unknown.
-            Err(BodyFault::Framing(_) | BodyFault::Head(_)) => self.refuse_head(),
+            Err(BodyFault::Framing(_) | BodyFault::Head(_)) => self.refuse_rest(),
             Ok(_) => {}
         }
         Poll::Ready(result)

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Charged, body, named, number};
 use crate::harness::answer::{COMPLETION, json, whole};
 use crate::harness::{Connection, Step, Upstream, Witness, eventually, h2};
+use crate::ledger::rows;
 
 /// Prompt tokens that 120 KB of text are taken for, at least.
 const LONG_PROMPT: u64 = 25_000;
@@ -190,7 +191,33 @@ fn a_drain_that_hears_nothing_is_charged_what_was_held() {
     assert_eq!(row["estimate_reason"], "left_before_answer", "{row}");
 }
 
-/// Writes and ignores that nobody reads.
+#[test]
+fn an_answer_without_a_report_that_is_read_for_nobody_is_charged_by_its_size() {
+    let text = "word ".repeat(400);
+    let silent = format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#);
+    let answer = json(200, &silent);
+    let upstream = Upstream::start(move |_, _| {
+        vec![
+            Step::Sleep(Duration::from_secs(1)),
+            Step::Send(answer.clone()),
+        ]
+    });
+    let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
+    let drain = ", abandon: { drain: { tokens: 1K, seconds: 10 } }";
+    let charged = Charged::start(&backends, "up", drain, "");
+    let mut connection = Connection::open(charged.gate.data);
+    connection.send(&named("left", &body(false, 900, 4000)));
+    eventually("it is sent", Duration::from_secs(5), || {
+        upstream.seen().len() == 1
+    });
+    drop(connection);
+    let rows = charged.end(1);
+    let row = &rows["left"];
+    assert_eq!(row["completion_source"], "estimated", "{row}");
+    let told = number(row, "completion_tokens");
+    assert!((400..600).contains(&told), "{row}");
+}
+
 #[test]
 fn a_client_that_leaves_while_it_is_uploading_costs_nothing() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
@@ -206,4 +233,41 @@ fn a_client_that_leaves_while_it_is_uploading_costs_nothing() {
     assert!(lines[0]["prompt_tokens"].is_null(), "{}", lines[0]);
     assert_eq!(charged.spent(), 0);
     assert!(upstream.seen().is_empty());
+}
+
+#[test]
+fn a_call_that_the_end_of_a_drain_cuts_is_charged_over_either_version() {
+    for protocol in ["http1", "http2"] {
+        let engine = engine::spawn_thread(engine::EngineConfig {
+            models: vec!["m".to_owned()],
+            ttft: Duration::from_mins(1),
+            ..engine::EngineConfig::default()
+        })
+        .expect("an engine");
+        let backends = format!(
+            "up: {{ url: http://{}/v1, protocol: {protocol} }}",
+            engine.addr()
+        );
+        let drain = "drain: { grace: 1s }";
+        let Charged {
+            mut gate,
+            ledger,
+            _dir,
+            ..
+        } = Charged::start(&backends, "up", "", drain);
+        let mut connection = Connection::open(gate.data);
+        connection.send(&named("cut", &body(false, 300, 4000)));
+        eventually("it runs", Duration::from_secs(10), || {
+            engine.stats().running == 1
+        });
+        gate.signal(libc::SIGTERM);
+        gate.wait(Duration::from_secs(20));
+        let rows = rows(&ledger);
+        let row = &rows["cut"];
+        assert!(number(row, "prompt_tokens") > 500, "{row}");
+        assert_eq!(number(row, "completion_tokens"), 300, "{row}");
+        assert_eq!(row["outcome"], "failed", "{row}");
+        assert_eq!(row["estimate_reason"], "gate_stopped", "{row}");
+        engine.stop();
+    }
 }

@@ -146,10 +146,13 @@ fn a_head_request_has_a_head_and_no_body() {
         "{first}"
     );
     assert!(second.starts_with("HTTP/1.1 200 "), "{second}");
-    let refused = gate.call(b"HEAD /nothing HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n");
-    assert_eq!((refused.status, refused.body.len()), (404, 0));
-    assert!(refused.header("content-length").is_some_and(|l| l != "0"));
-    assert_eq!(gate.records(3).len(), 3);
+    for (path, host, status) in [("/nothing", "g", 404), ("/v1/models", "g\r\nhost: h", 400)] {
+        let head = format!("HEAD {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        let refused = gate.call(head.as_bytes());
+        assert_eq!((refused.status, refused.body.len()), (status, 0));
+        assert!(refused.header("content-length").is_some_and(|l| l != "0"));
+    }
+    assert_eq!(gate.records(4).len(), 4);
     assert_eq!(
         upstream.connections(),
         1,

@@ -206,7 +206,7 @@ impl Frame {
     }
 
     /// `:status`, which stands first: from the static table, or as a literal.
-    fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         // After a change of the table's size, which may stand before it.
         match self.payload.strip_prefix(b"\x20").unwrap_or(&self.payload) {
             [0x88, ..] => 200,

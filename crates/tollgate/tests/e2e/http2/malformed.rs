@@ -258,3 +258,44 @@ fn h11_over_http2_a_body_is_awaited_without_a_word() {
         Vec::<String>::new()
     );
 }
+
+#[test]
+fn a_head_request_that_is_refused_is_answered_without_a_body() {
+    let scene = Scene::new();
+    let asked = |path: &'static str, name: &'static str, value: &'static str| {
+        let mut list = list("");
+        list.retain(|(name, _)| *name != "content-type");
+        for (name, value) in &mut list {
+            match *name {
+                ":method" => *value = "HEAD",
+                ":path" => *value = path,
+                _ => {}
+            }
+        }
+        [list, vec![(name, value)]].concat()
+    };
+    let rows = [
+        ("unknown", 404, asked("/v1/nothing", "x-a", "b")),
+        ("malformed", 400, asked("/v1/models", "x-a", " b")),
+    ];
+    for (case, status, list) in rows {
+        let mut frames = Frames::open(scene.gate.data, &[]);
+        frames.headers(1, &list, true);
+        let mut bytes = 0;
+        let mut statuses = Vec::new();
+        while let Some(frame) = frames.next() {
+            if frame.stream != 1 {
+                continue;
+            }
+            match frame.kind {
+                h2::HEADERS => statuses.push(frame.status()),
+                h2::DATA => bytes += frame.payload.len(),
+                _ => {}
+            }
+            if frame.flags & h2::END_STREAM != 0 {
+                break;
+            }
+        }
+        assert_eq!((statuses, bytes), (vec![status], 0), "{case}");
+    }
+}
