@@ -8,7 +8,8 @@
 use serde_json::{Map, json};
 
 use crate::fault::Fault;
-use crate::node::{Node, Shape, Value, quoted};
+use crate::mask::{looks_like_key, masked, quoted};
+use crate::node::{Node, Shape, Value};
 
 pub(crate) use many::{ListOf, MapOf, OneOrMany};
 pub(crate) use nearest::nearest;
@@ -48,12 +49,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn fault(&self, says: impl Into<String>, hint: impl Into<String>) -> Fault {
+    pub(crate) fn fault(&self, says: impl Into<String>, hint: impl Into<String>) -> Fault {
         Fault {
             path: self.path.clone(),
             line: (self.line > 0).then_some(self.line),
-            says: says.into(),
-            hint: hint.into(),
+            says: masked(&says.into()),
+            hint: masked(&hint.into()),
         }
     }
 }
@@ -97,13 +98,19 @@ impl<T> Field<T> {
 pub(crate) trait Written: Sized {
     /// What YAML may take it for.
     const TAKES: Takes;
-    /// Whether its text must never be shown.
-    const SECRET: bool = false;
     /// Reads it.
     fn read(text: &str) -> Result<Self, Problem>;
+    /// It as written, in a message that says what is wrong with it. A field that holds a secret
+    /// shows nothing of it: [`HIDDEN`].
+    fn shown(raw: &str) -> String {
+        quoted(raw)
+    }
     /// Its JSON Schema.
     fn schema() -> serde_json::Value;
 }
+
+/// In place of what a field that holds a secret has.
+pub(crate) const HIDDEN: &str = "this";
 
 /// What YAML may take a scalar for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,7 +144,7 @@ impl Problem {
 pub(crate) struct At<T> {
     pub(crate) value: T,
     pub(crate) place: Place,
-    /// In quotes, variables not filled in; `this` where it must not be shown.
+    /// As [`Written::shown`], variables not filled in.
     pub(crate) shown: String,
 }
 
@@ -163,11 +170,7 @@ impl<T: Written> Decode for At<T> {
             Shape::Boolean => T::TAKES == Takes::Flag,
             Shape::Nothing => false,
         };
-        let shown = if T::SECRET {
-            "this".into()
-        } else {
-            quoted(&scalar.raw)
-        };
+        let shown = T::shown(&scalar.raw);
         if !fits {
             let (says, hint) = match scalar.shape() {
                 Shape::Nothing => ("is empty".to_owned(), "give it a value or leave it out"),
@@ -195,11 +198,7 @@ impl<T: Written> Decode for At<T> {
                 shown,
             }),
             Err(problem) => {
-                let shown = if problem.quotable {
-                    shown.as_str()
-                } else {
-                    "this"
-                };
+                let shown = if problem.quotable { &shown } else { HIDDEN };
                 findings.fault(&place, format!("{shown} {}", problem.is), problem.hint);
                 None
             }
@@ -217,12 +216,13 @@ impl<T: Written> Decode for At<T> {
     }
 }
 
-/// The path of a member: `a.b`, or `a["b c"]` where the name is not a plain word.
+/// The path of a member: `a.b`, or `a["b c"]` where the name is not a plain word, `a["***"]` where it
+/// looks like a key.
 pub(crate) fn child(path: &str, key: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     match (
         path,
-        !key.is_empty() && key.len() <= 64 && key.bytes().all(plain),
+        !key.is_empty() && key.len() <= 64 && key.bytes().all(plain) && !looks_like_key(key),
     ) {
         ("", true) => key.to_owned(),
         (_, true) => format!("{path}.{key}"),

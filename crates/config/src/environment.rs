@@ -94,6 +94,7 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
         return Err(Faults {
             file: path.into(),
             faults: vec![fault],
+            warnings: Vec::new(),
             watched: vec![],
         });
     }

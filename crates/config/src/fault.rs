@@ -1,7 +1,7 @@
 //! What is wrong with a document, where, and what would be right.
 //!
 //! Invariant: a fault quotes the document as written (never what a variable or a file held), and
-//! never anything written under `credential.inline`.
+//! neither what stands where a secret is named nor what looks like a key (`mask`).
 //! Not here: finding the faults.
 
 use std::fmt;
@@ -27,6 +27,8 @@ pub struct Faults {
     pub file: PathBuf,
     /// In the order of the lines.
     pub faults: Vec<Fault>,
+    /// What would be allowed and is probably not meant, as far as the faults let it be seen.
+    pub warnings: Vec<Fault>,
     /// Every file that was consulted, so that a repair of any of them can be noticed.
     pub watched: Vec<PathBuf>,
 }

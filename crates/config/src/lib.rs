@@ -27,6 +27,7 @@ mod decode;
 mod environment;
 mod fault;
 mod lower;
+mod mask;
 mod node;
 mod proxy;
 mod redact;
@@ -289,6 +290,7 @@ fn refused(path: &Path, faults: Vec<Fault>) -> Faults {
     Faults {
         file: path.to_owned(),
         faults,
+        warnings: Vec::new(),
         watched: vec![path.to_owned()],
     }
 }

@@ -12,10 +12,9 @@ use policy::clock::Mono;
 use policy::identity::Identity;
 use policy::snapshot::{Bounds, Snapshot};
 
-use crate::decode::{At, Decode, Field, Findings, Place};
+use crate::decode::{At, Decode, Field, Findings, HIDDEN, Place};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
-use crate::scalar::File;
 use crate::schema::{self, Document};
 use crate::{Fault, Faults, Loaded, Sources, vars};
 
@@ -64,17 +63,20 @@ pub(crate) fn lower(
     };
     let document = Document::decode(&root, "", &mut cx.findings);
     // A value whose variable is missing has its fault already; what it then reads as is noise.
-    cx.findings
-        .faults
-        .retain(|fault| !unset.iter().any(|u| u.path == fault.path));
+    let is_unset: Vec<String> = unset.iter().map(|fault| fault.path.clone()).collect();
+    let is_noise = |fault: &Fault| is_unset.contains(&fault.path);
+    cx.findings.faults.retain(|fault| !is_noise(fault));
     cx.findings.faults.append(&mut unset);
     let parts = document.map(|document| cx.document(&document));
+    cx.findings.warnings.retain(|warning| !is_noise(warning));
+    let warnings = ordered(cx.findings.warnings);
     let Some((mut snapshot, Some(host))) = parts.filter(|_| cx.findings.faults.is_empty()) else {
         let faults = ordered(cx.findings.faults);
         debug_assert!(!faults.is_empty(), "a document was refused without a fault");
         return Err(Faults {
             file: file.into(),
             faults,
+            warnings,
             watched: cx.watched,
         });
     };
@@ -82,7 +84,6 @@ pub(crate) fn lower(
     budget::carry(&mut snapshot, carry);
     let document = Redacted::of(&root);
     snapshot.version = redact::version(&document, &snapshot, carry);
-    let warnings = ordered(cx.findings.warnings);
     Ok(Loaded {
         snapshot,
         host,
@@ -216,29 +217,30 @@ impl Lowering<'_> {
     }
 
     /// Where a path in the document points.
-    fn path_of(&self, written: &str) -> PathBuf {
+    fn path_of(&self, written: impl AsRef<Path>) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).join(written)
     }
 
     /// Reads a file that the document names and watches it from then on.
-    fn read(&mut self, at: &At<File>) -> Option<(PathBuf, Vec<u8>)> {
-        self.read_as(at, &at.shown, "")
+    fn read(&mut self, at: &At<impl AsRef<Path>>) -> Option<(PathBuf, Vec<u8>)> {
+        self.read_as(at, "")
     }
 
-    /// The same, with other words for the file in a fault, and with what to do about it.
-    fn read_as(&mut self, at: &At<File>, shown: &str, hint: &str) -> Option<(PathBuf, Vec<u8>)> {
-        self.read_up_to(at, shown, hint, FILE_BYTES_MAX)
+    /// The same, with what to do where it cannot be read.
+    fn read_as(&mut self, at: &At<impl AsRef<Path>>, hint: &str) -> Option<(PathBuf, Vec<u8>)> {
+        self.read_up_to(at, hint, FILE_BYTES_MAX)
     }
 
     /// The same with another bound.
     fn read_up_to(
         &mut self,
-        at: &At<File>,
-        shown: &str,
+        at: &At<impl AsRef<Path>>,
         hint: &str,
         bytes_max: usize,
     ) -> Option<(PathBuf, Vec<u8>)> {
-        let path = self.path_of(&at.value.0);
+        let written = at.value.as_ref();
+        let shown = file_shown(&at.shown);
+        let path = self.path_of(written);
         if !self.watched.contains(&path) {
             self.watched.push(path.clone());
         }
@@ -251,7 +253,7 @@ impl Lowering<'_> {
             Ok(bytes) => Some((path, bytes)),
             Err(error) => {
                 let says = format!("cannot read the file {shown}: {}", reason(&error));
-                let relative = !Path::new(&at.value.0).is_absolute();
+                let relative = !written.is_absolute();
                 let start = "relative paths start where the configuration file is";
                 let hints = [hint, if relative { start } else { "" }];
                 let hints: Vec<&str> = hints.into_iter().filter(|h| !h.is_empty()).collect();
@@ -260,6 +262,11 @@ impl Lowering<'_> {
             }
         }
     }
+}
+
+/// A file in the middle of a sentence.
+fn file_shown(shown: &str) -> &str {
+    if shown == HIDDEN { "named here" } else { shown }
 }
 
 /// Why a file cannot be read, in words that do not repeat its path.

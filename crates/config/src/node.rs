@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use crate::fault::Fault;
+use crate::mask::quoted;
 
 const DEPTH_MAX: usize = 32;
 const NODES_MAX: usize = 200_000;
@@ -376,16 +377,6 @@ fn broken(line: usize, says: &str) -> Fault {
 /// The scanner's own words, which name constructs and never quote the text.
 fn syntax(info: &str) -> String {
     format!("not valid YAML: {info}")
-}
-
-/// A piece of the document in quotes, short enough for a line.
-pub(crate) fn quoted(text: &str) -> String {
-    const SHOWN_CHARS: usize = 80;
-    if text.chars().count() <= SHOWN_CHARS {
-        return format!("{text:?}");
-    }
-    let start: String = text.chars().take(SHOWN_CHARS).collect();
-    format!("{:?}", start + "…")
 }
 
 #[cfg(test)]

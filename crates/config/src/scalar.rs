@@ -11,7 +11,7 @@ pub(crate) use number::{
     Age, Amount, Charge, Count, Currency, Decimal, Percent, PricePer, Ratio, Size, Span,
 };
 pub(crate) use period::{Every, Zone};
-pub(crate) use source::{File, Inline, Variable};
+pub(crate) use source::{File, Inline, SecretFile, Variable};
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{Address, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
 

@@ -13,7 +13,7 @@ use crate::scalar::{
     Address, Age, Amount, BilledBy, Billing, BuiltIn, Call, Charge, Count, CredentialHeader,
     Currency, Decimal, Every, File, Flag, Host, IdentityHeader, Inline, LogTarget, Model, Name,
     Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
-    ProxyProtocol, Ratio, Recorded, Scheme, Size, Span, Variable, Zone,
+    ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -79,7 +79,7 @@ record! {
         /// PEM file with the certificate chain, the gate's own first.
         required certificate: At<File>,
         /// PEM file with the private key.
-        required key: At<File>,
+        required key: At<SecretFile>,
     }
 }
 
@@ -113,7 +113,7 @@ record! {
     /// A secret, from exactly one of `file`, `env` and `inline`.
     Bearer {
         /// File that holds it alone; watched, and used anew within a second of a change.
-        optional file: At<File>,
+        optional file: At<SecretFile>,
         /// Environment variable that holds it.
         optional env: At<Variable>,
         /// The secret itself, for tests.
@@ -215,7 +215,7 @@ record! {
     /// A user and a password, written user:password, from exactly one of `file`, `env` and `inline`.
     ProxyCredential {
         /// File that holds them alone; watched, and used anew within a second of a change.
-        optional file: At<File>,
+        optional file: At<SecretFile>,
         /// Environment variable that holds them.
         optional env: At<Variable>,
         /// They themselves, for tests.
@@ -239,7 +239,7 @@ record! {
     /// A secret, from exactly one of `file`, `env` and `inline`, and the header that carries it.
     Credential {
         /// File that holds the secret alone; watched, and used anew within a second of a change.
-        optional file: At<File>,
+        optional file: At<SecretFile>,
         /// Environment variable that holds the secret.
         optional env: At<Variable>,
         /// The secret itself, for tests.
@@ -507,7 +507,7 @@ record! {
     /// A connection string such as postgres://gate@db/usage, from exactly one of `file` and `env`.
     Postgres {
         /// File that holds it alone; read at the start.
-        optional file: At<File>,
+        optional file: At<SecretFile>,
         /// Environment variable that holds it.
         optional env: At<Variable>,
     }

@@ -5,6 +5,7 @@ mod environment;
 mod examples;
 mod golden;
 mod large;
+mod misplaced;
 mod random;
 mod redacted;
 mod reference;

@@ -5,20 +5,20 @@
 //! Not here: where variables come from ([`crate::Sources`]).
 
 use crate::Sources;
+use crate::decode::Place;
 use crate::fault::Fault;
-use crate::node::{Node, Scalar, Value, quoted};
+use crate::node::{Node, Scalar, Value};
 
 /// Fills in every value below `node`; keys are left alone.
 pub(crate) fn fill(node: &mut Node, path: &str, sources: &dyn Sources, faults: &mut Vec<Fault>) {
     match &mut node.value {
         Value::Scalar(scalar) => {
             if let Err((says, hint)) = fill_scalar(scalar, sources) {
-                faults.push(Fault {
+                let place = Place {
                     path: path.into(),
-                    line: Some(node.line),
-                    says,
-                    hint,
-                });
+                    line: node.line,
+                };
+                faults.push(place.fault(says, hint));
             }
         }
         Value::List(items) => {
@@ -73,7 +73,8 @@ fn value_of(inside: &str, sources: &dyn Sources) -> Result<String, (String, Stri
         None => (inside, None),
     };
     if !is_name(name) {
-        let says = format!("{} is not the name of a variable", quoted(name));
+        // What it is may be a secret in the wrong brackets.
+        let says = "what stands after `${` is not the name of a variable".into();
         return Err((says, "write ${NAME} or ${NAME:-default}".into()));
     }
     match (sources.var(name), default) {

@@ -59,10 +59,13 @@ impl Books {
         })
     }
 
-    /// Keeps what a snapshot's models cost beside the rows that will name it.
-    pub(crate) fn keep_prices(&self, snapshot: &policy::snapshot::Snapshot) {
-        let prices = snapshot.prices.iter().map(|(_, _, price)| price);
-        self.ledger.intake().prices(prices);
+    /// Keeps what a snapshot's models cost, and the calls that are not read, beside the rows that will
+    /// name it.
+    pub(crate) fn keep_prices(&self, snapshot: &Snapshot) {
+        let of_models = snapshot.prices.iter().map(|(_, _, price)| price);
+        let listed = snapshot.routes.iter().flat_map(|route| &route.unread);
+        let of_calls = listed.filter_map(|call| call.price.as_ref());
+        self.ledger.intake().prices(of_models.chain(of_calls));
     }
 
     /// A worker's book. Rows that are counted go by way of the desk.
@@ -177,3 +180,6 @@ fn random() -> u64 {
     low.copy_from_slice(&nanos[8..]);
     u64::from_be_bytes(low) ^ u64::from(std::process::id()) << 32
 }
+
+#[cfg(test)]
+mod tests;

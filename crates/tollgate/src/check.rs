@@ -1,59 +1,109 @@
-//! `tollgate check`: every fault of a configuration at once.
+//! `tollgate check`: every fault and every warning of a configuration at once.
+//!
+//! Invariant: a fault hides no warning; faults come first.
+//! Not here: what is a fault (`config`, `writable`), the width of lines (`columns`).
 
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
-use config::{Fault, Located};
+use config::{Fault, Faults, Loaded, Located, Sources};
+use ledger::report::wrapped;
 
 use crate::counting::Shelf;
 use crate::running::{load, publication};
 use crate::source::Source;
 use crate::world::World;
-use crate::{cli, complain, say, writable};
+use crate::{cli, columns, complain, say, writable};
+
+/// What was found, a line each.
+#[derive(Debug, Default)]
+struct Found {
+    faults: Vec<String>,
+    warnings: Vec<String>,
+    /// What a good configuration comes to.
+    holds: String,
+}
 
 /// Checks and reports; 1 when there are faults.
 pub(crate) fn check(options: &cli::Check) -> ExitCode {
     let source = Source::of(options.config.as_deref());
     if options.config.is_none() {
-        complain(&source.to_string());
+        complain(&wrapped(&source.to_string(), columns::of(io::stderr()), 2));
     }
-    let loaded = match load(source.file(), &World, None, policy::clock::Mono::default()) {
-        Ok(loaded) => loaded,
-        Err(faults) => {
-            complain(&faults.to_string());
-            return counted(faults.faults.len());
-        }
-    };
-    let name = source.name();
-    let show = |fault: &Fault| Located { file: name, fault }.to_string();
-    for warning in &loaded.warnings {
-        complain(&format!("warning: {}", show(warning)));
+    let found = found(&source, &World);
+    for line in found.lines(columns::of(io::stderr())) {
+        complain(&line);
     }
-    let unwritable = writable::faults(&loaded.host);
-    for fault in &unwritable {
-        complain(&show(fault));
+    if !found.faults.is_empty() {
+        return ExitCode::FAILURE;
     }
-    let (workloads, routes, backends) = (
-        loaded.snapshot.workloads.len(),
-        loaded.snapshot.routes.len(),
-        loaded.snapshot.backends.len(),
-    );
-    let built = Shelf::default().build(&loaded.host.tokenizers);
-    let built = built.and_then(|_| publication(loaded, &World));
-    if let Err(fault) = &built {
-        complain(&format!("{}: {fault}", name.display()));
-    }
-    let faults = unwritable.len() + usize::from(built.is_err());
-    if faults > 0 {
-        return counted(faults);
-    }
-    say(&format!(
-        "{}: good ({workloads} workloads, {routes} routes, {backends} backends)",
-        name.display()
-    ));
+    let good = format!("{}: good ({})", source.name().display(), found.holds);
+    say(&wrapped(&good, columns::of(io::stdout()), 2));
     ExitCode::SUCCESS
 }
 
-fn counted(n: usize) -> ExitCode {
-    complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
-    ExitCode::FAILURE
+fn found(source: &Source, sources: &dyn Sources) -> Found {
+    match load(source.file(), sources, None, policy::clock::Mono::default()) {
+        Ok(loaded) => of_loaded(loaded, source.name(), sources),
+        Err(Faults {
+            faults, warnings, ..
+        }) => Found {
+            faults: shown(&faults, source.name()),
+            warnings: shown(&warnings, source.name()),
+            holds: String::new(),
+        },
+    }
 }
+
+/// Of a document without faults: what it needs of the machine.
+fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
+    let mut found = Found {
+        faults: shown(&writable::faults(&loaded.host), name),
+        warnings: shown(&loaded.warnings, name),
+        holds: format!(
+            "{} workloads, {} routes, {} backends",
+            loaded.snapshot.workloads.len(),
+            loaded.snapshot.routes.len(),
+            loaded.snapshot.backends.len(),
+        ),
+    };
+    let built = Shelf::default().build(&loaded.host.tokenizers);
+    if let Err(fault) = built.and_then(|_| publication(loaded, sources)) {
+        found.faults.push(format!("{}: {fault}", name.display()));
+    }
+    found
+}
+
+fn shown(faults: &[Fault], file: &Path) -> Vec<String> {
+    let faults = faults.iter();
+    faults
+        .map(|fault| Located { file, fault }.to_string())
+        .collect()
+}
+
+impl Found {
+    /// The report, broken to a width: faults, warnings, and how many where there are faults.
+    fn lines(&self, width: usize) -> Vec<String> {
+        let faults = self.faults.iter().cloned();
+        let warnings = self.warnings.iter().map(|says| format!("warning: {says}"));
+        let mut lines: Vec<String> = faults
+            .chain(warnings)
+            .map(|line| wrapped(&line, width, 2))
+            .collect();
+        if !self.faults.is_empty() {
+            let counts = [("fault", &self.faults), ("warning", &self.warnings)];
+            let counts = counts.into_iter().filter(|(_, of)| !of.is_empty());
+            let counts: Vec<String> = counts.map(|(word, of)| counted(of.len(), word)).collect();
+            lines.push(counts.join(", "));
+        }
+        lines
+    }
+}
+
+fn counted(n: usize, word: &str) -> String {
+    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,9 @@ use crate::usage::Usage;
         tollgate run -c other.yaml         the gate, by another file\n  \
         OPENAI_API_KEY=… tollgate run      the gate in front of OpenAI, no file needed\n\n\
         Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.\n\
-        Signals: SIGINT and SIGTERM drain and end (twice: at once), SIGHUP reloads."
+        Signals: SIGTERM waits drain.delay, then drains and ends; SIGINT drains at once.\n\
+        A further one ends the delay, and one during the drain ends what is left of it.\n\
+        SIGHUP reloads."
 )]
 pub(crate) struct Cli {
     /// What to log to standard error: error, warn, info, debug, or a filter such as
@@ -70,6 +72,7 @@ pub(crate) enum Verb {
     Run(Run),
     /// Say everything that is wrong with a configuration, and change nothing.
     ///
+    /// Faults come first, then warnings; only a fault makes the exit code 1.
     /// The configuration is the file that -c names, else tollgate.yaml of the current directory, else
     /// what `run` would make of the environment. Secrets, certificates, and the directories that the
     /// ledger and the access log are written to are looked at too.
@@ -117,7 +120,7 @@ pub(crate) struct Demo {
     /// The simulated engine of tier 2, which serves gpt-oss-120b.
     #[arg(long, default_value = "127.0.0.1:1977", value_name = "ADDRESS")]
     pub(crate) on_prem: SocketAddr,
-    /// The simulated engine of tier 1, which serves gemini-flash.
+    /// The simulated engine of tier 1, which serves gemini-2.5-flash.
     #[arg(long, default_value = "127.0.0.1:1978", value_name = "ADDRESS")]
     pub(crate) frontier: SocketAddr,
     /// Append one JSON line for each exchange to this file.
@@ -129,7 +132,8 @@ pub(crate) struct Demo {
     /// Time between tokens of the simulated engines, milliseconds.
     #[arg(long, default_value_t = 15, value_name = "MS")]
     pub(crate) inter_token_ms: u64,
-    /// Print the demo's configuration file and end: a start for one of your own.
+    /// Print the demo's configuration file and end: a start for one of your own, without the keys of
+    /// the simulated engines.
     #[arg(long)]
     pub(crate) print_config: bool,
 }

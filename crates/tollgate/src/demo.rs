@@ -42,7 +42,7 @@ impl Sources for DemoWorld {
 /// Runs the demo until told to stop.
 pub(crate) fn run(options: &cli::Demo) -> ExitCode {
     if options.print_config {
-        say(document(options, options.on_prem, options.frontier).trim_end());
+        say(printed(options).trim_end());
         return ExitCode::SUCCESS;
     }
     match start(options) {
@@ -71,10 +71,18 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         options,
         "frontier",
         options.frontier,
-        "gemini-flash",
+        "gemini-2.5-flash",
         &world.frontier,
     )?;
-    let text = document(options, on_prem.addr(), frontier.addr());
+    let at = |listen, key: &str| {
+        let credential = format!("credential: {{ inline: \"${{{key}}}\" }}");
+        Engine { listen, credential }
+    };
+    let text = document(
+        options,
+        &at(on_prem.addr(), "ON_PREM_KEY"),
+        &at(frontier.addr(), "FRONTIER_KEY"),
+    );
     let now = policy::clock::Mono::default();
     let file = Path::new("demo.yaml");
     let loaded = config::parse_document(file, text.as_bytes(), &world, None, now)
@@ -128,13 +136,36 @@ fn engine(
     })
 }
 
+/// An engine, as a backend of the configuration.
+struct Engine {
+    listen: SocketAddr,
+    /// A field, or a comment in its place.
+    credential: String,
+}
+
+/// A start for a configuration of one's own, which is good as it stands: the keys of the simulated
+/// engines exist for one run only.
+fn printed(options: &cli::Demo) -> String {
+    let at = |listen, name: &str| Engine {
+        listen,
+        credential: format!("# credential: {{ file: secrets/{name} }}  # its key"),
+    };
+    document(
+        options,
+        &at(options.on_prem, "on-prem"),
+        &at(options.frontier, "frontier"),
+    )
+}
+
 /// The white paper's set-up as a configuration file.
-fn document(options: &cli::Demo, on_prem: SocketAddr, frontier: SocketAddr) -> String {
+fn document(options: &cli::Demo, on_prem: &Engine, frontier: &Engine) -> String {
     let log = options.access_log.as_ref().map_or_else(
         || "off".into(),
-        |p| {
+        |path| {
+            // A name alone could be taken for a word, and a `$` for a variable.
+            let path = Path::new(".").join(path).display().to_string();
             // A JSON string is a YAML string.
-            serde_json::Value::from(p.display().to_string()).to_string()
+            serde_json::Value::from(path.replace('$', "$$")).to_string()
         },
     );
     format!(
@@ -143,22 +174,26 @@ access_log: {log}
 identity: {{ header: x-workload-app }}
 backends:
   on-prem:
-    url: http://{on_prem}/v1
-    credential: {{ inline: \"${{ON_PREM_KEY}}\" }}
+    url: http://{}/v1
+    {}
     models: [gpt-oss-120b]
   frontier:
-    url: http://{frontier}/v1
-    credential: {{ inline: \"${{FRONTIER_KEY}}\" }}
-    models: [gemini-flash]
+    url: http://{}/v1
+    {}
+    models: [gemini-2.5-flash]
 routes:
-  - {{ workload: toolbench-agent, backend: frontier, model: gemini-flash }}
+  - {{ workload: toolbench-agent, backend: frontier, model: gemini-2.5-flash }}
   - workload: [swe-rebench-ide, terminal-bench-ci]
     backend: on-prem
     limits: [ {{ requests: 2, per: 1m }}, {{ tokens: 100000, per: 1m }} ]
 prices:
   gpt-oss-120b: {{ input: 0.10, output: 0.40, per: 1M }}
-  gemini-flash: {{ input: 0.30, output: 2.50, per: 1M }}
+  gemini-2.5-flash: {{ input: 0.30, output: 2.50, per: 1M }}
 ",
+        on_prem.listen,
+        on_prem.credential,
+        frontier.listen,
+        frontier.credential,
         data = options.listen,
         admin = options.admin,
     )
@@ -169,3 +204,6 @@ fn key(name: &str) -> String {
     let word = || RandomState::new().build_hasher().finish();
     format!("sk-demo-{name}-{:016x}{:016x}", word(), word())
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ mod book;
 mod budget;
 mod check;
 mod cli;
+mod columns;
 mod conditions;
 mod counting;
 mod demo;

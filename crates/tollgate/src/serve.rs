@@ -193,7 +193,8 @@ pub(crate) fn start(
     })
 }
 
-/// Serves admin, watches files and signals, until a signal or `also`; then drains.
+/// Serves admin, watches files and signals, until a signal or `also`; then drains. A further signal ends
+/// what is going on: the delay first, then the drain.
 pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>) {
     let running = &ready.running;
     let serving = match ready.admin.try_clone() {

@@ -21,7 +21,7 @@ use ledger::{Period, ReadError, Reader, date};
 pub(crate) use arguments::Usage;
 use arguments::{Drift, Export, Form, Question, Report, Span, Statement};
 
-use crate::complain;
+use crate::{columns, complain};
 
 /// Where an answer goes.
 type Out = dyn Write + Send;
@@ -162,12 +162,9 @@ fn stated(reader: &Reader, asked: &Statement, out: &mut Out) -> Result<(), Fault
     })
 }
 
-/// Characters of a line: the terminal's, or what `COLUMNS` says; eighty where there is no terminal.
+/// Characters of a line of an answer.
 fn width() -> usize {
-    let said = std::env::var("COLUMNS").ok().and_then(|n| n.parse().ok());
-    let terminal =
-        || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-    said.or_else(terminal).unwrap_or(80).max(80)
+    columns::of(io::stdout())
 }
 
 /// Writes to a file when one is named.

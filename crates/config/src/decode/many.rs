@@ -6,7 +6,8 @@
 use serde_json::json;
 
 use super::{At, Decode, Defs, Findings, Place, Written, child};
-use crate::node::{Node, Value, quoted};
+use crate::mask::quoted;
+use crate::node::{Node, Value};
 
 /// A list with at least one item; `None` stands for an item that was reported.
 pub(crate) struct ListOf<T>(pub(crate) Vec<(Place, Option<T>)>);

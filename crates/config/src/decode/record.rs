@@ -7,7 +7,8 @@
 use serde_json::{Map, json};
 
 use super::{Decode, Defs, Field, Findings, Place, child, nearest};
-use crate::node::{Node, Value, quoted};
+use crate::mask::quoted;
+use crate::node::{Node, Value};
 
 /// The members of a record while it is being read.
 pub(crate) struct Fields<'n> {
@@ -40,11 +41,12 @@ impl<'n> Fields<'n> {
                 path: path.into(),
                 line: entry.line,
             };
-            // A key that is no word may be a misplaced secret: say where it is, not what it is.
-            let word = entry
-                .key
-                .bytes()
-                .all(|b| b.is_ascii_alphabetic() || b == b'_');
+            let near = nearest(&entry.key, known);
+            // A key that is no word may be a misplaced secret, and so may any beside a secret's own
+            // fields: say where it is, not what it is.
+            let letters = |b: u8| b.is_ascii_alphabetic() || b == b'_';
+            let word =
+                entry.key.bytes().all(letters) && (near.is_some() || !known.contains(&"env"));
             let says = if entry.key == "<<" {
                 "merge keys (`<<`) are not part of YAML 1.2".to_owned()
             } else if word && entry.key.len() <= 24 {
@@ -52,7 +54,6 @@ impl<'n> Fields<'n> {
             } else {
                 "unknown field".to_owned()
             };
-            let near = nearest(&entry.key, known);
             slips.extend(near);
             let hint = match near {
                 Some(name) => format!("did you mean {name}?"),

@@ -7,7 +7,7 @@ use policy::credential::Injection;
 use policy::secret::Secret;
 
 use crate::decode::{At, Field, Place};
-use crate::scalar::{File, Inline, Variable};
+use crate::scalar::{Inline, SecretFile, Variable};
 use crate::schema::Credential;
 
 const SECRET_BYTES_MAX: usize = 16 << 10;
@@ -67,7 +67,7 @@ impl super::Lowering<'_> {
     /// A secret from one of these, and where it was named.
     pub(super) fn secret(
         &mut self,
-        file: &Field<At<File>>,
+        file: &Field<At<SecretFile>>,
         env: &Field<At<Variable>>,
         inline: &Field<At<Inline>>,
         place: &Place,
@@ -86,14 +86,8 @@ impl super::Lowering<'_> {
         }
         let mut found = None;
         if let Some(at) = file.get() {
-            // What stands here may be a secret in the wrong place: only what must be a path is repeated.
-            let shown = if is_path(&at.shown) {
-                &at.shown
-            } else {
-                "named here"
-            };
             let hint = "write the secret alone into it, or name another";
-            let bytes = self.read_as(at, shown, hint);
+            let bytes = self.read_as(at, hint);
             let bytes = bytes.map(|(_, bytes)| Secret::new(bytes));
             let secret = bytes.and_then(|b| self.checked(&b, &at.place, "the secret in the file"));
             found = secret.map(|secret| (secret, at.place.clone()));
@@ -152,27 +146,3 @@ impl super::Lowering<'_> {
         None
     }
 }
-
-/// Longest word of a path; keys have longer runs of letters and digits.
-const PATH_WORD_MAX: usize = 20;
-
-/// Whether this can only be a path: it has a separator or an extension, and its words look like words.
-/// A key has long runs, capitals inside of them, or digits and letters by turns.
-fn is_path(text: &str) -> bool {
-    let is_word = |run: &str| {
-        let turns = run.as_bytes().windows(2).filter(|pair| {
-            let [a, b] = [pair.first(), pair.last()].map(|c| c.is_some_and(u8::is_ascii_digit));
-            a != b
-        });
-        let capitals_inside = run.chars().skip(1).any(|c| c.is_ascii_uppercase());
-        let has_small = run.chars().any(|c| c.is_ascii_lowercase());
-        run.len() <= PATH_WORD_MAX && turns.count() <= 3 && !(capitals_inside && has_small)
-    };
-    text.contains(['/', '.'])
-        && text
-            .split(|c: char| !c.is_ascii_alphanumeric())
-            .all(is_word)
-}
-
-#[cfg(test)]
-mod tests;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use policy::secret::Secret;
 
-use crate::decode::Place;
+use crate::decode::{Field, Place};
 use crate::scalar::LogTarget;
 use crate::schema::{self, Document};
 use crate::{AccessLog, AdminAccess, Host, Tls};
@@ -32,7 +32,13 @@ impl super::Lowering<'_> {
                 .fault(&place, says, "give `data` and `admin` ports of their own");
         }
         let bearer = document.admin.get().and_then(|admin| admin.bearer.get());
-        if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback() && bearer.is_none()) {
+        let asks = match &document.admin {
+            Field::Absent => false,
+            // It was meant to, as far as anyone can tell.
+            Field::Bad => true,
+            Field::Is(admin) => !admin.bearer.is_absent(),
+        };
+        if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback() && !asks) {
             let says = format!(
                 "{} can be reached from other machines, and asks for no credential",
                 at.shown
@@ -143,6 +149,7 @@ impl super::Lowering<'_> {
         if pem.windows(mark.len()).any(|window| window == mark) {
             return Some(());
         }
+        let shown = super::file_shown(shown);
         let says = format!("the file {shown} holds no {what} in PEM form");
         let hint = format!(
             "it needs a block that begins -----BEGIN {}-----",

@@ -78,8 +78,14 @@ impl super::Lowering<'_> {
                 return_headers: passed(&route.return_headers),
             });
         }
+        // A backend that a faulty route means would be said to be unused.
+        let is_sound = |route: &Option<Route>| {
+            let to = route.as_ref().and_then(|route| route.backend.get());
+            to.is_some_and(|to| to.0.iter().all(|at| known.contains_key(&at.value.0)))
+        };
+        let are_sound = written.0.iter().all(|(_, route)| is_sound(route));
         for (name, _) in backends.map_or(&[][..], |b| &b.0) {
-            if !used.contains(name.value.0.as_str()) {
+            if are_sound && !used.contains(name.value.0.as_str()) {
                 self.findings
                     .warn(&name.place, "no route goes to this backend", "");
             }

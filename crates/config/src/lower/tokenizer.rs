@@ -68,7 +68,7 @@ impl super::Lowering<'_> {
         }
         let mut read = |at: Option<&At<File>>| -> Option<Option<Vec<u8>>> {
             let Some(at) = at else { return Some(None) };
-            let (_, content) = self.read_up_to(at, &at.shown, "", FILE_BYTES_MAX)?;
+            let (_, content) = self.read_up_to(at, "", FILE_BYTES_MAX)?;
             Some(Some(content))
         };
         let tokenizer = read(files.file.get());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Problem, Takes, Written};
+use crate::decode::{HIDDEN, Problem, Takes, Written};
 
 /// The header that names the workload, in lower case.
 #[derive(Clone)]
@@ -123,7 +123,6 @@ pub(crate) struct Scheme(pub(crate) String);
 
 impl Written for Scheme {
     const TAKES: Takes = Takes::Text;
-    const SECRET: bool = true;
 
     fn read(text: &str) -> Result<Self, Problem> {
         if text.len() <= 64 && text.bytes().all(is_token) {
@@ -131,6 +130,11 @@ impl Written for Scheme {
         }
         let hint = "write one word such as Bearer, or \"\" for none";
         Err(Problem::new("is not an authentication scheme", hint))
+    }
+
+    /// The credential itself is pasted here, too.
+    fn shown(_: &str) -> String {
+        HIDDEN.into()
     }
 
     fn schema() -> Value {

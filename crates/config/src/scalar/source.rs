@@ -1,9 +1,14 @@
 //! Files, variables and inline secrets: where something else is kept.
+//!
+//! Invariant: of what stands where a secret is named, only what must be a path is ever shown.
+
+use std::path::Path;
 
 use policy::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::decode::{Problem, Takes, Written};
+use crate::decode::{HIDDEN, Problem, Takes, Written};
+use crate::mask::quoted;
 
 /// A file, absolute or relative to the document.
 #[derive(Clone)]
@@ -13,7 +18,8 @@ impl Written for File {
     const TAKES: Takes = Takes::Text;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        if text.is_empty() || text.contains('\0') || text.len() > 4096 {
+        let is_path = !text.is_empty() && !text.contains('\0') && !text.contains("://");
+        if !is_path || text.len() > 4096 {
             return Err(Problem::new("is not a file name", "write a path"));
         }
         Ok(Self(text.to_owned()))
@@ -21,6 +27,42 @@ impl Written for File {
 
     fn schema() -> Value {
         json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+impl AsRef<Path> for File {
+    fn as_ref(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+/// A file that holds a secret. The secret itself is pasted here, too.
+#[derive(Clone)]
+pub(crate) struct SecretFile(File);
+
+impl Written for SecretFile {
+    const TAKES: Takes = File::TAKES;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        File::read(text).map(Self)
+    }
+
+    fn shown(raw: &str) -> String {
+        if is_path(raw) {
+            quoted(raw)
+        } else {
+            HIDDEN.into()
+        }
+    }
+
+    fn schema() -> Value {
+        File::schema()
+    }
+}
+
+impl AsRef<Path> for SecretFile {
+    fn as_ref(&self) -> &Path {
+        self.0.as_ref()
     }
 }
 
@@ -35,14 +77,13 @@ impl Written for Variable {
         if crate::vars::is_name(text) {
             return Ok(Self(text.to_owned()));
         }
-        // A key pasted where its variable's name belongs must not be shown.
         let hint = "write the name alone, such as OPENAI_API_KEY";
-        let is = "is not the name of a variable".into();
-        Err(Problem {
-            is,
-            hint: hint.into(),
-            quotable: false,
-        })
+        Err(Problem::new("is not the name of a variable", hint))
+    }
+
+    /// A key is pasted where its variable's name belongs.
+    fn shown(_: &str) -> String {
+        HIDDEN.into()
     }
 
     fn schema() -> Value {
@@ -56,13 +97,41 @@ pub(crate) struct Inline(pub(crate) Secret);
 
 impl Written for Inline {
     const TAKES: Takes = Takes::Text;
-    const SECRET: bool = true;
 
     fn read(text: &str) -> Result<Self, Problem> {
         Ok(Self(Secret::new(text.as_bytes().to_vec())))
+    }
+
+    fn shown(_: &str) -> String {
+        HIDDEN.into()
     }
 
     fn schema() -> Value {
         json!({ "type": "string", "minLength": 1 })
     }
 }
+
+/// Longest word of a path; keys have longer runs of letters and digits.
+const PATH_WORD_MAX: usize = 20;
+
+/// Whether this can only be a path: it has a separator, and its words look like words.
+/// A key has long runs, capitals inside of them, or digits and letters by turns.
+fn is_path(text: &str) -> bool {
+    let is_word = |run: &str| {
+        let turns = run.as_bytes().windows(2).filter(|pair| {
+            let [a, b] = [pair.first(), pair.last()].map(|c| c.is_some_and(u8::is_ascii_digit));
+            a != b
+        });
+        let capitals_inside = run.chars().skip(1).any(|c| c.is_ascii_uppercase());
+        let has_small = run.chars().any(|c| c.is_ascii_lowercase());
+        run.len() <= PATH_WORD_MAX && turns.count() <= 3 && !(capitals_inside && has_small)
+    };
+    text.contains('/')
+        && !text.contains("://")
+        && text
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .all(is_word)
+}
+
+#[cfg(test)]
+mod tests;

@@ -164,7 +164,7 @@ impl Written for LogTarget {
         match text {
             "off" => Ok(Self::Off),
             "stdout" => Ok(Self::Stdout),
-            path if path.contains(['/', '.']) && !path.contains('\0') => {
+            path if path.contains(['/', '.']) && !path.contains('\0') && !path.contains("://") => {
                 Ok(Self::File(path.to_owned()))
             }
             other => {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::rendering::rendered;
+use super::rendering::{rendered, warned};
 use super::world::World;
 
 #[test]
@@ -63,8 +63,12 @@ fn check(text: &str) -> String {
     }
     let outcome = match world.load() {
         Ok(loaded) => format!("=== snapshot\n{}", rendered(&loaded)),
-        Err(faults) => format!("=== faults\n{faults}\n")
-            .replace("/etc/tollgate/tollgate.yaml", "tollgate.yaml"),
+        Err(faults) => {
+            let mut outcome = format!("=== faults\n{faults}\n")
+                .replace("/etc/tollgate/tollgate.yaml", "tollgate.yaml");
+            warned(&faults.warnings, &mut outcome);
+            outcome
+        }
     };
     for secret in secrets {
         assert!(!outcome.contains(&secret), "a secret is shown:\n{outcome}");

@@ -11,7 +11,7 @@ use policy::snapshot::{Bounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
 use crate::lower::limit::window;
-use crate::{Loaded, Located, Vocabulary};
+use crate::{Fault, Loaded, Located, Vocabulary};
 
 pub(crate) fn rendered(loaded: &Loaded) -> String {
     let mut out = String::new();
@@ -169,11 +169,15 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         writeln!(out, "{:?}", loaded.host.counting).unwrap();
     }
     writeln!(out, "watched {:?}", loaded.watched).unwrap();
-    for fault in &loaded.warnings {
+    warned(&loaded.warnings, &mut out);
+    out
+}
+
+pub(super) fn warned(warnings: &[Fault], out: &mut String) {
+    for fault in warnings {
         let file = std::path::Path::new("tollgate.yaml");
         writeln!(out, "warning {}", Located { file, fault }).unwrap();
     }
-    out
 }
 
 fn host(loaded: &Loaded, out: &mut String) {

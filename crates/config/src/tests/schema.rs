@@ -125,7 +125,10 @@ fn faults_of(opening: &str, record: &str) -> String {
 }
 
 fn listed(faults: &str) -> String {
-    let line = faults.lines().find(|l| l.contains("zzzzzzzz")).unwrap();
+    let line = faults
+        .lines()
+        .find(|l| l.contains("unknown field"))
+        .unwrap();
     line.split("the fields here are ")
         .nth(1)
         .unwrap()

@@ -289,20 +289,23 @@ mod editing {
 
     #[test]
     fn a_models_override_replaces_the_name_or_adds_it() {
-        let s = with_model("gemini-flash");
+        let s = with_model("gemini-2.5-flash");
         for (body, expected) in [
             (
                 r#"{"model":"m","n":1}"#,
-                r#"{"model":"gemini-flash","n":1}"#,
+                r#"{"model":"gemini-2.5-flash","n":1}"#,
             ),
-            (r#"{"model": null }"#, r#"{"model": "gemini-flash" }"#),
-            (r#"{"n":1}"#, r#"{"model":"gemini-flash","n":1}"#),
-            ("{}", r#"{"model":"gemini-flash"}"#),
-            (r#"{"model":"gemini-flash"}"#, r#"{"model":"gemini-flash"}"#),
+            (r#"{"model": null }"#, r#"{"model": "gemini-2.5-flash" }"#),
+            (r#"{"n":1}"#, r#"{"model":"gemini-2.5-flash","n":1}"#),
+            ("{}", r#"{"model":"gemini-2.5-flash"}"#),
+            (
+                r#"{"model":"gemini-2.5-flash"}"#,
+                r#"{"model":"gemini-2.5-flash"}"#,
+            ),
         ] {
             let call = admitted(&s, Chat, body);
             assert_eq!(sent(&call, body), expected);
-            assert_eq!(call.model.as_deref(), Some("gemini-flash"));
+            assert_eq!(call.model.as_deref(), Some("gemini-2.5-flash"));
         }
     }
 

@@ -111,10 +111,10 @@ fn a_prefix_lists_only_what_the_backend_declares_of_it() {
 #[test]
 fn a_route_with_an_override_offers_the_model_it_sends() {
     let s = snapshot(&[RoutePlan {
-        model: Some("gemini-flash"),
+        model: Some("gemini-2.5-flash"),
         ..plan(&[])
     }]);
-    assert_eq!(offered(&s, 0), Some(vec!["gemini-flash".to_owned()]));
+    assert_eq!(offered(&s, 0), Some(vec!["gemini-2.5-flash".to_owned()]));
 }
 
 #[test]

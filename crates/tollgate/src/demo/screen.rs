@@ -25,7 +25,7 @@ const CALLERS: [(&str, &str, &str); 3] = [
     ),
     (
         "toolbench-agent",
-        "gemini-flash",
+        "gemini-2.5-flash",
         "tier 1, whatever credential the client sends",
     ),
     (
@@ -61,7 +61,7 @@ pub(super) fn introduce(
   data      http://{data}/v1  what clients talk to
   admin     http://{admin}     /metrics  /readyz  /config
   on-prem   http://{on_prem}/v1  tier 2, simulated: gpt-oss-120b
-  frontier  http://{frontier}/v1  tier 1, simulated: gemini-flash
+  frontier  http://{frontier}/v1  tier 1, simulated: gemini-2.5-flash
 
 {}",
         bold("Tollgate demo: two tiers behind one gate"),
@@ -74,7 +74,8 @@ pub(super) fn introduce(
       -H 'content-type: application/json' \\
       -H 'x-workload-app: {workload}' \\
       -H 'authorization: Bearer malicious-token' \\
-      -d '{{\"model\":\"{model}\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hi\"}}]}}'
+      -d '{{\"model\":\"{model}\",
+           \"messages\":[{{\"role\":\"user\",\"content\":\"Hi\"}}]}}'
     OpenAI(base_url=\"http://{data}/v1\", api_key=\"any\",
            default_headers={{\"x-workload-app\": \"{workload}\"}})"
         ));
@@ -85,8 +86,8 @@ pub(super) fn introduce(
   from openai import OpenAI
   client = OpenAI(base_url=\"http://{data}/v1\", api_key=\"any\",
                   default_headers={{\"x-workload-app\": \"toolbench-agent\"}})
-  for chunk in client.chat.completions.create(model=\"gemini-flash\", stream=True,
-          messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}]):
+  for chunk in client.chat.completions.create(model=\"gemini-2.5-flash\",
+          stream=True, messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}]):
       print(chunk.choices[0].delta.content or \"\", end=\"\")
 
 Ctrl-C drains and prints a summary.

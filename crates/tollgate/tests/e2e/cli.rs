@@ -36,7 +36,8 @@ fn help_reads_like_a_page_of_the_manual() {
         "  schema   Print the JSON Schema of the configuration",
         "every fault of tollgate.yaml at once",
         "Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.",
-        "Signals: SIGINT and SIGTERM drain and end (twice: at once), SIGHUP reloads.",
+        "Signals: SIGTERM waits drain.delay, then drains and ends; SIGINT drains at once.",
+        "A further one ends the delay, and one during the drain ends what is left of it.",
     ] {
         assert!(ended.out.contains(line), "no {line:?} in\n{}", ended.out);
     }

@@ -169,6 +169,31 @@ fn told_twice_the_gate_ends_at_once() {
     cut(clients, &upstream, &gate, 100);
 }
 
+#[test]
+fn a_second_word_ends_the_delay_and_a_third_the_drain() {
+    let upstream = Streams::start(Duration::from_millis(30));
+    let config = config(upstream.address, "10m").replace("grace:", "delay: 10m, grace:");
+    let mut gate = Gate::start(&config, &[]);
+    let clients = open_streams(&gate, 20);
+    gate.signal(libc::SIGTERM);
+    eventually("/readyz is 503", Duration::from_secs(5), || {
+        gate.admin("/readyz").status == 503
+    });
+    drop(TcpStream::connect(gate.data).expect("the door stays open for the delay"));
+
+    gate.signal(libc::SIGTERM);
+    eventually(
+        "new connections are refused",
+        Duration::from_secs(5),
+        || TcpStream::connect(gate.data).is_err(),
+    );
+    assert_eq!(gate.metric("tollgate_open_streams", &[]), 20.0);
+
+    gate.signal(libc::SIGTERM);
+    assert_eq!(gate.wait(Duration::from_secs(10)).code(), Some(0));
+    cut(clients, &upstream, &gate, 20);
+}
+
 /// Every stream has a beginning of what was sent and no end, and a record.
 fn cut(
     clients: std::thread::JoinHandle<Vec<streams::Received>>,

@@ -76,7 +76,7 @@ fn agree(answer: &Value, record: &Value, seen: &Value) {
         ("workload", json!("toolbench-agent")),
         ("outcome", json!("completed")),
         ("streamed", json!(true)),
-        ("model_sent", json!("gemini-flash")),
+        ("model_sent", json!("gemini-2.5-flash")),
         ("prompt_source", json!("reported")),
         ("completion_source", json!("reported")),
     ];

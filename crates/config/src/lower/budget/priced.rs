@@ -23,6 +23,8 @@ impl Lowering<'_> {
             // What is missing here may be what is wrong there.
             return;
         }
+        let in_routes = |fault: &Fault| fault.path.starts_with("routes");
+        let are_known = !self.findings.faults.iter().any(in_routes);
         for (id, route) in s.routes.iter().enumerate() {
             if !is_counted(budget, id, s) {
                 continue;
@@ -42,7 +44,7 @@ impl Lowering<'_> {
                     self.findings.fault(place, says, hint);
                 }
             }
-            if others {
+            if others && are_known {
                 let says = format!(
                     "calls on the route {} to models without a price in {currency} will be refused",
                     route.name

@@ -30,8 +30,8 @@ fn it_introduces_a_call_for_each_identity() {
         );
     };
     asks("swe-rebench-ide", "gpt-oss-120b");
-    asks("toolbench-agent", "gemini-flash");
-    assert!(said.contains("create(model=\"gemini-flash\""), "{said}");
+    asks("toolbench-agent", "gemini-2.5-flash");
+    assert!(said.contains("create(model=\"gemini-2.5-flash\""), "{said}");
     assert!(
         said.contains(&format!("curl -i {}/chat/completions", demo.base_url())),
         "{said}"

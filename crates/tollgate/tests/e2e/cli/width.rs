@@ -59,6 +59,23 @@ fn the_demo_fits_eighty_columns_from_its_first_line_to_its_summary() {
 }
 
 #[test]
+fn faults_and_warnings_fit_eighty_columns() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let bad = "listen: { data: 0.0.0.0:1975 }\nworkers: none\n\
+               backends: { a: { url: http://127.0.0.1:1/v1 }, b: { url: ftp://127.0.0.1:1/v1 } }\n\
+               routes: [ { workload: w, backend: a } ]\n";
+    std::fs::write(dir.path().join("tollgate.yaml"), bad).expect("a file");
+    let ended = tollgate(dir.path(), &["check"], &[]);
+    assert_eq!(ended.code, Some(1), "{}", ended.out);
+    assert!(
+        ended.err.ends_with("\n2 faults, 2 warnings\n"),
+        "{}",
+        ended.err
+    );
+    assert_fits("check", &ended.err);
+}
+
+#[test]
 fn what_check_says_of_its_own_fits_eighty_columns() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let environment = [("OPENAI_API_KEY", "canary")];

@@ -51,7 +51,7 @@ fn a_rogue_credential_is_answered_and_never_crosses() {
         let calls = rogues(stream);
         for (call, outcome) in calls.iter().zip(make(sdk, &demo, &calls)) {
             assert_eq!(outcome["status"], 200, "{sdk:?} {stream} {call} {outcome}");
-            assert_eq!(outcome["model"], "gemini-flash");
+            assert_eq!(outcome["model"], "gemini-2.5-flash");
         }
         let seen = seen_by(demo.frontier);
         assert_eq!(seen.len(), calls.len());
@@ -75,7 +75,7 @@ fn engine_wants(demo: &Demo, secret: &str) {
         let request = post(
             "/v1/chat/completions",
             headers,
-            &chat("gemini-flash", false),
+            &chat("gemini-2.5-flash", false),
         );
         Connection::open(demo.frontier).call(&request).status
     };

@@ -21,7 +21,7 @@ fn one_body_under_three_identities_goes_three_ways() {
         let first = as_whom("toolbench-agent");
         assert_eq!(
             (&first["status"], &first["model"]),
-            (&200.into(), &"gemini-flash".into())
+            (&200.into(), &"gemini-2.5-flash".into())
         );
         assert_eq!(on_engines(), (1, 1), "{sdk:?} {stream}");
 

@@ -20,6 +20,8 @@ fn paths_are_told_from_keys_in_their_place() {
         "AIzaSyD.4x9Q",
         "a1b2c3d4e5f60718293a4b5c6d7e8f90.",
         "hunter2",
+        "hunter.2026",
+        "postgres://gate:hunter@db/usage",
     ] {
         assert!(!is_path(key), "{key}");
     }

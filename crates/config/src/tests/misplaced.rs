@@ -1,0 +1,318 @@
+//! Secrets in every wrong place of a document: a fault says where, and never what stands there.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use policy::clock::Mono;
+
+use super::world::{DOCUMENT, World};
+use crate::lower::lower;
+use crate::node::{self, Node, Value};
+
+/// Part of every secret here, in any letters.
+const CANARY: &str = "canary";
+
+/// What is known for a secret by its looks, wherever it stands.
+const KEYS: [&str; 9] = [
+    "sk-cAnArY",
+    "sk-proj-cAnArY_9f8e7d6c5b4a3928-1706f5e4d3c2b1a0",
+    "${NAMED:-sk-cAnArY}",
+    "Bearer cAnArY",
+    "basic cAnArY",
+    "AIzacAnArY9f8e7d6c5b4a39281706",
+    "cAnArY9f8e7d6c5b4a39281706f5e4d3c2b1a0",
+    "postgres://gate:cAnArY@db/usage",
+    "-----BEGIN PRIVATE KEY-----\ncAnArY\n-----END PRIVATE KEY-----\n",
+];
+
+/// What only its place can tell for a secret.
+const PASSWORDS: [&str; 4] = [
+    "cAnArY",
+    "cAnArY pass phrase",
+    "caf\u{e9}/cAnArY",
+    "canary.2026",
+];
+
+/// Every field that a document can have, and files of its own.
+const EVERY_FIELD: &str = include_str!("../../../../vectors/config/every_field.txt");
+const MORE: &str = "
+listen: { data: 127.0.0.1:1975, hosts: [gate.example], tls: { certificate: gate.pem, key: gate.key } }
+cors: { origins: [https://app.example] }
+admin: { bearer: { file: secrets/admin } }
+client_address: { record: shortened, trusted_proxies: [10.0.0.0/8], proxy_protocol: required }
+backends:
+  a: { url: https://one.example/v1, credential: { file: secrets/a, header: x-api-key, scheme: \"\" }, at_root: false, ca: gate.pem }
+  b: { url: http://127.0.0.1:1, at_root: true, credential: { env: KEY }, proxy: none }
+  c: { url: http://127.0.0.1:1/v1, proxy: { url: http://127.0.0.1:3128, credential: { file: secrets/proxy } } }
+routes:
+  - { workload: w, backend: [a, b, c], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
+tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json } }
+counting: { threads: 1, queue: 1MiB, longest: 1MiB, prompt_tolerance: 1, output_tolerance: 2 }
+ledger: { path: usage.db, postgres: { file: secrets/db } }
+";
+
+static WORLD: LazyLock<World> = LazyLock::new(world);
+
+fn world() -> World {
+    let mut world = World::default();
+    let certificate = "-----BEGIN CERTIFICATE-----\n";
+    let key = "-----BEGIN PRIVATE KEY-----\n";
+    for (name, content) in [
+        ("gate.pem", certificate),
+        ("tls/otel.pem", certificate),
+        ("gate.key", key),
+        ("secrets/admin", "one"),
+        ("secrets/a", "two"),
+        ("secrets/proxy", "user:three"),
+        ("secrets/db", "postgres://gate@db/usage"),
+        ("tokenizer.json", "{}"),
+        ("chat.jinja", ""),
+        ("settings.json", "{}"),
+    ] {
+        world.put(name, content);
+    }
+    for name in ["PROVIDER_KEY", "OTEL_KEY", "USAGE_DB", "KEY", "NAMED"] {
+        world.set(name, "four");
+    }
+    world.set("PROXY", "user:five").set("NAMED", "");
+    world
+}
+
+fn documents() -> [Node; 2] {
+    let every_field = EVERY_FIELD.split("=== ").nth(1).expect("a document");
+    let every_field = every_field.strip_prefix("document\n").expect("a document");
+    let read = |text: &str| node::parse(text).expect("YAML");
+    let documents = [read(every_field), read(MORE)];
+    for document in &documents {
+        if let Err(faults) = load(document.clone()) {
+            panic!("{faults}");
+        }
+    }
+    documents
+}
+
+fn load(root: Node) -> Result<crate::Loaded, crate::Faults> {
+    lower(Path::new(DOCUMENT), root, &*WORLD, None, Mono(0))
+}
+
+/// Everything that a person gets to read.
+fn said(root: Node) -> String {
+    let (faults, warnings) = match load(root) {
+        Ok(loaded) => (Vec::new(), loaded.warnings),
+        Err(refused) => (refused.faults, refused.warnings),
+    };
+    let lines = faults.iter().chain(&warnings).map(ToString::to_string);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Calls `with` for each place of a value, as the keys and indices that lead to it.
+fn each_place(node: &Node, at: &mut Vec<usize>, with: &mut impl FnMut(&[usize])) {
+    with(at);
+    let inside: Vec<&Node> = match &node.value {
+        Value::Scalar(_) => Vec::new(),
+        Value::List(items) => items.iter().collect(),
+        Value::Map(entries) => entries.iter().map(|entry| &entry.node).collect(),
+    };
+    for (index, node) in inside.into_iter().enumerate() {
+        at.push(index);
+        each_place(node, at, with);
+        at.pop();
+    }
+}
+
+fn places(document: &Node) -> Vec<Vec<usize>> {
+    let mut places = Vec::new();
+    each_place(document, &mut Vec::new(), &mut |at| {
+        places.push(at.to_vec())
+    });
+    places
+}
+
+/// The names that lead to a place.
+fn names(document: &Node, at: &[usize]) -> Vec<String> {
+    let mut node = document;
+    let mut names = Vec::new();
+    for index in at {
+        node = match &node.value {
+            Value::Scalar(_) => panic!("nothing is in text"),
+            Value::List(items) => &items[*index],
+            Value::Map(entries) => {
+                names.push(entries[*index].key.clone());
+                &entries[*index].node
+            }
+        };
+    }
+    names
+}
+
+fn changed(document: &Node, at: &[usize], change: impl FnOnce(&mut Node)) -> Node {
+    let mut root = document.clone();
+    let mut node = &mut root;
+    for index in at {
+        node = match &mut node.value {
+            Value::Scalar(_) => panic!("nothing is in text"),
+            Value::List(items) => &mut items[*index],
+            Value::Map(entries) => &mut entries[*index].node,
+        };
+    }
+    change(node);
+    root
+}
+
+fn scalar(text: &str) -> Value {
+    let quoted = format!("{text:?}");
+    match node::parse(&quoted) {
+        Ok(node) => node.value,
+        Err(faults) => panic!("{quoted}: {faults:?}"),
+    }
+}
+
+fn assert_silent(what: &str, secret: &str, said: &str) {
+    assert!(
+        !said.to_lowercase().contains(CANARY),
+        "{secret:?} as {what} is shown:\n{said}"
+    );
+}
+
+#[test]
+fn what_looks_like_a_key_is_shown_from_no_place_of_a_value() {
+    let mut faulty = 0;
+    for document in documents() {
+        for at in places(&document) {
+            for secret in KEYS {
+                let root = changed(&document, &at, |node| node.value = scalar(secret));
+                let said = said(root);
+                faulty += usize::from(!said.is_empty());
+                assert_silent(&names(&document, &at).join("."), secret, &said);
+            }
+        }
+    }
+    assert!(faulty > 1000, "{faulty} of them are faults");
+}
+
+#[test]
+fn what_looks_like_a_key_is_shown_from_no_place_of_a_name() {
+    let mut faulty = 0;
+    for document in documents() {
+        for at in places(&document) {
+            for secret in KEYS {
+                // In place of a name, and besides them, with a value that has a fault of its own.
+                for value in [None, Some("${UNSET}"), Some("x y")] {
+                    let mut is_map = true;
+                    let root = changed(&document, &at, |node| match &mut node.value {
+                        Value::Map(entries) => {
+                            let mut entry = entries[0].clone();
+                            entry.key = secret.to_owned();
+                            match value {
+                                Some(value) => {
+                                    entry.node.value = scalar(value);
+                                    entries.push(entry);
+                                }
+                                None => entries[0] = entry,
+                            }
+                        }
+                        Value::Scalar(_) | Value::List(_) => is_map = false,
+                    });
+                    if is_map {
+                        let said = said(root);
+                        faulty += usize::from(!said.is_empty());
+                        let what = format!("a name in {}", names(&document, &at).join("."));
+                        assert_silent(&what, secret, &said);
+                    }
+                }
+            }
+        }
+    }
+    assert!(faulty > 500, "{faulty} of them are faults");
+}
+
+#[test]
+fn where_a_secret_is_named_nothing_that_stands_there_is_shown() {
+    let holds = |name: &str| matches!(name, "credential" | "bearer" | "postgres");
+    let mut seen = 0;
+    for document in documents() {
+        for at in places(&document) {
+            let names = names(&document, &at);
+            let last = names.last().map_or("", String::as_str);
+            let is_key =
+                names.iter().any(|name| holds(name)) || names.join(".") == "listen.tls.key";
+            // A header's name is none.
+            if !is_key || last == "header" {
+                continue;
+            }
+            for secret in PASSWORDS {
+                seen += 1;
+                let what = names.join(".");
+                let put = |text: &str| changed(&document, &at, |node| node.value = scalar(text));
+                assert_silent(&what, secret, &said(put(secret)));
+                // The name of a variable that is not set is told; what cannot be a name is not.
+                if !crate::vars::is_name(secret) {
+                    let variable = format!("${{{secret}}}");
+                    assert_silent(&what, &variable, &said(put(&variable)));
+                }
+                let root = changed(&document, &at, |node| {
+                    if let Value::Map(entries) = &mut node.value {
+                        entries[0].key = secret.to_owned();
+                    }
+                });
+                assert_silent(&format!("a name in {what}"), secret, &said(root));
+            }
+            // A password of digits is a number to YAML.
+            let root = changed(&document, &at, |node| {
+                node.value = node::parse("31337421").expect("YAML").value;
+            });
+            let said = said(root);
+            assert!(!said.contains("31337421"), "{}: {said}", names.join("."));
+        }
+    }
+    assert!(seen >= 60, "{seen} places");
+}
+
+#[test]
+fn a_key_where_yaml_ends_is_not_shown_and_its_line_is() {
+    for (text, line) in [
+        ("backends:\n  a: { credential: sk-cAnArY: x }\n", 2),
+        ("backends:\n  a: [ sk-cAnArY\n", 3),
+        ("backends:\n  a: \"sk-cAnArY\n", 2),
+        ("backends:\n  a: *sk-cAnArY\n", 2),
+        ("backends:\n  a: !sk-cAnArY x\n", 2),
+        ("backends:\n  a: @sk-cAnArY\n", 2),
+        ("backends:\n  sk-cAnArY: 1\n  sk-cAnArY: 2\n", 3),
+        ("backends:\n  a: 1\n sk-cAnArY: 2\n", 3),
+        ("? [sk-cAnArY]\n: x\n", 1),
+        ("sk-cAnArY\n", 1),
+    ] {
+        let faults = World::with(text).load().unwrap_err();
+        assert_silent("YAML", text, &faults.to_string());
+        let fault = &faults.faults[0];
+        assert_eq!(fault.line, Some(line), "{text:?}: {faults}");
+    }
+}
+
+#[test]
+fn what_a_person_names_is_shown_as_before() {
+    for (document, shown) in [
+        (
+            "routes: [ { workload: w, backend: fallback-eu-west-1 } ]",
+            "\"fallback-eu-west-1\"",
+        ),
+        (
+            "routes: [ { workload: w, backend: a, model: \"meta-llama/Llama-3.1-8B-Instruct b\" } ]",
+            "Llama-3.1-8B-Instruct b",
+        ),
+        (
+            "routes: [ { workload: swe-rebench ide, backend: a } ]",
+            "\"swe-rebench ide\"",
+        ),
+        ("access_log: stdouts", "\"stdouts\""),
+        ("identity: { header: X-Goog-API-Key }", "\"X-Goog-API-Key\""),
+        (
+            "traces: { otlp: \"otel-collector.monitoring.svc.cluster.local:4318\" }",
+            "\"otel-collector.monitoring.svc.cluster.local:4318\"",
+        ),
+    ] {
+        let text = format!("{document}\nbackends: {{ a: {{ url: http://127.0.0.1:1/v1 }} }}\n");
+        let faults = World::with(&text).load().unwrap_err().to_string();
+        assert!(faults.contains(shown), "{faults}");
+    }
+}

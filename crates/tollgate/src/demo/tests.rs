@@ -1,0 +1,62 @@
+//! The configuration that the demo prints and the one that it runs.
+
+use std::io;
+use std::path::Path;
+
+use clap::Parser;
+use config::Sources;
+
+use super::printed;
+use crate::cli::{Cli, Demo, Verb};
+
+/// Nothing that a document could refer to.
+struct Nothing;
+
+impl Sources for Nothing {
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn var(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+fn options(words: &[&str]) -> Demo {
+    let words = ["tollgate", "demo"].iter().chain(words);
+    let Verb::Demo(demo) = Cli::try_parse_from(words).expect("is understood").verb else {
+        panic!("is another verb");
+    };
+    demo
+}
+
+fn taken(text: &str, sources: &dyn Sources) -> config::Loaded {
+    let now = policy::clock::Mono::default();
+    config::parse_document(Path::new("demo.yaml"), text.as_bytes(), sources, None, now)
+        .unwrap_or_else(|faults| panic!("{faults}\n{text}"))
+}
+
+#[test]
+fn what_is_printed_is_good_as_it_stands() {
+    let log = ["--access-log", "requests"];
+    let odd = [
+        "--access-log",
+        "/var/log/$a \"b\"/c.jsonl",
+        "--listen",
+        "[::1]:1975",
+    ];
+    for words in [&[][..], &log, &odd] {
+        let loaded = taken(&printed(&options(words)), &Nothing);
+        assert_eq!(loaded.warnings, [], "{words:?}");
+        assert_eq!(loaded.snapshot.workloads.len(), 3);
+    }
+}
+
+#[test]
+fn what_is_printed_is_good_as_well_once_its_comments_are_taken_up() {
+    let text = printed(&options(&[]));
+    let taken_up = text.replace("# credential: ", "credential: ");
+    assert_eq!(taken_up.matches("    credential: ").count(), 2, "{text}");
+    let taken_up = taken_up.replace("file: secrets/", "inline: ");
+    taken(&taken_up, &Nothing);
+}
