@@ -64,6 +64,10 @@ pub(crate) async fn serve<D: Downstream>(
     let stopped = forward(&mut open, head, length, client, deadline).await;
     deadline.clear();
     match stopped {
+        Ok(()) if open.meter.told_error() => {
+            open.record.code = "upstream_error_event";
+            open.end(Outcome::Failed);
+        }
         Ok(()) => open.end(Outcome::Completed),
         Err(Stop::Gone) => {
             client.abandon();

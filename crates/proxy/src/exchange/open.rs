@@ -105,6 +105,15 @@ impl Meter {
             Self::Nothing | Self::Unary(_) | Self::Blind | Self::Error(_) => None,
         }
     }
+
+    /// Whether a stream told of an error, which no status can after its head.
+    pub(super) fn told_error(&self) -> bool {
+        match self {
+            Self::Stream(scanner) => scanner.tally().error,
+            Self::Coded(coded) => coded.meter.told_error(),
+            Self::Nothing | Self::Unary(_) | Self::Blind | Self::Error(_) => false,
+        }
+    }
 }
 
 impl Open {

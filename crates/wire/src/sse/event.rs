@@ -39,7 +39,7 @@ static ASKED: Interests = Interests::new(&[
 ]);
 
 /// What an event is to the stream's reader.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
     /// Bytes of data, without field names and line ends; the end mark has none.
     pub(super) data_bytes: u64,
@@ -47,7 +47,8 @@ pub(super) struct Event {
     pub(super) has_data: bool,
     pub(super) is_done: bool,
     pub(super) is_error: bool,
-    pub(super) usage: Reading,
+    /// In a box, as few events have one and all are moved.
+    pub(super) usage: Option<Box<Reading>>,
     /// It holds a usage object beside an empty list of choices: it exists only to report usage.
     pub(super) only_usage: bool,
 }
@@ -117,11 +118,11 @@ impl Event {
         let Some(usage) = USAGES.iter().find_map(present) else {
             return;
         };
-        self.usage = if usage.cut {
+        self.usage = Some(Box::new(if usage.cut {
             Reading::Invalid(Usage::default())
         } else {
             read(found.raw(usage))
-        };
+        }));
         let is_empty_list = |m: &Member| m.kind == Kind::Array && m.empty;
         self.only_usage =
             usage.kind == Kind::Object && found.member(CHOICES).is_some_and(is_empty_list);

@@ -224,8 +224,8 @@ impl Scanner {
     fn count(&mut self, event: &Event, withheld: bool) {
         let tally = &mut self.tally;
         tally.data_after_done |= tally.done && event.has_data;
-        if !tally.done {
-            tally.usage.take_later(event.usage);
+        if let (Some(usage), false) = (&event.usage, tally.done) {
+            tally.usage.take_later(**usage);
         }
         tally.done |= event.is_done;
         tally.error |= event.is_error;

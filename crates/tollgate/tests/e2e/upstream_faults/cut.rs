@@ -55,6 +55,32 @@ fn a_stream_that_breaks_ends_visibly_broken() {
 }
 
 #[test]
+fn a_stream_that_tells_of_an_error_passes_whole_and_its_record_says_failed() {
+    let told = [
+        "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n",
+        "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
+    ];
+    let upstream = Upstream::start(move |_, seen| {
+        let mut steps = vec![Step::Send(events_head())];
+        steps.push(Step::Send(chunk(delta("one").as_bytes())));
+        let nth: usize = case(seen).parse().expect("a number");
+        steps.push(Step::Send(chunk(told[nth].as_bytes())));
+        steps.push(Step::Send(LAST_CHUNK.to_vec()));
+        steps
+    });
+    let gate = Gate::start(&one(upstream.address), &[]);
+    for (n, told) in told.into_iter().enumerate() {
+        let response = gate.call(&call(&n.to_string(), true));
+        assert!(response.whole && response.status == 200);
+        assert_eq!(response.text(), [&delta("one"), told].concat());
+        let record = record(&gate, n + 1, &n.to_string());
+        assert_eq!(record["outcome"], "failed", "{record}");
+        assert_eq!(record["code"], "upstream_error_event", "{record}");
+        assert_eq!(record["completion_source"], "estimated", "{record}");
+    }
+}
+
+#[test]
 fn a_break_after_the_head_is_never_tried_again() {
     let bad = breaking(Step::Reset);
     let good =
