@@ -10,10 +10,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
+use crate::open::is_damage;
 use crate::read::{ReadError, Reader};
-use crate::schema::{beside, connect_to_read};
+use crate::schema::{beside, cannot_open, connect_to_read};
 use crate::verify::Verified;
 
 /// Why there is no backup.
@@ -34,8 +35,15 @@ pub enum BackupError {
         says: String,
     },
     /// What was copied is not as it was written.
-    #[error("the copy is not whole: {0}; `tollgate usage verify` says more of the ledger")]
-    Damaged(String),
+    #[error(
+        "{ledger} is not as it was written, and no copy was made: {finding}. See what else is wrong: tollgate usage --ledger {ledger} verify. Then put an earlier backup back, or keep what is whole with `salvage` (docs/backup.md)"
+    )]
+    Damaged {
+        /// The ledger.
+        ledger: String,
+        /// What was found first.
+        finding: String,
+    },
 }
 
 impl Reader {
@@ -44,50 +52,75 @@ impl Reader {
     /// # Errors
     /// When it cannot be read or written, or is not as it was written. Then there is no `target`.
     pub fn backup(&self, target: &Path) -> Result<Verified, BackupError> {
-        let failed = |says: String| BackupError::Write {
-            path: target.display().to_string(),
-            says,
-        };
         if target.exists() {
             return Err(BackupError::Exists(target.display().to_string()));
         }
         let part = beside(target, ".part");
-        let made = copy_into(&self.db, &part)
-            .map_err(failed)
-            .and_then(|()| {
-                let verified =
-                    Reader::checked(connect_to_read(&part).map_err(|e| failed(e.to_string()))?)?;
-                match verified.findings.first() {
-                    Some(finding) => Err(BackupError::Damaged(finding.to_string())),
-                    None => Ok(verified),
-                }
-            })
-            .and_then(|verified| {
-                std::fs::rename(&part, target)
-                    .and_then(|()| sync_directory(target))
-                    .map_err(|error| failed(error.to_string()))?;
-                Ok(verified)
-            });
+        let made = self.copied(&part, target).and_then(|verified| {
+            std::fs::rename(&part, target)
+                .and_then(|()| sync_directory(target))
+                .map_err(|error| failed(target, &error))?;
+            Ok(verified)
+        });
         if made.is_err() {
             drop(std::fs::remove_file(&part));
         }
         made
     }
+
+    fn copied(&self, part: &Path, target: &Path) -> Result<Verified, BackupError> {
+        let met = match copy_into(&self.db, part) {
+            Err(error) if is_damage(&error) || is_doubled(&error) => error.to_string(),
+            Err(error) => return Err(failed(target, &error)),
+            Ok(()) => {
+                let copy = connect_to_read(part).map_err(|error| failed(target, &error))?;
+                let verified = Reader::checked(copy)?;
+                match verified.findings.first() {
+                    Some(finding) => finding.to_string(),
+                    None => return Ok(verified),
+                }
+            }
+        };
+        let findings = self.verify(None)?.findings;
+        Err(match findings.first() {
+            Some(finding) => BackupError::Damaged {
+                ledger: self.path.display().to_string(),
+                finding: finding.to_string(),
+            },
+            None => {
+                let says = format!(
+                    "the ledger is whole and its copy is not ({met}): look at the disk that the copy is on"
+                );
+                failed(target, &says)
+            }
+        })
+    }
+}
+
+/// Whether an index would have one key twice, which no whole ledger has.
+fn is_doubled(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
+}
+
+fn failed(target: &Path, says: &impl ToString) -> BackupError {
+    BackupError::Write {
+        path: target.display().to_string(),
+        says: says.to_string(),
+    }
 }
 
 /// Copies all of a database into a file of mode 0640, synced.
-pub(crate) fn copy_into(db: &Connection, file: &Path) -> Result<(), String> {
+pub(crate) fn copy_into(db: &Connection, file: &Path) -> rusqlite::Result<()> {
+    let written = |error: io::Error| cannot_open(file, &error);
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o640);
     // An empty file is taken for a new database.
-    options.open(file).map_err(|error| error.to_string())?;
-    let name = file.to_str().ok_or("its name is not Unicode")?;
-    db.execute("VACUUM INTO ?1", [name])
-        .map_err(|error| error.to_string())?;
-    let written = OpenOptions::new().write(true).open(file);
-    written
-        .and_then(|file| file.sync_all())
-        .map_err(|error| error.to_string())
+    options.open(file).map_err(written)?;
+    let name = file.to_str();
+    let name = name.ok_or_else(|| cannot_open(file, &"its name is not Unicode"))?;
+    db.execute("VACUUM INTO ?1", [name])?;
+    let copy = OpenOptions::new().write(true).open(file);
+    copy.and_then(|file| file.sync_all()).map_err(written)
 }
 
 /// So that a rename outlives a power loss.

@@ -40,11 +40,14 @@ impl Rest {
     }
 }
 
-/// Checks what comes first within `bound`; gives what is wrong and what is left. The ledger has no
+/// Checks what comes first within `bound`, or all without one; gives what is wrong and what is left. The ledger has no
 /// writer meanwhile.
-pub(crate) fn at_start(path: &Path, bound: Duration) -> rusqlite::Result<(Vec<Finding>, Rest)> {
-    let until = Instant::now() + bound;
-    let is_over = || Instant::now() > until;
+pub(crate) fn at_start(
+    path: &Path,
+    bound: Option<Duration>,
+) -> rusqlite::Result<(Vec<Finding>, Rest)> {
+    let until = bound.map(|bound| Instant::now() + bound);
+    let is_over = || until.is_some_and(|until| Instant::now() > until);
     let db = connect_to_read(path)?;
     let head = ends(&db)?.head.seq;
     // Two connections, because each may take all of the time.

@@ -9,8 +9,9 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -62,29 +63,38 @@ pub(crate) fn read(ledger: &Path) -> Found {
     }
 }
 
-/// The file, open for writing; without a file nothing is kept.
+/// The file, open for writing, or why it is not.
 #[derive(Debug)]
-pub(crate) struct HeadFile(Option<File>);
+pub(crate) struct HeadFile {
+    path: PathBuf,
+    file: io::Result<File>,
+}
 
 impl HeadFile {
     /// Opens the file beside `ledger`, and makes it where there is none.
     pub(crate) fn open(ledger: &Path) -> Self {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o640);
-        Self(options.open(beside(ledger, ".head")).ok())
+        let path = beside(ledger, ".head");
+        let file = options.open(&path);
+        Self { path, file }
     }
 
-    /// Says that the chain ends here. What fails is tried again with the next commit.
-    pub(crate) fn write(&self, kept: &Kept) {
-        if let Some(file) = &self.0 {
-            drop(file.write_all_at(&render(kept), 0));
-        }
+    /// Says that the chain ends here; when that fails, in words why.
+    pub(crate) fn write(&self, kept: &Kept) -> Result<(), String> {
+        self.with(|file| file.write_all_at(&render(kept), 0))
     }
 
-    pub(crate) fn sync(&self) {
-        if let Some(file) = &self.0 {
-            drop(file.sync_data());
-        }
+    pub(crate) fn sync(&self) -> Result<(), String> {
+        self.with(File::sync_data)
+    }
+
+    fn with(&self, work: impl FnOnce(&File) -> io::Result<()>) -> Result<(), String> {
+        let done = match &self.file {
+            Ok(file) => work(file).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        done.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
     }
 }
 

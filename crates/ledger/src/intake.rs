@@ -107,6 +107,8 @@ pub(crate) struct Shared {
     pub(crate) shipped: AtomicI64,
     /// Where the chain ends on disk.
     pub(crate) head: Mutex<Head>,
+    /// Why the file beside the ledger does not say so.
+    head_fault: Mutex<Option<String>>,
     /// The ledger is damaged: nothing but a new start, which looks at it again, takes that back.
     pub(crate) condemned: AtomicBool,
     /// Nothing more is read: the process ends.
@@ -125,6 +127,7 @@ impl Shared {
             why: Mutex::default(),
             shipped: AtomicI64::new(i64::MAX),
             head: Mutex::new(Head::START),
+            head_fault: Mutex::default(),
             condemned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             busy_since: AtomicU64::new(0),
@@ -154,18 +157,29 @@ impl Shared {
         set(&self.counters.head, head.seq.unsigned_abs());
     }
 
+    /// Says whether the head beside the ledger was written.
+    pub(crate) fn say_head_file(&self, said: &Result<(), String>) {
+        let mut fault = self
+            .head_fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        fault.clone_from(&said.as_ref().err().cloned());
+        add(&self.counters.head_failures, u64::from(said.is_err()));
+    }
+
     /// Says that the ledger is not as it was written.
     pub(crate) fn condemn(&self, what: &str) {
         let why = format!(
             "it is damaged: {what}; budgets go on with what is in memory. Stop the gate, then see \
              what `tollgate usage verify` says of the file"
         );
-        self.condemned.store(true, Ordering::Release);
         self.say_unavailable(&why);
+        self.condemned.store(true, Ordering::Release);
     }
 
     pub(crate) fn unavailable(&self) -> Option<Unavailable> {
-        if !self.available.load(Ordering::Acquire) {
+        let is_condemned = self.condemned.load(Ordering::Acquire);
+        if is_condemned || !self.available.load(Ordering::Acquire) {
             let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
             return Some(Unavailable { why: why.clone() });
         }
@@ -197,9 +211,9 @@ impl Ledger {
     /// Takes the lock, recovers, and starts the writer.
     ///
     /// # Errors
-    /// When another process writes this ledger; when what is at the path is no ledger, one of a newer
-    /// build, or one that is not as it was written; when one was here and is gone; when the disk
-    /// says no. Nothing is changed then.
+    /// When another process writes this ledger, or could under another name; when what is at the path
+    /// is no ledger, one of a newer build, or one that is not as it was written; when one was here and
+    /// is gone; when the disk says no. Nothing is changed then.
     pub fn open(mut options: Options) -> Result<(Self, Recovered), OpenError> {
         options.path = real(&options.path);
         let Opened {
@@ -210,10 +224,7 @@ impl Ledger {
         } = open(&options)?;
         let shared = Arc::new(Shared::new(options.stall_after));
         set(&shared.counters.unchecked, u64::from(!rest.is_done()));
-        set(
-            &shared.counters.salvaged_lost,
-            recovered.lost.iter().map(Lost::rows).sum(),
-        );
+        set(&shared.counters.salvaged_lost, Lost::sum(&recovered.lost));
         let (queue, entries) = sync_channel(options.queue);
         let path = options.path.clone();
         let writer = Writer::new(options, store, Arc::clone(&shared));
@@ -270,6 +281,14 @@ impl Ledger {
     pub fn head(&self) -> Head {
         let head = &self.intake.shared.head;
         *head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the head beside the ledger cannot be written at the moment, when it cannot: a start could
+    /// not tell whether the ledger was set back.
+    #[must_use]
+    pub fn head_fault(&self) -> Option<String> {
+        let fault = &self.intake.shared.head_fault;
+        fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Says that the ledger was found to be damaged: it takes no more rows.

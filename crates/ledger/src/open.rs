@@ -7,10 +7,12 @@
 //! and the head beside it can tell; what was open becomes indeterminate, each exactly once.
 //! Not here: the checks (`check`), what can be kept of a damaged ledger (`salvage`).
 
-use std::io::{self, Read};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::ffi::SQLITE_ERROR;
 use rusqlite::{Connection, ErrorCode, Row};
 
 use crate::chain::Head;
@@ -22,7 +24,7 @@ use crate::intake::Options;
 use crate::lock::{Lock, Refused};
 use crate::lost::{self, Lost};
 use crate::row::{Admission, Progress, Settlement};
-use crate::schema::{self, LAYOUT, beside, connect, tidy_at_close};
+use crate::schema::{self, LAYOUT, beside, connect, connect_to_read, tidy_at_close};
 use crate::store::{Note, Store, name_of};
 use crate::verify::Finding;
 use crate::wal::{Tail, scan};
@@ -41,6 +43,16 @@ pub enum OpenError {
         path: String,
         /// That process, where it said.
         pid: Option<u32>,
+    },
+    /// It has more than one name.
+    #[error(
+        "{path} has {links} names (hard links). Its log stands beside one name, and who opens another does not see it: rows would be lost. Remove the other names (find / -xdev -samefile {path}), or, while nothing has it open, give this one a file of its own: cp -p {path} {path}.own && mv {path}.own {path}"
+    )]
+    Linked {
+        /// The ledger.
+        path: String,
+        /// How many.
+        links: u64,
     },
     /// A newer build made it.
     #[error(
@@ -101,6 +113,12 @@ pub enum OpenError {
         path: String,
         /// In the disk's or the database's words.
         says: String,
+    },
+    /// A ledger needs a name that no other has.
+    #[error("cannot make the ledger {path}: the system gives no random bytes for its name")]
+    Random {
+        /// The ledger.
+        path: String,
     },
     /// No thread for the writer.
     #[error("cannot start the ledger's writer: {0}")]
@@ -171,12 +189,14 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     let lock = Lock::take(path).map_err(|refused| OpenError::of(refused, path))?;
     let found = head_file::read(path);
     let mut recovered = Recovered::default();
-    if known(path, found)? == Identity::Nothing {
-        schema::make(path, random()).map_err(disk)?;
+    let identity = known(path, found)?;
+    one_name(path)?;
+    if identity == Identity::Nothing {
+        schema::make(path, random(path)?).map_err(disk)?;
         recovered.is_new = true;
     }
     recovered.log = scan(&beside(path, "-wal")).map_err(|error| OpenError::disk(path, &error))?;
-    let rest = whole(path, recovered.log, found)?;
+    let rest = whole(path, recovered.log, found, Some(CHECK_FOR))?;
     let mut db = connect(path).map_err(disk)?;
     schema::migrate(&mut db).map_err(disk)?;
     schema::complete(&mut db).map_err(disk)?;
@@ -232,6 +252,18 @@ pub(crate) fn known(path: &Path, found: Found) -> Result<Identity, OpenError> {
     }
 }
 
+/// Refuses a file that has a second name: SQLite's log stands beside one.
+pub(crate) fn one_name(path: &Path) -> Result<(), OpenError> {
+    match std::fs::metadata(path) {
+        Ok(file) if file.nlink() > 1 => Err(OpenError::Linked {
+            path: path.display().to_string(),
+            links: file.nlink(),
+        }),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OpenError::disk(path, &error)),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Name of a copy that a gate saves when its file is taken away.
 pub(crate) const RESCUED: &str = ".rescued-";
 
@@ -248,8 +280,13 @@ fn rescued(path: &Path) -> Option<PathBuf> {
     copies.max()
 }
 
-/// Refuses what is damaged, cut or set back. Changes nothing.
-fn whole(path: &Path, log: Tail, found: Found) -> Result<Rest, OpenError> {
+/// Refuses what is damaged, cut or set back, as far as can be told within `bound`. Changes nothing.
+pub(crate) fn whole(
+    path: &Path,
+    log: Tail,
+    found: Found,
+    bound: Option<Duration>,
+) -> Result<Rest, OpenError> {
     let damaged = |findings| OpenError::Damaged {
         path: path.display().to_string(),
         findings,
@@ -257,7 +294,7 @@ fn whole(path: &Path, log: Tail, found: Found) -> Result<Rest, OpenError> {
     if log.is_damaged {
         return Err(damaged(vec![Finding::Log]));
     }
-    let looked = look(path, found);
+    let looked = look(path, found, bound);
     let (findings, rest) = match looked {
         Ok(Looked::Newer(found)) => {
             let path = path.display().to_string();
@@ -282,10 +319,16 @@ enum Looked {
     Known(Vec<Finding>, Rest),
 }
 
-fn look(path: &Path, found: Found) -> rusqlite::Result<Looked> {
-    let db = connect(path)?;
-    // Until it is known to be whole, its log stays as it is.
-    tidy_at_close(&db, false);
+fn look(path: &Path, found: Found, bound: Option<Duration>) -> rusqlite::Result<Looked> {
+    // To write to it could change it, if only to give it a log, which a backup does not have. A file
+    // whose making was cut off is emptied only by who may write.
+    let db = if beside(path, "-journal").exists() {
+        let db = connect(path)?;
+        tidy_at_close(&db, false);
+        db
+    } else {
+        connect_to_read(path)?
+    };
     let layout = schema::layout(&db)?;
     if layout > LAYOUT {
         return Ok(Looked::Newer(layout));
@@ -307,7 +350,7 @@ fn look(path: &Path, found: Found) -> rusqlite::Result<Looked> {
             return Ok(Looked::Known(vec![finding], Rest::default()));
         }
     }
-    let (findings, rest) = check::at_start(path, CHECK_FOR)?;
+    let (findings, rest) = check::at_start(path, bound)?;
     Ok(Looked::Known(findings, rest))
 }
 
@@ -315,14 +358,15 @@ fn look(path: &Path, found: Found) -> rusqlite::Result<Looked> {
 /// be read or written at the moment.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
-        rusqlite::Error::SqliteFailure(code, _) => matches!(
-            code.code,
-            ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase
-                | ErrorCode::SchemaChanged
-                // No such table or column: the schema was altered.
-                | ErrorCode::Unknown
-        ),
+        rusqlite::Error::SqliteFailure(code, says) => match code.code {
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SchemaChanged => true,
+            // SQLite has one code for all that has none of its own; only its words tell them apart.
+            ErrorCode::Unknown => {
+                code.extended_code == SQLITE_ERROR
+                    && says.as_deref().is_some_and(is_of_another_schema)
+            }
+            _ => false,
+        },
         rusqlite::Error::SqlInputError { .. }
         | rusqlite::Error::QueryReturnedNoRows
         | rusqlite::Error::InvalidColumnType(..)
@@ -331,6 +375,16 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
         | rusqlite::Error::Utf8Error(..) => true,
         _ => false,
     }
+}
+
+/// Whether words of SQLite's say that a statement does not fit the tables.
+fn is_of_another_schema(says: &str) -> bool {
+    ["no such table", "no such column", "no such index"]
+        .iter()
+        .any(|words| says.starts_with(words))
+        || says.contains(" has no column named ")
+        || says.contains(" values were supplied")
+        || says.starts_with("ON CONFLICT clause does not match")
 }
 
 /// Makes every open admission indeterminate, in one commit.
@@ -385,12 +439,14 @@ fn open_of(row: &Row<'_>) -> rusqlite::Result<(Admission, Progress)> {
 }
 
 /// Bytes that name this ledger, from the kernel.
-pub(crate) fn random() -> [u8; 16] {
+pub(crate) fn random(path: &Path) -> Result<[u8; 16], OpenError> {
     let mut bytes = [0; 16];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    if read.is_err() {
-        bytes[..8].copy_from_slice(&unix_ms().to_be_bytes());
-        bytes[8..12].copy_from_slice(&std::process::id().to_be_bytes());
-    }
-    bytes
+    let provider = rustls::crypto::ring::default_provider();
+    let filled = provider.secure_random.fill(&mut bytes);
+    filled.map(|()| bytes).map_err(|_| OpenError::Random {
+        path: path.display().to_string(),
+    })
 }
+
+#[cfg(test)]
+mod tests;

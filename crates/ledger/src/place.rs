@@ -2,6 +2,7 @@
 //!
 //! Whoever removes or replaces an open file leaves the process with one that nobody will ever find
 //! again: writes to it succeed and are lost.
+//! A file that is cut short is the same file, and what was in it is gone.
 //! Invariant: looks at names and never opens a file.
 //! Not here: what is done about it (`writer`).
 
@@ -46,4 +47,31 @@ impl Place {
     pub(crate) fn is_same_database(&self, ledger: &Path) -> bool {
         self.0[0].is_some() && self.0[0] == Self::of(ledger).0[0]
     }
+}
+
+/// Bytes below which the database's file does not fall by itself: it shrinks only when the log is
+/// copied into it after a commit that gave pages back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Least(u64);
+
+impl Least {
+    /// After a commit that left the database with this many bytes, in the file and the log together.
+    pub(crate) fn of(ledger: &Path, committed: u64) -> Self {
+        Self(length(ledger).unwrap_or(0).min(committed))
+    }
+
+    /// In words, when the file is shorter; `committed` are the database's bytes now, where they are
+    /// known: it may have given pages back since.
+    pub(crate) fn cut(self, ledger: &Path, committed: Option<u64>) -> Option<String> {
+        let least = self.0.min(committed.unwrap_or(u64::MAX));
+        let length = length(ledger).filter(|length| *length < least)?;
+        Some(format!(
+            "{} was cut short while the gate writes it: it has {length} bytes and had {least}",
+            ledger.display()
+        ))
+    }
+}
+
+fn length(ledger: &Path) -> Option<u64> {
+    std::fs::metadata(ledger).ok().map(|file| file.len())
 }

@@ -50,7 +50,7 @@ pub enum ShipError {
     Ledger(#[from] ReadError),
     /// The server's rows of this ledger are not this ledger's.
     #[error(
-        "Postgres has another history of this ledger: its row {0} is not in it. A backup was put back, or two gates write copies of one ledger. Rows wait on disk. Stop the gate and run `tollgate usage salvage`: the ledger goes on under a new name, and all its rows are offered again"
+        "Postgres has another history of this ledger: its row {0} is not in it. A backup was put back, or two gates write copies of one ledger. Rows wait on disk. Stop the gate and run `tollgate usage salvage --new-name`: the ledger goes on under a new name, and all its rows are offered again"
     )]
     Forked(Head),
     /// The trust that `sslmode` asks for cannot be had.

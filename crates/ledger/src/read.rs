@@ -121,7 +121,7 @@ impl Stored {
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) db: Connection,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Reader {

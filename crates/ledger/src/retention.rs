@@ -55,11 +55,17 @@ pub(crate) fn step(
             step.pruned = (up_to - anchor).unsigned_abs();
             step.unshipped = (up_to - shipped.max(anchor)).max(0).unsigned_abs();
         }
-        store
-            .db
-            .execute_batch(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
+        give_back(&store.db)?;
     }
     Ok(step)
+}
+
+/// Each row of this pragma's answer is a page that was given back: it goes on only as it is read.
+fn give_back(db: &Connection) -> rusqlite::Result<()> {
+    let mut statement = db.prepare(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
+    let mut pages = statement.query([])?;
+    while pages.next()?.is_some() {}
+    Ok(())
 }
 
 /// The last of the oldest rows that are all too old.

@@ -17,14 +17,16 @@ use crate::backup::sync_directory;
 use crate::chain::{Hash, Head, link};
 use crate::check::{self, is_as_written};
 use crate::columns::{Value, WIDTH};
-use crate::head_file::{self, HeadFile, Kept};
+use crate::head_file::{self, Found, HeadFile, Kept};
+use crate::identity::Identity;
 use crate::lock::Lock;
 use crate::lost::{self, Lost};
-use crate::open::{OpenError, known, random};
+use crate::open::{OpenError, known, one_name, random, whole};
 use crate::prices;
 use crate::schema::{self, beside, connect, connect_to_read, make, real};
-use crate::store::{insert, name_of};
+use crate::store::{insert, is_malformed, name_of};
 use crate::verify::{ends, select};
+use crate::wal::scan;
 use crate::writer::unix_ms;
 
 /// Bytes of a page, SQLite's own default.
@@ -41,15 +43,17 @@ pub struct Salvaged {
     pub open: u64,
     /// Exchanges without an end that could be read and were altered: they are not kept.
     pub open_altered: u64,
-    /// Rows that are lost, this time.
+    /// Rows that are lost, this time. A range may reach over one that was lost before.
     pub lost: Vec<Lost>,
+    /// How many rows that is, without those that were lost before.
+    pub rows_lost: u64,
     /// Why reading stopped or was not whole, in the database's words.
     pub faults: Vec<String>,
     /// Where the damaged files are now.
     pub kept_aside: Vec<PathBuf>,
 }
 
-/// Why nothing was salvaged. The files are as they were.
+/// Why nothing was salvaged. The files are as they were, unless it says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
     /// It is in use, gone, or no ledger.
@@ -58,9 +62,24 @@ pub enum SalvageError {
     /// There is no file.
     #[error("{0} is not there: nothing can be salvaged")]
     Nothing(String),
+    /// Nothing is wrong with it.
+    #[error(
+        "nothing to salvage: {path} is whole ({rows} rows, head {head}), and was left as it is"
+    )]
+    Whole {
+        /// The ledger.
+        path: String,
+        /// Its rows.
+        rows: u64,
+        /// Where it ends.
+        head: Head,
+    },
     /// The new file could not be written, or the old ones not be moved aside.
     #[error("cannot write beside the ledger: {0}")]
     Write(String),
+    /// The new ledger is in place, and something is left to do.
+    #[error("the ledger is salvaged and in its place, but {0}")]
+    InPlace(String),
 }
 
 impl From<rusqlite::Error> for SalvageError {
@@ -78,31 +97,82 @@ impl From<std::io::Error> for SalvageError {
 /// Makes a ledger that opens of the one at `path`, and keeps what was there aside.
 ///
 /// # Errors
-/// When it is in use or no ledger, or there is no room for the new file. Nothing is changed then.
+/// When it is whole, in use or no ledger, or there is no room for the new file. Nothing is changed
+/// then.
 pub fn salvage(path: &Path) -> Result<Salvaged, SalvageError> {
+    made_anew(path, |path, found| match is_whole(path, found) {
+        Ok(()) => Err(described(path)?),
+        // The disk does not give all of it; some it may.
+        Err(OpenError::Damaged { .. } | OpenError::Disk { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    })
+}
+
+/// The same of a ledger that may be whole: all its rows go on under a new name, which is what a
+/// Postgres that has another history under the old one needs.
+///
+/// # Errors
+/// When it is in use or no ledger, or there is no room for the new file. Nothing is changed then.
+pub fn under_new_name(path: &Path) -> Result<Salvaged, SalvageError> {
+    made_anew(path, |_, _| Ok(()))
+}
+
+fn made_anew(
+    path: &Path,
+    is_wanted: impl FnOnce(&Path, Found) -> Result<(), SalvageError>,
+) -> Result<Salvaged, SalvageError> {
     let path = &real(path);
     let lock = Lock::take(path).map_err(|refused| OpenError::of(refused, path))?;
     let found = head_file::read(path);
     match known(path, found) {
-        Ok(crate::identity::Identity::Nothing) => {
-            return Err(SalvageError::Nothing(path.display().to_string()));
+        Ok(Identity::Nothing) => return Err(SalvageError::Nothing(path.display().to_string())),
+        Ok(_) => {
+            one_name(path)?;
+            is_wanted(path, found)?;
         }
         // A ledger whose first page is damaged is one all the same.
-        Ok(_) | Err(OpenError::Damaged { .. }) => {}
+        Err(OpenError::Damaged { .. }) => one_name(path)?,
         Err(error) => return Err(error.into()),
     }
     let now = unix_ms();
     let made = beside(path, &format!(".salvaged-{now}"));
     let result = into_new(path, &made, found.kept(), now).and_then(|(mut salvaged, kept)| {
         salvaged.kept_aside = swap(path, &made, now)?;
-        let file = HeadFile::open(path);
-        file.write(&kept);
-        file.sync();
+        put(path, &kept).map_err(SalvageError::InPlace)?;
         Ok(salvaged)
     });
     remove(&made);
     drop(lock);
     result
+}
+
+/// Writes the new ledger's head beside it, and sees to it that the new names outlive a power loss.
+fn put(path: &Path, kept: &Kept) -> Result<(), String> {
+    let file = HeadFile::open(path);
+    file.write(kept)
+        .and_then(|()| file.sync())
+        .map_err(|says| {
+            format!("{says}; it is still the old one's: remove it before the next start")
+        })?;
+    let is_synced = sync_directory(path);
+    is_synced.map_err(|error| format!("its directory cannot be synced: {error}; after a power loss the damaged files may be back in their place"))
+}
+
+/// Whether a start would take it.
+fn is_whole(path: &Path, found: Found) -> Result<(), OpenError> {
+    let log = scan(&beside(path, "-wal")).map_err(|error| OpenError::disk(path, &error))?;
+    whole(path, log, found, None).map(|_| ())
+}
+
+/// A whole ledger, in the words that refuse to salvage it.
+fn described(path: &Path) -> Result<SalvageError, SalvageError> {
+    let db = connect_to_read(path)?;
+    let rows: i64 = db.query_row("SELECT count(*) FROM settled", [], |row| row.get(0))?;
+    Ok(SalvageError::Whole {
+        path: path.display().to_string(),
+        rows: rows.unsigned_abs(),
+        head: ends(&db)?.head,
+    })
 }
 
 fn remove(database: &Path) {
@@ -111,21 +181,38 @@ fn remove(database: &Path) {
     }
 }
 
-/// Moves what is at the path aside, and the new file there.
+/// Moves what is at the path aside, and the new file there; when that fails, back.
 fn swap(path: &Path, made: &Path, now: u64) -> Result<Vec<PathBuf>, SalvageError> {
     let aside = beside(path, &format!(".damaged-{now}"));
     let mut kept = Vec::new();
-    for suffix in ["", "-wal"] {
-        let (from, to) = (beside(path, suffix), beside(&aside, suffix));
-        if from.exists() {
-            std::fs::rename(&from, &to)?;
-            kept.push(to);
-        }
+    let moved = ["", "-wal"]
+        .iter()
+        .try_for_each(|suffix| {
+            let (from, to) = (beside(path, suffix), beside(&aside, suffix));
+            if from.exists() {
+                std::fs::rename(&from, &to)?;
+                kept.push((from, to));
+            }
+            Ok(())
+        })
+        .and_then(|()| std::fs::rename(made, path));
+    if let Err(error) = moved {
+        return Err(moved_back(&kept, &error));
     }
     drop(std::fs::remove_file(beside(path, "-shm")));
-    std::fs::rename(made, path)?;
-    sync_directory(path)?;
-    Ok(kept)
+    Ok(kept.into_iter().map(|(_, to)| to).collect())
+}
+
+/// The files are where they were, or it is said where they are.
+fn moved_back(moved: &[(PathBuf, PathBuf)], error: &std::io::Error) -> SalvageError {
+    let mut says = error.to_string();
+    for (from, to) in moved.iter().rev() {
+        if let Err(error) = std::fs::rename(to, from) {
+            let (from, to) = (from.display(), to.display());
+            says = format!("{says}; and {to} could not be moved back to {from}: {error}");
+        }
+    }
+    SalvageError::Write(says)
 }
 
 /// Copies into a new file what can be kept.
@@ -135,7 +222,7 @@ fn into_new(
     beside: Option<Kept>,
     now: u64,
 ) -> Result<(Salvaged, Kept), SalvageError> {
-    let name = random();
+    let name = random(path)?;
     make(made, name)?;
     let mut first_page = vec![0; PAGE];
     std::fs::File::open(made)?.read_exact(&mut first_page)?;
@@ -471,7 +558,8 @@ impl<'a> Keeping<'a> {
                 open_ended: head.is_none(),
             }),
         }
-        for lost in self.known_lost.iter().chain(&self.lost) {
+        let all: Vec<Lost> = self.known_lost.iter().chain(&self.lost).copied().collect();
+        for lost in &all {
             lost::insert(self.db, lost)?;
         }
         self.db.execute(
@@ -483,6 +571,7 @@ impl<'a> Keeping<'a> {
                 self.last.hash.0
             ],
         )?;
+        salvaged.rows_lost = Lost::sum(&all) - Lost::sum(&self.known_lost);
         salvaged.lost.append(&mut self.lost);
         Ok((self.anchor, self.last))
     }
@@ -515,10 +604,16 @@ fn opens(from: &Connection, to: &mut Connection, salvaged: &mut Salvaged) -> rus
                 Err(error) => return Ok(Err(error)),
             };
             let values: Vec<Value> = (0..width).map_while(|at| row.get(at).ok()).collect();
-            if values.len() == width && is_as_written(row).unwrap_or(false) {
-                salvaged.open += tx.execute(&sql, rusqlite::params_from_iter(values))? as u64;
-            } else {
+            let is_good = values.len() == width && is_as_written(row).unwrap_or(false);
+            if !is_good {
                 salvaged.open_altered += 1;
+                continue;
+            }
+            match tx.execute(&sql, rusqlite::params_from_iter(values)) {
+                Ok(kept) => salvaged.open += kept as u64,
+                // The new file refuses what no ledger has written.
+                Err(error) if is_malformed(&error) => salvaged.open_altered += 1,
+                Err(error) => return Err(error),
             }
         }
     };
@@ -527,3 +622,6 @@ fn opens(from: &Connection, to: &mut Connection, salvaged: &mut Salvaged) -> rus
     fault(ended, salvaged);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

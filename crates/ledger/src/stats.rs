@@ -41,6 +41,8 @@ pub struct Stats {
     pub log_bytes: u64,
     /// Rows that salvages of this ledger have lost, ever.
     pub salvaged_lost: u64,
+    /// Times that the head beside the ledger could not be written; its rows were all the same.
+    pub head_failures: u64,
     /// Whether part of the file has not been checked since the start.
     pub unchecked: bool,
     /// Whether a strict route may be served.
@@ -66,6 +68,7 @@ pub(crate) struct Counters {
     pub(crate) bytes: AtomicU64,
     pub(crate) log_bytes: AtomicU64,
     pub(crate) salvaged_lost: AtomicU64,
+    pub(crate) head_failures: AtomicU64,
     pub(crate) unchecked: AtomicU64,
 }
 
@@ -89,6 +92,7 @@ impl Counters {
             bytes: get(&self.bytes),
             log_bytes: get(&self.log_bytes),
             salvaged_lost: get(&self.salvaged_lost),
+            head_failures: get(&self.head_failures),
             unchecked: get(&self.unchecked) > 0,
             available,
         }

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Transaction, params, params_from_iter};
 
@@ -19,7 +20,7 @@ use crate::place::Place;
 use crate::prices::{PriceNote, keep};
 use crate::row::{Admission, Progress, Settlement};
 use crate::schema::connect;
-use crate::verify::ends;
+use crate::verify::{Ends, ends};
 
 /// Something to write.
 #[derive(Debug, Clone)]
@@ -50,12 +51,16 @@ pub(crate) struct Store {
     ledger: [u8; 16],
     commits: i64,
     node: Box<str>,
+    /// Where the chain starts, as it was read last.
+    anchor: Head,
     head_file: HeadFile,
+    /// Whether the head beside the ledger says what it should; in words why not.
+    pub(crate) head_said: Result<(), String>,
 }
 
 impl Store {
     pub(crate) fn new(db: Connection, path: &Path, node: Box<str>) -> rusqlite::Result<Self> {
-        let head = head(&db)?;
+        let Ends { anchor, head } = ends(&db)?;
         let (ledger, commits) = name_of(&db)?;
         Ok(Self {
             db,
@@ -65,7 +70,9 @@ impl Store {
             ledger,
             commits,
             node,
+            anchor,
             head_file: HeadFile::open(path),
+            head_said: Ok(()),
         })
     }
 
@@ -80,7 +87,7 @@ impl Store {
             db.execute_batch("PRAGMA wal_checkpoint(FULL)")?;
         }
         db.execute("UPDATE chain SET probes = probes + 1", [])?;
-        let store = Self::new(db, path, node)?;
+        let mut store = Self::new(db, path, node)?;
         store.say_head();
         Ok(store)
     }
@@ -92,17 +99,23 @@ impl Store {
         self.db.query_row(&sql, [], |_| Ok(()))
     }
 
-    /// Writes beside the ledger where it ends.
-    pub(crate) fn say_head(&self) {
-        self.head_file.write(&self.kept());
+    /// Writes beside the ledger where it ends. A chain whose start cannot be read leaves that file as
+    /// it was.
+    pub(crate) fn say_head(&mut self) {
+        self.head_said = match ends(&self.db) {
+            Ok(ends) => {
+                self.anchor = ends.anchor;
+                self.head_file.write(&self.kept())
+            }
+            Err(error) => Err(format!("the chain's start cannot be read: {error}")),
+        };
     }
 
     /// Where the ledger ends.
     pub(crate) fn kept(&self) -> Kept {
-        let anchor = ends(&self.db).map_or(Head::START, |ends| ends.anchor);
         Kept {
             ledger: self.ledger,
-            anchor,
+            anchor: self.anchor,
             head: self.head,
             commits: self.commits,
         }
@@ -112,7 +125,19 @@ impl Store {
     pub(crate) fn keep_head(&mut self, path: &Path) {
         self.head_file = HeadFile::open(path);
         self.say_head();
-        self.head_file.sync();
+        if self.head_said.is_ok() {
+            self.head_said = self.head_file.sync();
+        }
+    }
+
+    /// Bytes of the file, with what only the log has of it.
+    pub(crate) fn bytes(&self) -> rusqlite::Result<u64> {
+        let pragma = |sql: &str| {
+            let mut statement = self.db.prepare_cached(sql)?;
+            statement.query_row([], |row| row.get::<_, i64>(0))
+        };
+        let (pages, page) = (pragma("PRAGMA page_count")?, pragma("PRAGMA page_size")?);
+        Ok((pages * page).unsigned_abs())
     }
 
     /// Writes all of it in one commit, or nothing.
@@ -291,11 +316,20 @@ fn insert_sql() -> &'static str {
 }
 
 /// Faults of the row, not of the disk: trying again would fail again.
-fn is_malformed(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_malformed(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(
         code,
         Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+    ) && !is_of_another_writer(error)
+}
+
+/// Whether the number of the next row was taken, which only this process gives out.
+pub(crate) fn is_of_another_writer(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_ROWID)
     )
 }
 

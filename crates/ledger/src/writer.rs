@@ -3,7 +3,8 @@
 //! Invariant: an entry leaves the writer's hands only onto the disk, into the spill, or into a
 //! counter. Who waits is told the truth: after a failed commit they are told no, and their rows are
 //! withdrawn when the disk is back, should they have reached it after all. A file that was taken away
-//! or replaced is a disk that is away: nothing is ever begun anew at its path.
+//! or replaced is a disk that is away: nothing is ever begun anew at its path. Nothing is written to a
+//! ledger that turned out to be damaged, its log included.
 //! Not here: what a batch does to the tables (`store`), what is pruned (`retention`).
 
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::backup::copy_into;
 use crate::head_file::{HeadFile, Kept};
 use crate::intake::{Done, Message, Options, Shared, Unavailable};
 use crate::open::{RESCUED, is_damage};
-use crate::place::Place;
+use crate::place::{Least, Place};
 use crate::retention;
 use crate::row::Admission;
 use crate::schema::{beside, tidy_at_close};
 use crate::spill::Spill;
 use crate::stats::{add, set};
-use crate::store::{Applied, Note, Store};
+use crate::store::{Applied, Note, Store, is_of_another_writer};
 
 /// How often what is old is looked for, and a disk that is away is tried.
 const TEND_EVERY: Duration = Duration::from_millis(200);
@@ -41,6 +42,7 @@ pub(crate) struct Writer {
     stray: Option<Stray>,
     /// Where the database was opened.
     place: Place,
+    least: Least,
     /// Where it ended when it was closed because the disk was away.
     last: Option<Kept>,
     checkpointed: Instant,
@@ -89,7 +91,9 @@ impl Writer {
     pub(crate) fn new(options: Options, store: Store, shared: Arc<Shared>) -> Self {
         let spill = Spill::new(options.spill);
         shared.say_head(store.head);
+        shared.say_head_file(&store.head_said);
         Self {
+            least: Least::of(&options.path, store.bytes().unwrap_or(0)),
             options,
             place: store.place,
             last: None,
@@ -111,6 +115,7 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             let closing = batch.closing;
+            self.leave_if_condemned();
             self.commit(batch);
             if closing {
                 break;
@@ -125,9 +130,7 @@ impl Writer {
         }
         // The last look at the path: to close a file that is another's by now would harm that one.
         drop(self.write(|store| store.checkpoint("TRUNCATE")));
-        if let Some(store) = &mut self.store {
-            store.keep_head(&self.options.path);
-        }
+        self.keep_head();
         if self.stray.as_ref().is_some_and(|stray| !stray.rescued) {
             self.rescue();
         }
@@ -188,6 +191,11 @@ impl Writer {
         &mut self,
         work: impl FnOnce(&mut Store) -> rusqlite::Result<T>,
     ) -> Result<T, Unavailable> {
+        self.leave_if_condemned();
+        // Before anything is written: a checkpoint would fill the hole.
+        if self.store.is_some() {
+            self.look_for_a_cut(None)?;
+        }
         let Some(store) = &mut self.store else {
             let why = self
                 .shared
@@ -202,6 +210,7 @@ impl Writer {
             .store(self.shared.now_ms() + 1, Ordering::Release);
         let result = work(store);
         let gone = store.place.gone(&self.options.path);
+        let bytes = result.as_ref().ok().and_then(|_| store.bytes().ok());
         self.shared.busy_since.store(0, Ordering::Release);
         let counters = &self.shared.counters;
         match result {
@@ -213,6 +222,10 @@ impl Writer {
             Ok(done) => {
                 let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 set(&counters.last_commit_us, took);
+                if let Some(bytes) = bytes {
+                    self.look_for_a_cut(Some(bytes))?;
+                    self.least = Least::of(&self.options.path, bytes);
+                }
                 Ok(done)
             }
             Err(error) => {
@@ -220,18 +233,60 @@ impl Writer {
                 if let Some(gone) = gone {
                     return Err(self.strayed(&gone));
                 }
-                let damaged = is_damage(&error);
-                if let Some(store) = self.store.take() {
-                    tidy_at_close(&store.db, !damaged);
-                    self.last = Some(store.kept());
+                if is_of_another_writer(&error) {
+                    return Err(self.damaged("another process has written rows into it"));
                 }
-                if damaged {
-                    self.shared.condemn(&error.to_string());
-                    let why = error.to_string();
-                    return Err(Unavailable { why });
+                if is_damage(&error) {
+                    return Err(self.damaged(&error.to_string()));
                 }
+                self.look_for_a_cut(None)?;
+                self.leave(true);
                 Err(self.gone(&error))
             }
+        }
+    }
+
+    /// A file that is shorter than it was is damaged, unless it is another file by now.
+    fn look_for_a_cut(&mut self, committed: Option<u64>) -> Result<(), Unavailable> {
+        let path = &self.options.path;
+        let Some(cut) = self.least.cut(path, committed) else {
+            return Ok(());
+        };
+        add(&self.shared.counters.failures, 1);
+        let gone = self.store.as_ref().and_then(|store| store.place.gone(path));
+        match gone {
+            Some(gone) => Err(self.strayed(&gone)),
+            None => Err(self.damaged(&cut)),
+        }
+    }
+
+    /// Gives the store up. One that is damaged keeps its log, for whoever looks at it.
+    fn leave(&mut self, tidy: bool) {
+        if let Some(store) = self.store.take() {
+            tidy_at_close(&store.db, tidy);
+            self.last = Some(store.kept());
+        }
+    }
+
+    /// Somebody else may have found that it is damaged: nothing is written to it then.
+    fn leave_if_condemned(&mut self) {
+        if self.shared.condemned.load(Ordering::Acquire) {
+            self.leave(false);
+        }
+    }
+
+    fn damaged(&mut self, what: &str) -> Unavailable {
+        self.leave(false);
+        self.shared.condemn(what);
+        let why = what.to_owned();
+        Unavailable { why }
+    }
+
+    /// Writes and syncs the head beside the ledger.
+    fn keep_head(&mut self) {
+        if let Some(store) = &mut self.store {
+            store.keep_head(&self.options.path);
+            self.shared.say_head_file(&store.head_said);
         }
     }
 
@@ -250,6 +305,7 @@ impl Writer {
             // So that a start finds out that there was a ledger. A file in its place has its own.
             if store.place.is_same_database(&self.options.path) || !self.options.path.exists() {
                 store.keep_head(&self.options.path);
+                self.shared.say_head_file(&store.head_said);
             }
             self.stray = Some(Stray {
                 store,
@@ -270,6 +326,7 @@ impl Writer {
         let file = beside(&self.options.path, &format!("{RESCUED}{}", unix_ms()));
         let part = beside(&file, ".part");
         let saved = copy_into(&stray.store.db, &part)
+            .map_err(|error| error.to_string())
             .and_then(|()| std::fs::rename(&part, &file).map_err(|error| error.to_string()));
         let said = match saved {
             Ok(()) => format!("what it held is saved as {}", file.display()),
@@ -289,6 +346,7 @@ impl Writer {
         add(&counters.refused, applied.refused);
         if let Some(store) = &self.store {
             self.shared.say_head(store.head);
+            self.shared.say_head_file(&store.head_said);
         }
     }
 
@@ -308,9 +366,7 @@ impl Writer {
                 "PASSIVE"
             };
             drop(self.write(|store| store.checkpoint(how)));
-            if let Some(store) = &mut self.store {
-                store.keep_head(&self.options.path);
-            }
+            self.keep_head();
         }
         let (options, shipped) = (
             self.options.clone(),
@@ -343,19 +399,17 @@ impl Writer {
             self.count(applied);
             self.spill.settle(n, &self.shared.counters);
         }
-        if !self.shared.condemned.load(Ordering::Acquire) {
-            self.shared.available.store(true, Ordering::Release);
-        }
+        self.shared.available.store(true, Ordering::Release);
     }
 
     /// The store of before: nothing else is taken for it.
     fn find_store(&mut self) -> bool {
         let path = &self.options.path;
-        if let Some(mut stray) = self.stray.take() {
+        if let Some(stray) = self.stray.take() {
             if stray.store.place.gone(path).is_none() {
                 tidy_at_close(&stray.store.db, true);
-                stray.store.keep_head(path);
                 self.store = Some(stray.store);
+                self.keep_head();
                 return true;
             }
             let is_late = !stray.rescued && stray.since.elapsed() >= RESCUE_AFTER;
@@ -368,14 +422,22 @@ impl Writer {
         if !self.place.is_same_database(path) {
             // As with a stray one, a start has to find out that there was a ledger.
             if let Some(last) = self.last.take_if(|_| !path.exists()) {
-                HeadFile::open(path).write(&last);
+                let said = HeadFile::open(path).write(&last);
+                self.shared.say_head_file(&said);
             }
             let gone = format!("{} was removed or replaced", path.display());
             self.shared.say_unavailable(&gone);
             return false;
         }
+        // To open it copies its log into it.
+        if let Some(cut) = self.least.cut(path, None) {
+            self.shared.condemn(&cut);
+            return false;
+        }
         match Store::reopen(path, self.options.node.clone()) {
             Ok(store) => {
+                self.shared.say_head_file(&store.head_said);
+                self.least = Least::of(path, store.bytes().unwrap_or(0));
                 self.place = store.place;
                 self.store = Some(store);
                 true

@@ -229,3 +229,23 @@ proptest! {
         prop_assert_eq!(findings(&store.db), vec![]);
     }
 }
+
+#[test]
+fn a_chain_whose_start_cannot_be_read_leaves_the_head_beside_the_ledger_as_it_was() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    make(&path, [7; 16]).expect("makes tables");
+    let db = connect(&path).expect("opens");
+    let mut store = Store::new(db, &path, "test".into()).expect("has a head");
+    let move_on = "UPDATE chain SET anchor_seq = anchor_seq + 5";
+    store.db.execute(move_on, []).expect("writes");
+    store.say_head();
+    let said = crate::head_file::read(&path);
+    assert_eq!(said.kept().expect("is there").anchor.seq, 5);
+    assert_eq!(store.head_said, Ok(()));
+    let away = "ALTER TABLE chain RENAME TO away";
+    store.db.execute(away, []).expect("renames");
+    store.say_head();
+    assert_eq!(crate::head_file::read(&path), said);
+    assert!(store.head_said.is_err());
+}

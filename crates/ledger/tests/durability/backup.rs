@@ -65,14 +65,42 @@ fn a_copy_of_a_damaged_ledger_does_not_pass_for_a_backup() {
     let target = dir.path().join("copy.db");
     let refused = Reader::open(ledger.path()).expect("opens").backup(&target);
     assert!(
-        matches!(&refused, Err(BackupError::Damaged(says)) if says.contains("row 40")),
+        matches!(&refused, Err(BackupError::Damaged { finding, .. }) if finding.contains("row 40")),
         "{refused:?}"
     );
+    blames_the_ledger(&refused.expect_err("is damaged"), ledger.path());
     let left = std::fs::read_dir(dir.path()).expect("lists").flatten();
     let left: Vec<_> = left
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("copy"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// It names the ledger and what to do, and not the copy.
+fn blames_the_ledger(refused: &BackupError, ledger: &std::path::Path) {
+    let says = refused.to_string();
+    let ledger = ledger.display().to_string();
+    for word in [ledger.as_str(), "verify", "salvage"] {
+        assert!(says.contains(word), "{word}: {says}");
+    }
+    assert!(!says.contains("copy.db"), "{says}");
+}
+
+/// Here the copying itself stops.
+#[test]
+fn a_backup_of_a_ledger_with_a_damaged_page_blames_the_ledger() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(options(dir.path()));
+    (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
+    assert!(ledger.close(Duration::from_secs(5)));
+    let mut bytes = std::fs::read(ledger.path()).expect("reads");
+    let middle = bytes.len() / 8192 * 4096;
+    bytes[middle..middle + 4 * 4096].fill(0xa5);
+    std::fs::write(ledger.path(), bytes).expect("writes");
+    let target = dir.path().join("copy.db");
+    let refused = Reader::open(ledger.path()).expect("opens").backup(&target);
+    blames_the_ledger(&refused.expect_err("is damaged"), ledger.path());
+    assert!(!target.exists());
 }
 
 #[test]
@@ -92,7 +120,9 @@ fn a_backup_that_is_put_back_is_refused_until_its_loss_is_accepted() {
     let head = ledger.head();
     drop(ledger);
     std::fs::rename(&copy, &path).expect("puts back");
+    let before = std::fs::read(&path).expect("reads");
     let refused = Ledger::open(options(dir.path())).expect_err("is set back");
+    assert!(before == std::fs::read(&path).expect("reads"), "changed");
     let OpenError::Damaged { findings, .. } = &refused else {
         panic!("{refused}");
     };

@@ -140,7 +140,11 @@ fn word(error: &OpenError) -> &'static str {
         OpenError::Parted { .. } => "parted",
         OpenError::Damaged { .. } => "damaged",
         OpenError::Newer { .. } => "newer",
-        OpenError::Locked { .. } | OpenError::Disk { .. } | OpenError::Thread(_) => "other",
+        OpenError::Linked { .. } => "linked",
+        OpenError::Locked { .. }
+        | OpenError::Disk { .. }
+        | OpenError::Random { .. }
+        | OpenError::Thread(_) => "other",
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod backup;
 mod catalogue;
+mod condemned;
 mod corpus;
 mod damage;
 mod full;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ledger::{Finding, Ledger, OpenError, Period, Progress, ReadError, Reader};
+use ledger::{Finding, Ledger, OpenError, Period, Progress, ReadError, Reader, salvage};
 
 use crate::rows::{admitted, flushed, id, opened, options, settlement};
 
@@ -127,4 +127,45 @@ fn a_head_beside_it_says_of_each_file_whether_it_is_the_one_that_was_there() {
         panic!("{refused}");
     };
     assert_eq!(findings, &[Finding::Commits { missing: 1 }]);
+}
+
+/// SQLite's log stands beside one name: whoever opens the other does not see it.
+#[test]
+fn a_ledger_with_two_names_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(options(dir.path()));
+    ledger.intake().settle(settlement(1));
+    assert!(ledger.close(Duration::from_secs(5)));
+    let other = dir.path().join("other.db");
+    std::fs::hard_link(ledger.path(), &other).expect("links");
+    let before = std::fs::read(&other).expect("reads");
+    let refused = Ledger::open(options(dir.path())).expect_err("has two names");
+    assert!(
+        matches!(refused, OpenError::Linked { links: 2, .. }),
+        "{refused}"
+    );
+    let says = refused.to_string();
+    assert!(
+        says.contains("ledger.db") && says.contains("-samefile"),
+        "{says}"
+    );
+    let refused = salvage(ledger.path()).expect_err("nor is it salvaged");
+    assert!(refused.to_string().contains("2 names"), "{refused}");
+    assert!(
+        before == std::fs::read(&other).expect("reads"),
+        "it was changed"
+    );
+    std::fs::remove_file(&other).expect("removes");
+    assert_eq!(opened(options(dir.path())).head().seq, 1);
+
+    // An empty file is no ledger yet, and none is made under two names.
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("ledger.db"), b"").expect("writes");
+    std::fs::hard_link(dir.path().join("ledger.db"), dir.path().join("other.db")).expect("links");
+    let refused = Ledger::open(options(dir.path())).expect_err("has two names");
+    assert!(matches!(refused, OpenError::Linked { .. }), "{refused}");
+    let length = std::fs::metadata(dir.path().join("other.db"))
+        .expect("is there")
+        .len();
+    assert_eq!(length, 0);
 }

@@ -1,10 +1,13 @@
 //! What a salvage keeps, and what it writes down.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ledger::{Expected, Head, Ledger, OpenError, Options, Reader, salvage};
+use ledger::{
+    Expected, Head, Ledger, Lost, OpenError, Options, Reader, SalvageError, salvage, under_new_name,
+};
 
 use crate::rows::{eventually, flushed, opened, options, settlement};
 
@@ -40,10 +43,9 @@ fn a_damaged_page_costs_the_rows_on_it_and_the_ledger_goes_on_behind_the_last_nu
     assert_eq!(done.settled + lost, ROWS, "{done:?}");
     assert!(done.kept_aside.iter().all(|kept| kept.exists()));
 
-    // A second one finds nothing more to lose, and that is on record too.
-    let again = salvage(&path).expect("salvages");
-    assert_eq!(again.settled, done.settled);
-    assert_eq!(again.lost.iter().map(ledger::Lost::rows).sum::<u64>(), 0);
+    // A new name loses nothing more, and is on record too.
+    let again = under_new_name(&path).expect("salvages");
+    assert_eq!((again.settled, again.rows_lost), (done.settled, 0));
 
     let next = written(dir.path(), ROWS + 1..=ROWS + 10);
     assert_eq!(next.seq, head.seq + 10, "no number is used twice");
@@ -112,4 +114,221 @@ fn a_ledger_that_is_open_is_not_salvaged() {
         refused.contains(&std::process::id().to_string()),
         "{refused}"
     );
+}
+
+/// Bytes of all files in a directory but the lock and what any reader leaves.
+fn all_files(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(dir)
+        .expect("lists")
+        .flatten()
+        .map(|entry| {
+            (
+                entry.file_name(),
+                std::fs::read(entry.path()).expect("reads"),
+            )
+        })
+        .filter(|(name, bytes)| {
+            let name = name.to_string_lossy();
+            !(name.ends_with("-shm") || name.ends_with("-wal") && bytes.is_empty())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn of_a_ledger_that_is_whole_nothing_is_salvaged() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    let head = written(dir.path(), 1..=100);
+    let before = all_files(dir.path());
+    let refused = salvage(&path).expect_err("is whole");
+    assert!(matches!(refused, SalvageError::Whole { .. }), "{refused}");
+    let says = refused.to_string();
+    assert!(
+        says.contains("ledger.db") && says.contains("whole") && says.contains("100 rows"),
+        "{says}"
+    );
+    assert!(before == all_files(dir.path()), "it was changed");
+    // It is for whoever has Postgres keep another history under its old name.
+    let done = under_new_name(&path).expect("copies");
+    assert_eq!((done.settled, done.rows_lost), (100, 0));
+    assert!(done.kept_aside[0].exists());
+    let (ledger, recovered) = Ledger::open(options(dir.path())).expect("opens");
+    assert_eq!((ledger.head(), recovered.lost.len()), (head, 1));
+}
+
+#[test]
+fn rows_that_two_salvages_lost_are_counted_once_and_told_with_each() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    written(dir.path(), 1..=ROWS);
+    let bytes = std::fs::metadata(&path).expect("is there").len();
+    overwrite(&path, bytes / 8192 * 4096, 3 * 4096);
+    let first = salvage(&path).expect("salvages");
+    assert!(first.rows_lost > 0, "{first:?}");
+    // With the rows on both sides gone, one range reaches over what is lost already.
+    let (from, to) = (first.lost[0].from, first.lost.last().expect("one").to);
+    let db = rusqlite::Connection::open(&path).expect("opens");
+    let around = [from - 10, to + 10];
+    let sql = "DELETE FROM settled WHERE seq BETWEEN ?1 AND ?2";
+    assert!(db.execute(sql, around).expect("writes") > 0);
+    drop(db);
+    let second = salvage(&path).expect("salvages");
+    assert!(second.rows_lost > 0, "{second:?}");
+    let all = first.rows_lost + second.rows_lost;
+    assert_eq!(second.settled + all, ROWS, "{first:?}, {second:?}");
+    let verified = Reader::open(&path).and_then(|reader| reader.verify(None));
+    let verified = verified.expect("reads");
+    assert_eq!(verified.findings, []);
+    assert_eq!(Lost::sum(&verified.lost), all, "{:?}", verified.lost);
+    let (ledger, _) = Ledger::open(options(dir.path())).expect("opens");
+    assert_eq!(ledger.stats().salvaged_lost, all);
+    drop(ledger);
+    let told = Lost::by_salvage(&verified.lost);
+    assert_eq!(told.len(), 2, "{told:?}");
+    let counts: Vec<u64> = told.iter().map(|salvaged| salvaged.rows).collect();
+    assert_eq!(counts, [first.rows_lost, second.rows_lost], "{told:?}");
+    let says: Vec<String> = told.iter().map(ToString::to_string).collect();
+    for (says, rows) in says.iter().zip(counts) {
+        let expected = format!("Z: {rows} rows were lost: ");
+        assert!(
+            says.starts_with("salvaged 20") && says.contains(&expected),
+            "{says}"
+        );
+    }
+}
+
+/// Pages of the tree of settled rows that hold no row themselves, the root first.
+fn branches(bytes: &[u8], root: usize) -> Vec<usize> {
+    let four = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
+    let mut pages = vec![root];
+    let mut at = 0;
+    while at < pages.len() {
+        let page = (pages[at] - 1) * PAGE;
+        let cells = usize::from(u16::from_be_bytes([bytes[page + 3], bytes[page + 4]]));
+        let pointer = |n: usize| {
+            usize::from(u16::from_be_bytes([
+                bytes[page + 12 + 2 * n],
+                bytes[page + 13 + 2 * n],
+            ]))
+        };
+        let children = (0..cells)
+            .map(|n| four(page + pointer(n)))
+            .chain([four(page + 8)]);
+        let inner = children.filter(|child| bytes[(child - 1) * PAGE] == 0x05);
+        pages.extend(inner.collect::<Vec<_>>());
+        at += 1;
+    }
+    pages
+}
+
+const PAGE: usize = 4096;
+
+/// Some of these the database reads without an error, and has fewer rows.
+#[test]
+fn rows_that_vanish_with_a_branch_of_the_tree_are_told_as_lost() {
+    const MANY: u64 = 12_000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    written(dir.path(), 1..=MANY);
+    let bytes = std::fs::read(&path).expect("reads");
+    let head = std::fs::read(dir.path().join("ledger.db.head")).expect("reads");
+    let db = rusqlite::Connection::open(&path).expect("opens");
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'settled'";
+    let root = db
+        .query_row(sql, [], |row| row.get::<_, i64>(0))
+        .expect("is there");
+    drop(db);
+    let branches = branches(&bytes, usize::try_from(root).expect("fits"));
+    assert!(branches.len() > 2, "{branches:?}");
+    let mut losses = BTreeSet::new();
+    for branch in [branches[0], branches[1], branches[branches.len() - 1]] {
+        let at = (branch - 1) * PAGE;
+        let cells = u16::from_be_bytes([bytes[at + 3], bytes[at + 4]]);
+        let other = branches
+            .iter()
+            .find(|page| **page != branch)
+            .expect("another");
+        let leaf = (0..bytes.len() / PAGE)
+            .rev()
+            .find(|page| bytes[page * PAGE] == 0x0d);
+        let leaf = leaf.expect("a leaf") * PAGE;
+        let half = (cells / 2).to_be_bytes();
+        let cases: [(&str, usize, &[u8]); 7] = [
+            ("garbage", 0, &[0xa5; 200]),
+            ("zeros", 0, &[0; PAGE]),
+            ("an empty leaf", 0, &[0x0d, 0, 0, 0, 0, 0x10, 0, 0]),
+            ("only its last child", 3, &[0, 0]),
+            ("half of its children", 3, &half),
+            (
+                "another branch",
+                0,
+                &bytes[(other - 1) * PAGE..other * PAGE],
+            ),
+            ("a leaf", 0, &bytes[leaf..leaf + PAGE]),
+        ];
+        for (what, within, with) in cases {
+            for has_head in [true, false] {
+                let what = format!("page {branch} is {what}, with a head: {has_head}");
+                let dir = tempfile::tempdir().expect("a directory");
+                let path = dir.path().join("ledger.db");
+                let mut damaged = bytes.clone();
+                damaged[at + within..at + within + with.len()].copy_from_slice(with);
+                std::fs::write(&path, damaged).expect("writes");
+                if has_head {
+                    std::fs::write(dir.path().join("ledger.db.head"), &head).expect("writes");
+                }
+                Ledger::open(options(dir.path())).expect_err(&what);
+                let done = salvage(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(done.settled + done.rows_lost, MANY, "{what}: {done:?}");
+                assert!(done.rows_lost > 0, "{what}: {done:?}");
+                losses.insert(done.rows_lost);
+                let verified = Reader::open(&path).and_then(|reader| reader.verify(None));
+                let verified = verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(
+                    (verified.rows, verified.findings),
+                    (done.settled, vec![]),
+                    "{what}"
+                );
+            }
+        }
+    }
+    println!("lost: {losses:?}");
+}
+
+/// The database takes such a row for one that it never let in, and so does the new file.
+#[test]
+fn an_open_exchange_that_lacks_what_every_one_has_is_told_as_lost() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    written(dir.path(), 1..=10);
+    let db = rusqlite::Connection::open(&path).expect("opens");
+    db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)
+        .expect("is set");
+    db.pragma_update(None, "writable_schema", true)
+        .expect("is set");
+    let renamed = |from: &str, to: &str| {
+        let sql = "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE name = 'open'";
+        assert_eq!(db.execute(sql, [from, to]).expect("writes"), 1);
+        let version: i64 = db
+            .query_row("PRAGMA schema_version", [], |row| row.get(0))
+            .expect("a number");
+        db.pragma_update(None, "schema_version", version + 1)
+            .expect("writes");
+    };
+    let (strict, loose) = (
+        "reserved_tokens INTEGER NOT NULL",
+        "reserved_tokens INTEGER",
+    );
+    renamed(strict, loose);
+    let sql = "INSERT INTO open (id, started_unix_ms, request_id) VALUES (x'01', 1, 'r')";
+    db.execute(sql, []).expect("writes");
+    renamed(loose, strict);
+    drop(db);
+    let refused = Ledger::open(options(dir.path())).expect_err("is damaged");
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+    let done = salvage(&path).expect("salvages");
+    assert_eq!((done.settled, done.open, done.open_altered), (10, 0, 1));
+    Ledger::open(options(dir.path())).expect("opens");
 }

@@ -9,7 +9,9 @@ mod skipped;
 
 use std::time::{Duration, Instant};
 
-use ledger::{Ledger, Options, Progress, Reader, RecordId, Settlement, Shipper, State, salvage};
+use ledger::{
+    Ledger, Options, Progress, Reader, RecordId, Settlement, Shipper, State, under_new_name,
+};
 use policy::record::Outcome;
 use postgres::{Client, NoTls};
 
@@ -158,8 +160,8 @@ fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new
     assert!(ledger.close(Duration::from_secs(5)));
     drop(ledger);
 
-    let salvaged = salvage(&path).expect("is whole");
-    assert_eq!((salvaged.settled, salvaged.lost[0].rows()), (120, 0));
+    let renamed = under_new_name(&path).expect("is whole");
+    assert_eq!((renamed.settled, renamed.rows_lost), (120, 0));
     let ledger = opened(dir.path(), "one.db");
     let shipper = Shipper::start(&ledger, &server.secure_address()).expect("starts");
     eventually("every row is there", || shipper.shipping().up_to == 120);

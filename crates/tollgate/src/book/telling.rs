@@ -72,6 +72,7 @@ pub(crate) async fn on(running: Arc<Running>) {
 struct Told {
     path: String,
     unavailable: Option<String>,
+    head_fault: Option<String>,
     lost: u64,
     shipping: Option<(bool, Option<bool>)>,
     head: Head,
@@ -83,6 +84,7 @@ impl Told {
         Self {
             path: books.ledger.path().display().to_string(),
             unavailable: None,
+            head_fault: None,
             lost: 0,
             shipping: None,
             head: books.ledger.head(),
@@ -92,6 +94,7 @@ impl Told {
 
     fn look(&mut self, books: &Books) {
         self.availability(books, books.ledger.stats());
+        self.head_file(books.ledger.head_fault());
         if let Some(shipper) = &books.shipper {
             self.shipping(&shipper.shipping());
         }
@@ -121,6 +124,20 @@ impl Told {
             _ => {}
         }
         self.unavailable = now;
+    }
+
+    fn head_file(&mut self, fault: Option<String>) {
+        let path = &self.path;
+        match (&self.head_fault, &fault) {
+            (None, Some(why)) => {
+                tracing::warn!(ledger = path, %why, "the head beside the ledger is not written: the next start cannot tell whether the ledger was set back");
+            }
+            (Some(_), None) => {
+                tracing::warn!(ledger = path, "the head beside the ledger is written again");
+            }
+            _ => {}
+        }
+        self.head_fault = fault;
     }
 
     fn shipping(&mut self, shipping: &Shipping) {

@@ -38,7 +38,8 @@ pub(crate) enum Question {
     /// Make a ledger that a gate opens of one that it refuses: keep what is whole, write down what is lost.
     ///
     /// The gate must not run. The files that were there are kept beside it, byte for byte. What is
-    /// lost is no longer in any budget, and stands in the ledger for good: `verify` tells of it.
+    /// lost is no longer in any budget, and stands in the ledger for good: `verify` tells of it. A ledger
+    /// that is whole is left as it is.
     Salvage(Salvage),
     /// The newest records.
     Tail(Tail),
@@ -148,6 +149,10 @@ pub(crate) struct Backup {
 
 #[derive(Debug, Args)]
 pub(crate) struct Salvage {
+    /// Also of a ledger that is whole: all its rows go on under a new name, for a Postgres that has another
+    /// history under the old one.
+    #[arg(long)]
+    pub(crate) new_name: bool,
     /// JSON instead of words.
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use ledger::report;
-use ledger::{Expected, Lost, Reader, Salvaged};
+use ledger::{Expected, Lost, Reader, SalvageError, Salvaged};
 use serde_json::{Value, json};
 
 use super::arguments::{Backup, Salvage, Verify};
@@ -28,13 +28,18 @@ pub(super) fn verify(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Re
     let findings: Vec<String> = verified.findings.iter().map(ToString::to_string).collect();
     let (seq, hash) = (verified.head.seq, verified.head.hash.to_string());
     if asked.json {
-        let told = json!({"rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": seq, "hash": hash}, "findings": findings, "salvaged": lost_json(&verified.lost)});
+        let told = json!({"rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": seq, "hash": hash}, "findings": findings, "salvaged": lost_json(&verified.lost), "salvaged_rows_lost": Lost::sum(&verified.lost)});
         writeln!(out, "{told:#}")?;
         return Ok(findings.is_empty());
     }
-    let lost = verified.lost.iter().map(ToString::to_string);
+    let salvages = Lost::by_salvage(&verified.lost);
+    let lost = salvages.iter().map(ToString::to_string);
     for line in findings.iter().cloned().chain(lost) {
         writeln!(out, "{}", report::wrapped(&line, width(), 2))?;
+    }
+    if salvages.len() > 1 {
+        let (rows, times) = (Lost::sum(&verified.lost), salvages.len());
+        writeln!(out, "{rows} rows were lost in {times} salvages")?;
     }
     let verdict = if findings.is_empty() {
         "every row is as it was written"
@@ -67,14 +72,33 @@ pub(super) fn backup(reader: &Reader, asked: &Backup, out: &mut dyn Write) -> Re
 }
 
 pub(super) fn salvage(ledger: &Path, asked: &Salvage, out: &mut dyn Write) -> Result<(), Fault> {
-    let salvaged = ledger::salvage(ledger).map_err(|error| Fault::Said(error.to_string()))?;
+    let salvaged = if asked.new_name {
+        ledger::under_new_name(ledger)
+    } else {
+        ledger::salvage(ledger)
+    };
+    let salvaged = match salvaged {
+        // What was wanted is so: a ledger that opens.
+        Err(SalvageError::Whole { rows, head, .. }) if asked.json => {
+            let head = json!({"seq": head.seq, "hash": head.hash.to_string()});
+            let told = json!({"is_whole": true, "rows": rows, "rows_lost": 0, "head": head, "lost": [], "kept_aside": []});
+            return Ok(writeln!(out, "{told:#}")?);
+        }
+        Err(SalvageError::Whole { path, rows, head }) => {
+            let says = format!("nothing to salvage: {path} is whole");
+            writeln!(out, "{}", report::wrapped(&says, width(), 2))?;
+            writeln!(out, "{rows} rows stay as they are\nhead {head}")?;
+            return Ok(());
+        }
+        salvaged => salvaged.map_err(|error| Fault::Said(error.to_string()))?,
+    };
     let files: Vec<String> = salvaged
         .kept_aside
         .iter()
         .map(|file| file.display().to_string())
         .collect();
     if asked.json {
-        let told = json!({"rows": salvaged.settled, "open": salvaged.open, "open_altered": salvaged.open_altered, "lost": lost_json(&salvaged.lost), "faults": salvaged.faults, "kept_aside": files});
+        let told = json!({"is_whole": false, "rows": salvaged.settled, "rows_lost": salvaged.rows_lost, "open": salvaged.open, "open_altered": salvaged.open_altered, "lost": lost_json(&salvaged.lost), "faults": salvaged.faults, "kept_aside": files});
         writeln!(out, "{told:#}")?;
         return Ok(());
     }
@@ -91,7 +115,7 @@ fn told(salvaged: &Salvaged, out: &mut dyn Write) -> Result<(), Fault> {
         let says = format!("not all could be read: {fault}");
         writeln!(out, "{}", report::wrapped(&says, width(), 2))?;
     }
-    let lost: u64 = salvaged.lost.iter().map(Lost::rows).sum();
+    let lost = salvaged.rows_lost;
     writeln!(out, "{} rows kept, {lost} lost", salvaged.settled)?;
     for lost in &salvaged.lost {
         if lost.rows() > 0 {

@@ -1,5 +1,8 @@
 //! Questions as they are typed, against a ledger that a gate could have written.
 
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
 use clap::Parser;
 use ledger::{Admission, Ledger, Options, Price, Progress, RecordId, Settlement, State, Witnesses};
 use policy::price::Pico;
@@ -53,13 +56,25 @@ fn settlement(n: u64) -> Settlement {
     row
 }
 
-fn asked(question: &[&str]) -> (Result<bool, Fault>, String) {
+fn written() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
-    let (ledger, _) = Ledger::open(Options::at(&path)).expect("opens");
-    (1..=5).for_each(|n| ledger.intake().settle(settlement(n)));
-    drop(ledger);
-    let path = path.to_str().expect("a name");
+    write(&path, 1..=5);
+    (dir, path)
+}
+
+fn write(path: &Path, rows: RangeInclusive<u64>) {
+    let (ledger, _) = Ledger::open(Options::at(path)).expect("opens");
+    rows.for_each(|n| ledger.intake().settle(settlement(n)));
+}
+
+fn asked(question: &[&str]) -> (Result<bool, Fault>, String) {
+    let (_dir, path) = written();
+    asked_of(&path, question)
+}
+
+fn asked_of(ledger: &Path, question: &[&str]) -> (Result<bool, Fault>, String) {
+    let path = ledger.to_str().expect("a name");
     let words = ["tollgate", "usage", "--ledger", path]
         .into_iter()
         .chain(question.iter().copied());
@@ -118,6 +133,55 @@ fn every_question_has_an_answer() {
             "{question:?} lacks {expected:?}:\n{said}"
         );
     }
+}
+
+#[test]
+fn of_a_ledger_that_is_whole_nothing_is_salvaged_and_that_is_no_failure() {
+    let (_dir, ledger) = written();
+    let before = std::fs::read(&ledger).expect("reads");
+    let (result, said) = asked_of(&ledger, &["salvage"]);
+    assert!(matches!(result, Ok(true)), "{result:?}");
+    assert!(said.starts_with("nothing to salvage: "), "{said}");
+    let whole = "is whole\n5 rows stay as they are\nhead 5:";
+    assert!(said.contains(whole), "{said}");
+    let (result, said) = asked_of(&ledger, &["salvage", "--json"]);
+    assert!(matches!(result, Ok(true)), "{result:?}");
+    let said: serde_json::Value = serde_json::from_str(&said).expect("is JSON");
+    assert_eq!(
+        (&said["is_whole"], &said["rows"]),
+        (&true.into(), &5.into())
+    );
+    assert!(before == std::fs::read(&ledger).expect("reads"), "changed");
+}
+
+#[test]
+fn each_salvage_is_told_of_with_what_it_lost_and_then_their_sum() {
+    let (_dir, ledger) = written();
+    let (result, said) = asked_of(&ledger, &["salvage", "--new-name"]);
+    assert!(matches!(result, Ok(true)), "{result:?}");
+    assert!(said.starts_with("5 rows kept, 0 lost\n"), "{said}");
+    let early = std::fs::read(&ledger).expect("reads");
+    write(&ledger, 6..=8);
+    std::fs::write(&ledger, early).expect("sets it back");
+    let (result, said) = asked_of(&ledger, &["salvage"]);
+    assert!(matches!(result, Ok(true)), "{result:?}");
+    let lost = "5 rows kept, 3 lost\n  rows 6 to 8\n";
+    assert!(said.contains(lost), "{said}");
+    let (result, said) = asked_of(&ledger, &["verify"]);
+    assert!(matches!(result, Ok(true)), "{result:?}");
+    let expected = [
+        "Z: no row was lost",
+        "Z: 3 rows were lost: 6 to 8",
+        "3 rows were lost in 2 salvages",
+        "every row is as it was written: 5 rows after row 0",
+    ];
+    assert!(said.lines().count() > expected.len(), "{said}");
+    for (line, expected) in said.lines().zip(expected) {
+        assert!(line.ends_with(expected), "{said}");
+    }
+    let (_, said) = asked_of(&ledger, &["verify", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&said).expect("is JSON");
+    assert_eq!(said["salvaged_rows_lost"], 3, "{said}");
 }
 
 #[test]

@@ -66,6 +66,11 @@ pub(super) fn of(books: &Books) -> Vec<Extra> {
             number(stats.failures),
         ),
         counter(
+            "tollgate_ledger_head_failures_total",
+            "Times that the head beside the ledger could not be written.",
+            number(stats.head_failures),
+        ),
+        counter(
             "tollgate_ledger_malformed_total",
             "Entries that the database refused as malformed: a bug.",
             number(stats.refused),

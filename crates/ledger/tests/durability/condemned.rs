@@ -1,0 +1,192 @@
+//! A ledger that turns out to be damaged while it is open: nothing is written to it any more.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ledger::{Ledger, OpenError, Options, Reader};
+use rusqlite::Connection;
+
+use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
+
+/// A tick of the writer and a bit.
+const TICK: Duration = Duration::from_millis(300);
+
+/// With rows on disk and in the file itself.
+fn with_rows(dir: &Path, rows: u64) -> Ledger {
+    let ledger = opened(Options {
+        checkpoint_every: Duration::from_millis(50),
+        ..options(dir)
+    });
+    (1..=rows).for_each(|n| ledger.intake().settle(settlement(n)));
+    flushed(&ledger.intake()).expect("is on disk");
+    std::thread::sleep(2 * TICK);
+    ledger
+}
+
+fn files(dir: &Path) -> [Option<Vec<u8>>; 3] {
+    ["ledger.db", "ledger.db-wal", "ledger.db.head"].map(|name| std::fs::read(dir.join(name)).ok())
+}
+
+#[test]
+fn rows_that_another_process_has_written_condemn_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = with_rows(dir.path(), 10);
+    let other = Connection::open(ledger.path()).expect("opens");
+    let columns = ledger::COLUMNS.map(|(name, _)| name).join(",");
+    let columns = columns.strip_prefix("id,").expect("the id is first");
+    let copied = other.execute(
+        &format!(
+            "INSERT INTO settled (seq, id, {columns}, hash) \
+             SELECT 11, randomblob(16), {columns}, hash FROM settled WHERE seq = 10"
+        ),
+        [],
+    );
+    assert_eq!(copied.expect("writes"), 1);
+    drop(other);
+    ledger.intake().settle(settlement(11));
+    drop(flushed(&ledger.intake()));
+    eventually("it is noticed", || !ledger.intake().is_available());
+    let why = ledger.intake().unavailable().expect("takes no rows").why;
+    assert!(why.contains("another process has written rows"), "{why}");
+    let stats = ledger.stats();
+    assert_eq!((stats.refused, stats.spilled), (0, 1), "{stats:?}");
+    assert!(
+        !ledger.close(Duration::from_secs(5)),
+        "row 11 is in memory alone"
+    );
+    let refused = Ledger::open(options(dir.path())).expect_err("is not as it was written");
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+}
+
+/// As when the check that goes on while the gate serves finds something.
+#[test]
+fn a_ledger_that_was_found_damaged_while_it_is_open_stays_as_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(Options {
+        checkpoint_every: TICK,
+        // All rows are long past their age, but for those that are not shipped.
+        keep: Some(Duration::from_secs(365 * 86_400)),
+        ..options(dir.path())
+    });
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = u64::try_from(now.expect("a clock").as_millis()).expect("fits");
+    for n in 1..=100 {
+        let mut young = settlement(n);
+        // Two seconds from the age at which they go.
+        young.ended_unix_ms = now - 365 * 86_400_000 + 2000;
+        ledger.intake().settle(young);
+    }
+    flushed(&ledger.intake()).expect("is on disk");
+    ledger.condemn("for a test");
+    std::thread::sleep(TICK);
+    let before = files(dir.path());
+    assert!(before[1].as_ref().is_some_and(|log| !log.is_empty()));
+    (101..=200).for_each(|n| ledger.intake().settle(settlement(n)));
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(before == files(dir.path()), "it was written to");
+    assert_eq!(ledger.stats().spilled, 100, "{:?}", ledger.stats());
+    assert!(!ledger.close(Duration::from_secs(5)), "rows are in memory");
+    drop(ledger);
+    assert!(before == files(dir.path()), "closing wrote to it");
+}
+
+#[test]
+fn a_file_that_is_cut_short_is_noticed_at_once_and_not_written_over() {
+    for keeps in [0, 4096, 20 * 4096] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ledger = with_rows(dir.path(), 1000);
+        let file = std::fs::OpenOptions::new().write(true).open(ledger.path());
+        file.and_then(|file| file.set_len(keeps)).expect("cuts");
+        let begun = Instant::now();
+        eventually("it is noticed", || !ledger.intake().is_available());
+        assert!(
+            begun.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            begun.elapsed()
+        );
+        let why = ledger.intake().unavailable().expect("takes no rows").why;
+        assert!(
+            why.contains("ledger.db") && why.contains("cut short"),
+            "{why}"
+        );
+        admitted(&ledger.intake(), 5000).expect_err("nothing is promised");
+        let before = files(dir.path());
+        ledger.intake().settle(settlement(2000));
+        assert!(!ledger.close(Duration::from_secs(5)), "a row is in memory");
+        assert!(before == files(dir.path()), "it was written to");
+        // The log may have every page that the file lacks.
+        match Ledger::open(options(dir.path())) {
+            Ok((ledger, _)) => assert_eq!(ledger.head().seq, 1000, "kept {keeps}"),
+            Err(error) => assert!(
+                matches!(error, OpenError::Damaged { .. } | OpenError::Gone { .. }),
+                "kept {keeps}: {error}"
+            ),
+        }
+    }
+}
+
+/// What is pruned gives its pages back: the file shrinks, and nothing is wrong.
+#[test]
+fn a_file_that_shrinks_because_rows_were_pruned_is_not_taken_for_cut() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let most = 300_000;
+    let ledger = opened(Options {
+        checkpoint_every: Duration::from_millis(50),
+        bytes_max: Some(most),
+        ..options(dir.path())
+    });
+    let length = || std::fs::metadata(ledger.path()).expect("is there").len();
+    let mut n = 0;
+    for _ in 0..3 {
+        for _ in 0..5000 {
+            n += 1;
+            ledger.intake().settle(settlement(n));
+        }
+        flushed(&ledger.intake()).expect("is on disk");
+        eventually("the file grew", || length() > 2 * most);
+        eventually("the file shrank", || {
+            // Others may copy the log into the file, too.
+            if let Ok(db) = Connection::open(ledger.path()) {
+                drop(db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(())));
+            }
+            length() < most + 100_000
+        });
+        assert!(
+            ledger.intake().is_available(),
+            "{:?}",
+            ledger.intake().unavailable()
+        );
+    }
+    assert!(ledger.close(Duration::from_secs(5)));
+    let verified = Reader::open(ledger.path()).and_then(|reader| reader.verify(None));
+    assert_eq!(verified.expect("reads").findings, []);
+}
+
+#[test]
+fn a_head_that_cannot_be_written_is_told_and_so_is_that_it_can_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let beside = dir.path().join("ledger.db.head");
+    std::fs::create_dir(&beside).expect("a directory in its place");
+    let ledger = opened(Options {
+        checkpoint_every: Duration::from_millis(50),
+        ..options(dir.path())
+    });
+    ledger.intake().settle(settlement(1));
+    flushed(&ledger.intake()).expect("is on disk");
+    eventually("it is told", || ledger.head_fault().is_some());
+    let says = ledger.head_fault().expect("is told");
+    assert!(says.contains("ledger.db.head"), "{says}");
+    assert!(ledger.stats().head_failures > 0, "{:?}", ledger.stats());
+    assert!(
+        ledger.intake().is_available(),
+        "rows are written all the same"
+    );
+    std::fs::remove_dir(&beside).expect("removes");
+    eventually("it is there again", || ledger.head_fault().is_none());
+    let failures = ledger.stats().head_failures;
+    ledger.intake().settle(settlement(2));
+    assert!(ledger.close(Duration::from_secs(5)));
+    assert_eq!(ledger.stats().head_failures, failures);
+    let (_, recovered) = Ledger::open(options(dir.path())).expect("opens");
+    assert!(!recovered.without_head, "{recovered:?}");
+}
