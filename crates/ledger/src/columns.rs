@@ -5,6 +5,7 @@
 //! Not here: the tables (`schema`), the hash (`chain`).
 
 pub use rusqlite::types::Value;
+use rusqlite::types::ValueRef;
 
 use crate::row::{Settlement, Witnesses};
 
@@ -110,7 +111,7 @@ pub(crate) const fn at(name: &str) -> usize {
 }
 
 /// The values of a row that is written by `node`.
-pub(crate) fn values(row: &Settlement, node: &str) -> [Value; WIDTH] {
+pub(crate) fn values<'a>(row: &'a Settlement, node: &'a str) -> [ValueRef<'a>; WIDTH] {
     let cost = row.price.as_ref().and_then(|price| price.cost);
     // One exchange that costs more than nine million is a fault of the price, not a bill: it is
     // kept as unknown and marked.
@@ -119,7 +120,7 @@ pub(crate) fn values(row: &Settlement, node: &str) -> [Value; WIDTH] {
     let [p0, p1, p2, p3] = count(&row.prompt);
     let [c0, c1, c2, c3] = count(&row.completion);
     [
-        Value::Blob(row.id.0.to_vec()),
+        ValueRef::Blob(&row.id.0),
         text(row.state.as_str()),
         text(node),
         text(&row.request_id),
@@ -134,11 +135,11 @@ pub(crate) fn values(row: &Settlement, node: &str) -> [Value; WIDTH] {
         some_text(row.operation.as_deref()),
         some_text(row.model_asked.as_deref()),
         some_text(row.model_sent.as_deref()),
-        Value::Integer(row.streamed.into()),
-        Value::Integer(row.status.into()),
+        ValueRef::Integer(row.streamed.into()),
+        ValueRef::Integer(row.status.into()),
         text(row.outcome.as_str()),
         text(&row.code),
-        Value::Integer(row.attempts.into()),
+        ValueRef::Integer(row.attempts.into()),
         p0,
         p1,
         p2,
@@ -150,13 +151,13 @@ pub(crate) fn values(row: &Settlement, node: &str) -> [Value; WIDTH] {
         some_number(row.cached),
         some_number(row.reasoning),
         some_number(audio(row)),
-        Value::Integer(invalid.into()),
+        ValueRef::Integer(invalid.into()),
         some_number(row.reserved),
         some_number(row.at_least),
         some_number(row.at_most),
         some_text(row.price.as_ref().map(|price| &*price.id)),
         some_text(row.price.as_ref().map(|price| &*price.currency)),
-        pico.map_or(Value::Null, Value::Integer),
+        pico.map_or(ValueRef::Null, ValueRef::Integer),
         number(row.bytes_in),
         number(row.bytes_out),
         number(row.duration_us),
@@ -183,7 +184,7 @@ fn audio(row: &Settlement) -> Option<u64> {
     }
 }
 
-fn count(count: &Witnesses) -> [Value; 4] {
+fn count(count: &Witnesses) -> [ValueRef<'_>; 4] {
     [
         some_number(count.billed.tokens()),
         text(count.billed.source()),
@@ -193,23 +194,25 @@ fn count(count: &Witnesses) -> [Value; 4] {
 }
 
 /// A number as a column holds it.
-pub(crate) fn number(n: u64) -> Value {
-    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+pub(crate) fn number<'a>(n: u64) -> ValueRef<'a> {
+    ValueRef::Integer(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-pub(crate) fn some_number(n: Option<u64>) -> Value {
-    n.map_or(Value::Null, number)
+pub(crate) fn some_number<'a>(n: Option<u64>) -> ValueRef<'a> {
+    n.map_or(ValueRef::Null, number)
 }
 
 /// Text as a column holds it.
-pub(crate) fn text(text: &str) -> Value {
-    let end = text
-        .char_indices()
-        .nth(TEXT_MAX)
-        .map_or(text.len(), |(at, _)| at);
-    Value::Text(text.get(..end).unwrap_or_default().to_owned())
+pub(crate) fn text(text: &str) -> ValueRef<'_> {
+    // Characters are counted only where there can be too many.
+    let end = match text.len() {
+        ..=TEXT_MAX => None,
+        _ => text.char_indices().nth(TEXT_MAX),
+    };
+    let end = end.map_or(text.len(), |(at, _)| at);
+    ValueRef::Text(text.get(..end).unwrap_or_default().as_bytes())
 }
 
-pub(crate) fn some_text(some: Option<&str>) -> Value {
-    some.map_or(Value::Null, text)
+pub(crate) fn some_text(some: Option<&str>) -> ValueRef<'_> {
+    some.map_or(ValueRef::Null, text)
 }

@@ -11,6 +11,7 @@ use std::io::Read as _;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
 use crate::backup::sync_directory;
@@ -533,7 +534,7 @@ impl<'a> Keeping<'a> {
     fn flush(&mut self) -> rusqlite::Result<()> {
         let tx = self.db.transaction()?;
         for (seq, hash, values) in self.waiting.drain(..) {
-            insert(&tx, seq, values, hash)?;
+            insert(&tx, seq, values.each_ref().map(ValueRef::from), hash)?;
         }
         tx.commit()
     }

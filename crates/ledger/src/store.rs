@@ -9,11 +9,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, Transaction, params, params_from_iter};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, Params, Transaction, params, params_from_iter};
 
 use crate::chain::{Hash, Head, link, sum};
-use crate::columns::{COLUMNS, Value, WIDTH, number, some_number, some_text, text, values};
+use crate::columns::{COLUMNS, WIDTH, number, some_number, some_text, text, values};
 use crate::head_file::{HeadFile, Kept};
 use crate::id::RecordId;
 use crate::place::Place;
@@ -229,7 +229,7 @@ impl Writing<'_> {
         let sql = "INSERT INTO open SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0,0,?13,NULL \
                    WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING";
         let values = [
-            Value::Blob(open.id.0.to_vec()),
+            ValueRef::Blob(&open.id.0),
             number(open.started_unix_ms),
             text(&open.request_id),
             some_text(open.trace_id.as_deref()),
@@ -242,11 +242,11 @@ impl Writing<'_> {
             number(open.reserved),
             some_number(open.at_most),
         ];
-        let sum = Value::Integer(sum(values.iter().map(ValueRef::from)));
+        let sum = ValueRef::Integer(sum(values.iter().copied()));
         let changed = self
             .tx
             .prepare_cached(sql)?
-            .execute(params_from_iter(values.into_iter().chain([sum])))?;
+            .execute(bound(values.into_iter().chain([sum])))?;
         self.applied.admitted += changed as u64;
         Ok(())
     }
@@ -256,21 +256,21 @@ impl Writing<'_> {
         let sql = "UPDATE open SET progress_tokens = ?2, bytes_out = ?3, mark_sum = ?4 \
                    WHERE id = ?1 AND progress_tokens <= ?2 AND bytes_out <= ?3";
         let marks = [
-            Value::Blob(progress.id.0.to_vec()),
+            ValueRef::Blob(&progress.id.0),
             number(progress.tokens),
             number(progress.bytes_out),
         ];
-        let sum = Value::Integer(sum(marks.iter().map(ValueRef::from)));
+        let sum = ValueRef::Integer(sum(marks.iter().copied()));
         self.tx
             .prepare_cached(sql)?
-            .execute(params_from_iter(marks.into_iter().chain([sum])))?;
+            .execute(bound(marks.into_iter().chain([sum])))?;
         Ok(())
     }
 
     fn settle(&mut self, row: &Settlement) -> rusqlite::Result<()> {
         let values = values(row, self.node);
         let seq = self.head.seq + 1;
-        let hash = link(self.head.hash, seq, values.iter().map(ValueRef::from));
+        let hash = link(self.head.hash, seq, values.iter().copied());
         if insert(self.tx, seq, values, hash)? {
             self.head = Head { seq, hash };
             self.applied.settled += 1;
@@ -292,15 +292,19 @@ impl Writing<'_> {
 pub(crate) fn insert(
     tx: &Transaction<'_>,
     seq: i64,
-    values: [Value; WIDTH],
+    values: [ValueRef<'_>; WIDTH],
     hash: Hash,
 ) -> rusqlite::Result<bool> {
-    let mut all = Vec::with_capacity(WIDTH + 2);
-    all.push(Value::Integer(seq));
-    all.extend(values);
-    all.push(Value::Blob(hash.0.to_vec()));
+    let all = std::iter::once(ValueRef::Integer(seq))
+        .chain(values)
+        .chain([ValueRef::Blob(&hash.0)]);
     let mut statement = tx.prepare_cached(insert_sql())?;
-    Ok(statement.execute(params_from_iter(all))? == 1)
+    Ok(statement.execute(bound(all))? == 1)
+}
+
+/// Values as a statement takes them, without a copy.
+fn bound<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> impl Params {
+    params_from_iter(values.map(ToSqlOutput::Borrowed))
 }
 
 fn insert_sql() -> &'static str {

@@ -11,7 +11,6 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use policy::clock::{Mono, nanos};
-use rustix::time::{ClockId, clock_gettime};
 
 /// How often a worker ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -33,8 +32,8 @@ pub(crate) struct Wheel {
     clock: Cell<Mono>,
     /// When its first tick began.
     base: Mono,
-    /// What the system's clock said at zero on the host's.
-    origin: i64,
+    /// Zero on the host's clock.
+    zero: Instant,
     /// The tick that was dealt with last.
     tick: Cell<u64>,
     slots: RefCell<Vec<Vec<Rc<Waiter>>>>,
@@ -71,7 +70,7 @@ impl Wheel {
         Self {
             clock: Cell::new(now),
             base: now,
-            origin: system_nanos() - now.0,
+            zero,
             tick: Cell::new(0),
             slots: RefCell::new(vec![Vec::new(); SLOTS]),
         }
@@ -95,7 +94,7 @@ impl Wheel {
     /// Looks at the clock.
     pub(crate) fn look(&self) -> Mono {
         HAS_SLEPT.set(false);
-        let now = Mono(system_nanos() - self.origin);
+        let now = Mono(nanos(self.zero.elapsed()));
         self.clock.set(now);
         now
     }
@@ -168,14 +167,6 @@ impl Wheel {
         let since = at.0.saturating_sub(self.base.0);
         u64::try_from(since / nanos(TICK)).unwrap_or(0)
     }
-}
-
-/// The system's monotonic clock. `Instant` reads the same one; the sum and the difference of two of its times
-/// cost as much as the reading.
-#[inline]
-fn system_nanos() -> i64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "below SLOTS")]

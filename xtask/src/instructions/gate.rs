@@ -75,16 +75,40 @@ fn serve(
     let mut wires = Wires {
         client: patient(client)?,
         upstream: None,
-        dialled: Box::new(move || {
-            let (stream, _) = upstream.accept().map_err(|cause| cause.to_string())?;
-            patient(stream)
-        }),
+        dialled: Box::new(move || dialled(&upstream)),
     };
     for _ in 0..exchanges {
         (scene.exchange)(&mut wires)?;
     }
     drop(wires);
     gate.end()
+}
+
+/// The connection that the gate opens. One that has crashed opens none.
+fn dialled(upstream: &TcpListener) -> Result<TcpStream, String> {
+    let begun = Instant::now();
+    upstream
+        .set_nonblocking(true)
+        .map_err(|cause| cause.to_string())?;
+    loop {
+        match upstream.accept() {
+            Ok((stream, _)) => {
+                let blocking = stream.set_nonblocking(false);
+                return patient(
+                    blocking
+                        .map(|()| stream)
+                        .map_err(|cause| cause.to_string())?,
+                );
+            }
+            Err(cause) if cause.kind() != io::ErrorKind::WouldBlock => {
+                return Err(cause.to_string());
+            }
+            Err(_) if begun.elapsed() > PATIENCE => {
+                return Err("the gate does not call its upstream".into());
+            }
+            Err(_) => sleep(Duration::from_millis(1)),
+        }
+    }
 }
 
 /// The total that callgrind wrote.
