@@ -20,6 +20,9 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use wire::proxy_protocol::{self, Found};
 
+/// A connection that the peer has closed is an error, in a host that has not ignored SIGPIPE too.
+const QUIET: SendFlags = SendFlags::NOSIGNAL;
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -173,7 +176,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         loop {
             let guard = ready!(self.descriptor.poll_write_ready(cx))?;
-            let sent = send(&*self, buf, SendFlags::empty());
+            let sent = send(&*self, buf, QUIET);
             if let Some(sent) = settled(guard, sent, buf.len()) {
                 return Poll::Ready(sent);
             }
@@ -189,7 +192,7 @@ impl AsyncWrite for Socket {
         loop {
             let guard = ready!(self.descriptor.poll_write_ready(cx))?;
             let mut nothing_beside = SendAncillaryBuffer::default();
-            let sent = sendmsg(&*self, bufs, &mut nothing_beside, SendFlags::empty());
+            let sent = sendmsg(&*self, bufs, &mut nothing_beside, QUIET);
             if let Some(sent) = settled(guard, sent, asked) {
                 return Poll::Ready(sent);
             }
