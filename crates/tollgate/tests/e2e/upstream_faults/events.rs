@@ -90,7 +90,7 @@ fn strange_streams_pass_byte_for_byte() {
     let records = gate.records(calls);
     assert_eq!(records.len(), calls);
     for record in records {
-        let outcome = if record["model_asked"] == "error" {
+        let outcome = if record["model"] == "error" {
             "failed"
         } else {
             "completed"
