@@ -5,17 +5,19 @@
 //! used twice; the ledger gets a new name, because its history is another from here on.
 //! Invariant: the damaged files are kept under other names, byte for byte. What is lost stands in the
 //! new ledger for good, so that no report passes for a whole one.
-//! Not here: when a ledger does not open (`open`).
+//! Not here: when a ledger does not open (`open`), how the new file grows (`keeping`).
+
+mod keeping;
 
 use std::io::Read as _;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use self::keeping::{Keeping, Read};
 use crate::backup::sync_directory;
-use crate::chain::{Hash, Head, link};
+use crate::chain::{Hash, Head};
 use crate::check::{self, is_as_written};
 use crate::columns::{Value, WIDTH};
 use crate::head_file::{self, Found, HeadFile, Kept};
@@ -25,15 +27,13 @@ use crate::lost::{self, Lost};
 use crate::open::{OpenError, known, one_name, random, whole};
 use crate::prices;
 use crate::schema::{self, beside, connect, connect_to_read, make, real};
-use crate::store::{insert, is_malformed, name_of};
+use crate::store::{is_malformed, name_of};
 use crate::verify::{ends, select};
 use crate::wal::scan;
 use crate::writer::unix_ms;
 
 /// Bytes of a page, SQLite's own default.
 const PAGE: usize = 4096;
-/// Rows in one transaction of the new file.
-const BATCH: u64 = 10_000;
 
 /// What a salvage came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -445,137 +445,11 @@ fn readable_after(from: &Connection, last: i64, upper: i64) -> Option<i64> {
     readable(good)
 }
 
-type Read = (i64, Hash, [Value; WIDTH]);
-
 fn read(row: &rusqlite::Row<'_>) -> Option<Read> {
     let seq: i64 = row.get(0).ok()?;
     let hash = Hash(row.get(WIDTH + 1).ok()?);
     let values: Option<Vec<Value>> = (1..=WIDTH).map(|at| row.get(at).ok()).collect();
     Some((seq, hash, values?.try_into().ok()?))
-}
-
-/// The new file as it grows.
-struct Keeping<'a> {
-    db: &'a mut Connection,
-    anchor: Head,
-    /// The last row that was kept or is on record as lost.
-    last: Head,
-    /// The last row that was read, whether it was kept or not, by its own hash.
-    before: Head,
-    /// What earlier salvages lost.
-    known_lost: Vec<Lost>,
-    lost: Vec<Lost>,
-    waiting: Vec<Read>,
-    now: u64,
-}
-
-impl<'a> Keeping<'a> {
-    fn new(db: &'a mut Connection, anchor: Head, known_lost: Vec<Lost>, now: u64) -> Self {
-        Self {
-            db,
-            anchor,
-            last: anchor,
-            before: anchor,
-            known_lost,
-            lost: Vec::new(),
-            waiting: Vec::new(),
-            now,
-        }
-    }
-
-    /// Goes on behind what earlier salvages lost before row `next`.
-    fn cross(&mut self, next: i64) {
-        while self.before.seq + 1 < next {
-            let from = self.before.seq + 1;
-            let range = |lost: &&Lost| lost.from == from && lost.to >= from && lost.to < next;
-            let Some(to) = self.known_lost.iter().find(range).map(Lost::end) else {
-                return;
-            };
-            // That is on record; what this salvage lost before it is not.
-            if self.last.seq < self.before.seq {
-                self.lose(self.before);
-            }
-            (self.before, self.last) = (to, to);
-        }
-    }
-
-    /// Keeps a row that the one before it proves; whether it did.
-    fn row(&mut self, seq: i64, hash: Hash, values: [Value; WIDTH]) -> rusqlite::Result<bool> {
-        self.cross(seq);
-        let before = self.before;
-        self.before = Head { seq, hash };
-        let made = link(before.hash, seq, values.iter().map(Into::into));
-        if before.seq + 1 != seq || made != hash {
-            return Ok(false);
-        }
-        if self.last.seq != before.seq {
-            self.lose(before);
-        }
-        self.waiting.push((seq, hash, values));
-        self.last = self.before;
-        if self.waiting.len() as u64 >= BATCH {
-            self.flush()?;
-        }
-        Ok(true)
-    }
-
-    /// What comes after the last row that was kept, up to this one, is lost.
-    fn lose(&mut self, to: Head) {
-        self.lost.push(Lost {
-            at_unix_ms: self.now,
-            from: self.last.seq + 1,
-            to: to.seq,
-            hash: to.hash,
-            open_ended: false,
-        });
-        self.last = to;
-    }
-
-    fn flush(&mut self) -> rusqlite::Result<()> {
-        let tx = self.db.transaction()?;
-        for (seq, hash, values) in self.waiting.drain(..) {
-            insert(&tx, seq, values.each_ref().map(ValueRef::from), hash)?;
-        }
-        tx.commit()
-    }
-
-    /// Writes down what was lost, and where the chain starts and goes on.
-    fn end(
-        &mut self,
-        head: Option<Head>,
-        salvaged: &mut Salvaged,
-    ) -> rusqlite::Result<(Head, Head)> {
-        self.flush()?;
-        self.before = self.last;
-        self.cross(i64::MAX);
-        match head.filter(|head| head.seq > self.last.seq) {
-            Some(head) => self.lose(head),
-            // Even if nothing is lost it is on record that somebody did this.
-            None => self.lost.push(Lost {
-                at_unix_ms: self.now,
-                from: self.last.seq + 1,
-                to: self.last.seq,
-                hash: self.last.hash,
-                open_ended: head.is_none(),
-            }),
-        }
-        let all: Vec<Lost> = self.known_lost.iter().chain(&self.lost).copied().collect();
-        for lost in &all {
-            lost::insert(self.db, lost)?;
-        }
-        self.db.execute(
-            "UPDATE chain SET anchor_seq = ?1, anchor_hash = ?2, head_seq = ?3, head_hash = ?4",
-            params![
-                self.anchor.seq,
-                self.anchor.hash.0,
-                self.last.seq,
-                self.last.hash.0
-            ],
-        )?;
-        salvaged.rows_lost = Lost::sum(&all) - Lost::sum(&self.known_lost);
-        salvaged.lost.append(&mut self.lost);
-        Ok((self.anchor, self.last))
-    }
 }
 
 /// Exchanges without an end, each as far as it can be read.
