@@ -180,6 +180,15 @@ fn read_members(members: &Members, options: &Members) -> Result<Naive, &'static 
     {
         return Err("another spelling");
     }
+    // Read for whether they are there.
+    for name in [
+        "background",
+        "previous_response_id",
+        "conversation",
+        "container",
+    ] {
+        members.only(name)?;
+    }
     let (prompts, token_ids) = prompts(members.only("prompt")?);
     let count = |name| match members.only(name)? {
         None | Some("null") => Ok(None),

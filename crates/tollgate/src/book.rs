@@ -6,7 +6,7 @@
 
 pub(crate) mod telling;
 
-use std::io::Read;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{SendError, Sender};
 use std::time::Duration;
 
@@ -54,7 +54,8 @@ impl Books {
         });
         Ok(Self {
             shipper: server.transpose()?,
-            process: random(),
+            // The system's chance is in it.
+            process: RandomState::new().hash_one(std::process::id()),
             ledger,
         })
     }
@@ -165,20 +166,6 @@ impl Book for Clerk {
 
 fn name(name: Option<&std::sync::Arc<str>>) -> Option<Box<str>> {
     name.map(|name| (**name).into())
-}
-
-/// From the kernel; from the clock and the process id where it gives none.
-fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    if read.is_ok() {
-        return u64::from_be_bytes(bytes);
-    }
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let nanos = since.unwrap_or_default().as_nanos().to_be_bytes();
-    let mut low = [0; 8];
-    low.copy_from_slice(&nanos[8..]);
-    u64::from_be_bytes(low) ^ u64::from(std::process::id()) << 32
 }
 
 #[cfg(test)]

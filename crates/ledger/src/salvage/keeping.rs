@@ -35,7 +35,12 @@ pub(super) struct Keeping<'a> {
 }
 
 impl<'a> Keeping<'a> {
-    pub(super) fn new(db: &'a mut Connection, anchor: Head, known_lost: Vec<Lost>, now: u64) -> Self {
+    pub(super) fn new(
+        db: &'a mut Connection,
+        anchor: Head,
+        known_lost: Vec<Lost>,
+        now: u64,
+    ) -> Self {
         Self {
             db,
             anchor,
@@ -65,7 +70,12 @@ impl<'a> Keeping<'a> {
     }
 
     /// Keeps a row that the one before it proves; whether it did.
-    pub(super) fn row(&mut self, seq: i64, hash: Hash, values: [Value; WIDTH]) -> rusqlite::Result<bool> {
+    pub(super) fn row(
+        &mut self,
+        seq: i64,
+        hash: Hash,
+        values: [Value; WIDTH],
+    ) -> rusqlite::Result<bool> {
         self.cross(seq);
         let before = self.before;
         self.before = Head { seq, hash };
