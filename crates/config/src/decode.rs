@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use crate::fault::Fault;
 use crate::mask::{looks_like_key, masked, quoted};
-use crate::node::{Node, Shape, Value};
+use crate::node::{Filled, Node, Shape, Value};
 
 pub(crate) use many::{ListOf, MapOf, OneOrMany};
 pub(crate) use nearest::nearest;
@@ -61,6 +61,8 @@ impl Place {
 
 /// A schema type: reads itself from a node, and describes itself.
 pub(crate) trait Decode: Sized {
+    /// Whether this very value, not one inside of it, is a secret or says where one is kept.
+    const HOLDS_SECRET: bool = false;
     /// `None` when the node is of the wrong kind altogether; the fault is already noted.
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self>;
     /// The JSON Schema of what `decode` takes.
@@ -98,6 +100,8 @@ impl<T> Field<T> {
 pub(crate) trait Written: Sized {
     /// What YAML may take it for.
     const TAKES: Takes;
+    /// Whether it is a secret or says where one is kept.
+    const HOLDS_SECRET: bool = false;
     /// Reads it.
     fn read(text: &str) -> Result<Self, Problem>;
     /// It as written, in a message that says what is wrong with it. A field that holds a secret
@@ -149,6 +153,8 @@ pub(crate) struct At<T> {
 }
 
 impl<T: Written> Decode for At<T> {
+    const HOLDS_SECRET: bool = T::HOLDS_SECRET;
+
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
         let place = Place {
             path: path.into(),
@@ -164,8 +170,13 @@ impl<T: Written> Decode for At<T> {
             findings.fault(&place, format!("is {}, not {wanted}", node.what()), "");
             return None;
         };
+        if node.is_faulty() {
+            return None;
+        }
         let fits = match scalar.shape() {
-            Shape::Text => matches!(T::TAKES, Takes::Text | Takes::Either) || scalar.filled,
+            Shape::Text => {
+                matches!(T::TAKES, Takes::Text | Takes::Either) || scalar.filled == Filled::Yes
+            }
             Shape::Number => matches!(T::TAKES, Takes::Number | Takes::Either),
             Shape::Boolean => T::TAKES == Takes::Flag,
             Shape::Nothing => false,

@@ -62,13 +62,8 @@ pub(crate) fn lower(
         watched,
     };
     let document = Document::decode(&root, "", &mut cx.findings);
-    // A value whose variable is missing has its fault already; what it then reads as is noise.
-    let is_unset: Vec<String> = unset.iter().map(|fault| fault.path.clone()).collect();
-    let is_noise = |fault: &Fault| is_unset.contains(&fault.path);
-    cx.findings.faults.retain(|fault| !is_noise(fault));
     cx.findings.faults.append(&mut unset);
     let parts = document.map(|document| cx.document(&document));
-    cx.findings.warnings.retain(|warning| !is_noise(warning));
     let warnings = ordered(cx.findings.warnings);
     let Some((mut snapshot, Some(host))) = parts.filter(|_| cx.findings.faults.is_empty()) else {
         let faults = ordered(cx.findings.faults);

@@ -43,8 +43,18 @@ pub(crate) struct Scalar {
     pub(crate) text: String,
     /// Neither quoted nor a block scalar, so YAML may read it as a number, a boolean or nothing.
     pub(crate) plain: bool,
-    /// A variable was filled in: it may stand for any type.
-    pub(crate) filled: bool,
+    pub(crate) filled: Filled,
+}
+
+/// Whether the variables of a scalar were filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// There are none, or not yet.
+    No,
+    /// It may now stand for any type.
+    Yes,
+    /// It has a fault for that already; what it would read as has no meaning.
+    Faulty,
 }
 
 /// What YAML's core schema makes of a scalar.
@@ -57,6 +67,11 @@ pub(crate) enum Shape {
 }
 
 impl Node {
+    /// Whether its variables could not be filled in, which was reported.
+    pub(crate) fn is_faulty(&self) -> bool {
+        matches!(&self.value, Value::Scalar(scalar) if scalar.filled == Filled::Faulty)
+    }
+
     /// The kind of thing it is, for "is …, not …" messages.
     pub(crate) fn what(&self) -> &'static str {
         match &self.value {
@@ -74,7 +89,7 @@ impl Node {
 
 impl Scalar {
     pub(crate) fn shape(&self) -> Shape {
-        if !self.plain || self.filled {
+        if !self.plain || self.filled == Filled::Yes {
             return Shape::Text;
         }
         match self.raw.as_str() {
@@ -208,7 +223,7 @@ impl Builder {
                     raw: text.to_string(),
                     text: text.to_string(),
                     plain: matches!(style, ScalarStyle::Plain),
-                    filled: false,
+                    filled: Filled::No,
                 };
                 let (nodes, scalar_bytes) = (1, scalar.raw.len());
                 let node = Node {

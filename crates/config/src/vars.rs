@@ -7,13 +7,14 @@
 use crate::Sources;
 use crate::decode::Place;
 use crate::fault::Fault;
-use crate::node::{Node, Scalar, Value};
+use crate::node::{Filled, Node, Scalar, Value};
 
 /// Fills in every value below `node`; keys are left alone.
 pub(crate) fn fill(node: &mut Node, path: &str, sources: &dyn Sources, faults: &mut Vec<Fault>) {
     match &mut node.value {
         Value::Scalar(scalar) => {
             if let Err((says, hint)) = fill_scalar(scalar, sources) {
+                scalar.filled = Filled::Faulty;
                 let place = Place {
                     path: path.into(),
                     line: node.line,
@@ -43,7 +44,7 @@ fn fill_scalar(scalar: &mut Scalar, sources: &dyn Sources) -> Result<(), (String
     if !scalar.raw.contains('$') {
         return Ok(());
     }
-    let (mut text, mut filled) = (String::new(), false);
+    let (mut text, mut filled) = (String::new(), Filled::No);
     let mut rest = scalar.raw.as_str();
     while let Some((before, after)) = rest.split_once('$') {
         text.push_str(before);
@@ -55,7 +56,7 @@ fn fill_scalar(scalar: &mut Scalar, sources: &dyn Sources) -> Result<(), (String
                 return Err(("`${` is never closed".into(), "write ${NAME}".into()));
             };
             text.push_str(&value_of(inside, sources)?);
-            filled = true;
+            filled = Filled::Yes;
             rest = after;
         } else {
             let says = "a lone `$` means nothing here".into();

@@ -36,7 +36,7 @@ pub enum BackupError {
     },
     /// What was copied is not as it was written.
     #[error(
-        "{ledger} is not as it was written, and no copy was made: {finding}. See what else is wrong: tollgate usage --ledger {ledger} verify. Then put an earlier backup back, or keep what is whole with `salvage` (docs/backup.md)"
+        "{ledger} is not as it was written, and no copy was made: {finding}. See what else is wrong: tollgate usage --ledger {ledger} verify. Then put an earlier backup back, or keep what is whole: tollgate usage --ledger {ledger} salvage"
     )]
     Damaged {
         /// The ledger.

@@ -46,7 +46,8 @@ pub enum OpenError {
     },
     /// It has more than one name.
     #[error(
-        "{path} has {links} names (hard links). Its log stands beside one name, and who opens another does not see it: rows would be lost. Remove the other names (find / -xdev -samefile {path}), or, while nothing has it open, give this one a file of its own: cp -p {path} {path}.own && mv {path}.own {path}"
+        "{path} has {links} names (hard links). Its log stands beside one name, and who opens another does not see it: rows would be lost. Remove the other names (find / -samefile {quoted}), or, while nothing has it open, give this one a file of its own: cp -p {quoted} {quoted}.own && mv {quoted}.own {quoted}",
+        quoted = quoted(path)
     )]
     Linked {
         /// The ledger.
@@ -115,7 +116,9 @@ pub enum OpenError {
         says: String,
     },
     /// A ledger needs a name that no other has.
-    #[error("cannot make the ledger {path}: the system gives no random bytes for its name")]
+    #[error(
+        "cannot name the ledger {path}: the system gives no random bytes; try again, and look at the sandbox's rules for getrandom"
+    )]
     Random {
         /// The ledger.
         path: String,
@@ -123,6 +126,11 @@ pub enum OpenError {
     /// No thread for the writer.
     #[error("cannot start the ledger's writer: {0}")]
     Thread(#[source] io::Error),
+}
+
+/// A path as a shell takes it, whatever is in it.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', r"'\''"))
 }
 
 /// The first few findings, for a line.
@@ -320,8 +328,8 @@ enum Looked {
 }
 
 fn look(path: &Path, found: Found, bound: Option<Duration>) -> rusqlite::Result<Looked> {
-    // To write to it could change it, if only to give it a log, which a backup does not have. A file
-    // whose making was cut off is emptied only by who may write.
+    // Read-only: `connect` would write WAL mode into a backup, which is not in it. A `-journal` that a
+    // cut-off making left can be rolled back by a writer only.
     let db = if beside(path, "-journal").exists() {
         let db = connect(path)?;
         tidy_at_close(&db, false);

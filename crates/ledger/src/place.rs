@@ -18,6 +18,9 @@ pub(crate) struct Place([Option<(u64, u64)>; 4]);
 
 const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", ".lock"];
 
+/// What the names of a ledger's files add to its own: the database, its log and index, the head and the lock.
+pub const FILES: [&str; 6] = ["", "-wal", "-shm", "-journal", ".head", ".lock"];
+
 impl Place {
     /// Where they are now.
     pub(crate) fn of(ledger: &Path) -> Self {
@@ -52,26 +55,35 @@ impl Place {
 /// Bytes below which the database's file does not fall by itself: it shrinks only when the log is
 /// copied into it after a commit that gave pages back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Least(u64);
+pub(crate) struct ShortestLength(u64);
 
-impl Least {
+impl ShortestLength {
     /// After a commit that left the database with this many bytes, in the file and the log together.
-    pub(crate) fn of(ledger: &Path, committed: u64) -> Self {
-        Self(length(ledger).unwrap_or(0).min(committed))
+    /// Where they are not known, any length is right: the commit may have given pages back.
+    pub(crate) fn of(ledger: &Path, committed: Option<u64>) -> Self {
+        Self(length(ledger).unwrap_or(0).min(committed.unwrap_or(0)))
     }
 
     /// In words, when the file is shorter; `committed` are the database's bytes now, where they are
     /// known: it may have given pages back since.
     pub(crate) fn cut(self, ledger: &Path, committed: Option<u64>) -> Option<String> {
-        let least = self.0.min(committed.unwrap_or(u64::MAX));
-        let length = length(ledger).filter(|length| *length < least)?;
+        let shortest = self.0.min(committed.unwrap_or(u64::MAX));
+        let length = length(ledger).filter(|length| *length < shortest)?;
         Some(format!(
-            "{} was cut short while the gate writes it: it has {length} bytes and had {least}",
+            "{} was cut short while the gate writes it: it has {length} bytes and had {shortest}",
             ledger.display()
         ))
     }
 }
 
-fn length(ledger: &Path) -> Option<u64> {
-    std::fs::metadata(ledger).ok().map(|file| file.len())
+/// Bytes of the log, which only a checkpoint makes fewer.
+pub(crate) fn log_length(ledger: &Path) -> u64 {
+    length(&beside(ledger, "-wal")).unwrap_or(0)
 }
+
+fn length(file: &Path) -> Option<u64> {
+    std::fs::metadata(file).ok().map(|file| file.len())
+}
+
+#[cfg(test)]
+mod tests;

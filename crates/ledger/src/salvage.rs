@@ -34,6 +34,8 @@ use crate::writer::unix_ms;
 
 /// Bytes of a page, SQLite's own default.
 const PAGE: usize = 4096;
+/// How a database begins.
+const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// What a salvage came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,6 +56,20 @@ pub struct Salvaged {
     pub kept_aside: Vec<PathBuf>,
 }
 
+/// A ledger that opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SalvageOutcome {
+    /// It did already, and was left as it is.
+    Whole {
+        /// Its rows.
+        rows: u64,
+        /// Where it ends.
+        head: Head,
+    },
+    /// It does now.
+    Salvaged(Salvaged),
+}
+
 /// Why nothing was salvaged. The files are as they were, unless it says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
@@ -63,17 +79,15 @@ pub enum SalvageError {
     /// There is no file.
     #[error("{0} is not there: nothing can be salvaged")]
     Nothing(String),
-    /// Nothing is wrong with it.
+    /// Not one row can be read, and nothing tells how many there were.
     #[error(
-        "nothing to salvage: {path} is whole ({rows} rows, head {head}), and was left as it is"
+        "no row of {path} can be read, and there is no {path}.head that says how many there were: nothing was changed. Put a backup back; to begin with empty budgets all the same, move {path} away ({why})"
     )]
-    Whole {
+    Unreadable {
         /// The ledger.
         path: String,
-        /// Its rows.
-        rows: u64,
-        /// Where it ends.
-        head: Head,
+        /// In the database's words.
+        why: String,
     },
     /// The new file could not be written, or the old ones not be moved aside.
     #[error("cannot write beside the ledger: {0}")]
@@ -95,18 +109,21 @@ impl From<std::io::Error> for SalvageError {
     }
 }
 
-/// Makes a ledger that opens of the one at `path`, and keeps what was there aside.
+/// Makes a ledger that opens of the one at `path`, and keeps what was there aside. One that is whole
+/// stays as it is.
 ///
 /// # Errors
-/// When it is whole, in use or no ledger, or there is no room for the new file. Nothing is changed
-/// then.
-pub fn salvage(path: &Path) -> Result<Salvaged, SalvageError> {
-    made_anew(path, |path, found| match is_whole(path, found) {
-        Ok(()) => Err(described(path)?),
+/// When it is in use or no ledger, or there is no room for the new file. Nothing is changed then.
+pub fn salvage(path: &Path) -> Result<SalvageOutcome, SalvageError> {
+    let held = Held::take(path)?;
+    match held.is_whole() {
+        Ok(true) => as_it_is(&held.path),
         // The disk does not give all of it; some it may.
-        Err(OpenError::Damaged { .. } | OpenError::Disk { .. }) => Ok(()),
+        Ok(false) | Err(OpenError::Damaged { .. } | OpenError::Disk { .. }) => {
+            held.made_anew().map(SalvageOutcome::Salvaged)
+        }
         Err(error) => Err(error.into()),
-    })
+    }
 }
 
 /// The same of a ledger that may be whole: all its rows go on under a new name, which is what a
@@ -115,36 +132,61 @@ pub fn salvage(path: &Path) -> Result<Salvaged, SalvageError> {
 /// # Errors
 /// When it is in use or no ledger, or there is no room for the new file. Nothing is changed then.
 pub fn under_new_name(path: &Path) -> Result<Salvaged, SalvageError> {
-    made_anew(path, |_, _| Ok(()))
+    Held::take(path)?.made_anew()
 }
 
-fn made_anew(
-    path: &Path,
-    is_wanted: impl FnOnce(&Path, Found) -> Result<(), SalvageError>,
-) -> Result<Salvaged, SalvageError> {
-    let path = &real(path);
-    let lock = Lock::take(path).map_err(|refused| OpenError::of(refused, path))?;
-    let found = head_file::read(path);
-    match known(path, found) {
-        Ok(Identity::Nothing) => return Err(SalvageError::Nothing(path.display().to_string())),
-        Ok(_) => {
-            one_name(path)?;
-            is_wanted(path, found)?;
-        }
-        // A ledger whose first page is damaged is one all the same.
-        Err(OpenError::Damaged { .. }) => one_name(path)?,
-        Err(error) => return Err(error.into()),
+/// A ledger that no other process writes, until this is dropped.
+struct Held {
+    path: PathBuf,
+    found: Found,
+    has_first_page: bool,
+    _lock: Lock,
+}
+
+impl Held {
+    fn take(path: &Path) -> Result<Self, SalvageError> {
+        let path = real(path);
+        let lock = Lock::take(&path).map_err(|refused| OpenError::of(refused, &path))?;
+        let found = head_file::read(&path);
+        let has_first_page = match known(&path, found) {
+            Ok(Identity::Nothing) => return Err(SalvageError::Nothing(path.display().to_string())),
+            Ok(_) => true,
+            // A ledger whose first page is damaged is one all the same.
+            Err(OpenError::Damaged { .. }) => false,
+            Err(error) => return Err(error.into()),
+        };
+        one_name(&path)?;
+        Ok(Self {
+            path,
+            found,
+            has_first_page,
+            _lock: lock,
+        })
     }
-    let now = unix_ms();
-    let made = beside(path, &format!(".salvaged-{now}"));
-    let result = into_new(path, &made, found.kept(), now).and_then(|(mut salvaged, kept)| {
-        salvaged.kept_aside = swap(path, &made, now)?;
-        put(path, &kept).map_err(SalvageError::InPlace)?;
-        Ok(salvaged)
-    });
-    remove(&made);
-    drop(lock);
-    result
+
+    /// Whether a start would take it.
+    fn is_whole(&self) -> Result<bool, OpenError> {
+        if !self.has_first_page {
+            return Ok(false);
+        }
+        let log = scan(&beside(&self.path, "-wal"));
+        let log = log.map_err(|error| OpenError::disk(&self.path, &error))?;
+        whole(&self.path, log, self.found, None).map(|_| true)
+    }
+
+    fn made_anew(&self) -> Result<Salvaged, SalvageError> {
+        let path = &self.path;
+        let now = unix_ms();
+        let made = beside(path, &format!(".salvaged-{now}"));
+        let result = into_new(path, &made, self.found.kept(), now);
+        let result = result.and_then(|(mut salvaged, kept)| {
+            salvaged.kept_aside = swap(path, &made, now)?;
+            put(path, &kept).map_err(SalvageError::InPlace)?;
+            Ok(salvaged)
+        });
+        remove(&made);
+        result
+    }
 }
 
 /// Writes the new ledger's head beside it, and sees to it that the new names outlive a power loss.
@@ -159,18 +201,10 @@ fn put(path: &Path, kept: &Kept) -> Result<(), String> {
     is_synced.map_err(|error| format!("its directory cannot be synced: {error}; after a power loss the damaged files may be back in their place"))
 }
 
-/// Whether a start would take it.
-fn is_whole(path: &Path, found: Found) -> Result<(), OpenError> {
-    let log = scan(&beside(path, "-wal")).map_err(|error| OpenError::disk(path, &error))?;
-    whole(path, log, found, None).map(|_| ())
-}
-
-/// A whole ledger, in the words that refuse to salvage it.
-fn described(path: &Path) -> Result<SalvageError, SalvageError> {
+fn as_it_is(path: &Path) -> Result<SalvageOutcome, SalvageError> {
     let db = connect_to_read(path)?;
     let rows: i64 = db.query_row("SELECT count(*) FROM settled", [], |row| row.get(0))?;
-    Ok(SalvageError::Whole {
-        path: path.display().to_string(),
+    Ok(SalvageOutcome::Whole {
         rows: rows.unsigned_abs(),
         head: ends(&db)?.head,
     })
@@ -225,18 +259,26 @@ fn into_new(
 ) -> Result<(Salvaged, Kept), SalvageError> {
     let name = random(path)?;
     make(made, name)?;
-    let mut first_page = vec![0; PAGE];
-    std::fs::File::open(made)?.read_exact(&mut first_page)?;
     let look = schema::beside(made, ".look");
     let mut to = connect(made)?;
+    let pages = first_pages(path, made, &to)?;
     let mut salvaged = Salvaged::default();
-    let read = readable(path, &first_page, &look, &mut salvaged);
+    let read = readable(path, &pages, &look, &mut salvaged);
     let ends = match read {
         Some(from) => copy(&from, &mut to, beside, now, &mut salvaged),
-        None => nothing(&mut to, beside, now, &mut salvaged),
+        None => nothing(&to, beside, now, &mut salvaged),
     };
     remove(&look);
     let ends = ends?;
+    let is_blind = ends.1 == Head::START && beside.is_none() && !salvaged.faults.is_empty();
+    if is_blind && salvaged.settled + salvaged.open == 0 {
+        // Not one row, and nobody knows how many there were.
+        let why = salvaged.faults.join("; ");
+        return Err(SalvageError::Unreadable {
+            path: path.display().to_string(),
+            why,
+        });
+    }
     let (_, commits) = name_of(&to)?;
     // One file without a log, so that one rename puts it in place.
     to.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
@@ -251,12 +293,36 @@ fn into_new(
     Ok((salvaged, kept))
 }
 
-/// The damaged file, opened to be read. The first page says where the tables are, and without it
-/// nothing can be; all ledgers have the same there, so that one whose own is damaged is read, in a
-/// copy, with that of a new one.
+/// First pages with which the damaged file may be read, and where each is from. That page says where the tables
+/// are and how long the file is: its own, for a file that was cut; that of a new ledger, as all ledgers that were
+/// not copied have the same; and that of a copy of a new one, as all backups have.
+fn first_pages(
+    path: &Path,
+    made: &Path,
+    new: &Connection,
+) -> Result<Vec<(Vec<u8>, &'static str)>, SalvageError> {
+    let first = |file: &Path| -> std::io::Result<Vec<u8>> {
+        let mut page = vec![0; PAGE];
+        std::fs::File::open(file)?.read_exact(&mut page)?;
+        Ok(page)
+    };
+    let copy = schema::beside(made, ".copy");
+    new.execute("VACUUM INTO ?1", [copy.to_string_lossy()])?;
+    let of_copy = first(&copy);
+    remove(&copy);
+    let own = first(path).ok().filter(|page| page.starts_with(MAGIC));
+    let own = own.map(|page| (page, "its length was taken from the file"));
+    let others = [
+        (first(made)?, "its first page was taken from a new ledger"),
+        (of_copy?, "its first page was taken from a new backup"),
+    ];
+    Ok(own.into_iter().chain(others).collect())
+}
+
+/// The damaged file, opened to be read: as it is, or a copy of it with another first page.
 fn readable(
     path: &Path,
-    first_page: &[u8],
+    first_pages: &[(Vec<u8>, &'static str)],
     look: &Path,
     salvaged: &mut Salvaged,
 ) -> Option<Connection> {
@@ -264,7 +330,8 @@ fn readable(
     if let Some(db) = fault(open(path), salvaged) {
         return Some(db);
     }
-    let copied = || -> std::io::Result<()> {
+    let copied = |first_page: &[u8]| -> std::io::Result<()> {
+        remove(look);
         let length = std::fs::copy(path, look)?;
         if schema::beside(path, "-wal").exists() {
             std::fs::copy(schema::beside(path, "-wal"), schema::beside(look, "-wal"))?;
@@ -275,18 +342,19 @@ fn readable(
         for (at, word) in [(28, pages), (32, 0), (36, 0)] {
             page[at..at + 4].copy_from_slice(&word.to_be_bytes());
         }
-        // With a log.
+        // With a log, and its length to be believed.
         page[18..20].copy_from_slice(&[2, 2]);
+        page.copy_within(24..28, 92);
         let file = std::fs::OpenOptions::new().write(true).open(look)?;
         file.write_all_at(&page, 0)
     };
-    if copied().is_ok()
-        && let Ok(db) = open(look)
-    {
-        salvaged
-            .faults
-            .push("its first page was taken from a new ledger".to_owned());
-        return Some(db);
+    for (page, whence) in first_pages {
+        if copied(page).is_ok()
+            && let Ok(db) = open(look)
+        {
+            salvaged.faults.push((*whence).to_owned());
+            return Some(db);
+        }
     }
     // Without its ends, but some of its rows may be there.
     connect_to_read(path).ok()
@@ -294,7 +362,7 @@ fn readable(
 
 /// Nothing can be read: all up to the head that is known is lost.
 fn nothing(
-    to: &mut Connection,
+    to: &Connection,
     beside: Option<Kept>,
     now: u64,
     salvaged: &mut Salvaged,

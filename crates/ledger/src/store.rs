@@ -290,7 +290,7 @@ impl Writing<'_> {
 
 /// Inserts a row as it stands; `false` when there is one of that id.
 pub(crate) fn insert(
-    tx: &Transaction<'_>,
+    db: &Connection,
     seq: i64,
     values: [ValueRef<'_>; WIDTH],
     hash: Hash,
@@ -298,7 +298,7 @@ pub(crate) fn insert(
     let all = std::iter::once(ValueRef::Integer(seq))
         .chain(values)
         .chain([ValueRef::Blob(&hash.0)]);
-    let mut statement = tx.prepare_cached(insert_sql())?;
+    let mut statement = db.prepare_cached(insert_sql())?;
     Ok(statement.execute(bound(all))? == 1)
 }
 

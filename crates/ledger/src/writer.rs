@@ -18,13 +18,13 @@ use crate::backup::copy_into;
 use crate::head_file::{HeadFile, Kept};
 use crate::intake::{Done, Message, Options, Shared, Unavailable};
 use crate::open::{RESCUED, is_damage};
-use crate::place::{Least, Place};
+use crate::place::{Place, ShortestLength, log_length};
 use crate::retention;
 use crate::row::Admission;
-use crate::schema::{beside, tidy_at_close};
+use crate::schema::{beside, connect_to_read, tidy_at_close};
 use crate::spill::Spill;
 use crate::stats::{add, set};
-use crate::store::{Applied, Note, Store, is_of_another_writer};
+use crate::store::{Applied, Note, Store, head, is_of_another_writer};
 
 /// How often what is old is looked for, and a disk that is away is tried.
 const TEND_EVERY: Duration = Duration::from_millis(200);
@@ -42,7 +42,9 @@ pub(crate) struct Writer {
     stray: Option<Stray>,
     /// Where the database was opened.
     place: Place,
-    least: Least,
+    shortest: ShortestLength,
+    /// Bytes of the log after the last write.
+    log: u64,
     /// Where it ended when it was closed because the disk was away.
     last: Option<Kept>,
     checkpointed: Instant,
@@ -93,7 +95,8 @@ impl Writer {
         shared.say_head(store.head);
         shared.say_head_file(&store.head_said);
         Self {
-            least: Least::of(&options.path, store.bytes().unwrap_or(0)),
+            shortest: ShortestLength::of(&options.path, store.bytes().ok()),
+            log: log_length(&options.path),
             options,
             place: store.place,
             last: None,
@@ -195,6 +198,7 @@ impl Writer {
         // Before anything is written: a checkpoint would fill the hole.
         if self.store.is_some() {
             self.look_for_a_cut(None)?;
+            self.look_for_a_cut_log()?;
         }
         let Some(store) = &mut self.store else {
             let why = self
@@ -222,10 +226,11 @@ impl Writer {
             Ok(done) => {
                 let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 set(&counters.last_commit_us, took);
-                if let Some(bytes) = bytes {
-                    self.look_for_a_cut(Some(bytes))?;
-                    self.least = Least::of(&self.options.path, bytes);
+                if bytes.is_some() {
+                    self.look_for_a_cut(bytes)?;
                 }
+                self.shortest = ShortestLength::of(&self.options.path, bytes);
+                self.log = log_length(&self.options.path);
                 Ok(done)
             }
             Err(error) => {
@@ -249,7 +254,7 @@ impl Writer {
     /// A file that is shorter than it was is damaged, unless it is another file by now.
     fn look_for_a_cut(&mut self, committed: Option<u64>) -> Result<(), Unavailable> {
         let path = &self.options.path;
-        let Some(cut) = self.least.cut(path, committed) else {
+        let Some(cut) = self.shortest.cut(path, committed) else {
             return Ok(());
         };
         add(&self.shared.counters.failures, 1);
@@ -257,6 +262,25 @@ impl Writer {
         match gone {
             Some(gone) => Err(self.strayed(&gone)),
             None => Err(self.damaged(&cut)),
+        }
+    }
+
+    /// A log that is shorter than it was is damaged, unless somebody else has copied it into the file: a new
+    /// connection finds the last row then, which one that trusts the index cannot tell.
+    fn look_for_a_cut_log(&mut self) -> Result<(), Unavailable> {
+        let path = &self.options.path;
+        let Some(store) = self.store.as_ref().filter(|_| log_length(path) < self.log) else {
+            return Ok(());
+        };
+        let found = connect_to_read(path).and_then(|db| head(&db));
+        if found.is_ok_and(|head| head == store.head) {
+            self.log = log_length(path);
+            return Ok(());
+        }
+        add(&self.shared.counters.failures, 1);
+        match store.place.gone(path) {
+            Some(gone) => Err(self.strayed(&gone)),
+            None => Err(self.damaged("its log was cut short while the gate writes it")),
         }
     }
 
@@ -430,14 +454,20 @@ impl Writer {
             return false;
         }
         // To open it copies its log into it.
-        if let Some(cut) = self.least.cut(path, None) {
+        if let Some(cut) = self.shortest.cut(path, None) {
             self.shared.condemn(&cut);
             return false;
         }
         match Store::reopen(path, self.options.node.clone()) {
+            Ok(store) if self.last.is_some_and(|last| store.head.seq < last.head.seq) => {
+                tidy_at_close(&store.db, false);
+                self.shared.condemn("rows at its end are gone that it had");
+                false
+            }
             Ok(store) => {
                 self.shared.say_head_file(&store.head_said);
-                self.least = Least::of(path, store.bytes().unwrap_or(0));
+                self.shortest = ShortestLength::of(path, store.bytes().ok());
+                self.log = log_length(path);
                 self.place = store.place;
                 self.store = Some(store);
                 true

@@ -1,7 +1,7 @@
 //! `tollgate check`: every fault and every warning of a configuration at once.
 //!
 //! Invariant: a fault hides no warning; faults come first.
-//! Not here: what is a fault (`config`, `writable`), the width of lines (`columns`).
+//! Not here: what is a fault (`config`, `writable`), the width of lines (`width`).
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::counting::Shelf;
 use crate::running::{load, publication};
 use crate::source::Source;
 use crate::world::World;
-use crate::{cli, columns, complain, say, writable};
+use crate::{cli, complain, say, width, writable};
 
 /// What was found, a line each.
 #[derive(Debug, Default)]
@@ -29,17 +29,17 @@ struct Found {
 pub(crate) fn check(options: &cli::Check) -> ExitCode {
     let source = Source::of(options.config.as_deref());
     if options.config.is_none() {
-        complain(&wrapped(&source.to_string(), columns::of(io::stderr()), 2));
+        complain(&wrapped(&source.to_string(), width::of(io::stderr()), 2));
     }
     let found = found(&source, &World);
-    for line in found.lines(columns::of(io::stderr())) {
+    for line in found.lines(width::of(io::stderr())) {
         complain(&line);
     }
     if !found.faults.is_empty() {
         return ExitCode::FAILURE;
     }
     let good = format!("{}: good ({})", source.name().display(), found.holds);
-    say(&wrapped(&good, columns::of(io::stdout()), 2));
+    say(&wrapped(&good, width::of(io::stdout()), 2));
     ExitCode::SUCCESS
 }
 

@@ -9,7 +9,6 @@ mod book;
 mod budget;
 mod check;
 mod cli;
-mod columns;
 mod conditions;
 mod counting;
 mod demo;
@@ -20,6 +19,7 @@ mod source;
 mod traces;
 mod usage;
 mod watch;
+mod width;
 mod world;
 mod writable;
 

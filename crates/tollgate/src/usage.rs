@@ -11,7 +11,8 @@ mod tail;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +22,7 @@ use ledger::{Period, ReadError, Reader, date};
 pub(crate) use arguments::Usage;
 use arguments::{Drift, Export, Form, Question, Report, Span, Statement};
 
-use crate::{columns, complain};
+use crate::{complain, width};
 
 /// Where an answer goes.
 type Out = dyn Write + Send;
@@ -95,12 +96,12 @@ fn answer(options: &Usage, out: &mut Out) -> Result<bool, Fault> {
     match &options.question {
         Question::Report(asked) => summed(&reader, asked, out)?,
         Question::Drift(asked) => drifted(&reader, asked, out)?,
-        Question::Export(asked) => exported(&reader, asked, out)?,
+        Question::Export(asked) => exported(&reader, &options.ledger, asked, out)?,
         Question::Verify(asked) => return care::verify(&reader, asked, out),
         Question::Backup(asked) => care::backup(&reader, asked, out)?,
         Question::Salvage(_) => {}
         Question::Tail(asked) => tail::tail(&reader, asked, out)?,
-        Question::Statement(asked) => stated(&reader, asked, out)?,
+        Question::Statement(asked) => stated(&reader, &options.ledger, asked, out)?,
     }
     Ok(true)
 }
@@ -129,13 +130,13 @@ fn drifted(reader: &Reader, asked: &Drift, out: &mut dyn Write) -> Result<(), Fa
     Ok(())
 }
 
-fn exported(reader: &Reader, asked: &Export, out: &mut Out) -> Result<(), Fault> {
+fn exported(reader: &Reader, ledger: &Path, asked: &Export, out: &mut Out) -> Result<(), Fault> {
     let period = asked.span.period()?;
     if asked.form == Form::Parquet && asked.out.is_none() && io::stdout().is_terminal() {
         let says = "a Parquet file is not text: name a file with --out, or pipe it on";
         return Err(Fault::Asked(says.to_owned()));
     }
-    to(asked.out.as_deref(), out, |out| {
+    to(asked.out.as_deref(), ledger, out, |out| {
         match asked.form {
             Form::Csv => report::csv(reader, period, out)?,
             Form::Jsonl => report::json_lines(reader, period, out)?,
@@ -146,7 +147,7 @@ fn exported(reader: &Reader, asked: &Export, out: &mut Out) -> Result<(), Fault>
     })
 }
 
-fn stated(reader: &Reader, asked: &Statement, out: &mut Out) -> Result<(), Fault> {
+fn stated(reader: &Reader, ledger: &Path, asked: &Statement, out: &mut Out) -> Result<(), Fault> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -157,28 +158,63 @@ fn stated(reader: &Reader, asked: &Statement, out: &mut Out) -> Result<(), Fault
     } else {
         statement.html()
     };
-    to(asked.out.as_deref(), out, |out| {
+    to(asked.out.as_deref(), ledger, out, |out| {
         Ok(out.write_all(text.as_bytes())?)
     })
 }
 
 /// Characters of a line of an answer.
 fn width() -> usize {
-    columns::of(io::stdout())
+    width::of(io::stdout())
 }
 
-/// Writes to a file when one is named.
+/// Writes to a file when one is named, which must not be one of the ledger's own.
 fn to(
     file: Option<&Path>,
+    ledger: &Path,
     out: &mut Out,
     write: impl FnOnce(&mut Out) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let Some(path) = file else { return write(out) };
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    if is_of_ledger(path, ledger) {
+        let says = format!(
+            "{} is the ledger {} or a file of it, and would be overwritten: name another file",
+            path.display(),
+            ledger.display()
+        );
+        return Err(Fault::Asked(says));
+    }
     let mut file = BufWriter::new(File::create(path).map_err(named)?);
     write(&mut file)?;
     Ok(file.flush().map_err(named)?)
+}
+
+/// Whether a path leads to the ledger or to a file beside it that belongs to it, by whatever name.
+fn is_of_ledger(path: &Path, ledger: &Path) -> bool {
+    let identity = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let Some(target) = identity(path) else {
+        // What is not there yet may take the name of one that comes and goes.
+        return ledger::FILES
+            .iter()
+            .any(|suffix| path == with(ledger, suffix));
+    };
+    let real = std::fs::canonicalize(ledger).unwrap_or_else(|_| ledger.to_owned());
+    [ledger, &real].iter().any(|ledger| {
+        let mut files = ledger::FILES.iter();
+        files.any(|suffix| identity(&with(ledger, suffix)) == Some(target))
+    })
+}
+
+/// The path of the file that belongs to a ledger by this ending.
+fn with(ledger: &Path, suffix: &str) -> PathBuf {
+    let mut name = ledger.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 fn cuts(by: &[arguments::By]) -> Vec<By> {

@@ -19,11 +19,13 @@ impl<T: Decode> Decode for ListOf<T> {
             line: node.line,
         };
         let Value::List(items) = &node.value else {
-            findings.fault(
-                &place,
-                format!("is {}, not a list", node.what()),
-                "write [ … ] or - items",
-            );
+            if !node.is_faulty() {
+                findings.fault(
+                    &place,
+                    format!("is {}, not a list", node.what()),
+                    "write [ … ] or - items",
+                );
+            }
             return None;
         };
         if items.is_empty() {
@@ -83,11 +85,13 @@ impl<K: Written, T: Decode> Decode for MapOf<K, T> {
             line: node.line,
         };
         let Value::Map(entries) = &node.value else {
-            findings.fault(
-                &place,
-                format!("is {}, not a mapping", node.what()),
-                "write name: value",
-            );
+            if !node.is_faulty() {
+                findings.fault(
+                    &place,
+                    format!("is {}, not a mapping", node.what()),
+                    "write name: value",
+                );
+            }
             return None;
         };
         if entries.is_empty() {

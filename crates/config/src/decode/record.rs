@@ -19,11 +19,13 @@ pub(crate) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// Opens a mapping and reports the members that the record does not have.
+    /// Opens a mapping and reports the members that the record does not have. Where one of its fields
+    /// `holds_secret`, it shows only those that are probably slips.
     pub(crate) fn open(
         node: &'n Node,
         path: &str,
         known: &[&'static str],
+        holds_secret: bool,
         findings: &mut Findings,
     ) -> Option<Self> {
         let Value::Map(entries) = &node.value else {
@@ -32,7 +34,9 @@ impl<'n> Fields<'n> {
                 line: node.line,
             };
             let hint = format!("its fields are {}", known.join(", "));
-            findings.fault(&place, format!("is {}, not a mapping", node.what()), hint);
+            if !node.is_faulty() {
+                findings.fault(&place, format!("is {}, not a mapping", node.what()), hint);
+            }
             return None;
         };
         let mut slips = Vec::new();
@@ -42,11 +46,9 @@ impl<'n> Fields<'n> {
                 line: entry.line,
             };
             let near = nearest(&entry.key, known);
-            // A key that is no word may be a misplaced secret, and so may any beside a secret's own
-            // fields: say where it is, not what it is.
+            // It may be a misplaced secret when it is no word, or beside a secret's own fields.
             let letters = |b: u8| b.is_ascii_alphabetic() || b == b'_';
-            let word =
-                entry.key.bytes().all(letters) && (near.is_some() || !known.contains(&"env"));
+            let word = entry.key.bytes().all(letters) && (near.is_some() || !holds_secret);
             let says = if entry.key == "<<" {
                 "merge keys (`<<`) are not part of YAML 1.2".to_owned()
             } else if word && entry.key.len() <= 24 {
@@ -146,7 +148,9 @@ macro_rules! record {
                 findings: &mut $crate::decode::Findings,
             ) -> Option<Self> {
                 let known = [$(stringify!($field).trim_start_matches("r#")),*];
-                let mut fields = $crate::decode::Fields::open(node, path, &known, findings)?;
+                let holds_secret = [$(<$type as $crate::decode::Decode>::HOLDS_SECRET),*].contains(&true);
+                let mut fields =
+                    $crate::decode::Fields::open(node, path, &known, holds_secret, findings)?;
                 Some(Self {
                     $($field: fields.$need(stringify!($field).trim_start_matches("r#"), findings),)*
                 })

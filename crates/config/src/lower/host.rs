@@ -34,7 +34,7 @@ impl super::Lowering<'_> {
         let bearer = document.admin.get().and_then(|admin| admin.bearer.get());
         let asks = match &document.admin {
             Field::Absent => false,
-            // It was meant to, as far as anyone can tell.
+            // What is wrong in it is a fault already.
             Field::Bad => true,
             Field::Is(admin) => !admin.bearer.is_absent(),
         };

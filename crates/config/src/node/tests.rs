@@ -109,7 +109,7 @@ fn scalars_have_the_shape_of_the_core_schema() {
             raw: text.into(),
             text: text.into(),
             plain: true,
-            filled: false,
+            filled: Filled::No,
         };
         assert_eq!(scalar.shape(), shape, "{text:?}");
     }

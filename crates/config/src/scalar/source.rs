@@ -8,7 +8,7 @@ use policy::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::decode::{HIDDEN, Problem, Takes, Written};
-use crate::mask::quoted;
+use crate::mask::{looks_like_key, quoted};
 
 /// A file, absolute or relative to the document.
 #[derive(Clone)]
@@ -42,6 +42,7 @@ pub(crate) struct SecretFile(File);
 
 impl Written for SecretFile {
     const TAKES: Takes = File::TAKES;
+    const HOLDS_SECRET: bool = true;
 
     fn read(text: &str) -> Result<Self, Problem> {
         File::read(text).map(Self)
@@ -72,6 +73,7 @@ pub(crate) struct Variable(pub(crate) String);
 
 impl Written for Variable {
     const TAKES: Takes = Takes::Text;
+    const HOLDS_SECRET: bool = true;
 
     fn read(text: &str) -> Result<Self, Problem> {
         if crate::vars::is_name(text) {
@@ -97,6 +99,7 @@ pub(crate) struct Inline(pub(crate) Secret);
 
 impl Written for Inline {
     const TAKES: Takes = Takes::Text;
+    const HOLDS_SECRET: bool = true;
 
     fn read(text: &str) -> Result<Self, Problem> {
         Ok(Self(Secret::new(text.as_bytes().to_vec())))
@@ -111,26 +114,25 @@ impl Written for Inline {
     }
 }
 
-/// Longest word of a path; keys have longer runs of letters and digits.
-const PATH_WORD_MAX: usize = 20;
-
-/// Whether this can only be a path: it has a separator, and its words look like words.
-/// A key has long runs, capitals inside of them, or digits and letters by turns.
+/// Whether this can only be a file's name. A password may hold a `/`, too, and then has capitals
+/// inside of words, which files have rarely.
 fn is_path(text: &str) -> bool {
-    let is_word = |run: &str| {
-        let turns = run.as_bytes().windows(2).filter(|pair| {
-            let [a, b] = [pair.first(), pair.last()].map(|c| c.is_some_and(u8::is_ascii_digit));
-            a != b
-        });
-        let capitals_inside = run.chars().skip(1).any(|c| c.is_ascii_uppercase());
-        let has_small = run.chars().any(|c| c.is_ascii_lowercase());
-        run.len() <= PATH_WORD_MAX && turns.count() <= 3 && !(capitals_inside && has_small)
-    };
-    text.contains('/')
+    let capital_inside = text.as_bytes().windows(2).any(|pair| {
+        let [one, next] = [pair.first(), pair.last()];
+        one.is_some_and(u8::is_ascii_lowercase) && next.is_some_and(u8::is_ascii_uppercase)
+    });
+    (text.contains('/') || is_file_name(text))
         && !text.contains("://")
-        && text
-            .split(|c: char| !c.is_ascii_alphanumeric())
-            .all(is_word)
+        && !capital_inside
+        && !looks_like_key(text)
+}
+
+/// Whether this is one word and ends as files of keys and certificates do.
+fn is_file_name(text: &str) -> bool {
+    let (stem, extension) = text.rsplit_once('.').unwrap_or_default();
+    let of_word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    let is_word = !stem.is_empty() && stem.bytes().all(of_word);
+    is_word && matches!(extension, "key" | "pem" | "crt" | "txt")
 }
 
 #[cfg(test)]

@@ -290,6 +290,48 @@ fn a_key_where_yaml_ends_is_not_shown_and_its_line_is() {
 }
 
 #[test]
+fn an_unknown_field_is_told_but_beside_the_fields_of_a_secret() {
+    for (document, told) in [
+        ("backends: { a: { hunter: x } }", true),
+        ("listen: { hunter: x }", true),
+        ("listen: { tls: { hunter: x } }", false),
+        ("admin: { bearer: { hunter: x } }", false),
+        ("backends: { a: { credential: { hunter: x } } }", false),
+        (
+            "backends: { a: { proxy: { credential: { hunter: x } } } }",
+            false,
+        ),
+        ("ledger: { postgres: { hunter: x } }", false),
+        ("ledger: { postgres: { fle: x } }", true),
+    ] {
+        let faults = World::with(document).load().unwrap_err().to_string();
+        assert!(faults.contains("unknown field"), "{faults}");
+        assert_eq!(faults.contains("unknown field \""), told, "{faults}");
+    }
+}
+
+#[test]
+fn an_unset_variable_hides_no_fault_of_another_key_shown_the_same() {
+    for between in [", ", ",\n  "] {
+        let text = format!(
+            "backends: {{ sk-cAnArYa: {{ url: \"${{UNSET}}\" }}{between}sk-cAnArYb: {{ url: \"no url\" }} }}\nroutes: [ {{ workload: w, backend: sk-cAnArYa }} ]\n"
+        );
+        let faults = World::with(&text).load().unwrap_err();
+        let says = |part: &str| {
+            faults
+                .faults
+                .iter()
+                .filter(|f| f.says.contains(part))
+                .count()
+        };
+        assert_eq!(says("UNSET is not set"), 1, "{faults}");
+        assert_eq!(says("\"no url\""), 1, "{faults}");
+        assert_eq!(says("\"${UNSET}\""), 0, "{faults}");
+        assert_silent("two names", &text, &faults.to_string());
+    }
+}
+
+#[test]
 fn what_a_person_names_is_shown_as_before() {
     for (document, shown) in [
         (

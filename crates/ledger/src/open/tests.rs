@@ -1,8 +1,8 @@
-//! Which of SQLite's errors say that the file is not what was written.
+//! Which of SQLite's errors say that the file is not what was written, and what a person is told to do.
 
 use rusqlite::Connection;
 
-use super::is_damage;
+use super::{OpenError, is_damage};
 
 fn error(sql: &str) -> rusqlite::Error {
     let db = Connection::open_in_memory().expect("opens");
@@ -44,5 +44,18 @@ fn what_a_statement_may_not_do_is_no_damage() {
     ] {
         let error = error(sql);
         assert!(!is_damage(&error), "{sql}: {error:?}");
+    }
+}
+
+#[test]
+fn commands_that_are_told_take_any_path() {
+    let path = "/var/o'neill's ledger/usage.db".to_owned();
+    let says = OpenError::Linked { path, links: 2 }.to_string();
+    let quoted = r"'/var/o'\''neill'\''s ledger/usage.db'";
+    for command in [
+        format!("find / -samefile {quoted})"),
+        format!("cp -p {quoted} {quoted}.own && mv {quoted}.own {quoted}"),
+    ] {
+        assert!(says.contains(&command), "{command}: {says}");
     }
 }

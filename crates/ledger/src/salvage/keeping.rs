@@ -1,7 +1,7 @@
 //! The new file of a salvage as it grows: which rows are kept, and a record of those that are not.
 //!
-//! Invariant: a row is kept only where the one before it, kept or not, proves it by its hash; the numbers
-//! between two kept rows stand in the record of what was lost.
+//! Invariant: a row is kept only where the one before it, kept or not, proves it by its hash, and once
+//! for each id; the numbers between two kept rows stand in the record of what was lost.
 //! Not here: reading the damaged file (`salvage`).
 
 use rusqlite::types::ValueRef;
@@ -19,9 +19,10 @@ const BATCH: u64 = 10_000;
 /// A row as it was read: its number, hash and values.
 pub(super) type Read = (i64, Hash, [Value; WIDTH]);
 
-/// The new file as it grows.
+/// The new file as it grows. Invariant: `last` ≤ `before`; the rows between them are lost once a
+/// later one is kept.
 pub(super) struct Keeping<'a> {
-    db: &'a mut Connection,
+    db: &'a Connection,
     anchor: Head,
     /// The last row that was kept or is on record as lost.
     pub(super) last: Head,
@@ -30,17 +31,13 @@ pub(super) struct Keeping<'a> {
     /// What earlier salvages lost.
     known_lost: Vec<Lost>,
     lost: Vec<Lost>,
-    waiting: Vec<Read>,
+    /// Rows in the transaction that is under way.
+    uncommitted: u64,
     now: u64,
 }
 
 impl<'a> Keeping<'a> {
-    pub(super) fn new(
-        db: &'a mut Connection,
-        anchor: Head,
-        known_lost: Vec<Lost>,
-        now: u64,
-    ) -> Self {
+    pub(super) fn new(db: &'a Connection, anchor: Head, known_lost: Vec<Lost>, now: u64) -> Self {
         Self {
             db,
             anchor,
@@ -48,7 +45,7 @@ impl<'a> Keeping<'a> {
             before: anchor,
             known_lost,
             lost: Vec::new(),
-            waiting: Vec::new(),
+            uncommitted: 0,
             now,
         }
     }
@@ -69,7 +66,7 @@ impl<'a> Keeping<'a> {
         }
     }
 
-    /// Keeps a row that the one before it proves; whether it did.
+    /// Keeps a row that the one before it proves, unless an earlier row has its id; whether it did.
     pub(super) fn row(
         &mut self,
         seq: i64,
@@ -83,15 +80,21 @@ impl<'a> Keeping<'a> {
         if before.seq + 1 != seq || made != hash {
             return Ok(false);
         }
-        if self.last.seq != before.seq {
-            self.lose(before);
-        }
-        self.waiting.push((seq, hash, values));
-        self.last = self.before;
-        if self.waiting.len() as u64 >= BATCH {
+        if self.uncommitted >= BATCH {
             self.flush()?;
         }
-        Ok(true)
+        if self.uncommitted == 0 {
+            self.db.execute_batch("BEGIN")?;
+        }
+        self.uncommitted += 1;
+        let is_kept = insert(self.db, seq, values.each_ref().map(ValueRef::from), hash)?;
+        if !is_kept {
+            self.lose(self.before);
+        } else if self.last.seq != before.seq {
+            self.lose(before);
+        }
+        self.last = self.before;
+        Ok(is_kept)
     }
 
     /// What comes after the last row that was kept, up to this one, is lost.
@@ -107,11 +110,11 @@ impl<'a> Keeping<'a> {
     }
 
     pub(super) fn flush(&mut self) -> rusqlite::Result<()> {
-        let tx = self.db.transaction()?;
-        for (seq, hash, values) in self.waiting.drain(..) {
-            insert(&tx, seq, values.each_ref().map(ValueRef::from), hash)?;
+        if self.uncommitted > 0 {
+            self.db.execute_batch("COMMIT")?;
+            self.uncommitted = 0;
         }
-        tx.commit()
+        Ok(())
     }
 
     /// Writes down what was lost, and where the chain starts and goes on.

@@ -1,17 +1,16 @@
 //! A ledger that turns out to be damaged while it is open: nothing is written to it any more.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ledger::{Ledger, OpenError, Options, Reader};
 use rusqlite::Connection;
 
 use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
 
-/// A tick of the writer and a bit.
-const TICK: Duration = Duration::from_millis(300);
-
-/// With rows on disk and in the file itself.
+/// With rows on disk, if only in the log.
 fn with_rows(dir: &Path, rows: u64) -> Ledger {
     let ledger = opened(Options {
         checkpoint_every: Duration::from_millis(50),
@@ -19,8 +18,26 @@ fn with_rows(dir: &Path, rows: u64) -> Ledger {
     });
     (1..=rows).for_each(|n| ledger.intake().settle(settlement(n)));
     flushed(&ledger.intake()).expect("is on disk");
-    std::thread::sleep(2 * TICK);
     ledger
+}
+
+fn length(ledger: &Path) -> u64 {
+    std::fs::metadata(ledger).expect("is there").len()
+}
+
+/// The most bytes that the file has had since, for as long as somebody asks.
+fn longest(ledger: &Path) -> Arc<AtomicU64> {
+    let longest = Arc::new(AtomicU64::new(0));
+    let (ledger, asked) = (ledger.to_owned(), Arc::downgrade(&longest));
+    std::thread::spawn(move || {
+        while let Some(longest) = asked.upgrade() {
+            let length = std::fs::metadata(&ledger).map_or(0, |file| file.len());
+            longest.fetch_max(length, Ordering::Relaxed);
+            drop(longest);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    longest
 }
 
 fn files(dir: &Path) -> [Option<Vec<u8>>; 3] {
@@ -63,8 +80,7 @@ fn rows_that_another_process_has_written_condemn_it() {
 fn a_ledger_that_was_found_damaged_while_it_is_open_stays_as_it_is() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
-        checkpoint_every: TICK,
-        // All rows are long past their age, but for those that are not shipped.
+        checkpoint_every: Duration::from_millis(300),
         keep: Some(Duration::from_secs(365 * 86_400)),
         ..options(dir.path())
     });
@@ -72,13 +88,14 @@ fn a_ledger_that_was_found_damaged_while_it_is_open_stays_as_it_is() {
     let now = u64::try_from(now.expect("a clock").as_millis()).expect("fits");
     for n in 1..=100 {
         let mut young = settlement(n);
-        // Two seconds from the age at which they go.
+        // In two seconds it is old enough to go.
         young.ended_unix_ms = now - 365 * 86_400_000 + 2000;
         ledger.intake().settle(young);
     }
     flushed(&ledger.intake()).expect("is on disk");
     ledger.condemn("for a test");
-    std::thread::sleep(TICK);
+    // Until then a commit may be under way.
+    eventually("it takes no rows", || flushed(&ledger.intake()).is_err());
     let before = files(dir.path());
     assert!(before[1].as_ref().is_some_and(|log| !log.is_empty()));
     (101..=200).for_each(|n| ledger.intake().settle(settlement(n)));
@@ -91,19 +108,20 @@ fn a_ledger_that_was_found_damaged_while_it_is_open_stays_as_it_is() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_is_noticed_at_once_and_not_written_over() {
-    for keeps in [0, 4096, 20 * 4096] {
+fn a_file_that_is_cut_short_is_noticed_and_not_written_over() {
+    const MOST: u64 = 20 * 4096;
+    for keeps in [0, 4096, MOST] {
         let dir = tempfile::tempdir().expect("a directory");
         let ledger = with_rows(dir.path(), 1000);
+        eventually("a checkpoint copies the log into the file", || {
+            length(ledger.path()) > MOST
+        });
+        // The writer answers when it is done with that.
+        flushed(&ledger.intake()).expect("is on disk");
+        assert!(length(ledger.path()) > keeps, "{keeps}");
         let file = std::fs::OpenOptions::new().write(true).open(ledger.path());
         file.and_then(|file| file.set_len(keeps)).expect("cuts");
-        let begun = Instant::now();
         eventually("it is noticed", || !ledger.intake().is_available());
-        assert!(
-            begun.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            begun.elapsed()
-        );
         let why = ledger.intake().unavailable().expect("takes no rows").why;
         assert!(
             why.contains("ledger.db") && why.contains("cut short"),
@@ -135,21 +153,23 @@ fn a_file_that_shrinks_because_rows_were_pruned_is_not_taken_for_cut() {
         bytes_max: Some(most),
         ..options(dir.path())
     });
-    let length = || std::fs::metadata(ledger.path()).expect("is there").len();
     let mut n = 0;
     for _ in 0..3 {
+        let longest = longest(ledger.path());
         for _ in 0..5000 {
             n += 1;
             ledger.intake().settle(settlement(n));
         }
         flushed(&ledger.intake()).expect("is on disk");
-        eventually("the file grew", || length() > 2 * most);
+        eventually("the file grew", || {
+            longest.load(Ordering::Relaxed) > 2 * most
+        });
         eventually("the file shrank", || {
             // Others may copy the log into the file, too.
             if let Ok(db) = Connection::open(ledger.path()) {
                 drop(db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(())));
             }
-            length() < most + 100_000
+            length(ledger.path()) < most + 100_000
         });
         assert!(
             ledger.intake().is_available(),
@@ -189,4 +209,52 @@ fn a_head_that_cannot_be_written_is_told_and_so_is_that_it_can_again() {
     assert_eq!(ledger.stats().head_failures, failures);
     let (_, recovered) = Ledger::open(options(dir.path())).expect("opens");
     assert!(!recovered.without_head, "{recovered:?}");
+}
+
+#[test]
+fn a_log_that_is_cut_short_is_noticed_and_the_file_stays_as_it_is() {
+    for keeps in [0, 32] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ledger = opened(options(dir.path()));
+        (1..=200).for_each(|n| ledger.intake().settle(settlement(n)));
+        flushed(&ledger.intake()).expect("is on disk");
+        let log = dir.path().join("ledger.db-wal");
+        assert!(length(&log) > keeps, "all rows are in it");
+        let before = std::fs::read(ledger.path()).expect("reads");
+        let file = std::fs::OpenOptions::new().write(true).open(&log);
+        file.and_then(|file| file.set_len(keeps)).expect("cuts");
+        eventually("it is noticed", || !ledger.intake().is_available());
+        let why = ledger.intake().unavailable().expect("takes no rows").why;
+        assert!(why.contains("log was cut short"), "{why}");
+        admitted(&ledger.intake(), 5000).expect_err("nothing is promised");
+        ledger.close(Duration::from_secs(5));
+        assert!(before == std::fs::read(ledger.path()).expect("reads"));
+        assert_eq!(length(&log), keeps, "nothing is written to it");
+    }
+}
+
+/// As whoever opens the ledger with another program may do.
+#[test]
+fn a_log_that_somebody_else_copied_into_the_file_is_not_taken_for_cut() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(options(dir.path()));
+    for round in 0..3 {
+        let rows = round * 100 + 1..=(round + 1) * 100;
+        rows.for_each(|n| ledger.intake().settle(settlement(n)));
+        flushed(&ledger.intake()).expect("is on disk");
+        let other = Connection::open(ledger.path()).expect("opens");
+        let copied = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, i64>(0)
+        });
+        assert_eq!(copied.expect("copies"), 0);
+        drop(other);
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(
+            ledger.intake().is_available(),
+            "{:?}",
+            ledger.intake().unavailable()
+        );
+    }
+    assert!(ledger.close(Duration::from_secs(5)));
+    assert_eq!(ledger.head().seq, 300);
 }

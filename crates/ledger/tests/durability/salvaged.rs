@@ -6,17 +6,30 @@ use std::path::Path;
 use std::time::Duration;
 
 use ledger::{
-    Expected, Head, Ledger, Lost, OpenError, Options, Reader, SalvageError, salvage, under_new_name,
+    Expected, Head, Ledger, Lost, OpenError, Options, Reader, SalvageOutcome, Salvaged, Settlement,
+    salvage, under_new_name,
 };
 
 use crate::rows::{eventually, flushed, opened, options, settlement};
 
 const ROWS: u64 = 2000;
 
+/// Salvages one that is not whole.
+pub(crate) fn salvaged(path: &Path) -> Salvaged {
+    match salvage(path).expect("salvages") {
+        SalvageOutcome::Salvaged(done) => done,
+        whole @ SalvageOutcome::Whole { .. } => panic!("{}: {whole:?}", path.display()),
+    }
+}
+
 /// Writes rows and gives the head.
 fn written(dir: &Path, rows: std::ops::RangeInclusive<u64>) -> Head {
+    written_as(dir, rows.map(settlement))
+}
+
+fn written_as(dir: &Path, rows: impl Iterator<Item = Settlement>) -> Head {
     let ledger = opened(options(dir));
-    rows.for_each(|n| ledger.intake().settle(settlement(n)));
+    rows.for_each(|row| ledger.intake().settle(row));
     flushed(&ledger.intake()).expect("is on disk");
     assert!(ledger.close(Duration::from_secs(5)));
     ledger.head()
@@ -37,7 +50,7 @@ fn a_damaged_page_costs_the_rows_on_it_and_the_ledger_goes_on_behind_the_last_nu
     overwrite(&path, bytes / 8192 * 4096, 3 * 4096);
     let refused = Ledger::open(options(dir.path())).expect_err("is damaged");
     assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
-    let done = salvage(&path).expect("salvages");
+    let done = salvaged(&path);
     let lost: u64 = done.lost.iter().map(ledger::Lost::rows).sum();
     assert!(lost > 0 && lost < 60, "{done:?}");
     assert_eq!(done.settled + lost, ROWS, "{done:?}");
@@ -78,7 +91,7 @@ fn what_a_salvage_lost_is_pruned_like_any_row_and_stays_on_record() {
     let bytes = std::fs::metadata(&path).expect("is there").len();
     // Row 500, where a step of pruning ends, is among those lost.
     overwrite(&path, bytes / 5 / 4096 * 4096, bytes as usize / 10);
-    let done = salvage(&path).expect("salvages");
+    let done = salvaged(&path);
     assert!(
         done.lost
             .iter()
@@ -142,13 +155,8 @@ fn of_a_ledger_that_is_whole_nothing_is_salvaged() {
     let path = dir.path().join("ledger.db");
     let head = written(dir.path(), 1..=100);
     let before = all_files(dir.path());
-    let refused = salvage(&path).expect_err("is whole");
-    assert!(matches!(refused, SalvageError::Whole { .. }), "{refused}");
-    let says = refused.to_string();
-    assert!(
-        says.contains("ledger.db") && says.contains("whole") && says.contains("100 rows"),
-        "{says}"
-    );
+    let outcome = salvage(&path).expect("has nothing to do");
+    assert_eq!(outcome, SalvageOutcome::Whole { rows: 100, head });
     assert!(before == all_files(dir.path()), "it was changed");
     // It is for whoever has Postgres keep another history under its old name.
     let done = under_new_name(&path).expect("copies");
@@ -165,7 +173,7 @@ fn rows_that_two_salvages_lost_are_counted_once_and_told_with_each() {
     written(dir.path(), 1..=ROWS);
     let bytes = std::fs::metadata(&path).expect("is there").len();
     overwrite(&path, bytes / 8192 * 4096, 3 * 4096);
-    let first = salvage(&path).expect("salvages");
+    let first = salvaged(&path);
     assert!(first.rows_lost > 0, "{first:?}");
     // With the rows on both sides gone, one range reaches over what is lost already.
     let (from, to) = (first.lost[0].from, first.lost.last().expect("one").to);
@@ -174,7 +182,7 @@ fn rows_that_two_salvages_lost_are_counted_once_and_told_with_each() {
     let sql = "DELETE FROM settled WHERE seq BETWEEN ?1 AND ?2";
     assert!(db.execute(sql, around).expect("writes") > 0);
     drop(db);
-    let second = salvage(&path).expect("salvages");
+    let second = salvaged(&path);
     assert!(second.rows_lost > 0, "{second:?}");
     let all = first.rows_lost + second.rows_lost;
     assert_eq!(second.settled + all, ROWS, "{first:?}, {second:?}");
@@ -228,10 +236,15 @@ const PAGE: usize = 4096;
 /// Some of these the database reads without an error, and has fewer rows.
 #[test]
 fn rows_that_vanish_with_a_branch_of_the_tree_are_told_as_lost() {
-    const MANY: u64 = 12_000;
+    const MANY: u64 = 3000;
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
-    written(dir.path(), 1..=MANY);
+    // Three to a page, so that few rows make a tree with branches.
+    let long = |n| Settlement {
+        request_id: format!("{n:01000}").into(),
+        ..settlement(n)
+    };
+    written_as(dir.path(), (1..=MANY).map(long));
     let bytes = std::fs::read(&path).expect("reads");
     let head = std::fs::read(dir.path().join("ledger.db.head")).expect("reads");
     let db = rusqlite::Connection::open(&path).expect("opens");
@@ -242,7 +255,7 @@ fn rows_that_vanish_with_a_branch_of_the_tree_are_told_as_lost() {
     drop(db);
     let branches = branches(&bytes, usize::try_from(root).expect("fits"));
     assert!(branches.len() > 2, "{branches:?}");
-    let mut losses = BTreeSet::new();
+    let (mut losses, mut silent) = (BTreeSet::new(), 0);
     for branch in [branches[0], branches[1], branches[branches.len() - 1]] {
         let at = (branch - 1) * PAGE;
         let cells = u16::from_be_bytes([bytes[at + 3], bytes[at + 4]]);
@@ -280,10 +293,11 @@ fn rows_that_vanish_with_a_branch_of_the_tree_are_told_as_lost() {
                     std::fs::write(dir.path().join("ledger.db.head"), &head).expect("writes");
                 }
                 Ledger::open(options(dir.path())).expect_err(&what);
-                let done = salvage(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let done = salvaged(&path);
                 assert_eq!(done.settled + done.rows_lost, MANY, "{what}: {done:?}");
                 assert!(done.rows_lost > 0, "{what}: {done:?}");
                 losses.insert(done.rows_lost);
+                silent += u64::from(done.faults.is_empty());
                 let verified = Reader::open(&path).and_then(|reader| reader.verify(None));
                 let verified = verified.unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_eq!(
@@ -294,7 +308,8 @@ fn rows_that_vanish_with_a_branch_of_the_tree_are_told_as_lost() {
             }
         }
     }
-    println!("lost: {losses:?}");
+    assert!(losses.len() > 2, "{losses:?}");
+    assert!(silent > 0, "the database told of each");
 }
 
 /// The database takes such a row for one that it never let in, and so does the new file.
@@ -328,7 +343,56 @@ fn an_open_exchange_that_lacks_what_every_one_has_is_told_as_lost() {
     drop(db);
     let refused = Ledger::open(options(dir.path())).expect_err("is damaged");
     assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
-    let done = salvage(&path).expect("salvages");
+    let done = salvaged(&path);
     assert_eq!((done.settled, done.open, done.open_altered), (10, 0, 1));
     Ledger::open(options(dir.path())).expect("opens");
+}
+
+/// Without a head beside it, as a backup is, and with its tables elsewhere than a new ledger has them.
+#[test]
+fn a_backup_that_was_cut_short_keeps_the_rows_that_it_has() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    written(dir.path(), 1..=ROWS);
+    let copy = dir.path().join("copy.db");
+    let reader = Reader::open(&path).expect("opens");
+    reader.backup(&copy).expect("copies");
+    for pages in [1, 20] {
+        let cut = dir.path().join(format!("cut-{pages}.db"));
+        std::fs::copy(&copy, &cut).expect("copies");
+        let file = std::fs::OpenOptions::new().write(true).open(&cut);
+        let file = file.expect("opens");
+        let length = file.metadata().expect("is there").len();
+        file.set_len(length - pages * 4096).expect("cuts");
+        let done = salvaged(&cut);
+        assert!(done.settled > ROWS / 2, "{pages}: {done:?}");
+        assert_eq!(done.settled + done.rows_lost, ROWS, "{pages}: {done:?}");
+        let (ledger, _) = Ledger::open(Options::at(&cut)).expect("opens");
+        assert_eq!(ledger.head().seq, ROWS.cast_signed());
+    }
+}
+
+#[test]
+fn a_ledger_of_which_nothing_can_be_read_or_told_stays_as_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    written(dir.path(), 1..=100);
+    std::fs::remove_file(dir.path().join("ledger.db.head")).expect("is there");
+    let length = std::fs::metadata(&path).expect("is there").len();
+    let length = usize::try_from(length).expect("is short");
+    overwrite(&path, 4096, length - 4096);
+    let before = std::fs::read(&path).expect("reads");
+    let refused = salvage(&path).expect_err("there is nothing to salvage");
+    assert!(
+        matches!(refused, ledger::SalvageError::Unreadable { .. }),
+        "{refused}"
+    );
+    assert!(before == std::fs::read(&path).expect("reads"));
+    let files = std::fs::read_dir(dir.path()).expect("lists");
+    let names: Vec<_> = files.flatten().map(|file| file.file_name()).collect();
+    let is_left = |name: &std::ffi::OsString| {
+        let name = name.to_string_lossy();
+        name.contains("salvaged") || name.contains("damaged")
+    };
+    assert!(!names.iter().any(is_left), "{names:?}");
 }

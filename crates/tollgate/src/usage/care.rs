@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use ledger::report;
-use ledger::{Expected, Lost, Reader, SalvageError, Salvaged};
+use ledger::{Expected, Lost, Reader, SalvageOutcome, Salvaged};
 use serde_json::{Value, json};
 
 use super::arguments::{Backup, Salvage, Verify};
@@ -72,25 +72,24 @@ pub(super) fn backup(reader: &Reader, asked: &Backup, out: &mut dyn Write) -> Re
 }
 
 pub(super) fn salvage(ledger: &Path, asked: &Salvage, out: &mut dyn Write) -> Result<(), Fault> {
-    let salvaged = if asked.new_name {
-        ledger::under_new_name(ledger)
+    let outcome = if asked.new_name {
+        ledger::under_new_name(ledger).map(SalvageOutcome::Salvaged)
     } else {
         ledger::salvage(ledger)
     };
-    let salvaged = match salvaged {
-        // What was wanted is so: a ledger that opens.
-        Err(SalvageError::Whole { rows, head, .. }) if asked.json => {
+    let salvaged = match outcome.map_err(|error| Fault::Said(error.to_string()))? {
+        SalvageOutcome::Salvaged(salvaged) => salvaged,
+        SalvageOutcome::Whole { rows, head } if asked.json => {
             let head = json!({"seq": head.seq, "hash": head.hash.to_string()});
             let told = json!({"is_whole": true, "rows": rows, "rows_lost": 0, "head": head, "lost": [], "kept_aside": []});
             return Ok(writeln!(out, "{told:#}")?);
         }
-        Err(SalvageError::Whole { path, rows, head }) => {
-            let says = format!("nothing to salvage: {path} is whole");
+        SalvageOutcome::Whole { rows, head } => {
+            let says = format!("nothing to salvage: {} is whole", ledger.display());
             writeln!(out, "{}", report::wrapped(&says, width(), 2))?;
             writeln!(out, "{rows} rows stay as they are\nhead {head}")?;
             return Ok(());
         }
-        salvaged => salvaged.map_err(|error| Fault::Said(error.to_string()))?,
     };
     let files: Vec<String> = salvaged
         .kept_aside

@@ -185,6 +185,42 @@ fn each_salvage_is_told_of_with_what_it_lost_and_then_their_sum() {
 }
 
 #[test]
+fn an_answer_is_never_written_over_a_file_of_the_ledger() {
+    let (dir, ledger) = written();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&ledger, &link).expect("a link");
+    let named = |suffix: &str| format!("{}{suffix}", ledger.display());
+    let before = std::fs::read(&ledger).expect("it is there");
+    let link = link.to_str().expect("UTF-8").to_owned();
+    for target in [
+        named(""),
+        named("-wal"),
+        named(".head"),
+        named(".lock"),
+        link,
+    ] {
+        for form in [
+            &["export", "-o"][..],
+            &["statement", "--period", "2026", "-o"],
+        ] {
+            let question = [form, &[&*target]].concat();
+            let (answer, _) = asked_of(&ledger, &question);
+            assert!(
+                matches!(answer, Err(Fault::Asked(_))),
+                "{question:?}: {answer:?}"
+            );
+        }
+    }
+    assert_eq!(std::fs::read(&ledger).expect("it is there"), before);
+    let other = dir.path().join("out.csv");
+    let other = other.to_str().expect("UTF-8");
+    for _ in 0..2 {
+        let (answer, _) = asked_of(&ledger, &["export", "-o", other]);
+        assert!(matches!(answer, Ok(true)), "{answer:?}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_and_another_history_is_bad() {
     for question in [
         &["report", "--period", "last week"][..],

@@ -10,6 +10,10 @@ fn paths_are_told_from_keys_in_their_place() {
         "${SECRETS}/key.txt",
         "keys/v1beta2.key",
         "/etc/tollgate/KEY",
+        "absent.key",
+        "tls-2026_a.internal.pem",
+        "ca.crt",
+        "token.txt",
     ] {
         assert!(is_path(path), "{path}");
     }
@@ -21,6 +25,12 @@ fn paths_are_told_from_keys_in_their_place() {
         "a1b2c3d4e5f60718293a4b5c6d7e8f90.",
         "hunter2",
         "hunter.2026",
+        ".key",
+        "hunter two.key",
+        "hunTer/two",
+        "hunTer.key",
+        "postgres://db/usage.key",
+        "a1b2c3d4e5f60718293a4b5c6d7e8f90.key",
         "postgres://gate:hunter@db/usage",
     ] {
         assert!(!is_path(key), "{key}");
