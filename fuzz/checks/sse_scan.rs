@@ -148,8 +148,15 @@ fn data_of(event: &[u8]) -> Vec<&[u8]> {
 
 fn interpret(value: &Value) -> (Reading, bool, bool) {
     let some = |path| value.pointer(path).filter(|v: &&Value| !v.is_null());
-    let error = some("/error").is_some()
-        || (value["response"].is_object() && some("/response/error").is_some())
+    let says = |path| {
+        some(path).is_some_and(|error| match error {
+            Value::Object(members) => !members.is_empty(),
+            Value::String(text) => !text.is_empty(),
+            _ => false,
+        })
+    };
+    let error = says("/error")
+        || (value["response"].is_object() && says("/response/error"))
         || (value.is_object() && value["type"] == "error");
     let nested =
         |path: &'static str, parent: &str| some(path).filter(|_| value[parent].is_object());

@@ -8,6 +8,7 @@
 
 mod answered;
 mod cost;
+mod ending;
 mod hold;
 mod look;
 mod unanswered;
@@ -17,8 +18,9 @@ use std::sync::Arc;
 use wire::call::{CallHead, Splice, splices};
 use wire::head::{Known, RequestHead};
 
-pub use self::answered::Answered;
+pub use self::answered::{Answered, tokens_of};
 use self::cost::Cost;
+pub use self::ending::Ending;
 use self::hold::reserve;
 pub use self::hold::{Hold, Settled};
 pub use self::look::look;

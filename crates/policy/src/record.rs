@@ -230,10 +230,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether an answer came, whatever it said; once the exchange has ended.
+    /// Whether what it is charged stands in for an answer that never came; once the exchange has ended.
     #[must_use]
-    pub fn is_answered(&self) -> bool {
-        self.estimate_reason.is_empty()
+    pub fn is_charged_unanswered(&self) -> bool {
+        !self.estimate_reason.is_empty()
     }
 }
 

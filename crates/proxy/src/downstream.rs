@@ -7,6 +7,7 @@
 pub(crate) mod h1;
 pub(crate) mod h2;
 
+use std::fmt::Display;
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +23,7 @@ use crate::socket::Socket;
 use crate::source::Source;
 use crate::stream::Stream;
 use crate::view::View;
-use crate::worker::Worker;
+use crate::worker::{Away, Place, Worker};
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -92,31 +93,14 @@ pub(crate) trait Downstream {
 /// Serves a connection to its end.
 pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
     let clients = &view.snapshot.clients;
-    let mut place = None;
+    let mut _place = None;
     if clients.proxy_protocol && clients.trusts(tcp.peer()) {
-        let limit = view.snapshot.bounds.head_time;
-        let introducing = worker.timers.timeout(limit, tcp.introduced());
-        match Box::pin(introducing).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                let detail = format!("{}: {error}", tcp.peer());
-                return worker.trouble(Trouble::ProxyHeader, &detail);
-            }
-            Err(_) => return worker.trouble(Trouble::ProxyHeader, &"it took too long"),
-        }
-        if !clients.trusts(tcp.peer()) {
-            let bound = view.snapshot.bounds.source_connections;
-            match worker.place(Source::of(tcp.peer()), bound) {
-                Ok(taken) => place = Some(taken),
-                Err(at) => {
-                    worker.closed(at);
-                    return Box::pin(turn_away(worker, view, tcp)).await;
-                }
-            }
+        match Box::pin(introduced(&worker, &view, &mut tcp)).await {
+            Ok(place) => _place = place,
+            Err(Some(_away)) => return Box::pin(turn_away(worker, view, tcp)).await,
+            Err(None) => return,
         }
     }
-    // Given back when the connection is over.
-    let _place = place;
     let Some(acceptor) = view.acceptor.clone() else {
         drop(view);
         return h1::serve(worker, Stream::Plain(tcp)).await;
@@ -137,6 +121,32 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
         Ok(Err(error)) => worker.trouble(Trouble::ClientTls, &error),
         Err(_) => worker.trouble(Trouble::ClientTls, &"it took too long"),
     }
+}
+
+/// Reads whom a trusted proxy brings. Gives that client's place among the connections of its source, where they
+/// are bounded; else a place among those that are told that there is no room, if there is one.
+async fn introduced(
+    worker: &Rc<Worker>,
+    view: &View,
+    tcp: &mut Socket,
+) -> Result<Option<Place>, Option<Away>> {
+    let bounds = &view.snapshot.bounds;
+    let trouble = |detail: &dyn Display| {
+        worker.trouble(Trouble::ProxyHeader, detail);
+        None
+    };
+    let proxy = tcp.peer();
+    let introducing = worker.timers.timeout(bounds.head_time, tcp.introduced());
+    match introducing.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(trouble(&format!("{}: {error}", tcp.peer()))),
+        Err(_) => return Err(trouble(&"it took too long")),
+    }
+    if tcp.peer() == proxy {
+        return Ok(None); // It calls for itself.
+    }
+    let place = worker.place(Source::of(tcp.peer()), bounds.source_connections);
+    place.map(Some).map_err(|at| worker.turn_away(at))
 }
 
 /// Tells a client that there is no room, if it can be told without a handshake.

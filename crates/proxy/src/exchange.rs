@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use policy::credential;
-use policy::exchange::{Admitted, Decision};
+use policy::exchange::{Admitted, Decision, Ending};
 use policy::record::{Closed, Outcome};
 use policy::refusal::{Refusal, Shape};
 use policy::web::Sender;
@@ -64,14 +64,13 @@ pub(crate) async fn serve<D: Downstream>(
     let stopped = forward(&mut open, head, length, client, deadline).await;
     deadline.clear();
     match stopped {
-        Ok(()) if open.meter.told_error() => {
-            open.record.code = "upstream_error_event";
-            open.end(Outcome::Failed);
+        Ok(()) => {
+            let told_error = open.meter.told_error();
+            open.ended(Ending::Whole { told_error });
         }
-        Ok(()) => open.end(Outcome::Completed),
         Err(Stop::Gone) => {
             client.abandon();
-            open.end(Outcome::Aborted);
+            open.ended(Ending::Left);
         }
         Err(Stop::Left(body)) => {
             client.abandon();
@@ -79,8 +78,7 @@ pub(crate) async fn serve<D: Downstream>(
         }
         Err(Stop::Cut) => {
             client.cut();
-            open.record.code = "upstream_cut";
-            open.end(Outcome::Failed);
+            open.ended(Ending::Cut);
         }
         Err(Stop::Refused(refusal)) => {
             answer(open, &refusal, Shape::of(head.path()), client).await;

@@ -291,8 +291,8 @@ pub(crate) fn run(start: Start) -> Option<Facts> {
         }
     };
     let worker = runtime.block_on(serve(start))?;
-    // Exchanges that are cut here leave their records too.
-    drop(runtime);
+    // Exchanges that are cut here leave their records too. A look-up that hangs is not waited for.
+    runtime.shutdown_background();
     worker.tick();
     let facts = worker.sink.borrow().copy();
     Some(facts)
@@ -381,25 +381,22 @@ impl Worker {
         let source = is_client.then(|| Source::of(peer));
         let place = match self.has_room(source, &view.snapshot.bounds) {
             Ok(place) => Ok(place),
-            Err(at) => {
-                self.closed(at);
-                if self.turned_away.get() >= TURNED_AWAY {
-                    return; // Dropped: the client sees the connection closed.
-                }
-                Err(at)
-            }
+            Err(at) => match self.turn_away(at) {
+                Some(away) => Err(away),
+                None => return, // Dropped: the client sees the connection closed.
+            },
         };
         let socket = match Socket::new(tcp, peer) {
             Ok(socket) => socket,
             Err(error) => return self.trouble(Trouble::AcceptFailed, &error),
         };
-        let open = Open::begin(self, place.is_err());
+        let open = Open::begin(self);
         let worker = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let _open = open;
             match place {
                 Ok(_place) => downstream::serve(worker, view, socket).await,
-                Err(_) => downstream::turn_away(worker, view, socket).await,
+                Err(_away) => downstream::turn_away(worker, view, socket).await,
             }
         });
     }
@@ -423,6 +420,17 @@ impl Worker {
         source
             .map(|source| self.place(source, bounds.source_connections))
             .transpose()
+    }
+
+    /// Counts a connection that there is no room for, and a place among those that are told so, if there
+    /// is one.
+    pub(crate) fn turn_away(self: &Rc<Self>, at: Closed) -> Option<Away> {
+        self.closed(at);
+        let away = self.turned_away.get();
+        (away < TURNED_AWAY).then(|| {
+            self.turned_away.set(away + 1);
+            Away(Rc::clone(self))
+        })
     }
 
     /// A place among the connections of this source, if it has fewer than `bound`.
@@ -542,36 +550,33 @@ impl Drop for Place {
     }
 }
 
-/// Counts a connection out, whatever ended it.
-struct Open {
-    worker: Rc<Worker>,
-    /// It is only told that there is no room.
-    is_refused: bool,
+/// A connection's place among those that are only told that there is no room, until it is dropped.
+pub(crate) struct Away(Rc<Worker>);
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        let away = &self.0.turned_away;
+        away.set(away.get().saturating_sub(1));
+    }
 }
 
+/// Counts a connection out, whatever ended it.
+struct Open(Rc<Worker>);
+
 impl Open {
-    fn begin(worker: &Rc<Worker>, is_refused: bool) -> Self {
+    fn begin(worker: &Rc<Worker>) -> Self {
         worker.connections.set(worker.connections.get() + 1);
         worker.taken.fetch_add(1, Ordering::Relaxed);
-        if is_refused {
-            worker.turned_away.set(worker.turned_away.get() + 1);
-        }
         worker.sink(|s| s.gauge(Gauge::Connections, 1));
-        Self {
-            worker: Rc::clone(worker),
-            is_refused,
-        }
+        Self(Rc::clone(worker))
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let worker = &*self.worker;
+        let worker = &*self.0;
         let (connections, away) = (&worker.connections, &worker.turned_away);
         connections.set(connections.get().saturating_sub(1));
-        if self.is_refused {
-            away.set(away.get().saturating_sub(1));
-        }
         let served = connections.get().saturating_sub(away.get());
         if let Some(refused) = worker.full.borrow_mut().eased(served) {
             tracing::info!(refused, "connections are taken again");

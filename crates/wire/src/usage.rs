@@ -58,18 +58,37 @@ impl Reading {
     pub fn take_later(&mut self, later: Self) {
         *self = match (*self, later) {
             (earlier, Self::Absent) => earlier,
-            (Self::Valid(earlier), Self::Valid(later)) => Self::Valid(earlier.overlaid(later)),
+            (Self::Valid(earlier), Self::Valid(later)) => {
+                let both = earlier.overlaid(later);
+                if both.is_possible() {
+                    Self::Valid(both)
+                } else {
+                    Self::Invalid(both)
+                }
+            }
             (_, later) => later,
         };
     }
 }
 
 impl Usage {
+    /// Whether no count contradicts another.
+    fn is_possible(&self) -> bool {
+        let is_cached_beyond = self
+            .prompt
+            .zip(self.cached)
+            .is_some_and(|(prompt, cached)| cached > prompt);
+        let parts = self.prompt.unwrap_or(0) + self.completion.unwrap_or(0);
+        !is_cached_beyond && self.total.is_none_or(|total| total >= parts)
+    }
+
     fn overlaid(self, later: Self) -> Self {
+        // A sum is of the counts beside it.
+        let has_parts = later.prompt.is_some() || later.completion.is_some();
         Self {
             prompt: later.prompt.or(self.prompt),
             completion: later.completion.or(self.completion),
-            total: later.total.or(self.total),
+            total: later.total.or(self.total.filter(|_| !has_parts)),
             cached: later.cached.or(self.cached),
             cache_write_5m: later.cache_write_5m.or(self.cache_write_5m),
             cache_write_1h: later.cache_write_1h.or(self.cache_write_1h),

@@ -9,8 +9,11 @@ use wire::usage::{Reading, Usage};
 use crate::operation::Operation;
 use crate::record::{Count, Tokens};
 
-/// Bytes of an answer that are taken for one token.
-const TOKEN_BYTES: u64 = 4;
+/// Tokens for which so many bytes of an answer are taken: it has about four bytes to one.
+#[must_use]
+pub fn tokens_of(bytes: u64) -> u64 {
+    bytes / 4
+}
 
 /// A call with an answer, or with a part of one.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +24,7 @@ pub struct Answered {
     pub events: Option<u64>,
     /// Bytes of the answer.
     pub bytes: u64,
-    /// The answer was read to its end.
+    /// The answer came to its proper end: it neither broke off nor told of an error.
     pub is_whole: bool,
     /// What was asked for.
     pub operation: Option<Operation>,
@@ -80,7 +83,8 @@ impl Answered {
             reasoning: usage.reasoning,
             audio_prompt: usage.audio_prompt,
             audio_completion: usage.audio_completion,
-            doubtful: usage.doubtful,
+            doubtful: usage.doubtful
+                || self.is_bounded && usage.completion.is_some_and(|said| said > self.completion),
             ..Tokens::default()
         }
     }
@@ -97,7 +101,7 @@ impl Answered {
     /// Completion tokens, by the answer's size: an event of a stream holds about one. Whatever its bytes look
     /// like, an answer whose length is bounded has no more than that.
     fn guess(self) -> u64 {
-        let guess = self.events.unwrap_or(self.bytes / TOKEN_BYTES);
+        let guess = self.events.unwrap_or(tokens_of(self.bytes));
         if self.is_bounded {
             guess.min(self.completion)
         } else {
@@ -186,6 +190,17 @@ mod tests {
             (tokens.prompt_said, tokens.completion_said),
             (Some(5), None)
         );
+    }
+
+    #[test]
+    fn a_report_beyond_the_calls_own_bound_is_doubtful() {
+        let beyond = |is_bounded| Answered {
+            reading: Reading::Valid(said(Some(5), Some(71), None)),
+            is_bounded,
+            ..CALL
+        };
+        assert_eq!(of(beyond(true)), [Count::Reported(5), Count::Reported(71)]);
+        assert!(beyond(true).tokens().doubtful && !beyond(false).tokens().doubtful);
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
                 exchange::refuse(&worker, Refusal::Head(fault), &mut connection).await;
             }
             Next::TooSlow => {
-                connection.refuse_rest();
+                connection.refuse_head(&head);
                 exchange::refuse(&worker, Refusal::Slow, &mut connection).await;
             }
             Next::Preface => {

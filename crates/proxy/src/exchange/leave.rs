@@ -165,11 +165,14 @@ async fn rest(open: &mut Open, body: &mut Body) -> Rest {
         body.taken();
         *drained_bytes += length;
         if is_over {
+            meter.finish();
             return Rest::Drained;
         }
         let tokens = meter
             .events()
-            .map_or(*drained_bytes / 4, |events| events - before);
+            .map_or(policy::exchange::tokens_of(*drained_bytes), |events| {
+                events - before
+            });
         // A stream that never pauses must come to its time too.
         if tokens > drain.bounds.tokens || worker.latest() >= due {
             return Rest::CutShort;

@@ -12,7 +12,7 @@ use policy::attempt::{Failure, Sent};
 use policy::book::{Entry, Held};
 use policy::clock::Mono;
 use policy::counting::{BilledBy, Tally, Uncounted};
-use policy::exchange::{Admitted, Answered, Hold, Unanswered};
+use policy::exchange::{Admitted, Answered, Ending, Hold, Unanswered};
 use policy::id::RouteId;
 use policy::record::{Count, Outcome, Record, Tokens, Unconfirmed};
 use policy::trace::AttemptSpan;
@@ -103,6 +103,15 @@ impl Meter {
             Self::Stream(scanner) => Some(scanner.tally().data_events),
             Self::Coded(coded) => coded.meter.events(),
             Self::Nothing | Self::Unary(_) | Self::Blind | Self::Error(_) => None,
+        }
+    }
+
+    /// The answer came to its end: an event that no empty line ended is read too, as many clients do.
+    pub(super) fn finish(&mut self) {
+        match self {
+            Self::Stream(scanner) => scanner.finish(&mut Vec::new()),
+            Self::Coded(coded) => coded.meter.finish(),
+            Self::Nothing | Self::Unary(_) | Self::Blind | Self::Error(_) => {}
         }
     }
 
@@ -344,6 +353,15 @@ impl Open {
         }
     }
 
+    /// Ends the exchange as it ended by itself.
+    pub(crate) fn ended(&mut self, ending: Ending) {
+        let (outcome, code) = ending.recorded();
+        if !self.ended && !code.is_empty() {
+            self.record.code = code;
+        }
+        self.end(outcome);
+    }
+
     /// Ends the exchange: settles and records.
     ///
     /// By reference: the whole of it would be copied, half a kilobyte. Only the first end counts.
@@ -488,10 +506,12 @@ impl Calling {
 impl Drop for Open {
     fn drop(&mut self) {
         self.body_gone();
-        if self.worker.has_stopped() && !self.ended {
-            self.record.code = "gate_stopped";
-            return self.end(Outcome::Failed);
-        }
-        self.end(Outcome::Aborted);
+        // Whoever has left, and whoever was being refused, is not the gate's doing.
+        let is_cut = self.leaving.is_none() && self.record.code.is_empty();
+        self.ended(if is_cut && self.worker.has_stopped() {
+            Ending::Stopped
+        } else {
+            Ending::Left
+        });
     }
 }

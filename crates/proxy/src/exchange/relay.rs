@@ -206,6 +206,9 @@ impl<D: Downstream> Pump<'_, D> {
         if !self.withhold || self.open.meter.passes(data) {
             if !self.withhold {
                 self.open.meter.observe(data);
+                if is_over {
+                    self.open.meter.finish();
+                }
             }
             self.open.forwarded(data);
             return self.client.send(cx, &[data], is_over);

@@ -107,7 +107,7 @@ impl Counting for Teller {
             tokens: record.tokens,
             is_whole: record.outcome == Outcome::Completed,
             is_broken: tally.is_broken,
-            has_answer: record.is_answered(),
+            has_answer: !record.is_charged_unanswered(),
             rest,
         };
         match self.say(tally.id, Word::End(Box::new(ended))) {

@@ -201,7 +201,7 @@ fn a_trusted_proxy_that_says_nothing_is_not_served_and_others_need_not() {
 #[test]
 fn connections_of_one_client_behind_a_proxy_are_bounded_too() {
     let upstream = upstream();
-    let bounds = "bounds: { head_time: 1s, source_connections: 2 }\n";
+    let bounds = "bounds: { source_connections: 2 }\n";
     let more = REQUIRED.replace("bounds: { head_time: 1s }\n", bounds);
     let gate = Gate::start(&config(upstream.address, &more), &[]);
     let from = |address: &str| {

@@ -215,10 +215,8 @@ fn cut(
     let records = records(gate);
     assert_eq!(records.len(), n, "one record for each exchange");
     for record in records {
-        assert!(
-            record["outcome"] == "aborted" || record["outcome"] == "failed",
-            "{record}"
-        );
+        assert_eq!(record["outcome"], "failed", "{record}");
+        assert_eq!(record["code"], "gate_stopped", "{record}");
         assert_eq!(record["streamed"], true);
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct Event {
     pub(super) has_data: bool,
     pub(super) is_done: bool,
     pub(super) is_error: bool,
-    /// In a box, as few events have one and all are moved.
+    /// In a box, as most events have none and all are moved.
     pub(super) usage: Option<Box<Reading>>,
     /// It holds a usage object beside an empty list of choices: it exists only to report usage.
     pub(super) only_usage: bool,
@@ -113,7 +113,13 @@ impl Event {
 
     fn take(&mut self, found: &Found) {
         let present = |&at: &usize| found.member(at).filter(|m| m.kind != Kind::Null);
-        self.is_error = ERRORS.iter().any(|at| present(at).is_some())
+        // Some engines have the member in every event, with nothing in it.
+        let says = |m: &Member| match m.kind {
+            Kind::Object => !m.empty,
+            Kind::String => m.value.len() > 2,
+            _ => false,
+        };
+        self.is_error = ERRORS.iter().filter_map(present).any(says)
             || present(&TYPE).is_some_and(|kind| found.text(kind).as_deref() == Some("error"));
         let Some(usage) = USAGES.iter().find_map(present) else {
             return;

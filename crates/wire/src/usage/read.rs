@@ -37,8 +37,8 @@ pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<
     Some(())
 }
 
-/// A count as it was reported: not there or null, a number, or something that cannot be a count. In one word,
-/// as a report has seventeen.
+/// A count as it was reported: a number up to [`Count::MOST`], or one of two marks beyond it, for what is not
+/// there or null and for what cannot be a count. In one word, as a report has seventeen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count(u64);
 
@@ -144,7 +144,7 @@ impl Report {
         let beside_cache = cache_read.unwrap_or(0) + stored;
         let [cached, audio_prompt] = first_details(self.cached)?;
         let [reasoning, audio_completion] = first_details(self.reasoning)?;
-        let usage = Usage {
+        let mut usage = Usage {
             prompt: first_of(self.prompt.map(Count::tokens))?.map(|prompt| prompt + beside_cache),
             completion: first_of(self.completion.map(Count::tokens))?,
             total: self.total.tokens()?,
@@ -160,18 +160,11 @@ impl Report {
             *reading = Reading::Absent;
             return Some(());
         }
-        let cached_beyond_prompt = usage
-            .prompt
-            .zip(usage.cached)
-            .is_some_and(|(prompt, cached)| cached > prompt);
-        let parts = usage.prompt.unwrap_or(0) + usage.completion.unwrap_or(0);
-        if cached_beyond_prompt || usage.total.is_some_and(|total| total < parts) {
+        if !usage.is_possible() {
             return None;
         }
+        add_up(&mut usage);
         *reading = Reading::Valid(usage);
-        if let Reading::Valid(usage) = reading {
-            add_up(usage);
-        }
         Some(())
     }
 

@@ -251,3 +251,26 @@ fn audio_tokens_are_read_in_both_directions() {
     );
     assert!(beyond.doubtful);
 }
+
+#[test]
+fn reports_of_one_stream_may_not_contradict_each_other() {
+    let after = |first: &str, then: &str| {
+        let mut reading = read(first.as_bytes());
+        reading.take_later(read(then.as_bytes()));
+        reading
+    };
+    let begun = r#"{"prompt_tokens":5,"completion_tokens":100,"total_tokens":105}"#;
+    for then in [
+        r#"{"prompt_tokens_details":{"cached_tokens":6}}"#,
+        r#"{"total_tokens":2}"#,
+    ] {
+        assert!(matches!(after(begun, then), Reading::Invalid(_)), "{then}");
+    }
+    let Reading::Valid(grown) = after(begun, r#"{"completion_tokens":200}"#) else {
+        panic!("a count that grows is no contradiction");
+    };
+    assert_eq!(
+        (grown.prompt, grown.completion, grown.total),
+        (Some(5), Some(200), None)
+    );
+}

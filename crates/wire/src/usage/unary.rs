@@ -47,6 +47,7 @@ impl UnaryUsage {
         match &mut self.0 {
             Progress::Start if chunk.is_empty() => {}
             Progress::Start => {
+                // Read in place, because a reading is large.
                 self.0 = Progress::Whole(Reading::Absent);
                 if let Progress::Whole(reading) = &mut self.0
                     && !(may_be_whole(chunk) && read_whole(chunk, reading).is_some())

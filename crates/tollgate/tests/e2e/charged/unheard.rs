@@ -271,3 +271,30 @@ fn a_call_that_the_end_of_a_drain_cuts_is_charged_over_either_version() {
         engine.stop();
     }
 }
+
+#[test]
+fn a_call_that_is_read_on_when_the_gate_stops_is_its_clients_doing() {
+    let upstream = Witness::start(Vec::new());
+    let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
+    let reads_on = ", abandon: { drain: { tokens: 1K, seconds: 60 } }";
+    let Charged {
+        mut gate,
+        ledger,
+        _dir,
+        ..
+    } = Charged::start(&backends, "up", reads_on, "drain: { grace: 1s }");
+    let mut connection = Connection::open(gate.data);
+    connection.send(&named("left", &body(true, 300, 4000)));
+    upstream.reached();
+    drop(connection);
+    eventually("it is read on", Duration::from_secs(5), || {
+        gate.metric("tollgate_open_drains", &[]) > 0.5
+    });
+    gate.signal(libc::SIGTERM);
+    gate.wait(Duration::from_secs(20));
+    let rows = rows(&ledger);
+    let row = &rows["left"];
+    assert_eq!(row["outcome"], "aborted", "{row}");
+    assert_eq!(row["estimate_reason"], "left_before_answer", "{row}");
+    assert_eq!(number(row, "completion_tokens"), 0, "{row}");
+}

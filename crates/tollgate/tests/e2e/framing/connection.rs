@@ -184,3 +184,18 @@ fn body_length() -> usize {
             .expect("a head")
         - 4
 }
+
+#[test]
+fn a_slow_request_after_head_is_answered_with_a_body() {
+    let scene = Scene::with("bounds: { head_time: 1s }\n");
+    let mut connection = Connection::open(scene.gate.data);
+    let head = format!("HEAD /v1/models HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+    connection.send(head.as_bytes());
+    assert_eq!(connection.headless().status, 200);
+    connection.send(b"PO");
+    let slow = connection.response();
+    assert_eq!(
+        (slow.status, slow.code().as_str()),
+        (408, "request_timeout")
+    );
+}

@@ -100,6 +100,23 @@ fn strange_streams_pass_byte_for_byte() {
 }
 
 #[test]
+fn the_last_event_of_a_stream_counts_without_its_empty_line() {
+    let upstream = Upstream::start(|_, _| {
+        let usage = usage_event(&counts(11, 5));
+        let stream = [&delta("one"), usage.trim_end()].concat();
+        vec![Step::Send(events(stream.as_bytes()))]
+    });
+    let gate = Gate::start(&one(upstream.address), &[]);
+    for (n, asks) in [true, false].into_iter().enumerate() {
+        let name = format!("case{n}");
+        assert_eq!(gate.call(&call(&name, asks)).status, 200);
+        let record = record(&gate, n + 1, &name);
+        assert_eq!(record["completion_tokens"], 5, "{record}");
+        assert_eq!(record["completion_source"], "reported", "{record}");
+    }
+}
+
+#[test]
 fn usage_after_an_event_too_long_to_inspect_still_counts() {
     let upstream = Upstream::start(|_, _| {
         let huge = delta(&"y".repeat(2 << 20));
