@@ -14,7 +14,7 @@ use crate::counting::Shelf;
 use crate::running::{load, publication};
 use crate::source::Source;
 use crate::world::World;
-use crate::{cli, complain, say, width, writable};
+use crate::{cli, complain, told, width, writable};
 
 /// What was found, a line each.
 #[derive(Debug, Default)]
@@ -39,8 +39,7 @@ pub(crate) fn check(options: &cli::Check) -> ExitCode {
         return ExitCode::FAILURE;
     }
     let good = format!("{}: good ({})", source.name().display(), found.holds);
-    say(&wrapped(&good, width::of(io::stdout()), 2));
-    ExitCode::SUCCESS
+    told(&wrapped(&good, width::of(io::stdout()), 2))
 }
 
 fn found(source: &Source, sources: &dyn Sources) -> Found {

@@ -17,7 +17,7 @@ use config::Sources;
 use engine::{EngineConfig, EngineHandle};
 
 use crate::world::World;
-use crate::{cli, complain, say, serve};
+use crate::{cli, complain, serve, told};
 
 /// The simulated engines' keys, and the world behind them. The keys exist for one run.
 struct DemoWorld {
@@ -42,8 +42,7 @@ impl Sources for DemoWorld {
 /// Runs the demo until told to stop.
 pub(crate) fn run(options: &cli::Demo) -> ExitCode {
     if options.print_config {
-        say(printed(options).trim_end());
-        return ExitCode::SUCCESS;
+        return told(printed(options).trim_end());
     }
     match start(options) {
         Ok(()) => ExitCode::SUCCESS,

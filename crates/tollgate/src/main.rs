@@ -39,15 +39,9 @@ fn main() -> ExitCode {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Demo(demo) => demo::run(&demo),
-        cli::Verb::Schema => {
-            say(config::json_schema().trim_end());
-            ExitCode::SUCCESS
-        }
+        cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Usage(usage) => usage::usage(&usage),
-        cli::Verb::Version => {
-            say(&format!("tollgate {}", env!("CARGO_PKG_VERSION")));
-            ExitCode::SUCCESS
-        }
+        cli::Verb::Version => told(&format!("tollgate {}", env!("CARGO_PKG_VERSION"))),
     }
 }
 
@@ -57,6 +51,20 @@ fn leave_no_core() {
     let core = rlimit::Resource::CORE;
     if let Err(error) = core.get_hard().and_then(|hard| core.set(0, hard)) {
         tracing::warn!(%error, "cannot forbid core files, which hold secrets");
+    }
+}
+
+/// Prints an answer to standard output. One that is not taken whole is a failure, but for a closed pipe, whose
+/// reader has what it wanted.
+fn told(text: &str) -> ExitCode {
+    use std::io::{ErrorKind, Write};
+    let mut out = std::io::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            complain(&format!("tollgate: cannot write: {error}"));
+            ExitCode::FAILURE
+        }
+        Ok(()) | Err(_) => ExitCode::SUCCESS,
     }
 }
 

@@ -72,11 +72,7 @@ impl super::Lowering<'_> {
                 None => None,
             },
             workers: workers.and_then(|at| usize::try_from(at.value.0).ok()),
-            access_log: match document.access_log.get().map(|at| &at.value) {
-                None | Some(LogTarget::Stdout) => AccessLog::Stdout,
-                Some(LogTarget::Off) => AccessLog::Off,
-                Some(LogTarget::File(path)) => AccessLog::File(self.path_of(path)),
-            },
+            access_log: self.access_log(document),
             drain_grace: document
                 .drain
                 .get()
@@ -92,6 +88,27 @@ impl super::Lowering<'_> {
             counting: self.counting(document.counting.get()),
             traces: self.traces(&document.traces),
         })
+    }
+
+    fn access_log(&mut self, document: &schema::Document) -> AccessLog {
+        let Some(at) = document.access_log.get() else {
+            return AccessLog::Stdout;
+        };
+        match &at.value {
+            LogTarget::Stdout => AccessLog::Stdout,
+            LogTarget::Off => AccessLog::Off,
+            LogTarget::File(path) => {
+                let path = self.path_of(path);
+                let ledger = document.ledger.get().and_then(|ledger| ledger.path.get());
+                let ledger = ledger.map(|at| self.path_of(&at.value));
+                // By the parts of the paths, so that `./usage.db` is `usage.db`.
+                if ledger.is_some_and(|ledger| ledger.components().eq(path.components())) {
+                    let says = "is the ledger's file, too";
+                    self.findings.fault(&at.place, says, "name another file");
+                }
+                AccessLog::File(path)
+            }
+        }
     }
 
     fn bearer(&mut self, written: &schema::Bearer) -> Option<Secret> {

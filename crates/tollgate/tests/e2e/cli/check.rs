@@ -253,3 +253,18 @@ fn examples() -> Vec<PathBuf> {
     all.filter(|path| path.extension().is_some_and(|e| e == "yaml"))
         .collect()
 }
+
+#[test]
+fn an_answer_that_is_not_taken_is_a_failure() {
+    for question in ["schema", "version"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let ended = std::process::Command::new(crate::harness::Gate::binary())
+            .arg(question)
+            .stdout(full.expect("Linux has it"))
+            .output();
+        let ended = ended.expect("starts");
+        let says = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(1), "{question}: {says}");
+        assert!(says.contains("cannot write"), "{question}: {says}");
+    }
+}
