@@ -47,7 +47,7 @@ impl Gate {
         limitable: bool,
         config: &str,
     ) -> Result<Self, AuditError> {
-        let (data, admin) = (ports::free()?, ports::free()?);
+        let [data, admin] = ports::two_free()?;
         let text = format!(
             "listen: {{ data: \"127.0.0.1:{data}\", admin: \"127.0.0.1:{admin}\" }}\n\
              access_log: off\nledger: {{ path: {LEDGER} }}\n{config}"

@@ -174,8 +174,8 @@ impl Bench {
         }
         let said = |error: std::io::Error| format!("could not be started: {error}");
         if self.places.port == 0 {
-            self.places.port = ports::free().map_err(said)?;
-            self.places.admin_port = ports::free().map_err(said)?;
+            let [port, admin_port] = ports::two_free().map_err(said)?;
+            (self.places.port, self.places.admin_port) = (port, admin_port);
         }
         let launch = self.subject.render(&self.places).map_err(said)?;
         self.await_port()?;
