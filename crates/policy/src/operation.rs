@@ -73,6 +73,17 @@ const POSTED: [(&str, Operation); 16] = [
     ("images/variations", Operation::ImageEdits),
 ];
 
+/// The path of a call that takes POST and that this path ends with, without a `/` before it. An API's root never
+/// does.
+#[must_use]
+pub fn call_at_end(path: &str) -> Option<&'static str> {
+    let at_end = |call: &&'static str| {
+        let root = path.strip_suffix(*call);
+        root.is_some_and(|root| root.ends_with('/'))
+    };
+    POSTED.iter().map(|(call, _)| *call).find(at_end)
+}
+
 /// The path of the models; one of them is named below it.
 const MODELS: &str = "models";
 /// Longest name of a model in a path, decoded.

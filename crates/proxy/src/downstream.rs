@@ -93,14 +93,17 @@ pub(crate) trait Downstream {
 /// Serves a connection to its end.
 pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
     let clients = &view.snapshot.clients;
-    let mut _place = None;
-    if clients.proxy_protocol && clients.trusts(tcp.peer()) {
+    let is_brought = clients.proxy_protocol && clients.trusts(tcp.peer());
+    // Kept until the connection is over.
+    let _place = if is_brought {
         match Box::pin(introduced(&worker, &view, &mut tcp)).await {
-            Ok(place) => _place = place,
+            Ok(place) => place,
             Err(Some(_away)) => return Box::pin(turn_away(worker, view, tcp)).await,
             Err(None) => return,
         }
-    }
+    } else {
+        None
+    };
     let Some(acceptor) = view.acceptor.clone() else {
         drop(view);
         return h1::serve(worker, Stream::Plain(tcp)).await;

@@ -23,15 +23,6 @@ struct Address<'a> {
     owner: Place,
 }
 
-/// Paths of calls that an address is written with by mistake: the gate adds them.
-const OPERATIONS: [&str; 5] = [
-    "/chat/completions",
-    "/completions",
-    "/responses",
-    "/messages",
-    "/embeddings",
-];
-
 impl super::Lowering<'_> {
     pub(super) fn backends(&mut self, written: &MapOf<Name, Backend>, snapshot: &mut Snapshot) {
         let mut ordered: Vec<_> = written.0.iter().collect();
@@ -76,10 +67,9 @@ impl super::Lowering<'_> {
                             the root of the address, write at_root: true";
                 self.findings.fault(&address.target.place, says, hint);
             }
-            let operation = OPERATIONS.iter().find(|path| base_path.ends_with(**path));
-            if let Some(operation) = operation {
+            if let Some(call) = policy::operation::call_at_end(base_path) {
                 let says = format!(
-                    "{} ends with the path of a call, so calls would go to …{operation}{operation}",
+                    "{} ends with the path of a call, so calls would go to …/{call}/{call}",
                     address.target.shown
                 );
                 let hint = "end it at the API's root, before the path of the call";

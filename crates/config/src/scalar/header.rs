@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::decode::{HIDDEN, Problem, Takes, Written};
+use crate::mask::looks_like_key;
 
 /// The header that names the workload, in lower case.
 #[derive(Clone)]
@@ -12,6 +13,11 @@ impl Written for IdentityHeader {
     const TAKES: Takes = Takes::Text;
 
     fn read(text: &str) -> Result<Self, Problem> {
+        if looks_like_key(text) {
+            // Every client would be told it.
+            let is = "looks like a key, not like the name of a header";
+            return Err(Problem::new(is, "name a header, such as x-workload-app"));
+        }
         let name = header_name(text)?;
         let key = matches!(name.as_str(), "authorization" | "x-api-key" | "api-key")
             || matches!(name.as_str(), "x-goog-api-key" | "cookie" | "set-cookie");

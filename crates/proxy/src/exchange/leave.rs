@@ -10,7 +10,8 @@ use std::task::{Context, Poll, ready};
 
 use policy::abandon::{Abandon, Drain, Rest};
 use policy::clock::Mono;
-use policy::record::{Gauge, Outcome};
+use policy::exchange::{Ending, tokens_of};
+use policy::record::Gauge;
 
 use super::open::Open;
 use crate::deadline::Deadline;
@@ -126,7 +127,7 @@ pub(super) fn read_on(mut open: Open, mut body: Box<Body>) {
         if let Some(leaving) = &mut open.leaving {
             leaving.rest = rest;
         }
-        open.end(Outcome::Aborted);
+        open.ended(Ending::Left);
     });
 }
 
@@ -170,9 +171,7 @@ async fn rest(open: &mut Open, body: &mut Body) -> Rest {
         }
         let tokens = meter
             .events()
-            .map_or(policy::exchange::tokens_of(*drained_bytes), |events| {
-                events - before
-            });
+            .map_or(tokens_of(*drained_bytes), |events| events - before);
         // A stream that never pauses must come to its time too.
         if tokens > drain.bounds.tokens || worker.latest() >= due {
             return Rest::CutShort;

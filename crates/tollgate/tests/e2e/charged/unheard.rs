@@ -13,15 +13,20 @@ use crate::ledger::rows;
 /// Prompt tokens that 120 KB of text are taken for, at least.
 const LONG_PROMPT: u64 = 25_000;
 
+/// An engine that answers nobody for a minute.
+fn slow_engine() -> engine::EngineHandle {
+    engine::spawn_thread(engine::EngineConfig {
+        models: vec!["m".to_owned()],
+        ttft: Duration::from_mins(1),
+        ..engine::EngineConfig::default()
+    })
+    .expect("an engine")
+}
+
 #[test]
 fn calls_that_their_client_left_before_the_answer_are_charged_and_marked() {
     for protocol in ["http1", "http2"] {
-        let engine = engine::spawn_thread(engine::EngineConfig {
-            models: vec!["m".to_owned()],
-            ttft: Duration::from_secs(30),
-            ..engine::EngineConfig::default()
-        })
-        .expect("an engine");
+        let engine = slow_engine();
         let charged = Charged::one(engine.addr(), &format!(", protocol: {protocol}"));
         for (n, stream) in [false, true, false].into_iter().enumerate() {
             let mut connection = Connection::open(charged.gate.data);
@@ -238,12 +243,7 @@ fn a_client_that_leaves_while_it_is_uploading_costs_nothing() {
 #[test]
 fn a_call_that_the_end_of_a_drain_cuts_is_charged_over_either_version() {
     for protocol in ["http1", "http2"] {
-        let engine = engine::spawn_thread(engine::EngineConfig {
-            models: vec!["m".to_owned()],
-            ttft: Duration::from_mins(1),
-            ..engine::EngineConfig::default()
-        })
-        .expect("an engine");
+        let engine = slow_engine();
         let backends = format!(
             "up: {{ url: http://{}/v1, protocol: {protocol} }}",
             engine.addr()
