@@ -18,7 +18,7 @@ use policy::abandon::Rest;
 use policy::clock::Mono;
 use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
 use policy::snapshot::Snapshot;
-use proxy::gate::{Gate, Options, Publication};
+use proxy::gate::{Gate, Options, Ports, Publication};
 
 /// Longest wait for anything: beyond it something hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -119,13 +119,13 @@ fn start(upstream: SocketAddr) -> SocketAddr {
         base,
         sampling: None,
     };
-    let gate = Gate::start(
-        &options,
-        &publication,
-        |_| Box::new(Nothing),
-        |_| None,
-        |_| None,
-    );
+    let ports = |_| Ports {
+        sink: Box::new(Nothing),
+        book: None,
+        counting: None,
+        callout: None,
+    };
+    let gate = Gate::start(&options, &publication, ports);
     let gate = gate.expect("a gate");
     let data = gate.address();
     // It runs for as long as the process.

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use wire::sse::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES, Mode, Scanner, Tally};
+use wire::sse::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES, Mode, Scanner, StreamStats};
 use wire::usage::{Reading, USAGE_LIMIT_BYTES, Usage};
 
 /// Panics if the scanner breaks a promise on this stream.
@@ -31,7 +31,10 @@ pub(crate) fn fuzz_one(stream: &[u8]) {
 }
 
 /// What is forwarded of a stream that comes in these chunks, and what is seen of it.
-pub(crate) fn scan<'a>(mode: Mode, chunks: impl IntoIterator<Item = &'a [u8]>) -> (String, Tally) {
+pub(crate) fn scan<'a>(
+    mode: Mode,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+) -> (String, StreamStats) {
     scan_by(mode, chunks, |_, _| false)
 }
 
@@ -40,7 +43,7 @@ fn scan_by<'a>(
     mode: Mode,
     chunks: impl IntoIterator<Item = &'a [u8]>,
     pass: fn(&mut Scanner, &[u8]) -> bool,
-) -> (String, Tally) {
+) -> (String, StreamStats) {
     let mut scanner = Scanner::new(mode);
     let mut out = Vec::new();
     for chunk in chunks {
@@ -55,16 +58,16 @@ fn scan_by<'a>(
     // One character a byte, so that a difference can be read.
     (
         out.concat().iter().copied().map(char::from).collect(),
-        *scanner.tally(),
+        *scanner.stats(),
     )
 }
 
 /// `None` where `serde_json` is stricter or laxer than the scanner has to be.
-fn naive(mode: Mode, stream: &[u8]) -> Option<(String, Tally)> {
-    let mut tally = Tally::default();
+fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
+    let mut stats = StreamStats::default();
     let mut forwarded = Vec::new();
     for (index, (length, ended, event)) in events(stream).into_iter().enumerate() {
-        tally.unfinished |= !ended;
+        stats.unfinished |= !ended;
         if length > INSPECT_LIMIT_BYTES {
             return None;
         }
@@ -75,20 +78,20 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, Tally)> {
         let data = data_of(text);
         let joined = data.join(&b'\n');
         if data.len() == 1 && joined.trim_ascii() == b"[DONE]" {
-            tally.done = true;
+            stats.done = true;
             forwarded.extend_from_slice(event);
             continue;
         }
-        tally.data_after_done |= tally.done && !data.is_empty();
+        stats.data_after_done |= stats.done && !data.is_empty();
         let mut withheld = false;
         let holds = |key: &[u8]| text.windows(key.len()).any(|w| w == key);
         if !data.is_empty() && (holds(b"\"usage\"") || holds(b"\"error\"")) {
             match serde_json::from_slice::<Value>(&joined) {
                 Ok(value) => {
                     let (usage, alone, error) = interpret(&value);
-                    tally.error |= error;
-                    if !tally.done {
-                        tally.usage.take_later(usage);
+                    stats.error |= error;
+                    if !stats.done {
+                        stats.usage.take_later(usage);
                     }
                     withheld = mode == Mode::Withhold && alone && length <= HOLD_LIMIT_BYTES;
                 }
@@ -97,14 +100,14 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, Tally)> {
             }
         }
         if withheld {
-            tally.withheld_events += 1;
+            stats.withheld_events += 1;
         } else {
-            tally.data_events += u64::from(!data.is_empty());
-            tally.data_bytes += data.iter().map(|line| line.len() as u64).sum::<u64>();
+            stats.data_events += u64::from(!data.is_empty());
+            stats.data_bytes += data.iter().map(|line| line.len() as u64).sum::<u64>();
             forwarded.extend_from_slice(event);
         }
     }
-    Some((forwarded.into_iter().map(char::from).collect(), tally))
+    Some((forwarded.into_iter().map(char::from).collect(), stats))
 }
 
 /// Each event: its length up to the blank line's first end byte, whether it has ended, and its bytes.

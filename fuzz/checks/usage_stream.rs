@@ -1,11 +1,11 @@
 //! What must hold for the usage that is read out of any stream, in each dialect: the same data in the events of
 //! each API.
 //!
-//! Cut anywhere the tally is the same; looking on and holding back agree about usage; no count is beyond its bound.
+//! Cut anywhere the stats is the same; looking on and holding back agree about usage; no count is beyond its bound.
 //! Not here: what is forwarded (`sse_scan`).
 
 use bytes::Bytes;
-use wire::sse::{Mode, Scanner, Tally};
+use wire::sse::{Mode, Scanner, StreamStats};
 use wire::usage::{Reading, TOKEN_LIMIT};
 
 /// What stands around the data of an event: in chat, completions, responses and messages.
@@ -49,7 +49,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
         scanner.push(Bytes::copy_from_slice(piece), &mut out);
     }
     scanner.finish(&mut out);
-    assert_eq!(scanner.tally().usage, seen.usage, "held back or not");
+    assert_eq!(scanner.stats().usage, seen.usage, "held back or not");
     assert!(out.concat().len() <= stream.len());
     if let Reading::Valid(usage) = seen.usage {
         for count in [
@@ -63,11 +63,11 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     }
 }
 
-fn observed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Tally {
+fn observed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> StreamStats {
     let mut scanner = Scanner::new(Mode::Observe);
     for piece in pieces {
         scanner.observe(piece);
     }
     scanner.finish(&mut Vec::new());
-    *scanner.tally()
+    *scanner.stats()
 }

@@ -5,44 +5,25 @@
 //! Not here: formatting (rustfmt), lints (clippy), advisories (they need a database that changes daily).
 
 mod arrows;
+mod circles;
 mod deny;
 mod expression;
+mod fault;
 mod graph;
 mod least_versions;
 mod links;
+mod modules;
 mod purity;
 mod sizes;
 mod sources;
 mod tree;
 mod vectors;
-
-use std::fmt;
+mod words;
 
 use crate::cargo::{metadata, root};
+use fault::Fault;
 use graph::Graph;
 use tree::Tree;
-
-/// A broken rule: where, and what is wrong.
-#[derive(Debug, PartialEq, Eq)]
-struct Fault {
-    place: String,
-    says: String,
-}
-
-impl Fault {
-    fn new(place: impl Into<String>, says: impl Into<String>) -> Self {
-        Self {
-            place: place.into(),
-            says: says.into(),
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.says)
-    }
-}
 
 /// Prints the sizes of files and functions and every fault.
 pub(crate) fn run_and_print() -> Result<(), String> {
@@ -61,7 +42,7 @@ pub(crate) fn run_and_print() -> Result<(), String> {
 
 fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
     [
-        arrows::faults(graph),
+        arrows::faults(tree, graph),
         purity::faults(graph),
         deny::faults(tree, graph),
         least_versions::faults(graph),
@@ -69,6 +50,7 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         links::faults(tree),
         vectors::faults(tree),
         sizes::faults(tree),
+        circles::faults(tree),
     ]
     .into_iter()
     .flatten()

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use policy::clock::Mono;
-use policy::credential::Injection;
+use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 use policy::web::Hosts;
@@ -170,7 +170,7 @@ pub struct Traces {
     /// `service.name`.
     pub service: String,
     /// What the gate sends to be let in.
-    pub injection: Injection,
+    pub auth: UpstreamAuth,
     /// Roots to trust in place of the system's, PEM.
     pub ca_pem: Option<Vec<u8>>,
 }

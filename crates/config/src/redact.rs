@@ -87,7 +87,7 @@ pub(crate) fn version(document: &Redacted, next: &Snapshot, carry: Option<&Snaps
             .endpoints
             .iter()
             .zip(&next.endpoints)
-            .all(|(old, new)| old.injection == new.injection && old.origin == new.origin);
+            .all(|(old, new)| old.auth == new.auth && old.origin == new.origin);
     format!(
         "{hash}-{}",
         if same {

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
 
-use crate::open::is_damage;
+use crate::damage::is_damage;
 use crate::read::{ReadError, Reader};
 use crate::schema::{beside, cannot_open, connect_to_read};
 use crate::verify::Verified;

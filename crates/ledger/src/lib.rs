@@ -13,9 +13,11 @@
 //! known is NULL, never zero.
 
 mod backup;
+mod budgets;
 mod chain;
 mod check;
 mod columns;
+mod damage;
 pub mod date;
 mod head_file;
 mod id;
@@ -34,6 +36,8 @@ mod row;
 mod row_of;
 mod salvage;
 mod schema;
+mod service;
+mod shared;
 mod spent;
 mod spill;
 mod stats;
@@ -43,18 +47,21 @@ mod wal;
 mod writer;
 
 pub use backup::BackupError;
+pub use budgets::Doubt;
 pub use chain::{Hash, Head};
 pub use columns::{COLUMNS, Kind, Value};
 pub use id::{Ids, RecordId};
-pub use intake::{Done, Intake, Ledger, Options, Unavailable};
+pub use intake::{Intake, Ledger};
 pub use lost::{Lost, LostAt};
 pub use open::{OpenError, Recovered};
 pub use place::FILES;
 pub use postgres::{ShipError, Shipper, Shipping};
 pub use prices::{KnownPrice, Prices};
 pub use read::{Period, ReadError, Reader, Stored};
-pub use row::{Admission, Price, Progress, Settlement, State, Witnesses};
+pub use row::{Admission, PendingRow, Price, Progress, Settlement, State, Witnesses};
 pub use salvage::{SalvageError, SalvageOutcome, Salvaged, salvage, under_new_name};
+pub use service::{Defer, LedgerService};
+pub use shared::{OnDurable, Options, Unavailable};
 pub use spent::{Known, Spent, Unsure};
 pub use stats::Stats;
 pub use verify::{Expected, Finding, Verified};

@@ -106,7 +106,7 @@ const RANGES_MAX: usize = 10;
 
 impl fmt::Display for LostAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "salvaged {}: ", date::stamp(self.at_unix_ms))?;
+        write!(f, "salvaged {}: ", date::timestamp(self.at_unix_ms))?;
         match self.rows {
             0 => write!(f, "no row was lost")?,
             1 => write!(f, "1 row was lost: ")?,
@@ -140,7 +140,7 @@ impl Lost {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = date::stamp(self.at_unix_ms);
+        let at = date::timestamp(self.at_unix_ms);
         match self.rows() {
             0 => write!(f, "salvaged {at}: no row lost before row {}", self.from)?,
             1 => write!(f, "salvaged {at}: row {} was lost", self.from)?,

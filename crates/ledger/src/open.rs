@@ -12,23 +12,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::ffi::SQLITE_ERROR;
-use rusqlite::{Connection, ErrorCode, Row};
+use rusqlite::{Connection, Row};
 
 use crate::chain::Head;
 use crate::check::{self, Rest};
+use crate::damage::is_damage;
 use crate::head_file::{self, Found};
 use crate::id::RecordId;
 use crate::identity::{Identity, identify};
-use crate::intake::Options;
 use crate::lock::{Lock, Refused};
 use crate::lost::{self, Lost};
 use crate::row::{Admission, Progress, Settlement};
-use crate::schema::{self, LAYOUT, beside, connect, connect_to_read, tidy_at_close};
-use crate::store::{Note, Store, name_of};
+use crate::schema::{self, LAYOUT, beside, connect, connect_to_read, name_of, tidy_at_close};
+use crate::shared::{Options, unix_ms};
+use crate::store::{Note, Store};
 use crate::verify::Finding;
 use crate::wal::{Tail, scan};
-use crate::writer::unix_ms;
 
 /// How long a start may be held up by checks; what is left is checked while the gate serves.
 const CHECK_FOR: Duration = Duration::from_secs(3);
@@ -360,39 +359,6 @@ fn look(path: &Path, found: Found, bound: Option<Duration>) -> rusqlite::Result<
     }
     let (findings, rest) = check::at_start(path, bound)?;
     Ok(Looked::Known(findings, rest))
-}
-
-/// Whether an error says that the file is not what a ledger looks like, rather than that it cannot
-/// be read or written at the moment.
-pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
-    match error {
-        rusqlite::Error::SqliteFailure(code, says) => match code.code {
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SchemaChanged => true,
-            // SQLite has one code for all that has none of its own; only its words tell them apart.
-            ErrorCode::Unknown => {
-                code.extended_code == SQLITE_ERROR
-                    && says.as_deref().is_some_and(is_of_another_schema)
-            }
-            _ => false,
-        },
-        rusqlite::Error::SqlInputError { .. }
-        | rusqlite::Error::QueryReturnedNoRows
-        | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::FromSqlConversionFailure(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..)
-        | rusqlite::Error::Utf8Error(..) => true,
-        _ => false,
-    }
-}
-
-/// Whether words of SQLite's say that a statement does not fit the tables.
-fn is_of_another_schema(says: &str) -> bool {
-    ["no such table", "no such column", "no such index"]
-        .iter()
-        .any(|words| says.starts_with(words))
-        || says.contains(" has no column named ")
-        || says.contains(" values were supplied")
-        || says.starts_with("ON CONFLICT clause does not match")
 }
 
 /// Makes every open admission indeterminate, in one commit.

@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config};
 
 use crate::chain::Head;
-use crate::intake::{Ledger, Shared};
+use crate::intake::Ledger;
 use crate::read::{ReadError, Reader};
+use crate::shared::Shared;
 use tls::Connector;
 
 /// How long to wait for new rows, and after the first failure.

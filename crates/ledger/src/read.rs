@@ -10,11 +10,12 @@ use rusqlite::{Connection, ErrorCode, Row, params};
 use crate::chain::{Hash, Head};
 use crate::check;
 use crate::columns::{Value, WIDTH};
+use crate::damage::is_damage;
 use crate::head_file::{self, Found};
 use crate::lost::{self, Lost};
-use crate::open::is_damage;
-use crate::schema::{APPLICATION, LAYOUT, application, connect_to_read, layout, real};
-use crate::store::{head, name_of};
+use crate::schema::{
+    APPLICATION, LAYOUT, application, connect_to_read, head, layout, name_of, real,
+};
 use crate::verify::{Expected, Finding, Verified, select, verify};
 
 /// Why a ledger cannot be read.

@@ -7,8 +7,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::intake::Options;
 use crate::lost;
+use crate::shared::Options;
 use crate::store::Store;
 
 /// Rows pruned in one step.

@@ -4,8 +4,10 @@
 //! the one that is billed; an unknown price has no cost.
 //! Not here: how a row becomes columns (`columns`), how a policy record becomes a row (`row_of`).
 
+use std::sync::Arc;
+
 use policy::price::Pico;
-use policy::record::{Count, Outcome};
+use policy::record::{Count, Outcome, Tokens};
 
 use crate::id::RecordId;
 
@@ -234,3 +236,48 @@ impl Settlement {
         }
     }
 }
+
+/// A settlement that waits for the gate's own count, and the price it was charged by.
+#[derive(Debug)]
+pub struct PendingRow {
+    /// What is settled, with what is known without the count.
+    pub row: Settlement,
+    /// The price, where there is one.
+    pub price: Option<Arc<policy::price::Price>>,
+}
+
+impl PendingRow {
+    /// Puts the gate's counts beside what was reported, and charges anew where `billed` is another amount.
+    pub fn complete(
+        &mut self,
+        prompt: Option<u64>,
+        completion: Option<u64>,
+        billed: Option<&Tokens>,
+    ) {
+        let Self { row, price } = self;
+        row.prompt.witness(prompt);
+        row.completion.witness(completion);
+        let Some(billed) = billed else {
+            return;
+        };
+        let before = [row.prompt.billed, row.completion.billed];
+        [row.prompt.billed, row.completion.billed] = [billed.prompt, billed.completion];
+        if let (Some(by), Some(charged)) = (price, &mut row.price)
+            && before != [billed.prompt, billed.completion]
+        {
+            charged.cost = by.cost(billed);
+        }
+    }
+}
+
+impl Witnesses {
+    fn witness(&mut self, counted: Option<u64>) {
+        // Where nothing is billed, nothing was used that costs tokens.
+        if counted.is_some() && self.billed != Count::Unknown {
+            self.counted = counted;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -20,17 +20,17 @@ use crate::backup::sync_directory;
 use crate::chain::{Hash, Head};
 use crate::check::{self, is_as_written};
 use crate::columns::{Value, WIDTH};
+use crate::damage::is_malformed;
 use crate::head_file::{self, Found, HeadFile, Kept};
 use crate::identity::Identity;
 use crate::lock::Lock;
 use crate::lost::{self, Lost};
 use crate::open::{OpenError, known, one_name, random, whole};
 use crate::prices;
-use crate::schema::{self, beside, connect, connect_to_read, make, real};
-use crate::store::{is_malformed, name_of};
+use crate::schema::{self, beside, connect, connect_to_read, make, name_of, real};
+use crate::shared::unix_ms;
 use crate::verify::{ends, select};
 use crate::wal::scan;
-use crate::writer::unix_ms;
 
 /// Bytes of a page, SQLite's own default.
 const PAGE: usize = 4096;

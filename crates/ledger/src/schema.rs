@@ -15,6 +15,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::chain::{Hash, Head};
 use crate::columns::{COLUMNS, Kind, WIDTH_V1};
 use crate::lost;
 
@@ -208,4 +209,21 @@ CREATE TABLE chain (
         columns.join(",\n"),
         lost::TABLE
     )
+}
+
+/// The ledger's own name, and its commits since it was made.
+pub(crate) fn name_of(db: &Connection) -> rusqlite::Result<([u8; 16], i64)> {
+    db.query_row("SELECT ledger_id, probes FROM chain", [], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
+}
+
+/// The head as the file has it.
+pub(crate) fn head(db: &Connection) -> rusqlite::Result<Head> {
+    db.query_row("SELECT head_seq, head_hash FROM chain", [], |row| {
+        Ok(Head {
+            seq: row.get(0)?,
+            hash: Hash(row.get(1)?),
+        })
+    })
 }

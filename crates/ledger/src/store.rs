@@ -8,18 +8,18 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, Params, Transaction, params, params_from_iter};
+use rusqlite::{Connection, Params, Transaction, params, params_from_iter};
 
 use crate::chain::{Hash, Head, link, sum};
 use crate::columns::{COLUMNS, WIDTH, number, some_number, some_text, text, values};
+use crate::damage::is_malformed;
 use crate::head_file::{HeadFile, Kept};
 use crate::id::RecordId;
 use crate::place::Place;
 use crate::prices::{PriceNote, keep};
 use crate::row::{Admission, Progress, Settlement};
-use crate::schema::connect;
+use crate::schema::{connect, name_of};
 use crate::verify::{Ends, ends};
 
 /// Something to write.
@@ -182,23 +182,6 @@ impl Store {
     }
 }
 
-/// The ledger's own name, and its commits since it was made.
-pub(crate) fn name_of(db: &Connection) -> rusqlite::Result<([u8; 16], i64)> {
-    db.query_row("SELECT ledger_id, probes FROM chain", [], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })
-}
-
-/// The head as the file has it.
-pub(crate) fn head(db: &Connection) -> rusqlite::Result<Head> {
-    db.query_row("SELECT head_seq, head_hash FROM chain", [], |row| {
-        Ok(Head {
-            seq: row.get(0)?,
-            hash: Hash(row.get(1)?),
-        })
-    })
-}
-
 /// One transaction.
 struct Writing<'a> {
     tx: &'a Transaction<'a>,
@@ -317,24 +300,6 @@ fn insert_sql() -> &'static str {
         )
     });
     &SQL
-}
-
-/// Faults of the row, not of the disk: trying again would fail again.
-pub(crate) fn is_malformed(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error_code();
-    matches!(
-        code,
-        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
-    ) && !is_of_another_writer(error)
-}
-
-/// Whether the number of the next row was taken, which only this process gives out.
-pub(crate) fn is_of_another_writer(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error().map(|error| error.extended_code);
-    matches!(
-        code,
-        Some(SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_ROWID)
-    )
 }
 
 #[cfg(test)]

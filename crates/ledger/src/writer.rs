@@ -12,19 +12,20 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crate::backup::copy_into;
+use crate::damage::{is_damage, is_of_another_writer};
 use crate::head_file::{HeadFile, Kept};
-use crate::intake::{Done, Message, Options, Shared, Unavailable};
-use crate::open::{RESCUED, is_damage};
+use crate::open::RESCUED;
 use crate::place::{Place, ShortestLength, log_length};
 use crate::retention;
 use crate::row::Admission;
-use crate::schema::{beside, connect_to_read, tidy_at_close};
+use crate::schema::{beside, connect_to_read, head, tidy_at_close};
+use crate::shared::{Message, OnDurable, Options, Shared, Unavailable, unix_ms};
 use crate::spill::Spill;
 use crate::stats::{add, set};
-use crate::store::{Applied, Note, Store, head, is_of_another_writer};
+use crate::store::{Applied, Note, Store};
 
 /// How often what is old is looked for, and a disk that is away is tried.
 const TEND_EVERY: Duration = Duration::from_millis(200);
@@ -65,7 +66,7 @@ struct Stray {
 struct Batch {
     notes: Vec<Note>,
     /// Who waits, and whose admission it is.
-    waiting: Vec<Done>,
+    waiting: Vec<OnDurable>,
     durable: Vec<Admission>,
     closing: bool,
 }
@@ -488,12 +489,4 @@ impl Writer {
             drop(store.db.pragma_update(None, "max_page_count", pages));
         }
     }
-}
-
-/// The wall clock, milliseconds since the Unix epoch.
-pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

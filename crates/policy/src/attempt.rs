@@ -7,6 +7,7 @@
 //! Not here: connections and timeouts (`proxy`).
 
 mod hold;
+pub mod request;
 mod wait;
 
 use std::time::Duration;
@@ -65,6 +66,9 @@ pub enum Failure {
     /// A status that allows another try.
     #[error("status {0}")]
     Status(u16),
+    /// No credential could be had for the endpoint.
+    #[error("no credential could be had for it")]
+    Credential,
     /// The gate itself had no connection to spare: its own bound, descriptors or local ports.
     #[error("the gateway has no connection to spare for it")]
     LocalCapacity,
@@ -85,7 +89,7 @@ impl Failure {
             | Self::Reset
             | Self::Malformed
             | Self::Status(_) => 502,
-            Self::Exhausted | Self::LocalCapacity => 503,
+            Self::Exhausted | Self::Credential | Self::LocalCapacity => 503,
         }
     }
 
@@ -103,6 +107,7 @@ impl Failure {
             Self::Malformed => "upstream_malformed",
             Self::Exhausted => "upstream_unavailable",
             Self::Status(_) => "upstream_status",
+            Self::Credential => "upstream_credential_unavailable",
             Self::LocalCapacity => "connections_exhausted",
         }
     }
@@ -125,7 +130,7 @@ impl Failure {
     fn is_sick(self) -> bool {
         match self {
             Self::Status(status) => status >= 500,
-            Self::LocalCapacity => false,
+            Self::Credential | Self::LocalCapacity => false,
             Self::Resolve
             | Self::Connect
             | Self::ConnectTimeout

@@ -135,7 +135,7 @@ impl Budget {
         Refusal::BudgetExhausted {
             budget: Arc::clone(&self.name),
             every: self.spent.calendar().every,
-            renewed: period::stamp(ends),
+            renewed: period::timestamp(ends),
         }
     }
 }

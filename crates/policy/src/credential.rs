@@ -11,9 +11,11 @@ use crate::secret::Secret;
 
 /// The one credential of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Injection {
+pub enum UpstreamAuth {
     /// The endpoint wants none.
     None,
+    /// One is made for each attempt ([`crate::exchange::Question::Mint`]).
+    Minted,
     /// `name: value`, with the name in lower case and the value complete (`Bearer …`).
     Header {
         /// Header name, lower case.

@@ -1,293 +1,516 @@
-//! One downstream request with its response, from head to record.
+//! One downstream request with its response, from head to record: a machine that is told of events and answers
+//! each with a verdict ([`Event`], [`Verdict`]).
 //!
-//! The stages are types, each consumed by the step to the next: [`Opened`] (we know who asks for
-//! what) → [`Admitted`] (reserved, ready to forward) → settled.
-//! Invariant: an [`Admitted`] call settles its [`Hold`] exactly once; a refusal holds nothing.
-//! Not here: what is held of limits and budgets (`hold`), which calls are known ([`crate::operation`])
-//! or listed ([`crate::unread`]), waiting, copying, and which endpoint is tried (`attempt`).
+//! The stages are types: [`Reading`] (we know who asks for what) → [`Active`] (reserved; attempts, then a response) →
+//! ended. Whatever is decided of an exchange is decided here; its host waits, copies and measures.
+//! Invariant: an exchange settles its [`Hold`] exactly once and leaves exactly one [`Record`]; a refusal holds
+//! nothing; nothing is tried again after the first byte of a response went downstream, nor after the client left.
+//! Not here: whether a call may go on (`admission`), which endpoint is next ([`crate::attempt`]), what a response
+//! becomes (`response`), what it is charged (`charged`).
 
+mod admission;
 mod answered;
+mod attempting;
+mod charged;
 mod cost;
 mod ending;
+mod event;
 mod hold;
 mod look;
+mod response;
+mod timing;
 mod unanswered;
 
-use std::sync::Arc;
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::time::Duration;
 
-use wire::call::{CallHead, Splice, splices};
+use wire::call::CallHead;
 use wire::head::{Known, RequestHead};
+use wire::meter::Form;
 
-pub use self::answered::{Answered, tokens_of};
-use self::cost::Cost;
-pub use self::ending::Ending;
-use self::hold::reserve;
-pub use self::hold::{Hold, Settled};
-pub use self::look::look;
-pub use self::unanswered::Unanswered;
-use crate::book::Held;
-use crate::budget::{self, Asked};
+use self::admission::{Admitted, Decision, Opened};
+use self::attempting::Minting;
+pub use self::charged::Finished;
+use self::ending::Ending;
+pub use self::event::{
+    Answer, Ask, Callout, Credential, Event, Lost, Plan, Question, Relay, Verdict,
+};
+use self::hold::Hold;
+pub use self::hold::Settled;
+use self::response::{Disconnected, Metering};
+pub use self::timing::Timing;
+use crate::attempt::{Attempts, Failure, Sent, may_repeat};
+use crate::book::{Billing, Held};
 use crate::clock::Mono;
-use crate::id::{RouteId, WorkloadId};
-use crate::limit::Kind;
-use crate::meter::Estimator;
-use crate::operation::{Operation, Unknown};
+use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
-use crate::snapshot::{Grant, Route, Snapshot};
-use crate::unread::{self, Place};
-use crate::{credential, identity, route};
+use crate::shard::Shard;
+use crate::snapshot::Snapshot;
+use crate::trace::{AttemptSpan, Trace};
+use crate::web::{self, Sender};
+use crate::{request_id, route};
 
 /// Most limits that one grant may have; more is refused by `config`.
 pub const MAX_LIMITS: usize = 16;
+/// Below this rate, after the time that it may be silent, a body is refused.
+const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
+/// How long a call waits for its entry in the ledger to reach the disk.
+const DURABLE_WITHIN: Duration = Duration::from_secs(5);
+/// How long a call waits for what else it asks.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// A request whose caller and purpose are known and whose body is welcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
-    /// Who asks.
-    pub workload: WorkloadId,
-    /// For what.
-    pub operation: Operation,
-    /// The route that lists the call, and where, for one that is not read.
-    pub listed: Option<Place>,
+/// What an event is judged by, beside the exchange itself.
+pub struct Env<'a> {
+    /// The configuration that the exchange keeps to its end.
+    pub snapshot: &'a Snapshot,
+    /// The memory of its worker.
+    pub shard: &'a mut Shard,
+    /// When the event happened.
+    pub now: Mono,
 }
 
-/// What to do with a request that was read whole.
+/// One exchange.
 #[derive(Debug)]
-pub enum Decision {
-    /// Send it upstream.
-    Forward(Admitted),
-    /// Answer `/v1/models` with these names.
-    Models(Vec<Arc<str>>),
+pub struct Exchange {
+    record: Record,
+    stage: Stage,
+    /// Where its time goes; the host measures.
+    pub timing: Timing,
+    /// How it ends, once that is known.
+    ending: Option<(Outcome, &'static str)>,
+    /// The origin of the web page that asked, which is allowed.
+    page: Option<Box<str>>,
 }
 
-/// A call that may go upstream, with what it holds and how it is edited.
 #[derive(Debug)]
-pub struct Admitted {
-    /// The rule that took it.
-    pub route: RouteId,
-    /// Which of the calls that the rule lists it is, where it is one.
-    pub listed: Option<u16>,
-    /// What must be settled when it ends.
-    pub hold: Hold,
-    /// Edits of the body, in order.
-    pub splices: Vec<Splice>,
-    /// The model sent upstream, when it is known.
-    pub model: Option<Arc<str>>,
-    /// Whether the usage chunk of the stream is ours alone and is withheld from the client.
-    pub withhold_usage: bool,
-    /// Whether the client asked for a stream.
-    pub stream: bool,
-    /// Estimate of prompt tokens, for a response that brings no usage.
-    pub prompt_estimate: u64,
-    /// What it may come to, for the book.
-    pub held: Held,
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would cost each call an allocation"
+)]
+enum Stage {
+    /// Its head was not judged yet, or it is refused, answered by the gate itself, or over.
+    Idle,
+    Reading(Reading),
+    Active(Active),
 }
 
-/// Head to caller and purpose. Nothing is spent on a request that fails here.
-///
-/// # Errors
-/// Everything that a head alone can be refused for.
-pub fn open(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Opened, Refusal> {
-    let operation = Operation::of(head.method, head.path()).map_err(|unknown| match unknown {
-        Unknown::Path => Refusal::NoSuchPath,
-        Unknown::Method(allow) => Refusal::Method { allow },
-        Unknown::Operation => Refusal::operation(head),
-    })?;
-    let workload = identity::identify(head, s)?;
-    credential::check(head)?;
-    let listed = if operation.reads_body() {
-        None
-    } else {
-        unread::listed(head, operation, workload, s)?
-    };
-    if length.is_some_and(|length| length > s.bounds.body_bytes) {
-        return Err(Refusal::BodyTooLarge {
-            limit: s.bounds.body_bytes,
-        });
-    }
-    if operation.reads_body() {
-        check_body_type(head)?;
-    }
-    Ok(Opened {
-        workload,
-        operation,
-        listed,
-    })
-}
-
-/// Whole request to decision: chooses the route, reserves from every limit and budget, plans the
-/// edits.
-///
-/// `call` is what the body says, for operations that read it; `bytes` its length; `unix_ms` when
-/// it began, milliseconds since the Unix epoch.
-///
-/// # Errors
-/// No route, a limit, or a budget. Nothing is held then.
-pub fn admit(
+/// Who asks for what is known; the body comes.
+#[derive(Debug)]
+struct Reading {
     opened: Opened,
-    call: Option<&CallHead>,
-    bytes: u64,
-    estimator: impl Fn(RouteId) -> Estimator,
-    now: Mono,
-    unix_ms: u64,
-    s: &Snapshot,
-) -> Result<Decision, Refusal> {
-    if opened.operation == Operation::Models
-        && let Some(names) = route::models(s, opened.workload)
-    {
-        return Ok(Decision::Models(names));
+    /// The caller's limits were looked at already.
+    has_looked: bool,
+    awaits_continue: bool,
+    /// It is asked whether the call may be made.
+    is_asking: bool,
+}
+
+/// A call that was admitted, to its end.
+#[derive(Debug)]
+struct Active {
+    /// What must be settled.
+    hold: Option<Hold>,
+    held: Held,
+    prompt_estimate: u64,
+    /// What its body says, for the edits of each attempt.
+    call: Option<CallHead>,
+    force_usage: bool,
+    withhold_usage: bool,
+    /// The client asked for a stream.
+    stream: bool,
+    /// It may run twice.
+    repeats: bool,
+    attempts: Option<Attempts>,
+    /// The attempt whose credential is being minted.
+    minting: Option<Minting>,
+    /// How far the request of the attempt under way has come, or of the last one.
+    sent: Cell<Sent>,
+    /// What the attempt that ended last leaves, until its host takes it.
+    ended: Option<(AttemptRecord, Option<Box<AttemptSpan>>)>,
+    /// The attempt under way, or the one whose response is used; in a sampled exchange alone.
+    span: Option<Box<AttemptSpan>>,
+    /// A response came.
+    is_answered: bool,
+    /// How it is read.
+    metering: Metering,
+    form: Form,
+    /// What is done about it, once its client has left.
+    left: Option<Box<Disconnected>>,
+}
+
+impl Exchange {
+    /// An exchange whose head begins to be judged. `unix_ms` is the wall clock at `env.now`.
+    #[must_use]
+    #[inline(always)]
+    pub fn begin(head: &RequestHead, peer: IpAddr, unix_ms: u64, env: &mut Env<'_>) -> Self {
+        let id = head.fields.only(Known::XRequestId).ok().flatten();
+        let id = id
+            .filter(|v| request_id::is_plain(v))
+            .and_then(|v| std::str::from_utf8(v).ok());
+        let shard = &mut *env.shard;
+        let id = id.map_or_else(|| request_id::minted(shard.step()), Box::from);
+        let trace = shard.sampling.map(|sampling| {
+            let given = head.fields.of(Known::Traceparent);
+            Trace::begin(given, sampling, || shard.fresh())
+        });
+        let client = env.snapshot.clients.recorded(peer, head);
+        Self {
+            record: Record::begun(id, trace, unix_ms, client),
+            stage: Stage::Idle,
+            timing: Timing::begin(env.now),
+            ending: None,
+            page: None,
+        }
     }
-    let asked = call.and_then(|c| c.model.as_deref());
-    let grant = match (call, asked) {
-        (Some(_), None) => route::unrestricted(s, opened.workload)?,
-        (None, _) => unread_grant(opened, s)?,
-        (_, asked) => route::choose(s, opened.workload, asked)?,
-    };
-    let Some(rule) = s.route(grant.route) else {
-        return Err(Refusal::Bug("a grant without route"));
-    };
-    if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
-        check_state(opened.operation, call, rule)?;
+
+    /// What is known of it so far.
+    #[inline]
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.record
     }
-    let listed = opened.listed.map(|place| place.nth);
-    let charged = listed.and_then(|nth| rule.unread.get(usize::from(nth)));
-    let estimator = estimator(grant.route);
-    let tokens = match charged {
-        Some(charged) => Cost::charged(charged.tokens),
-        None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
-    };
-    let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
-    let mut hold = reserve(opened.workload, grant, tokens, now, s)?;
-    // A body that is not read is not rewritten either.
-    let model = call.and_then(|_| {
-        let replaced = rule.model.clone();
-        replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
-    });
-    let costs = match charged {
-        Some(charged) => !charged.is_free(),
-        None => opened.operation.is_metered(),
-    };
-    if costs {
-        let asked = Asked {
-            workload: opened.workload,
-            model: model.as_deref(),
-            backends: &rule.backends,
-            prompt: prompt_estimate,
-            completion,
-            fixed: charged.and_then(|charged| charged.price.as_deref()),
-        };
-        match budget::reserve(&asked, unix_ms, s) {
-            Ok(pledge) => hold.pledge = pledge,
-            Err(refusal) => {
-                hold.release(now, s);
-                return Err(refusal);
+
+    /// The origin of the web page that asked, where one did.
+    #[must_use]
+    pub fn page(&self) -> Option<&str> {
+        self.page.as_deref()
+    }
+
+    /// So many bytes of the response, or of the gate's own, were forwarded.
+    #[inline]
+    pub fn forwarded(&mut self, bytes: u64) {
+        self.record.bytes_out += bytes;
+    }
+
+    /// The request begins to leave, or with `is_whole` has left.
+    #[inline]
+    pub fn sent(&self, is_whole: bool) {
+        if let Stage::Active(active) = &self.stage {
+            active
+                .sent
+                .set(if is_whole { Sent::Whole } else { Sent::Part });
+        }
+    }
+
+    /// Judges an event.
+    // Always: which event it is is known where it happens, so that nothing is left of the match there.
+    #[inline(always)]
+    pub fn handle(&mut self, event: Event<'_>, env: &mut Env<'_>) -> Verdict {
+        match event {
+            Event::Head {
+                head,
+                length,
+                awaits_continue,
+            } => {
+                let judged = self.head(head, length, awaits_continue, env);
+                self.or_refuse(judged)
+            }
+            Event::Unreadable(refusal) => self.refuse(refusal),
+            Event::BodyPending => {
+                let judged = self.look(env);
+                self.or_refuse(judged)
+            }
+            Event::Body(bytes) => {
+                let judged = self.body(bytes, env);
+                self.or_refuse(judged)
+            }
+            Event::BodyEnd { head, call } => {
+                let judged = self.body_end(head, call, env);
+                self.or_refuse(judged)
+            }
+            Event::Answer(answer) => {
+                let judged = self.answer(answer, env);
+                self.or_refuse(judged)
+            }
+            Event::ResponseHead(head) => self.response_head(head, env),
+            Event::AttemptFailed(lost) => self.attempt_failed(lost, env),
+            Event::ResponseBroke {
+                is_retracted,
+                is_malformed,
+            } => self.response_broke(is_retracted, is_malformed),
+            Event::ReadOn {
+                bytes,
+                events,
+                is_over,
+            } => self.read_on(bytes, events, is_over, env.now),
+            Event::Stalled => self.stalled(env),
+            Event::Disconnected { events, reading_on } => {
+                self.disconnected(events, reading_on, env)
+            }
+            Event::End { told_error } => {
+                self.end(Ending::Whole { told_error });
+                Verdict::Finish
+            }
+            Event::Dropped { has_stopped } => {
+                self.dropped(has_stopped);
+                Verdict::Finish
             }
         }
     }
-    let held = Held {
-        reserved: prompt_estimate.saturating_add(completion),
-        at_most: match charged {
-            Some(charged) => charged.tokens,
-            None => tokens.at_most(bytes, opened.operation),
-        },
-    };
-    let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
-    Ok(Decision::Forward(Admitted {
-        route: grant.route,
-        listed,
-        hold,
-        splices: call.map_or_else(Vec::new, |c| splices(c, rule.model.as_deref(), force)),
-        model,
-        withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
-        stream: call.is_some_and(|c| c.stream),
-        prompt_estimate,
-        held,
-    }))
-}
 
-/// The grant for a call whose body is not read: of the route that lists it, else one on which nothing
-/// depends on what the body says.
-fn unread_grant(opened: Opened, s: &Snapshot) -> Result<&Grant, Refusal> {
-    let Opened {
-        workload,
-        operation,
-        listed,
-    } = opened;
-    if let Some(place) = listed {
-        let grants = s.workload(workload).map_or(&[][..], |w| &w.grants);
-        let found = grants.iter().find(|grant| grant.route == place.route);
-        return found.ok_or(Refusal::Bug("a listed call without grant"));
+    #[inline(always)]
+    fn or_refuse(&mut self, judged: Result<Verdict, Refusal>) -> Verdict {
+        judged.unwrap_or_else(|refusal| self.refuse(refusal))
     }
-    if !operation.is_form() {
-        return route::choose(s, workload, None);
-    }
-    let grant = route::untouched(s, workload)?;
-    let counts_tokens = |id| s.limit(id).is_some_and(|limit| limit.kind == Kind::Tokens);
-    if grant.limits.iter().copied().any(counts_tokens) || s.budgets.count(workload) {
-        let operation = operation.as_str();
-        return Err(Refusal::NoCharge { operation });
-    }
-    Ok(grant)
-}
 
-/// Refuses a call that would run on unseen, or that names what another workload may have made.
-#[cold]
-fn check_state(operation: Operation, call: &CallHead, rule: &Route) -> Result<(), Refusal> {
-    if call.background && operation == Operation::Responses {
-        return Err(Refusal::Background);
+    /// Ends it with an answer of the gate's own, once that has left.
+    #[cold]
+    fn refuse(&mut self, refusal: Refusal) -> Verdict {
+        let (status, _, code) = refusal.class();
+        self.record.code = code;
+        self.record.status = status;
+        self.record.limited = refusal.limited();
+        let outcome = if refusal.is_failure() {
+            Outcome::Failed
+        } else {
+            Outcome::Refused
+        };
+        self.ending = Some((outcome, code));
+        Verdict::Refuse(Box::new(refusal))
     }
-    match call.keeps {
-        Some(member) if operation.keeps_state() && !rule.is_exclusive => {
-            Err(Refusal::SharedAccount { member })
+
+    /// Only the first end counts.
+    fn end(&mut self, ending: Ending) {
+        self.ending.get_or_insert(ending.recorded());
+    }
+
+    fn head(
+        &mut self,
+        head: &RequestHead,
+        length: Option<u64>,
+        awaits_continue: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let s = env.snapshot;
+        match web::sender(head, &s.web)? {
+            Sender::Client => {}
+            Sender::Page(origin) => self.asked_by(origin),
+            Sender::Preflight(origin) => {
+                self.asked_by(origin);
+                self.record.status = 204;
+                return Ok(Verdict::Preflight);
+            }
         }
-        _ => Ok(()),
+        let opened = admission::open(head, length, s)?;
+        self.record.workload = Some(opened.workload);
+        self.record.operation = Some(opened.operation);
+        self.stage = Stage::Reading(Reading {
+            opened,
+            has_looked: false,
+            awaits_continue,
+            is_asking: false,
+        });
+        let workload = s.workload(opened.workload);
+        if let Some(authorizer) = workload.and_then(|workload| workload.authorizer) {
+            if let Stage::Reading(reading) = &mut self.stage {
+                reading.is_asking = true;
+            }
+            return Ok(Verdict::Ask(Ask {
+                question: Question::Authorize(authorizer),
+                within: ANSWER_WITHIN,
+            }));
+        }
+        self.read(env)
     }
-}
 
-/// The shared name of a model that the configuration knows, so that no name is allocated for it.
-fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
-    let backends = s
-        .route(grant.route)
-        .map_or(&[][..], |r| r.backends.as_slice());
-    let known = backends
-        .iter()
-        .filter_map(|b| s.backend(*b))
-        .flat_map(|b| &b.models);
-    known
-        .into_iter()
-        .find(|known| ***known == *name)
-        .cloned()
-        .unwrap_or_else(|| Arc::from(name))
-}
-
-fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {
-    let identity = |v: &[u8]| v.eq_ignore_ascii_case(b"identity");
-    if head.fields.of(Known::ContentEncoding).any(|v| !identity(v)) {
-        return Err(Refusal::ContentEncoding);
+    #[cold]
+    fn asked_by(&mut self, origin: &[u8]) {
+        self.page = Some(String::from_utf8_lossy(origin).into());
     }
-    let Ok(value) = head.fields.only(Known::ContentType) else {
-        return Err(Refusal::ContentType);
-    };
-    let is_json = value.is_some_and(|value| value == b"application/json" || is_json(value));
-    if is_json {
-        Ok(())
-    } else {
-        Err(Refusal::ContentType)
-    }
-}
 
-/// Whether a `content-type` is JSON's, in any case and in the one charset that JSON has.
-fn is_json(value: &[u8]) -> bool {
-    let mut parts = value.split(|b| *b == b';').map(<[u8]>::trim_ascii);
-    parts
-        .next()
-        .is_some_and(|t| t.eq_ignore_ascii_case(b"application/json"))
-        && parts.all(|p| {
-            p.to_ascii_lowercase()
-                .strip_prefix(b"charset=")
-                .is_none_or(|set| matches!(set, b"utf-8" | b"\"utf-8\""))
+    /// The body may come.
+    fn read(&mut self, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        if matches!(&self.stage, Stage::Reading(reading) if reading.awaits_continue) {
+            return self.look(env);
+        }
+        let bounds = &env.snapshot.bounds;
+        Ok(Verdict::Read {
+            within: bounds.body_idle.min(bounds.body_time),
         })
-}
+    }
 
-#[cfg(test)]
-mod tests;
+    /// Looks at the caller's limits, once: a call that will be refused whatever its body says is refused before the
+    /// body is waited for.
+    #[cold]
+    fn look(&mut self, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        if let Stage::Reading(reading) = &mut self.stage
+            && !std::mem::replace(&mut reading.has_looked, true)
+        {
+            let (opened, began) = (reading.opened, self.record.started_unix_ms);
+            if let Some((route, refusal)) = look::look(opened, env.now, began, env.snapshot) {
+                self.record.route = Some(route);
+                return Err(refusal);
+            }
+        }
+        let bounds = &env.snapshot.bounds;
+        Ok(Verdict::Read {
+            within: bounds.body_idle.min(bounds.body_time),
+        })
+    }
+
+    fn body(&mut self, bytes: usize, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        let bounds = &env.snapshot.bounds;
+        let is_first = self.record.bytes_in == 0;
+        self.record.bytes_in += bytes as u64;
+        if self.record.bytes_in > bounds.body_bytes {
+            let limit = bounds.body_bytes;
+            return Err(Refusal::BodyTooLarge { limit });
+        }
+        let mut left = bounds.body_time;
+        if !is_first {
+            let _read_on = self.look(env)?;
+            let taken = env.now.since(self.timing.began);
+            let earned = Duration::from_secs(self.record.bytes_in / SLOWEST_BYTES_A_SECOND);
+            if taken > (bounds.body_idle + earned).min(bounds.body_time) {
+                return Err(Refusal::Slow);
+            }
+            left = left.saturating_sub(taken);
+        }
+        Ok(Verdict::Read {
+            within: bounds.body_idle.min(left),
+        })
+    }
+
+    fn body_end(
+        &mut self,
+        head: &RequestHead,
+        mut call: Option<CallHead>,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let Stage::Reading(Reading { opened, .. }) = self.stage else {
+            return Err(Refusal::Bug("a body of no request"));
+        };
+        self.stage = Stage::Idle;
+        let s = env.snapshot;
+        let decided = admission::admit(
+            opened,
+            call.as_ref(),
+            self.record.bytes_in,
+            |route| env.shard.estimator(route),
+            &mut self.record.route,
+            env.now,
+            self.record.started_unix_ms,
+            s,
+        );
+        self.record.model_asked = call.as_mut().and_then(|call| call.model.take());
+        let admitted = match decided? {
+            Decision::Forward(admitted) => admitted,
+            Decision::Models(names) => {
+                let one = route::model_named(&names, head.path())?.cloned();
+                self.record.status = 200;
+                return Ok(Verdict::Models { names, one });
+            }
+        };
+        Ok(self.admitted(admitted, opened, head, call, env))
+    }
+
+    /// Holds what was reserved, and has it entered in the ledger.
+    #[inline(always)]
+    fn admitted(
+        &mut self,
+        admitted: Admitted,
+        opened: Opened,
+        head: &RequestHead,
+        call: Option<CallHead>,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        self.record.listed = admitted.listed;
+        self.record.model_sent = admitted.model;
+        let held = admitted.held;
+        self.stage = Stage::Active(Active {
+            hold: Some(admitted.hold),
+            held,
+            prompt_estimate: admitted.prompt_estimate,
+            call,
+            force_usage: admitted.force_usage,
+            withhold_usage: admitted.withhold_usage,
+            stream: admitted.stream,
+            repeats: may_repeat(opened.operation, head.method),
+            attempts: None,
+            minting: None,
+            sent: Cell::new(Sent::Nothing),
+            ended: None,
+            span: None,
+            is_answered: false,
+            metering: Metering::Nothing,
+            form: Form::Unread,
+            left: None,
+        });
+        let route = env.snapshot.route(admitted.route);
+        Verdict::Ask(Ask {
+            question: Question::Enter {
+                held,
+                is_durable: route.is_some_and(|route| route.billing == Billing::Strict),
+            },
+            within: DURABLE_WITHIN,
+        })
+    }
+
+    fn answer(&mut self, answer: Answer, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        match (&mut self.stage, answer) {
+            (Stage::Active(active), Answer::Entered) if active.attempts.is_none() => {
+                Ok(self.first_attempt(env))
+            }
+            (Stage::Active(active), Answer::Minted(credential)) => {
+                let minting = active.minting.take();
+                let minting = minting.ok_or(Refusal::Bug("a credential that nobody asked for"))?;
+                Ok(self.plan(minting, Some(credential), env))
+            }
+            (Stage::Reading(reading), Answer::Allowed) => {
+                reading.is_asking = false;
+                self.read(env)
+            }
+            (_, Answer::Denied) => Err(Refusal::NotAuthorized),
+            (_, Answer::Unanswered) => Ok(self.unanswered(env)),
+            _ => Err(Refusal::Bug("an answer to no question")),
+        }
+    }
+
+    /// What was asked has no answer.
+    #[cold]
+    fn unanswered(&mut self, env: &mut Env<'_>) -> Verdict {
+        let Stage::Active(active) = &mut self.stage else {
+            return self.refuse(Refusal::AuthorizerUnavailable);
+        };
+        if active.minting.take().is_some() {
+            return self.attempt_failed(Failure::Credential.into(), env);
+        }
+        // The call does not run.
+        if let Some(hold) = active.hold.take() {
+            hold.release(env.now, env.snapshot);
+        }
+        self.refuse(Refusal::LedgerUnavailable)
+    }
+
+    /// Who waits for whom says what a wait that was too long means.
+    #[cold]
+    fn stalled(&mut self, env: &mut Env<'_>) -> Verdict {
+        match &self.stage {
+            Stage::Reading(reading) if !reading.is_asking => self.refuse(Refusal::Slow),
+            Stage::Active(active) if active.left.is_some() => {
+                self.end(Ending::Left);
+                Verdict::Abandon
+            }
+            Stage::Active(active) if active.is_answered => {
+                self.end(Ending::Cut);
+                Verdict::Cut
+            }
+            Stage::Idle | Stage::Reading(_) | Stage::Active(_) => self.unanswered(env),
+        }
+    }
+
+    fn dropped(&mut self, has_stopped: bool) {
+        let is_left = matches!(&self.stage, Stage::Active(active) if active.left.is_some());
+        // Whoever has left, and whoever was being refused, is not the gate's doing.
+        let is_refused = !self.record.code.is_empty();
+        if is_refused {
+            self.ending = Some((Outcome::Aborted, self.record.code));
+        }
+        self.end(if has_stopped && !is_left {
+            Ending::Stopped
+        } else {
+            Ending::Left
+        });
+    }
+}

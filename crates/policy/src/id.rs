@@ -43,3 +43,7 @@ id!(
     /// One budget.
     BudgetId
 );
+id!(
+    /// Somebody who is asked whether a call may be made.
+    AuthorizerId
+);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::abandon::Rest;
+use crate::attempt::Failure;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
 use crate::operation::Operation;
@@ -230,6 +231,46 @@ pub struct Record {
 }
 
 impl Record {
+    /// One that began now, of which nothing more is known.
+    #[inline(always)]
+    pub(crate) fn begun(
+        id: Box<str>,
+        trace: Option<Trace>,
+        started_unix_ms: u64,
+        client: Option<IpAddr>,
+    ) -> Self {
+        Self {
+            id,
+            upstream_id: None,
+            trace,
+            started_unix_ms,
+            client,
+            operation: None,
+            workload: None,
+            route: None,
+            listed: None,
+            endpoint: None,
+            backend: None,
+            model_asked: None,
+            model_sent: None,
+            streamed: false,
+            status: 0,
+            outcome: Outcome::Aborted,
+            code: "",
+            limited: None,
+            attempts: 0,
+            tokens: Tokens::default(),
+            unconfirmed: Unconfirmed::default(),
+            estimate_reason: "",
+            bytes_in: 0,
+            bytes_out: 0,
+            duration: Duration::ZERO,
+            first_byte: None,
+            own: None,
+            upstream: None,
+        }
+    }
+
     /// Whether what it is charged stands in for an answer that never came; once the exchange has ended.
     #[must_use]
     pub fn is_charged_unanswered(&self) -> bool {
@@ -243,9 +284,22 @@ pub struct AttemptRecord {
     /// Where.
     pub endpoint: EndpointId,
     /// Upstream status, or why there was none.
-    pub result: Result<u16, crate::attempt::Failure>,
+    pub result: Result<u16, Failure>,
     /// Whether another attempt follows.
     pub retried: bool,
+}
+
+impl AttemptRecord {
+    /// What the log is told of it: whatever says something of its endpoint or of our credential there.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self.result {
+            Ok(401 | 403) => Some(Trouble::Credential(self.endpoint)),
+            Ok(status) if status < 500 => None,
+            Err(Failure::LocalCapacity) => Some(Trouble::NoUpstreamConnection),
+            Ok(_) | Err(_) => Some(Trouble::Endpoint(self.endpoint)),
+        }
+    }
 }
 
 /// Things that rise and fall.

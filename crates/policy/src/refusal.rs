@@ -1,12 +1,14 @@
 //! Errors, named by blame, and the one place that turns them into HTTP.
 //!
 //! Invariant: no text here repeats a credential, a prompt, or an upstream's words.
-//! Not here: faults of a configuration (`config`).
+//! Not here: how the errors of an API differ (`wire::dialect`), faults of a configuration (`config`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::CallFault;
+use wire::dialect::ErrorFormat;
+pub use wire::dialect::ErrorFormat as Shape;
 use wire::head::RequestHead;
 use wire::http1::HeadFault;
 
@@ -109,6 +111,9 @@ pub enum Refusal {
     ConflictingCredentials,
 
     // Policy's doing.
+    /// Whoever was asked said no.
+    #[error("this call is not allowed to this caller")]
+    NotAuthorized,
     /// Nobody we know.
     #[error("no registered workload in header {header}")]
     WorkloadNotRegistered {
@@ -212,6 +217,9 @@ pub enum Refusal {
          try again shortly"
     )]
     LedgerUnavailable,
+    /// Nobody could say whether the call is allowed.
+    #[error("whether this call is allowed could not be asked; try again shortly")]
+    AuthorizerUnavailable,
     /// A bug.
     #[error("internal error: {0}")]
     Bug(&'static str),
@@ -259,10 +267,9 @@ impl Refusal {
     }
 
     /// The status, type and code of this refusal. The only place that knows them.
-    #[must_use]
-    pub fn reply(&self) -> LocalReply {
+    pub(crate) fn class(&self) -> (u16, &'static str, &'static str) {
         let invalid = "invalid_request_error";
-        let (status, kind, code) = match self {
+        match self {
             Self::Head(fault) => (fault.status(), invalid, fault.code()),
             Self::Call(fault) => (400, invalid, fault.code()),
             Self::BodyFraming(fault) => (400, invalid, fault.code()),
@@ -278,6 +285,8 @@ impl Refusal {
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
             Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
             Self::OriginNotAllowed => (403, "permission_error", "origin_not_allowed"),
+            Self::NotAuthorized => (403, "permission_error", "not_authorized"),
+            Self::AuthorizerUnavailable => (503, "server_error", "authorizer_unavailable"),
             Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
@@ -301,7 +310,13 @@ impl Refusal {
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
             Self::Bug(_) => (500, "server_error", "internal_error"),
-        };
+        }
+    }
+
+    /// The gate's answer.
+    #[must_use]
+    pub fn reply(&self) -> LocalReply {
+        let (status, kind, code) = self.class();
         LocalReply {
             status,
             kind,
@@ -318,6 +333,7 @@ impl Refusal {
                 Self::Limited { wait, .. } | Self::UpstreamBusy { wait, .. } => Some(*wait),
                 Self::Overloaded
                 | Self::LedgerUnavailable
+                | Self::AuthorizerUnavailable
                 | Self::Upstream(Failure::LocalCapacity) => Some(Duration::from_secs(1)),
                 _ => None,
             },
@@ -357,44 +373,16 @@ impl Refusal {
     }
 }
 
-/// Whose clients read a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Shape {
-    /// OpenAI's.
-    #[default]
-    OpenAi,
-    /// Anthropic's: theirs know an error by its `type`, of a list of their own
-    /// (<https://docs.anthropic.com/en/api/errors>).
-    Anthropic,
-}
-
-impl Shape {
-    /// What the callers of a path expect.
-    #[must_use]
-    pub fn of(path: &str) -> Self {
-        match path.strip_prefix("/v1/messages") {
-            Some("") => Self::Anthropic,
-            Some(rest) if rest.starts_with('/') => Self::Anthropic,
-            _ => Self::OpenAi,
-        }
-    }
-}
-
 impl LocalReply {
-    /// The body in a shape. Anthropic's is OpenAI's with a `type` around it, so that either kind of
-    /// client finds what it looks for.
+    /// The body in the format of an API.
     #[must_use]
-    pub fn body(&self, shape: Shape) -> Vec<u8> {
+    pub fn body(&self, format: ErrorFormat) -> Vec<u8> {
         let mut out = Vec::with_capacity(176 + self.message.len());
-        let (before, kind) = match shape {
-            Shape::OpenAi => ("{", self.kind),
-            Shape::Anthropic => ("{\"type\":\"error\",", self.anthropic()),
-        };
-        out.extend_from_slice(before.as_bytes());
+        out.extend_from_slice(format.opening().as_bytes());
         out.extend_from_slice(b"\"error\":{\"message\":\"");
         escape(&self.message, &mut out);
         out.extend_from_slice(b"\",\"type\":\"");
-        out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(format.error_type(self.status, self.kind).as_bytes());
         out.extend_from_slice(b"\",\"param\":");
         match self.param {
             Some(param) => {
@@ -408,23 +396,6 @@ impl LocalReply {
         out.extend_from_slice(self.code.as_bytes());
         out.extend_from_slice(b"\"}}");
         out
-    }
-}
-
-impl LocalReply {
-    /// The error's type in Anthropic's list.
-    fn anthropic(&self) -> &'static str {
-        match self.status {
-            402 => "billing_error",
-            403 => "permission_error",
-            404 => "not_found_error",
-            413 => "request_too_large",
-            429 => "rate_limit_error",
-            503 => "overloaded_error",
-            504 => "timeout_error",
-            500.. => "api_error",
-            _ => "invalid_request_error",
-        }
     }
 }
 

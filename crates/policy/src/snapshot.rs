@@ -15,11 +15,11 @@ use crate::book::Billing;
 use crate::budget::Budgets;
 use crate::client::Clients;
 use crate::counting::{BilledBy, Tokenizer};
-use crate::credential::Injection;
-use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
+use crate::credential::UpstreamAuth;
+use crate::fast_hash::Mix;
+use crate::id::{AuthorizerId, BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
 use crate::limit::{Bucket, Kind};
-use crate::mix::Mix;
 use crate::price::Prices;
 use crate::route::ModelPattern;
 use crate::secret::Secret;
@@ -66,6 +66,8 @@ pub struct Workload {
     pub name: Arc<str>,
     /// Where it may go, in the order of the routes.
     pub grants: Vec<Grant>,
+    /// Who is asked whether it may make a call, where somebody is.
+    pub authorizer: Option<AuthorizerId>,
 }
 
 /// A workload's right to use a route, with its own buckets.
@@ -189,7 +191,7 @@ pub struct Endpoint {
     /// Share of traffic among its siblings; at least 1.
     pub weight: u32,
     /// The one credential that goes upstream.
-    pub injection: Injection,
+    pub auth: UpstreamAuth,
 }
 
 /// A shared bucket and what it is for.
@@ -318,6 +320,14 @@ impl Snapshot {
     #[must_use]
     pub fn endpoint(&self, id: EndpointId) -> Option<&Endpoint> {
         self.endpoints.get(id.index())
+    }
+
+    /// How long each phase of an attempt at an endpoint may take, if the id is of this snapshot.
+    #[must_use]
+    pub fn timeouts(&self, id: EndpointId) -> Option<&Timeouts> {
+        let endpoint = self.endpoint(id)?;
+        self.backend(endpoint.backend)
+            .map(|backend| &backend.timeouts)
     }
 
     /// The limit, if the id is of this snapshot.

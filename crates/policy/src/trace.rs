@@ -152,6 +152,13 @@ pub struct AttemptSpan {
     pub result: Option<Result<u16, Failure>>,
 }
 
+impl AttemptSpan {
+    /// The attempt ended so long after its exchange began.
+    pub(crate) fn end(&mut self, after: Duration) {
+        self.took = after.saturating_sub(self.after);
+    }
+}
+
 /// A caller's place in a trace.
 struct Parent {
     trace: u128,

@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use bytes::Bytes;
+use wire::head::ResponseHead;
 
 /// Bytes that one read takes at most; also the most that one stream may hold back (faults U9).
 pub(crate) const BUFFER_BYTES: usize = 64 << 10;
@@ -22,14 +23,58 @@ thread_local! {
     static SPARES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The buffers that one worker's exchanges share.
+pub(crate) struct Buffers {
+    /// For what is read; borrowed only between two polls' waits, never across one.
+    scratch: RefCell<Box<[u8]>>,
+    /// For a short request on its way out.
+    pub(crate) sending: Spare,
+    /// For a short piece of an answer.
+    pub(crate) answering: Spare,
+    /// Room for the head of an answer.
+    pub(crate) answered: Cell<Option<Box<ResponseHead>>>,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self {
+            scratch: RefCell::new(take()),
+            sending: Spare::default(),
+            answering: Spare::default(),
+            answered: Cell::default(),
+        }
+    }
+}
+
+impl Buffers {
+    /// Lends the read buffer; must not be nested.
+    pub(crate) fn scratch<T>(&self, with: impl FnOnce(&mut [u8]) -> T) -> T {
+        with(&mut self.scratch.borrow_mut())
+    }
+
+    /// Hands on the read buffer for the part of it that holds a body, and reads on with another.
+    pub(crate) fn hand_over(&self, range: Range<usize>) -> Bytes {
+        lend(self.another(), range)
+    }
+
+    /// Keeps part of the read buffer as it is for a moment, and reads on with another.
+    pub(crate) fn hold(&self, range: Range<usize>) -> Held {
+        Held::new(self.another(), range)
+    }
+
+    fn another(&self) -> Box<[u8]> {
+        std::mem::replace(&mut *self.scratch.borrow_mut(), take())
+    }
+}
+
 /// A buffer, with whatever bytes were in it before.
-pub(crate) fn take() -> Box<[u8]> {
+fn take() -> Box<[u8]> {
     let spare = SPARES.with_borrow_mut(Vec::pop);
     spare.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice())
 }
 
 /// Part of a buffer as bytes; the buffer is free again when the last of them is dropped.
-pub(crate) fn lend(buffer: Box<[u8]>, range: Range<usize>) -> Bytes {
+fn lend(buffer: Box<[u8]>, range: Range<usize>) -> Bytes {
     Bytes::from_owner(Held { buffer, range })
 }
 
@@ -94,6 +139,11 @@ impl Spare {
             self.0.set(buffer);
         }
     }
+}
+
+/// Appends `n` in decimal.
+pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
 #[cfg(test)]

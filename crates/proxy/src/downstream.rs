@@ -8,87 +8,19 @@ pub(crate) mod h1;
 pub(crate) mod h2;
 
 use std::fmt::Display;
-use std::future::Future;
-use std::io;
-use std::net::IpAddr;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use policy::record::Trouble;
-use wire::head::HeadFault;
 
+use crate::connections::{Away, Place};
 use crate::socket::Socket;
 use crate::source::Source;
 use crate::stream::Stream;
 use crate::view::View;
-use crate::worker::{Away, Place, Worker};
+use crate::worker::Worker;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// How a response's body is delimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// There is none, and none may be declared (204, 304, HEAD).
-    Nothing,
-    /// So many bytes.
-    Length(u64),
-    /// Known only at its end.
-    Open,
-}
-
-/// Why a request body did not come whole.
-#[derive(Debug)]
-pub(crate) enum BodyFault {
-    /// Its framing is broken.
-    Framing(HeadFault),
-    /// It is not what its head allows.
-    Head(HeadFault),
-    /// The client left.
-    Gone,
-}
-
-/// One exchange as its client's connection offers it. All waiting is by poll, so that one task can
-/// wait for both sides at once.
-pub(crate) trait Downstream {
-    /// Whose connection it is: the client, or a proxy of connections.
-    fn peer(&self) -> IpAddr;
-    /// The next piece of the request body; `None` at its end.
-    fn poll_body(
-        &mut self,
-        worker: &Worker,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, BodyFault>>;
-    /// Whether the client sends nothing of its body before it is asked to.
-    fn awaits_continue(&self) -> bool {
-        false
-    }
-    /// Ready when the client has left. Must not be called with the scratch buffer borrowed.
-    fn poll_gone(&mut self, worker: &Worker, cx: &mut Context<'_>) -> Poll<()>;
-    /// Begins the response head.
-    fn begin(&mut self, status: u16, extent: Extent);
-    /// Adds a response header; the name in lower case.
-    fn field(&mut self, name: &[u8], value: &[u8]);
-    /// Adds the `date`, where the answer has none of its own.
-    fn date(&mut self);
-    /// Ends the head; it leaves with the first body bytes or the next flush.
-    fn begun(&mut self);
-    /// Takes back a response that was begun and of which nothing has left; whether that was so.
-    fn retract(&mut self) -> bool;
-    /// Takes body bytes, sends what goes now and keeps the rest. `end` ends the response.
-    fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()>;
-    /// Ready when everything taken is on its way.
-    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-    /// Whether some of what waited has left since this was last asked: a slow client is not gone.
-    fn progressed(&mut self) -> bool;
-    /// Ends the response so that the client sees it is not whole.
-    fn cut(&mut self);
-    /// Ends it for a client that left or takes nothing: what it has not taken is dropped.
-    fn abandon(&mut self) {
-        self.cut();
-    }
-}
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
@@ -148,23 +80,18 @@ async fn introduced(
     if tcp.peer() == proxy {
         return Ok(None); // It calls for itself.
     }
-    let place = worker.place(Source::of(tcp.peer()), bounds.source_connections);
-    place.map(Some).map_err(|at| worker.turn_away(at))
+    let place = worker
+        .connections
+        .place(Source::of(tcp.peer()), bounds.source_connections);
+    place.map(Some).map_err(|at| {
+        worker.closed(at);
+        worker.connections.turn_away()
+    })
 }
 
 /// Tells a client that there is no room, if it can be told without a handshake.
 pub(crate) async fn turn_away(worker: Rc<Worker>, view: Rc<View>, tcp: Socket) {
     if view.acceptor.is_none() {
         h1::turn_away(worker, Stream::Plain(tcp)).await;
-    }
-}
-
-/// Runs hyper's tasks on this thread.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Local;
-
-impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
-    fn execute(&self, task: F) {
-        tokio::task::spawn_local(task);
     }
 }

@@ -4,8 +4,6 @@
 //! record.
 //! Not here: what a worker does (`worker`), files and signals (`tollgate`).
 
-use std::any::Any;
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,28 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use policy::book::Book;
-use policy::counting::Counting;
-use policy::record::Sink;
-use policy::snapshot::Snapshot;
 use policy::trace::Sampling;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::acceptor::{self, Command, Start};
 use crate::listener;
+pub use crate::publication::{Facts, Ports, Publication};
 use crate::timers::Timers;
 use crate::wheel::TICK;
-use crate::worker;
-
-/// One configuration, complete with what its files held.
-#[derive(Clone)]
-pub struct Publication {
-    /// What policy reads.
-    pub snapshot: Arc<Snapshot>,
-    /// TLS on the data listener, when configured.
-    pub acceptor: Option<Arc<rustls::ServerConfig>>,
-    /// Trust for upstreams by `Origin::ca_file`; the empty name is the system's roots.
-    pub connectors: HashMap<String, Arc<rustls::ClientConfig>>,
-}
 
 /// What stays the same while the gate runs.
 #[derive(Debug, Clone)]
@@ -52,16 +36,6 @@ pub struct Options {
     pub sampling: Option<Sampling>,
 }
 
-/// A word to a worker.
-pub(crate) enum Command {
-    Publish(Publication),
-    Scrape(oneshot::Sender<Facts>),
-    Drain(Duration),
-}
-
-/// A copy of what a worker's [`Sink`] holds.
-pub type Facts = Box<dyn Any + Send>;
-
 /// A running gate.
 pub struct Gate {
     address: SocketAddr,
@@ -71,17 +45,14 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Binds the listener and starts the workers. `sink`, `book` and `counting` are called once for each
-    /// worker; without a book nothing is entered, and a strict route runs no call.
+    /// Binds the listener and starts the workers. `ports` is called once for each worker.
     ///
     /// # Errors
     /// The address cannot be bound, or a thread cannot be started.
     pub fn start(
         options: &Options,
         publication: &Publication,
-        mut sink: impl FnMut(usize) -> Box<dyn Sink + Send>,
-        mut book: impl FnMut(usize) -> Option<Box<dyn Book + Send>>,
-        mut counting: impl FnMut(usize) -> Option<Box<dyn Counting + Send>>,
+        mut ports: impl FnMut(usize) -> Ports,
     ) -> io::Result<Self> {
         listener::claim(options.listen)?;
         let mut listeners = vec![listener::listen(options.listen)?];
@@ -94,23 +65,21 @@ impl Gate {
             .build()?;
         let alive = Arc::new(AtomicUsize::new(0));
         let taken = Arc::new(AtomicUsize::new(0));
-        let (mut commands, mut threads, mut bells) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut commands, mut threads, mut tickers) = (Vec::new(), Vec::new(), Vec::new());
         for (index, listener) in listeners.into_iter().enumerate() {
             let (sender, receiver) = mpsc::unbounded_channel();
-            let bell = Arc::new(Notify::new());
-            bells.push(Arc::clone(&bell));
-            let start = worker::Start {
+            let ticks = Arc::new(Notify::new());
+            tickers.push(Arc::clone(&ticks));
+            let start = Start {
                 index,
                 listener,
                 commands: receiver,
-                bell,
+                ticks,
                 publication: publication.clone(),
-                sink: sink(index),
-                book: book(index),
-                counting: counting(index),
+                ports: ports(index),
                 room: options.room,
                 taken: Arc::clone(&taken),
-                base: options.base,
+                base: options.base.into(),
                 timers: Timers(ticker.handle().clone()),
                 sampling: options.sampling,
             };
@@ -118,7 +87,7 @@ impl Gate {
             alive.fetch_add(1, Ordering::SeqCst);
             let run = move || {
                 let _leaving = Leaving(alive);
-                worker::run(start)
+                acceptor::run(start)
             };
             commands.push(sender);
             threads.push(
@@ -127,10 +96,10 @@ impl Gate {
                     .spawn(run)?,
             );
         }
-        let ringing = Arc::clone(&alive);
+        let running = Arc::clone(&alive);
         std::thread::Builder::new()
             .name("ticker".into())
-            .spawn(move || ticker.block_on(ring(&bells, &ringing)))?;
+            .spawn(move || ticker.block_on(tick(&tickers, &running)))?;
         Ok(Self {
             address,
             commands,
@@ -194,12 +163,12 @@ impl Gate {
     }
 }
 
-/// Rings every worker's bell at each tick, as long as one runs. Meanwhile the runtime it runs on keeps
+/// Notifies every worker at each tick, as long as one runs. Meanwhile the runtime it runs on keeps
 /// their exact timers.
-async fn ring(bells: &[Arc<Notify>], alive: &AtomicUsize) {
+async fn tick(tickers: &[Arc<Notify>], alive: &AtomicUsize) {
     while alive.load(Ordering::SeqCst) > 0 {
         tokio::time::sleep(TICK).await;
-        bells.iter().for_each(|bell| bell.notify_one());
+        tickers.iter().for_each(|ticker| ticker.notify_one());
     }
 }
 

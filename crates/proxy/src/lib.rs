@@ -7,7 +7,11 @@
 //! happens to its connection or its task.
 //! Not here: decisions (`policy`), metrics and logs (`telemetry`), files and signals (`tollgate`).
 
+mod acceptor;
 mod buffer;
+mod client;
+mod clock;
+mod connections;
 mod cors;
 mod date;
 mod deadline;
@@ -15,8 +19,13 @@ mod downstream;
 mod exchange;
 pub mod gate;
 mod listener;
+#[cfg(test)]
+mod memory;
+mod publication;
 pub mod quota;
 mod reply;
+#[cfg(test)]
+mod sim;
 mod socket;
 mod source;
 mod stint;

@@ -13,17 +13,17 @@ use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::limit::{Kind, Level};
 use policy::refusal::{LocalReply, Shape, escape};
+use wire::head::RequestHead;
 
+use crate::buffer::decimal;
+use crate::client::{Downstream, Extent};
 use crate::cors::Cors;
 use crate::deadline::Deadline;
-use crate::downstream::{Downstream, Extent};
 use crate::view::View;
 use crate::worker::Worker;
 
-/// Appends `n` in decimal.
-pub(crate) fn decimal(n: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
-}
+/// How long a browser may remember the answer to a preflight, seconds.
+const REMEMBERED: &[u8] = b"600";
 
 /// A short text in place; what does not fit is left out.
 #[derive(Default)]
@@ -62,6 +62,7 @@ pub(crate) struct Standing<'v> {
 
 impl<'v> Standing<'v> {
     /// Reads the buckets of a grant.
+    #[inline]
     pub(crate) fn of(limits: &[LimitId], view: &'v View, now: Mono) -> Self {
         let mut standing = Self::default();
         for (limit, amount) in limits.iter().filter_map(|id| view.limit(*id)) {
@@ -194,6 +195,37 @@ pub(crate) async fn refuse<D: Downstream>(
     whole(to, &body, patience).await
 }
 
+/// Answers a preflight: the page may send whatever the gate takes.
+pub(crate) async fn preflight<D: Downstream>(
+    to: &mut D,
+    cors: &Cors<'_>,
+    head: &RequestHead,
+    id: &str,
+    patience: Patience<'_>,
+) -> io::Result<()> {
+    to.begin(204, Extent::Nothing);
+    to.date();
+    cors.allow(to);
+    let methods = b"GET, HEAD, POST, PUT, PATCH, DELETE";
+    to.field(b"access-control-allow-methods", methods);
+    // Named one by one: a `*` would not stand for `authorization`.
+    for names in head.fields.by_name(b"access-control-request-headers") {
+        to.field(b"access-control-allow-headers", names);
+    }
+    let mut asks = head
+        .fields
+        .by_name(b"access-control-request-private-network");
+    if asks.next() == Some(b"true") {
+        to.field(b"access-control-allow-private-network", b"true");
+    }
+    to.field(b"access-control-max-age", REMEMBERED);
+    let asked = b"access-control-request-method, access-control-request-headers";
+    to.field(b"vary", asked);
+    to.field(b"x-request-id", id.as_bytes());
+    to.begun();
+    whole(to, b"", patience).await.map(drop)
+}
+
 /// Answers `/v1/models` with names from the configuration, or `/v1/models/{id}` with `one` of them.
 pub(crate) async fn models<D: Downstream>(
     to: &mut D,
@@ -235,13 +267,9 @@ fn card(name: &str, body: &mut Vec<u8>) {
     body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
 }
 
-pub(crate) async fn whole<D: Downstream>(
-    to: &mut D,
-    body: &[u8],
-    patience: Patience<'_>,
-) -> io::Result<u64> {
+async fn whole<D: Downstream>(to: &mut D, body: &[u8], patience: Patience<'_>) -> io::Result<u64> {
     let mut sent = false;
-    let mut deadline = Deadline::new(&patience.worker.wheel);
+    let mut deadline = Deadline::new(&patience.worker.clock.wheel);
     deadline.set(patience.stall);
     poll_fn(|cx| {
         if !std::mem::replace(&mut sent, true) {

@@ -20,12 +20,19 @@ pub(crate) enum Stream {
     Served(Box<tokio_rustls::server::TlsStream<Socket>>),
     /// The gate is the TLS client.
     Dialled(Box<tokio_rustls::client::TlsStream<Socket>>),
+    /// A test's, in memory.
+    #[cfg(test)]
+    Memory(crate::memory::Pipe),
 }
 
 impl Stream {
     /// Whether an idle stream is still good: nothing arrived and the peer has not closed.
     /// Looks at what the reactor already knows; no system call.
     pub(crate) fn is_quiet(&self) -> bool {
+        #[cfg(test)]
+        if let Self::Memory(pipe) = self {
+            return pipe.is_quiet();
+        }
         self.socket().is_quiet()
     }
 
@@ -33,12 +40,20 @@ impl Stream {
     /// bytes: it ended before it had any of them. Under TLS they are more on the wire, so that nothing
     /// is taken for unread that was not.
     pub(crate) fn took_nothing(&self, written: usize) -> bool {
+        #[cfg(test)]
+        if let Self::Memory(pipe) = self {
+            return pipe.unread() >= written;
+        }
         let unread = self.socket().unacknowledged();
         unread.is_some_and(|unread| unread >= written)
     }
 
     /// Who is at the other end.
     pub(crate) fn peer(&self) -> IpAddr {
+        #[cfg(test)]
+        if let Self::Memory(_) = self {
+            return std::net::Ipv4Addr::LOCALHOST.into();
+        }
         self.socket().peer()
     }
 
@@ -47,17 +62,18 @@ impl Stream {
             Self::Plain(socket) => socket,
             Self::Served(tls) => tls.get_ref().0,
             Self::Dialled(tls) => tls.get_ref().0,
+            #[cfg(test)]
+            Self::Memory(_) => unreachable!("no socket in memory"),
         }
     }
 
     /// Whether the connection was reset, as far as the kernel has not said so already.
     pub(crate) fn is_broken(&self) -> bool {
-        let socket = match self {
-            Self::Plain(socket) => socket,
-            Self::Served(tls) => tls.get_ref().0,
-            Self::Dialled(tls) => tls.get_ref().0,
-        };
-        socket.is_broken()
+        #[cfg(test)]
+        if let Self::Memory(pipe) = self {
+            return pipe.is_broken();
+        }
+        self.socket().is_broken()
     }
 
     /// Reads what is there into `buffer` and gives how much that was; 0 is the end.
@@ -115,6 +131,8 @@ impl AsyncRead for Stream {
             Self::Plain(s) => Pin::new(s).poll_read(cx, buf),
             Self::Served(s) => Pin::new(s).poll_read(cx, buf),
             Self::Dialled(s) => Pin::new(s).poll_read(cx, buf),
+            #[cfg(test)]
+            Self::Memory(s) => Pin::new(s).poll_read(cx, buf),
         }
     }
 }
@@ -129,6 +147,8 @@ impl AsyncWrite for Stream {
             Self::Plain(s) => Pin::new(s).poll_write(cx, buf),
             Self::Served(s) => Pin::new(s).poll_write(cx, buf),
             Self::Dialled(s) => Pin::new(s).poll_write(cx, buf),
+            #[cfg(test)]
+            Self::Memory(s) => Pin::new(s).poll_write(cx, buf),
         }
     }
 
@@ -141,6 +161,8 @@ impl AsyncWrite for Stream {
             Self::Plain(s) => Pin::new(s).poll_write_vectored(cx, bufs),
             Self::Served(s) => Pin::new(s).poll_write_vectored(cx, bufs),
             Self::Dialled(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+            #[cfg(test)]
+            Self::Memory(s) => Pin::new(s).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -153,6 +175,8 @@ impl AsyncWrite for Stream {
             Self::Plain(s) => Pin::new(s).poll_flush(cx),
             Self::Served(s) => Pin::new(s).poll_flush(cx),
             Self::Dialled(s) => Pin::new(s).poll_flush(cx),
+            #[cfg(test)]
+            Self::Memory(s) => Pin::new(s).poll_flush(cx),
         }
     }
 
@@ -161,6 +185,8 @@ impl AsyncWrite for Stream {
             Self::Plain(s) => Pin::new(s).poll_shutdown(cx),
             Self::Served(s) => Pin::new(s).poll_shutdown(cx),
             Self::Dialled(s) => Pin::new(s).poll_shutdown(cx),
+            #[cfg(test)]
+            Self::Memory(s) => Pin::new(s).poll_shutdown(cx),
         }
     }
 }

@@ -47,3 +47,13 @@ impl Timer for Timers {
         TokioTimer::new().reset(sleep, at);
     }
 }
+
+/// Runs hyper's tasks on this thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Local;
+
+impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(task);
+    }
+}

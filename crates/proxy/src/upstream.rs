@@ -14,49 +14,42 @@ mod tunnel;
 use std::io;
 use std::task::{Context, Poll};
 
-use std::rc::Rc;
+use policy::attempt::Failure;
+use policy::exchange::Lost;
+use wire::head::{Known, ResponseHead};
 
-use bytes::Bytes;
-use policy::secret::Secret;
-use policy::snapshot::Endpoint;
-use wire::head::{Known, Method, ResponseHead};
+use crate::buffer::Buffers;
 
-use self::pool::Pool;
-use crate::worker::Worker;
-
-/// A request as it goes upstream: the same for every attempt but for host and credential.
-pub(crate) struct Outgoing<'h> {
-    /// Method, for framing of the answer.
-    pub(crate) method: Method,
-    /// Method as text.
-    pub(crate) method_text: &'h str,
-    /// What follows the endpoint's base path: `/chat/completions`.
-    pub(crate) path: &'h str,
-    /// The query, with its `?`; empty where there is none.
-    pub(crate) query: String,
-    /// Header lines that go to any endpoint, each ended by CRLF; names in lower case.
-    pub(crate) lines: Vec<u8>,
-    /// Where in them the `traceparent` stands, whose span is each attempt's own.
-    pub(crate) traceparent_at: Option<usize>,
-    /// The body, edited.
-    pub(crate) body: Vec<Bytes>,
-    /// Its length; `None` where there is no body at all.
-    pub(crate) length: Option<u64>,
+/// What the wait for a response tells, and what else it waits for.
+pub(crate) trait Watch {
+    /// Whose buffers are used.
+    fn buffers(&self) -> &Buffers;
+    /// The request begins to leave, or with `is_whole` has left.
+    fn sent(&mut self, is_whole: bool);
+    /// Ready when nobody waits for the response any more.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
-/// One try over HTTP/1.1: what goes where, as whom.
-pub(crate) struct Trip<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) pool: &'a Rc<Pool>,
-    pub(crate) request: &'a Outgoing<'a>,
-    pub(crate) endpoint: &'a Endpoint,
-    pub(crate) credential: &'a Secret,
+/// What became of the wait for a response.
+pub(crate) enum Answered {
+    /// Its head came; it stands where it was asked for.
+    Head,
+    /// It does not come.
+    Lost(Lost),
+    /// Nobody waits for it any more.
+    Gone,
+}
+
+impl From<Failure> for Answered {
+    fn from(failure: Failure) -> Self {
+        Self::Lost(failure.into())
+    }
 }
 
 /// An upstream's answer, its head read and its body to come.
 pub(crate) struct Response {
-    /// Boxed, as it is handed on through every layer of an attempt.
-    pub(crate) head: Box<ResponseHead>,
+    /// Boxed, as it is handed on; until it is given back for the next one.
+    pub(crate) head: Option<Box<ResponseHead>>,
     pub(crate) body: Body,
 }
 

@@ -8,9 +8,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use policy::clock::{Mono, nanos};
+use tokio::time::Instant;
 
 /// How often a worker ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);

@@ -6,27 +6,29 @@
 //! Not here: reading them (`wire`), waiting and copying (`proxy`).
 
 #[path = "../src/sample.rs"]
-#[expect(dead_code, reason = "records are made here as a worker makes them")]
+#[expect(dead_code, reason = "records are made here by policy")]
 mod sample;
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::attempt::Upstreams;
 use policy::clock::Mono;
-use policy::exchange::{Admitted, Decision, Hold, Opened, admit, open};
-use policy::id::RouteId;
-use policy::meter::Estimator;
+use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
 use policy::price::{Pico, Price, Rates};
-use policy::record::{AttemptRecord, Gauge, Record, Sink};
+use policy::record::{Gauge, Sink};
+use policy::shard::Shard;
 use policy::snapshot::Snapshot;
 use policy::wire::call::{CallHead, CallScanner};
-use policy::wire::head::RequestHead;
+use policy::wire::head::{RequestHead, ResponseHead};
+use policy::wire::meter::Meter;
 use telemetry::{AccessLog, Facts, Target};
 
 const EXCHANGES: i64 = 1000;
 const BODY: &str = r#"{"model":"asked","messages":[],"max_tokens":100,"temperature":0.7}"#;
+
+const ANSWER: &[u8] =
+    br#"{"usage":{"prompt_tokens":245,"completion_tokens":64,"total_tokens":309}}"#;
 
 fn main() {
     let target = std::env::args().nth(1);
@@ -34,35 +36,17 @@ fn main() {
     let log = log.map(|started| started.expect("the file can be opened for appending"));
     let snapshot = snapshot();
     let mut worker = Worker {
-        upstreams: Upstreams::new(&snapshot, 1),
+        shard: Shard::new(&snapshot, None, 1),
         facts: Box::new(Facts::new(log.as_ref().map(AccessLog::lines))),
-        estimator: Estimator::default(),
         snapshot,
     };
-    let (head, call) = (head(), call());
+    let (head, response) = (head(), response());
     for n in 0..=EXCHANGES {
-        let record = Record {
-            id: "3f0c9d5e7a1b4c2d8e6f0a1b2c3d4e5f".into(),
-            model_asked: call.model.clone(),
-            streamed: false,
-            started_unix_ms: 1_785_585_600_123 + n.unsigned_abs(),
-            client: Some(std::net::Ipv4Addr::LOCALHOST.into()),
-            duration: Duration::from_nanos(412_345),
-            first_byte: Some(Duration::from_nanos(398_765)),
-            own: Some(Duration::from_nanos(18_765)),
-            upstream: Some(Duration::from_nanos(376_543)),
-            ..sample::completed(0)
-        };
+        let call = call();
         if n == 0 {
-            worker.exchange(&head, &call, record, Mono(n));
+            worker.exchange(&head, call, &response, Mono(n));
         } else {
-            weighed(
-                &mut worker,
-                black_box(&head),
-                black_box(&call),
-                record,
-                Mono(n),
-            );
+            weighed(&mut worker, black_box(&head), call, &response, Mono(n));
         }
     }
     drop(worker);
@@ -71,74 +55,70 @@ fn main() {
 }
 
 #[inline(never)]
-fn weighed(worker: &mut Worker, head: &RequestHead, call: &CallHead, record: Record, now: Mono) {
-    worker.exchange(head, call, record, now);
+fn weighed(
+    worker: &mut Worker,
+    head: &RequestHead,
+    call: CallHead,
+    response: &ResponseHead,
+    now: Mono,
+) {
+    worker.exchange(head, call, response, now);
 }
 
 /// What a worker has of both.
 struct Worker {
     snapshot: Snapshot,
-    upstreams: Upstreams,
+    shard: Shard,
     facts: Box<dyn Sink>,
-    estimator: Estimator,
 }
 
 impl Worker {
-    fn exchange(&mut self, head: &RequestHead, call: &CallHead, mut record: Record, now: Mono) {
+    fn exchange(&mut self, head: &RequestHead, call: CallHead, response: &ResponseHead, now: Mono) {
         self.facts.gauge(Gauge::Exchanges, 1);
-        let opened = self.open(head);
-        let admitted = self.admit(opened, call, record.started_unix_ms, now);
-        record.model_sent = admitted.model;
-        self.attempt(admitted.route, now);
-        self.settle(admitted.hold, &record, now);
-        self.facts.exchange(&self.snapshot, &record);
-        self.facts.gauge(Gauge::Exchanges, -1);
-        std::mem::forget(record);
-    }
-
-    #[inline(never)]
-    fn open(&self, head: &RequestHead) -> Opened {
-        open(head, Some(1024), &self.snapshot).expect("a good head")
-    }
-
-    #[inline(never)]
-    fn admit(&self, opened: Opened, call: &CallHead, began: u64, now: Mono) -> Admitted {
-        let estimator = |_| self.estimator;
-        match admit(
-            opened,
-            Some(call),
-            1024,
-            estimator,
+        let env = &mut Env {
+            snapshot: &self.snapshot,
+            shard: &mut self.shard,
             now,
-            began,
-            &self.snapshot,
-        ) {
-            Ok(Decision::Forward(admitted)) => admitted,
-            refused => panic!("a good call: {refused:?}"),
-        }
-    }
-
-    #[inline(never)]
-    fn attempt(&mut self, route: RouteId, now: Mono) {
-        let mut attempts = self.upstreams.begin(route);
-        let endpoint = self
-            .upstreams
-            .next(&mut attempts, None, &self.snapshot, now);
-        let endpoint = endpoint.expect("an endpoint");
-        self.upstreams.observe(endpoint, Ok(200), now);
-        let attempt = AttemptRecord {
-            endpoint,
-            result: Ok(200),
-            retried: false,
         };
-        self.facts.attempt(&self.snapshot, &attempt);
-    }
-
-    #[inline(never)]
-    fn settle(&mut self, hold: Hold, record: &Record, now: Mono) {
-        let charge = policy::price::charge(&self.snapshot, record);
-        hold.settle(&record.tokens, charge, now, &self.snapshot);
-        self.estimator.learn(1024, Some(245), Some(64));
+        let unix_ms = 1_785_585_600_123 + now.0.unsigned_abs();
+        let peer = std::net::Ipv4Addr::LOCALHOST.into();
+        let mut exchange = Exchange::begin(head, peer, unix_ms, env);
+        let begun = Event::Head {
+            head,
+            length: Some(1024),
+            awaits_continue: false,
+        };
+        let mut is_sent = false;
+        let call = Some(call);
+        for event in [
+            begun,
+            Event::Body(1024),
+            Event::BodyEnd { head, call },
+            Event::Answer(Answer::Entered),
+        ] {
+            is_sent = matches!(exchange.handle(event, env), Verdict::Attempt(_));
+        }
+        assert!(is_sent, "a good call");
+        exchange.sent(true);
+        exchange
+            .timing
+            .attempted(Some(now), now.after(Duration::from_nanos(376_543)));
+        let Verdict::Relay(relay) = exchange.handle(Event::ResponseHead(response), env) else {
+            panic!("a good response");
+        };
+        let (attempt, _) = exchange.attempt_record().expect("an attempt");
+        self.facts.attempt(env.snapshot, &attempt);
+        let mut meter = Meter::new(relay.form);
+        meter.pass(ANSWER, true);
+        exchange.forwarded(ANSWER.len() as u64);
+        let out = now.after(Duration::from_nanos(412_345));
+        exchange.timing.first_byte(out, true);
+        let finish = exchange.handle(Event::End { told_error: false }, env);
+        assert!(matches!(finish, Verdict::Finish));
+        env.now = out;
+        exchange.finish(&mut meter, false, env);
+        self.facts.exchange(env.snapshot, exchange.record());
+        self.facts.gauge(Gauge::Exchanges, -1);
     }
 }
 
@@ -185,6 +165,17 @@ fn head() -> RequestHead {
         let pushed = head.fields.push(name.as_bytes(), value.as_bytes());
         pushed.expect("a field");
     }
+    head
+}
+
+/// What an engine answers.
+fn response() -> ResponseHead {
+    let mut head = ResponseHead {
+        status: 200,
+        ..ResponseHead::default()
+    };
+    let pushed = head.fields.push(b"content-type", b"application/json");
+    pushed.expect("a field");
     head
 }
 

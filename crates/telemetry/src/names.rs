@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use policy::mix::Mix;
+use policy::fast_hash::Mix;
 
 /// Most texts one table of names holds; below 2^15, so that four ids and an operation fit a key.
 pub(crate) const MAX_NAMES: usize = 16_384;

@@ -13,6 +13,7 @@ use policy::abandon::Rest;
 use policy::limit::Kind;
 use policy::record::{Closed, Outcome};
 
+use crate::extras::Extra;
 use crate::histogram::{FIRST_TOKEN, Histogram, OWN, PER_TOKEN, REQUEST, Scale, TOKENS, WAIT};
 use crate::merge::Merged;
 use crate::series::{
@@ -21,30 +22,6 @@ use crate::series::{
 };
 use page::Page;
 
-/// A sample that is not counted here: the process, the limits, the configuration.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Extra {
-    /// Metric name.
-    pub name: String,
-    /// One line saying what it is; the first of a name is used.
-    pub help: String,
-    /// Whether it only rises.
-    pub kind: ExtraKind,
-    /// Label names and values.
-    pub labels: Vec<(String, String)>,
-    /// The value, in the unit its name says.
-    pub value: f64,
-}
-
-/// The type of an [`Extra`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExtraKind {
-    /// Only rises.
-    Counter,
-    /// Rises and falls.
-    Gauge,
-}
-
 /// Types of tokens that are parts of input and output, in the order of `Cell::further`.
 const FURTHER: [&str; 4] = [
     "cache_write_5m",
@@ -52,15 +29,6 @@ const FURTHER: [&str; 4] = [
     "audio_input",
     "audio_output",
 ];
-
-impl ExtraKind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-        }
-    }
-}
 
 impl Merged {
     /// The page, with `extras` at its end.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::credential::Injection;
+use policy::credential::UpstreamAuth;
 use policy::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use policy::identity::Identity;
 use policy::limit::{Bucket, Kind, Rate};
@@ -39,6 +39,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         .collect();
     let workload = |(i, name): (usize, &&str)| Workload {
         name: Arc::from(*name),
+        authorizer: None,
         grants: vec![Grant {
             route: RouteId(0),
             limits: vec![LimitId(id(2 * i)), LimitId(id(2 * i + 1))],
@@ -93,7 +94,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             authority: "127.0.0.1:8000".to_owned(),
             base_path: "/v1".to_owned(),
             weight: 1,
-            injection: Injection::None,
+            auth: UpstreamAuth::None,
         }],
         limits,
         prices: Prices::default(),

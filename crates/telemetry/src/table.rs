@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use policy::mix::Mix;
+use policy::fast_hash::Mix;
 
 /// Values by packed key.
 #[derive(Debug, Clone)]

@@ -4,8 +4,9 @@
 //! its spans are counted, as are those that the collector did not take; what waits is bounded
 //! whatever the collector does.
 //! Not here: which exchanges are sampled (`policy::trace`), how a worker gathers spans (`spans`),
-//! what a span says (`otlp`), the connection to the collector (`tollgate`).
+//! what a span says (`otlp`), the connection to the collector (`export`).
 
+mod export;
 mod fact;
 mod otlp;
 mod protobuf;
@@ -19,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+pub use export::{OtlpEndpoint, OtlpExporter, OtlpProtocol};
 use fact::Fact;
 pub use otlp::Service;
 pub use spans::Spans;

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use policy::attempt::Failure;
+use policy::fast_hash::Mix;
 use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use policy::limit::Kind;
-use policy::mix::Mix;
 use policy::route::ModelPattern;
 use policy::snapshot::Snapshot;
 

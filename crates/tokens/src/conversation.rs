@@ -1,17 +1,9 @@
 //! A conversation, whatever dialect it came in.
 //!
-//! Follows what vLLM 0.32.0 reads from a body (`entrypoints/openai`, `entrypoints/anthropic`), because that is the
-//! engine whose count we hold ours against.
 //! Invariant: every piece of text that the engine would render is here, or the body is refused.
-//! Not here: how it is rendered (`harmony`, `template`, `overhead`), prompts without a conversation (`prompt`).
+//! Not here: how it is read (`dialect`) and rendered (`harmony`, `template`, `overhead`), prompts without a
+//! conversation (`prompt`).
 
-mod chat;
-mod items;
-mod messages;
-mod parts;
-mod responses;
-
-use crate::counter::Dialect;
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
@@ -90,21 +82,6 @@ pub(crate) struct Tool {
     pub(crate) strict: Option<Tree>,
 }
 
-impl Conversation {
-    /// Reads a body of a dialect that has conversations; for a template, as it is put together for one.
-    pub(crate) fn read(
-        dialect: Dialect,
-        body: &Tree,
-        for_template: bool,
-    ) -> Result<Self, Uncountable> {
-        match dialect {
-            Dialect::Responses => responses::read(body, for_template),
-            Dialect::Messages => messages::read(body),
-            Dialect::Chat | Dialect::Completions | Dialect::Embeddings => chat::read(body),
-        }
-    }
-}
-
 impl Content {
     pub(crate) fn of(text: &str) -> Self {
         Self {
@@ -137,7 +114,7 @@ impl Call {
 
 impl Tool {
     /// Reads `{name, description, …}`; the schema has another name in each family of dialects.
-    fn read(tree: &Tree, schema: &str) -> Result<Self, Uncountable> {
+    pub(crate) fn read(tree: &Tree, schema: &str) -> Result<Self, Uncountable> {
         Ok(Self {
             name: tree
                 .get_text("name")
@@ -148,8 +125,4 @@ impl Tool {
             strict: tree.get("strict").cloned(),
         })
     }
-}
-
-fn owned(text: Option<&str>) -> Option<String> {
-    text.map(str::to_owned)
 }

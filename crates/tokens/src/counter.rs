@@ -3,31 +3,14 @@
 //! Invariant: immutable; the same body at the same moment gives the same count on any thread.
 //! Not here: which model has which counter (configuration), when a count is worth its time (the host).
 
-use std::sync::Arc;
-
 use crate::conversation::Conversation;
 use crate::count::{Count, Doubt};
-use crate::output::OutputCounter;
+use crate::dialect::Dialect;
 use crate::template::{Template, TemplateSettings};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, UnusableModel};
 use crate::vocabulary::Vocabulary;
 use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt};
-
-/// The API a body was written for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// `POST /v1/chat/completions`
-    Chat,
-    /// `POST /v1/completions`
-    Completions,
-    /// `POST /v1/responses`
-    Responses,
-    /// Anthropic's `POST /v1/messages`
-    Messages,
-    /// `POST /v1/embeddings`
-    Embeddings,
-}
 
 /// A vocabulary that is built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,19 +111,7 @@ impl Counter {
 
     fn conversation(&self, dialect: Dialect, body: &Tree) -> Result<Conversation, Uncountable> {
         let for_template = matches!(self.rendering, Rendering::Template(_));
-        Conversation::read(dialect, body, for_template)
-    }
-
-    /// Starts to count one response. Feed it what the client is sent.
-    #[must_use]
-    pub const fn output(&self) -> OutputCounter<&Self> {
-        OutputCounter::new(self)
-    }
-
-    /// The same for who keeps a response longer than a borrow.
-    #[must_use]
-    pub const fn output_of(self: Arc<Self>) -> OutputCounter<Arc<Self>> {
-        OutputCounter::new(self)
+        dialect.read(body, for_template)
     }
 
     #[cfg(test)]

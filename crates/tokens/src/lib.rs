@@ -21,6 +21,7 @@
 mod conversation;
 mod count;
 mod counter;
+mod dialect;
 pub mod drift;
 mod harmony;
 mod output;
@@ -32,7 +33,8 @@ mod uncountable;
 mod vocabulary;
 
 pub use count::{Certainty, Count, Doubt};
-pub use counter::{BuiltIn, Counter, Dialect};
+pub use counter::{BuiltIn, Counter};
+pub use dialect::Dialect;
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
 pub use template::{ContentForm, TemplateSettings};
 pub use uncountable::{Uncountable, UnusableModel};

@@ -9,6 +9,7 @@ mod segment;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::count::{Count, Doubt};
 use crate::counter::{Counter, Rendering};
@@ -61,8 +62,22 @@ pub struct OutputCounter<C> {
     lanes: BTreeMap<(u32, Lane), Segment>,
 }
 
+impl Counter {
+    /// Starts to count one response. Feed it what the client is sent.
+    #[must_use]
+    pub const fn output(&self) -> OutputCounter<&Self> {
+        OutputCounter::new(self)
+    }
+
+    /// The same for who keeps a response longer than a borrow.
+    #[must_use]
+    pub const fn output_of(self: Arc<Self>) -> OutputCounter<Arc<Self>> {
+        OutputCounter::new(self)
+    }
+}
+
 impl<C: Deref<Target = Counter>> OutputCounter<C> {
-    pub(crate) const fn new(counter: C) -> Self {
+    const fn new(counter: C) -> Self {
         Self {
             counter,
             lanes: BTreeMap::new(),

@@ -3,7 +3,7 @@
 //! Invariant: text and token numbers both count; several prompts in one body are summed, as engines report them.
 //! Not here: what a tokenizer adds to plain text (`vocabulary`).
 
-use crate::counter::Dialect;
+use crate::dialect::Dialect;
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;

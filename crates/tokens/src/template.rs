@@ -12,6 +12,7 @@ mod python_text;
 
 pub(crate) use instant::date;
 
+use arguments::{CONTINUED, TemplateForm};
 use minijinja::{Environment, Value};
 
 use crate::RENDERED_LIMIT_BYTES;
@@ -19,9 +20,6 @@ use crate::conversation::{Content, Conversation, Turn};
 use crate::uncountable::{Uncountable, UnusableModel};
 
 const NAME: &str = "chat";
-/// Stands at the end of a message that is to be continued, to find it in the text; a template that trims takes the
-/// space off.
-const CONTINUED: &str = "TOLLGATE_GOES_ON_HERE ";
 /// What Anthropic's dialect can ask for.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
@@ -50,16 +48,9 @@ pub enum ContentForm {
 pub(crate) struct Template {
     environment: Environment<'static>,
     special_tokens: Vec<(String, String)>,
-    shape: Shape,
+    form: TemplateForm,
     /// The effort that stands for no thinking.
     without_thinking: &'static str,
-}
-
-/// What a template's text says about what it can take.
-#[derive(Clone, Copy)]
-struct Shape {
-    takes_parts: bool,
-    knows_developer: bool,
 }
 
 impl Template {
@@ -71,7 +62,7 @@ impl Template {
         let mut template = Self {
             environment,
             special_tokens: settings.special_tokens,
-            shape: Shape {
+            form: TemplateForm {
                 takes_parts: match settings.content {
                     ContentForm::Detect => loops_over_content(source),
                     ContentForm::Text => false,
@@ -97,7 +88,7 @@ impl Template {
         } else {
             conversation.effort.as_deref()
         };
-        let mut arguments = arguments::of(conversation, effort, self.shape);
+        let mut arguments = arguments::of(conversation, effort, self.form);
         for (name, token) in &self.special_tokens {
             arguments.push((name.clone(), Value::from(token.as_str())));
         }

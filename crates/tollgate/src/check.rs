@@ -8,13 +8,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use config::{Fault, Faults, Loaded, Located, Sources};
+use counting::TokenizerCache;
 use ledger::report::wrapped;
 
-use crate::counting::Shelf;
 use crate::running::{load, publication};
 use crate::source::Source;
 use crate::world::World;
-use crate::{cli, complain, told, width, writable};
+use crate::{cli, complain, pool, told, width, writable};
 
 /// What was found, a line each.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
             loaded.snapshot.backends.len(),
         ),
     };
-    let built = Shelf::default().build(&loaded.host.tokenizers);
+    let built = pool::build(&TokenizerCache::default(), &loaded.host.tokenizers);
     if let Err(fault) = built.and_then(|_| publication(loaded, sources)) {
         found.faults.push(format!("{}: {fault}", name.display()));
     }

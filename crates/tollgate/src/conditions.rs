@@ -4,16 +4,17 @@
 //! Workers tell of endpoints and connections; the counting pool and the exporters are asked here, for what they
 //! have counted.
 //! Invariant: no line holds a credential, a prompt or an upstream's own words.
-//! Not here: when there is a line to write (`telemetry::Conditions`), the ledger (`book::telling`).
+//! Not here: when there is a line to write (`telemetry::Conditions`), the ledger (`ledger_log`).
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use counting::{Direction, RESULTS};
+use ledger::LedgerService;
 use policy::record::Trouble;
 use telemetry::{AccessLog, Change, Condition, Heard, Phase, Traces};
 
-use crate::book::Books;
-use crate::counting::{Counting, Direction, RESULTS};
+use crate::pool::Pool;
 use crate::running::Running;
 
 /// How often is looked.
@@ -48,8 +49,8 @@ struct Counts {
 fn look(running: &Running, counts: &mut Counts, now: Duration) {
     let outlets = &running.outlets;
     let mut told = Vec::new();
-    if let Some(books) = &outlets.books {
-        told.extend(postgres(books, counts).map(|heard| (Condition::Named(POSTGRES), heard)));
+    if let Some(service) = &outlets.ledger {
+        told.extend(postgres(service, counts).map(|heard| (Condition::Named(POSTGRES), heard)));
     }
     let mut more = |name, before: &mut u64, total: u64, detail: &str| {
         let times = total.saturating_sub(std::mem::replace(before, total));
@@ -94,8 +95,8 @@ fn heard(times: u64, detail: &str) -> Heard {
     }
 }
 
-fn postgres(books: &Books, counts: &mut Counts) -> Option<Heard> {
-    let shipping = books.shipper.as_ref()?.shipping();
+fn postgres(service: &LedgerService, counts: &mut Counts) -> Option<Heard> {
+    let shipping = service.shipping()?;
     let newly =
         |before: &mut u64, total: u64| total.saturating_sub(std::mem::replace(before, total));
     let shipped = newly(&mut counts.shipped, shipping.shipped);
@@ -107,9 +108,9 @@ fn postgres(books: &Books, counts: &mut Counts) -> Option<Heard> {
 }
 
 /// Requests and answers that were not counted for want of room.
-fn busy(counting: &Counting) -> u64 {
+fn busy(counting: &Pool) -> u64 {
     let at = RESULTS.iter().position(|result| *result == "busy");
-    let of = |direction| at.map_or(0, |at| counting.board.results(direction)[at]);
+    let of = |direction| at.map_or(0, |at| counting.metrics().results(direction)[at]);
     Direction::ALL.into_iter().map(of).sum()
 }
 

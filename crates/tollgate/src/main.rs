@@ -3,16 +3,17 @@
 //! Exit codes: 0 done; 1 a configuration or the machine says no; 2 wrong usage.
 //! Not here: anything that one of the crates below decides or does.
 
-mod admin;
 mod allocator;
-mod book;
 mod budget;
 mod check;
 mod cli;
 mod conditions;
-mod counting;
 mod demo;
+mod gateway;
+mod ledger_log;
 mod logging;
+mod metrics;
+mod pool;
 mod running;
 mod serve;
 mod source;

@@ -12,7 +12,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use config::{AdminAccess, Faults, Loaded, Sources};
+use admin::Access;
+use config::{Faults, Loaded, Sources};
+use counting::Counters;
+use ledger::LedgerService;
 use policy::clock::{Mono, nanos};
 use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Publication};
@@ -20,8 +23,8 @@ use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
 
-use crate::book::Books;
-use crate::counting::{Counters, Counting};
+use crate::ledger_log;
+use crate::pool::{self, Pool};
 
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
@@ -40,9 +43,9 @@ pub(crate) struct Running {
 /// Where what exchanges leave behind goes to.
 pub(crate) struct Outlets {
     pub(crate) log: Option<AccessLog>,
-    pub(crate) books: Option<Books>,
+    pub(crate) ledger: Option<LedgerService>,
     /// Who counts, where the gate was started with tokenizers.
-    pub(crate) counting: Option<Counting>,
+    pub(crate) counting: Option<Pool>,
     pub(crate) traces: Option<Traces>,
     /// What the log tells of.
     pub(crate) conditions: Mutex<Conditions>,
@@ -153,7 +156,7 @@ pub(crate) struct Current {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) document: Arc<serde_json::Value>,
     pub(crate) watched: Arc<[PathBuf]>,
-    pub(crate) access: Arc<AdminAccess>,
+    pub(crate) access: Arc<Access>,
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -209,7 +212,10 @@ pub(crate) fn publication(
         snapshot: Arc::clone(&snapshot),
         document: Arc::new(loaded.document.json().clone()),
         watched: loaded.watched.into(),
-        access: Arc::new(loaded.host.admin_access),
+        access: Arc::new(Access {
+            hosts: loaded.host.admin_access.hosts,
+            bearer: loaded.host.admin_access.bearer,
+        }),
     };
     Ok((
         Publication {
@@ -254,14 +260,20 @@ impl Running {
 
     /// Whether new exchanges are welcome.
     pub(crate) fn is_ready(&self) -> bool {
-        let is_useless = self.is_ledger_away() && self.current().snapshot.is_strict_throughout();
+        let is_ledger_away = self.ledger_available() == Some(false);
+        let is_useless = is_ledger_away && self.current().snapshot.is_strict_throughout();
         self.gate.is_alive() && !self.draining.load(Ordering::SeqCst) && !is_useless
     }
 
-    /// Whether there is a ledger, and its disk takes no rows.
-    pub(crate) fn is_ledger_away(&self) -> bool {
-        let books = self.outlets.books.as_ref();
-        books.is_some_and(|books| !books.ledger.stats().available)
+    /// Whether the ledger's disk takes rows, where there is a ledger.
+    pub(crate) fn ledger_available(&self) -> Option<bool> {
+        let service = self.outlets.ledger.as_ref();
+        service.map(|service| service.ledger().stats().available)
+    }
+
+    /// The time by which limits refill.
+    pub(crate) fn now(&self) -> Mono {
+        Mono(nanos(self.origin.base.elapsed()))
     }
 
     /// What a new configuration counts with.
@@ -272,7 +284,7 @@ impl Running {
             }
             return Ok(Counters::new());
         };
-        counting.shelf.build(&host.tokenizers)
+        pool::build(counting.cache(), &host.tokenizers)
     }
 
     /// The listeners stay until the next start, and so does what follows from their addresses.
@@ -293,13 +305,12 @@ impl Running {
         if self.origin.file.is_none() {
             return before.watched;
         }
-        let now = Mono(nanos(self.origin.base.elapsed()));
         let world = crate::world::World;
         let loaded = load(
             self.origin.file.as_deref(),
             &world,
             Some(&before.snapshot),
-            now,
+            self.now(),
         );
         let result = loaded
             .map_err(|faults| (faults.to_string(), faults.watched))
@@ -319,17 +330,16 @@ impl Running {
                 let failed = |fault| (fault, watched.clone());
                 let counters = self.counters(&loaded.host).map_err(failed)?;
                 let (next, current) = publication(loaded, &world).map_err(failed)?;
-                if let Some(books) = &self.outlets.books {
-                    crate::budget::read_back(&current.snapshot, Some(&before.snapshot), books)
+                if let Some(service) = &self.outlets.ledger {
+                    ledger_log::begin(service, &current.snapshot, Some(&before.snapshot))
                         .map_err(failed)?;
-                    books.keep_prices(&current.snapshot);
                 }
                 Ok((counters, (next, current)))
             });
         match result {
             Ok((counters, (publication, current))) => {
                 if let Some(counting) = &self.outlets.counting {
-                    counting.shelf.put(counters);
+                    counting.cache().put(counters);
                 }
                 self.gate.publish(&publication);
                 let watched = Arc::clone(&current.watched);

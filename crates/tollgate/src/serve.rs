@@ -11,17 +11,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use config::{Loaded, Located};
-use proxy::gate::{Gate, Options};
+use counting::TokenizerCache;
+use proxy::gate::{Gate, Options, Ports};
 use proxy::quota;
 use telemetry::{AccessLog, Conditions, Copied, Facts, Merged, Target, Traces};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::book::{self, Books};
-use crate::counting::{Counting, Shelf};
 use crate::running::{Origin, Outlets, Running, fixed, load, publication};
 use crate::source::Source;
 use crate::world::World;
-use crate::{admin, budget, cli, complain, conditions, traces, watch, writable};
+use crate::{budget, cli, complain, conditions, ledger_log, pool, traces, watch, writable};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -110,24 +109,23 @@ pub(crate) fn start(
     let fixed = fixed(&loaded.host);
     let ledger = loaded.host.ledger.clone();
     let counted = (!loaded.host.tokenizers.is_empty()).then(|| loaded.host.counting.clone());
-    let shelf = Arc::new(Shelf::default());
-    shelf.put(shelf.build(&loaded.host.tokenizers)?);
+    let cache = Arc::new(TokenizerCache::default());
+    cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
     let (publication, current) = publication(loaded, sources)?;
     let admin_listener = bind(admin, "admin")?;
-    let books = ledger.as_ref().map(Books::open).transpose()?;
-    if let Some(books) = &books {
-        budget::read_back(&current.snapshot, None, books)?;
-        books.keep_prices(&current.snapshot);
+    let ledger = ledger.as_ref().map(ledger_log::open).transpose()?;
+    if let Some(service) = &ledger {
+        ledger_log::begin(service, &current.snapshot, None)?;
     }
-    let intake = books.as_ref().map(|books| books.ledger.intake());
+    let intake = ledger.as_ref().map(|service| service.ledger().intake());
     let tracing = collector.as_ref().map(traces::start).transpose()?;
     let (traces, sampling) = tracing.unzip();
     let facts = || {
         let facts = Facts::new(log.as_ref().map(AccessLog::lines));
         facts.with_spans(traces.as_ref().map(Traces::spans))
     };
-    let counting = counted.map(|settings| Counting::start(&settings, shelf, intake, facts()));
+    let counting = counted.map(|settings| pool::start(&settings, cache, intake, facts()));
     let counting = counting.transpose()?;
     let options = Options {
         listen: data,
@@ -138,11 +136,14 @@ pub(crate) fn start(
     };
     let conditions = Conditions::default();
     let reporter = || Some(conditions.reporter());
-    let sink = |_| Box::new(facts().with_reporter(reporter())) as Box<_>;
-    let desk = || counting.as_ref().map(Counting::desk);
-    let book = |worker| books.as_ref().map(|books| books.clerk(worker, desk()));
-    let teller = |worker| counting.as_ref().map(|counting| counting.teller(worker));
-    let gate = Gate::start(&options, &publication, sink, book, teller)
+    let defer = || counting.as_ref().map(pool::defer);
+    let ports = |worker| Ports {
+        sink: Box::new(facts().with_reporter(reporter())),
+        book: ledger.as_ref().map(|ledger| ledger.handle(worker, defer())),
+        counting: counting.as_ref().map(|counting| counting.handle(worker)),
+        callout: None,
+    };
+    let gate = Gate::start(&options, &publication, ports)
         .map_err(|error| cannot_bind("data", data, &error))?;
     tracing::info!(
         data = %gate.address(),
@@ -172,7 +173,7 @@ pub(crate) fn start(
     }
     let outlets = Outlets {
         log,
-        books,
+        ledger,
         counting,
         traces,
         conditions: Mutex::new(conditions),
@@ -206,7 +207,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     };
     let watching = tokio::spawn(watch::watch(Arc::clone(running)));
     let marking = tokio::spawn(budget::mark(Arc::clone(running)));
-    let telling = tokio::spawn(book::telling::on(Arc::clone(running)));
+    let telling = tokio::spawn(ledger_log::watch(Arc::clone(running)));
     let noticing = tokio::spawn(conditions::watch(Arc::clone(running)));
     let stopped = tokio::select! {
         word = told() => word,
@@ -257,7 +258,7 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let Running { gate, outlets, .. } = running;
     let Outlets {
         log,
-        books,
+        ledger,
         counting,
         traces,
         ..
@@ -265,13 +266,13 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let mut copies: Vec<Copied> = gate.join().into_iter().filter_map(Copied::of).collect();
     // Rows and lines wait there for their counts.
     if let Some(counting) = counting {
-        copies.extend(counting.close());
+        copies.extend(Copied::of(counting.close()));
     }
     if let Some(log) = log {
         log.close();
     }
-    if let Some(books) = books {
-        books.close();
+    if let Some(service) = ledger {
+        ledger_log::close(service);
     }
     if let Some(traces) = traces {
         traces.close();

@@ -1,22 +1,36 @@
 //! Spans on their way out of the process: the collector as the configuration names it.
 //!
-//! Not here: what a span says and how batches wait (`telemetry`), one call to a collector (`post`).
-
-mod post;
+//! Not here: what a span says, how batches wait and how they are sent (`telemetry`).
 
 use policy::trace::Sampling;
-use telemetry::{Service, Traces};
+use telemetry::{OtlpEndpoint, OtlpExporter, OtlpProtocol, Service, Traces};
 
 /// Starts the thread that sends, and says which traces are kept.
 pub(crate) fn start(settings: &config::Traces) -> Result<(Traces, Sampling), String> {
-    let post = post::Post::new(settings)?;
+    let trust = settings
+        .tls
+        .then(|| proxy::tls::client(settings.ca_pem.as_deref()));
+    let endpoint = OtlpEndpoint {
+        host: settings.host.clone(),
+        port: settings.port,
+        authority: settings.authority.clone(),
+        path: settings.path.clone(),
+        protocol: match settings.protocol {
+            config::OtlpProtocol::Http => OtlpProtocol::Http,
+            config::OtlpProtocol::Grpc => OtlpProtocol::Grpc,
+        },
+        auth: settings.auth.clone(),
+        tls: trust
+            .transpose()
+            .map_err(|fault| format!("traces.ca: {fault}"))?,
+    };
     let service = Service {
         name: settings.service.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instance: instance(),
     };
-    let traces =
-        Traces::start(service, post).map_err(|error| format!("cannot send traces: {error}"))?;
+    let traces = OtlpExporter::new(endpoint).and_then(|exporter| Traces::start(service, exporter));
+    let traces = traces.map_err(|error| format!("cannot send traces: {error}"))?;
     Ok((traces, Sampling::millionths(settings.ratio_millionths)))
 }
 

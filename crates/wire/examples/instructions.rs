@@ -51,7 +51,7 @@ fn main() {
         "sse_observe" => {
             let mut scanner = Scanner::new(Mode::Observe);
             (0..times).for_each(|_| scanner.observe(black_box(EVENT)));
-            assert_eq!(scanner.tally().data_events, u64::from(times));
+            assert_eq!(scanner.stats().data_events, u64::from(times));
         }
         "request_head" => {
             let (limits, mut head) = (Limits::default(), RequestHead::new());

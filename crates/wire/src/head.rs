@@ -26,7 +26,7 @@ pub use fault::{HeadFault, HeadFaultKind};
 pub use known::Known;
 pub use request::{Method, RequestHead, Version};
 pub use response::ResponseHead;
-pub use target::{check_authority, check_path};
+pub use target::{check_authority, check_path, percent_decoded};
 
 use lower::write_lower;
 
@@ -125,19 +125,19 @@ impl Head {
             to.unwrap_or_default().make_ascii_lowercase();
         }
         let places = [name, token.len(), value, value_len].map(|at| u32::try_from(at).ok());
-        let noted = match places {
+        let indexed = match places {
             [Some(name), Some(name_len), Some(value), Some(value_len)] => {
-                self.note(known, name, name_len, value, value_len)
+                self.index(known, name, name_len, value, value_len)
             }
             _ => None,
         };
-        noted.ok_or_else(|| HeadFaultKind::HeadTooLarge.into())
+        indexed.ok_or_else(|| HeadFaultKind::HeadTooLarge.into())
     }
 
-    /// Notes a field whose valid name and trimmed, valid value lie at these places of the buffer, or of a
-    /// head that `fill` takes later. `None` where they are too far or too long to be noted.
+    /// Adds a field whose valid name and trimmed, valid value lie at these places of the buffer, or of a
+    /// head that `fill` takes later. `None` where they are too far or too long.
     #[inline]
-    pub(crate) fn note(
+    pub(crate) fn index(
         &mut self,
         known: Known,
         name: u32,
@@ -156,7 +156,7 @@ impl Head {
         Some(())
     }
 
-    /// Takes a copy of the head in which all fields were noted. False where one does not lie in it.
+    /// Takes a copy of the head in which all fields were indexed. False where one does not lie in it.
     pub(crate) fn fill(&mut self, head: &[u8]) -> bool {
         self.buf.clear();
         self.buf.extend_from_slice(head);

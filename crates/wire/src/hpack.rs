@@ -21,12 +21,9 @@ mod field;
 mod huffman;
 mod table;
 
-use self::field::Fields;
+pub use self::field::MalformedBlock;
 
-/// The connection cannot go on: a block is malformed and the library would not see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a header block of HTTP/2 is malformed")]
-pub struct MalformedBlock;
+use self::field::Fields;
 
 /// Follows one direction of a connection, from the client's preface on.
 #[derive(Debug)]

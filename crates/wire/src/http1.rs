@@ -14,22 +14,22 @@
 )]
 
 mod chunked;
+mod fast_path;
 mod fields;
 mod framing;
-mod long;
+mod limits;
 mod marks;
 mod parse;
 mod path;
-mod plain;
+mod slow_path;
 mod words;
 mod write;
 
 pub use crate::head::{HeadFault, HeadFaultKind, ResponseHead};
 pub use chunked::{ChunkStep, Chunked};
 pub use framing::{Framing, RequestFraming, request_framing, response_framing};
-pub use parse::{
-    Limits, MAX_EMPTY_LINES, MAX_FIELDS, Step, empty_lines, parse_request, parse_response,
-};
+pub use limits::{Limits, MAX_EMPTY_LINES, MAX_FIELDS, Step};
+pub use parse::{empty_lines, parse_request, parse_response};
 pub use write::{chunk_prefix, write_field, write_request_line, write_status_line};
 
 /// How many informational (1xx) responses may come before the final one.

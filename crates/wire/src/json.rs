@@ -6,16 +6,16 @@
 //! Not here: what the members mean (`call`, `usage`), edits (`call::Splice`).
 
 mod capture;
+mod container_stack;
 mod elements;
 mod fault;
 mod fold;
+mod found;
 mod interest;
-mod joint;
 mod keep;
 mod marks;
-mod nest;
-mod note;
 mod reader;
+mod repeat_match;
 mod scan;
 mod short;
 mod skip;
@@ -23,11 +23,12 @@ mod state;
 mod text;
 mod token;
 
-pub use capture::{Found, Kind, Member};
 pub use elements::Elements;
 pub use fault::{JsonFault, JsonFaultKind};
 pub use fold::{Spelling, is_spelling};
+pub use found::{Found, Kind, Member};
 pub use interest::{Interest, Interests, Repeat, Want};
+pub(crate) use interest::{is_same, split_path};
 pub use reader::Reader;
 pub use scan::Scanner;
 pub use text::unescape;

@@ -1,4 +1,4 @@
-//! What bytes mean: HTTP/1.1 heads and framing, JSON bodies, event streams, usage reports.
+//! What bytes mean: HTTP/1.1 heads and framing, JSON bodies, event streams, usage reports, dates.
 //!
 //! A crate of its own because everything here is a function of the bytes given: no socket, no clock, no
 //! thread, no log. So the gate, the policy, the fuzz targets and any other host read a message with the very
@@ -8,14 +8,18 @@
 //! Not here: moving bytes (`proxy`), deciding anything about them (`policy`), HTTP/2 but for where its frames
 //! begin (the host).
 
+pub mod answer;
 mod block;
 pub mod call;
+pub mod date;
+pub mod dialect;
 pub mod encoding;
 pub mod head;
 pub mod hpack;
 pub mod http1;
 pub mod http2;
 pub mod json;
+pub mod meter;
 pub mod proxy_protocol;
 pub mod sse;
 pub mod usage;

@@ -10,10 +10,12 @@
 //! Not here: what usage objects mean (`usage`), writing events.
 
 mod boundary;
+mod data;
 mod event;
 mod scan;
 
-pub use scan::{Mode, Scanner, Tally};
+pub use data::DataReader;
+pub use scan::{Mode, Scanner, StreamStats};
 
 /// A longer event is not inspected.
 pub const INSPECT_LIMIT_BYTES: usize = 1024 * 1024;

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use engine::cost::{DecodeCost, FrontendCost, PrefillCost, StepCost};
-use engine::preset::Preset;
 use engine::{EngineConfig, Hardware};
+use simulator::cost::{DecodeCost, FrontendCost, PrefillCost, StepCost};
+use simulator::preset::Preset;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -58,7 +58,7 @@ fn main() -> Outcome<()> {
 
 /// Every step takes `step_ms`, whatever it does.
 fn machine(step_ms: f64) -> Outcome<Hardware> {
-    let mut hardware = Hardware::from(&Preset::load("instant")?);
+    let mut hardware = Hardware::from(&Preset::named("instant")?);
     hardware.scheduler.max_num_seqs = 4096;
     hardware.scheduler.max_num_batched_tokens = 1 << 20;
     hardware.frontend = FrontendCost::default();

@@ -15,12 +15,12 @@ use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
-use crate::pace::{Events, Script};
+use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Finish, Overrides, Plan};
 use crate::render::{Conversation, Effort};
 use crate::sampling::{Sampling, StreamOptions};
 use crate::tools;
-use crate::turn::{Channel, Turn, Wish};
+use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::{self, MEDIA_TOKENS, Message};
 
 #[derive(Deserialize)]
@@ -65,19 +65,19 @@ impl Chat {
         request.sampling.check()?;
         let logprobs = logprobs::asked(request.logprobs, request.top_logprobs)?;
         let harmony = model.format.is_harmony();
-        let heard = validate::messages(request.messages, harmony)?;
+        let parsed = validate::messages(request.messages, harmony)?;
         let tools = tools::offered(request.tools.as_deref())?;
         let tool = tools::forced(&tools, request.tool_choice.as_ref())?;
         let effort = effort(request.reasoning_effort.as_deref(), harmony)?;
         let conversation = Conversation {
-            said: heard.said,
+            messages: parsed.messages,
             tools,
             effort,
         };
         let mut prompt = model.prompt(&conversation)?;
-        prompt.extend(std::iter::repeat_n(0, heard.media * MEDIA_TOKENS));
+        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
         let content = request.response_format.as_ref().and_then(formatted);
-        let wish = Wish {
+        let spec = AnswerSpec {
             harmony,
             reasoning_eighths: eighths(effort),
             tool,
@@ -87,8 +87,8 @@ impl Chat {
             config,
             model,
             vec![prompt],
-            &request.sampling.wanted()?,
-            &wish,
+            &request.sampling.lengths()?,
+            &spec,
             overrides,
         )?;
         let head = format!(
@@ -216,7 +216,7 @@ impl Chat {
     }
 }
 
-impl Script for Chat {
+impl AnswerWriter for Chat {
     fn plan(&self) -> &Plan {
         &self.plan
     }

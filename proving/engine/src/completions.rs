@@ -14,11 +14,11 @@ use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
-use crate::pace::{Events, Script};
-use crate::plan::{Overrides, Plan, Wanted};
+use crate::pace::{AnswerWriter, Events};
+use crate::plan::{LengthSpec, Overrides, Plan};
 use crate::sampling::{Sampling, StreamOptions};
 use crate::tokenizer::TokenId;
-use crate::turn::Wish;
+use crate::turn::AnswerSpec;
 
 /// vLLM's and OpenAI's default cap where the call names none.
 const DEFAULT_CAP: i64 = 16;
@@ -62,19 +62,19 @@ impl Completion {
             return Err(Refusal::bad_request("logprobs and echo are not simulated"));
         }
         let prompts = prompts(&request.prompt, model)?;
-        let wanted = request.sampling.wanted()?;
-        let wanted = Wanted {
-            cap: wanted.cap.or(Some(DEFAULT_CAP)),
-            ..wanted
+        let lengths = request.sampling.lengths()?;
+        let lengths = LengthSpec {
+            cap: lengths.cap.or(Some(DEFAULT_CAP)),
+            ..lengths
         };
         // A plain prompt is continued as text, whatever the model's format.
-        let wish = Wish {
+        let spec = AnswerSpec {
             harmony: false,
             reasoning_eighths: 0,
             tool: None,
             content: None,
         };
-        let plan = Plan::settle(config, model, prompts, &wanted, &wish, overrides)?;
+        let plan = Plan::settle(config, model, prompts, &lengths, &spec, overrides)?;
         let options = request.sampling.stream_options();
         let sent = vec![0; plan.choices.len()];
         Ok((
@@ -154,7 +154,7 @@ pub(crate) fn token_id(value: &Json) -> Option<TokenId> {
     }
 }
 
-impl Script for Completion {
+impl AnswerWriter for Completion {
     fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -7,9 +7,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::book::Book;
-use crate::model::ModelFiles;
-use crate::real_time::Hardware;
+use simulator::cost::{FrontendCost, StepCost};
+use simulator::gpus::Gpus;
+use simulator::preset::{Preset, PresetError};
+use simulator::scheduler::SchedulerConfig;
+
+use crate::ground_truth::GroundTruth;
 
 /// Settings of one simulated engine.
 #[derive(Clone, Debug)]
@@ -49,7 +52,7 @@ pub struct EngineConfig {
     /// Keep what arrives, credentials included, for `GET /_engine/requests`. For tests only.
     pub inspect: bool,
     /// Where to note each sequence that ended, by its call's `x-request-id`.
-    pub book: Option<Arc<Book>>,
+    pub ground_truth: Option<Arc<GroundTruth>>,
 }
 
 impl Default for EngineConfig {
@@ -71,7 +74,52 @@ impl Default for EngineConfig {
             owned_by: "vllm".to_owned(),
             max_body_bytes: 64 << 20,
             inspect: false,
-            book: None,
+            ground_truth: None,
+        }
+    }
+}
+
+/// The files of a model whose vocabulary is not built in, by content.
+#[derive(Clone, Debug, Default)]
+pub struct ModelFiles {
+    /// `tokenizer.json`.
+    pub tokenizer: String,
+    /// `tokenizer_config.json`, which holds the marks and often the template.
+    pub config: Option<String>,
+    /// `chat_template.jinja`, when it is a file of its own.
+    pub chat_template: Option<String>,
+}
+
+/// The simulated machine: limits and costs.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    /// Limits of the scheduler and size of the KV cache.
+    pub scheduler: SchedulerConfig,
+    /// What steps cost.
+    pub cost: StepCost,
+    /// What the server in front costs.
+    pub frontend: FrontendCost,
+    /// What it pretends to run on.
+    pub gpus: Gpus,
+}
+
+impl Hardware {
+    /// The machine of a preset that comes with the program.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn named(preset: &str) -> Result<Self, PresetError> {
+        Preset::named(preset).map(|preset| Self::from(&preset))
+    }
+}
+
+impl From<&Preset> for Hardware {
+    fn from(preset: &Preset) -> Self {
+        Self {
+            scheduler: preset.scheduler,
+            cost: preset.step.clone(),
+            frontend: preset.frontend,
+            gpus: preset.gpus.clone(),
         }
     }
 }

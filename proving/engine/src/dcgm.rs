@@ -1,74 +1,187 @@
-//! What DCGM's exporter would say of the GPUs on which the simulated steps run.
+//! The page of a DCGM exporter beside the engine, so that its GPUs can be scraped though there are none.
 //!
-//! GPU and SM activity are the share of time in which a step ran; power lies between idle and busy by it. NVLink
-//! traffic is that of tensor parallelism's all-reduces: after attention and after the MLP of each layer every GPU
-//! holds a partial sum of `hidden` values, and a ring sends and receives `2 (n - 1) / n` times their size from each
-//! of n GPUs. So each GPU sends, for each token,
-//! `2 * layers * hidden * bytes_per_activation * 2 (n - 1) / n` bytes, and receives as much.
-//! Invariant: pure: figures follow from the steps recorded; one GPU sends nothing.
-//! Not here: serving them over HTTP; what real GPUs do beyond this (clocks, temperature, throttling).
+//! Invariant: figures are of whole seconds or more, however often they are scraped. One `# HELP` and one `# TYPE` for
+//! each family, then one line for each GPU.
+//! Not here: how the figures follow from steps (`simulator::gpus`).
 
-mod gpus;
-mod page;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-pub use gpus::Gpus;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use simulator::gpus::{Activity, Gpus};
 
-use std::time::Duration;
+use crate::listener;
 
-/// What the GPUs did over a while.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Activity {
-    /// How long the while was.
-    pub span: Duration,
-    /// For how much of it a step ran.
-    pub busy: Duration,
-    /// Tokens that were computed.
-    pub tokens: u64,
-    /// Energy since the start, millijoules for each GPU.
-    pub energy_mj: u64,
+const LEAST_SPAN: Duration = Duration::from_secs(1);
+const HOSTNAME: &str = "simulated";
+
+/// What the GPUs did, and what was last shown of it.
+#[derive(Debug)]
+pub(crate) struct ActivityMeter {
+    gpus: Gpus,
+    now: Activity,
+    shown: Activity,
+    since: Instant,
 }
 
-impl Activity {
-    /// Adds a step.
-    pub fn record(&mut self, took: Duration, tokens: u64) {
-        self.busy += took;
-        self.tokens += tokens;
-    }
-
-    /// Ends the while that began `span` ago, and begins the next; energy goes on counting.
-    pub fn close(&mut self, span: Duration, gpus: &Gpus) -> Self {
-        let mut closed = Self { span, ..*self };
-        closed.energy_mj += (gpus.watts(closed.share()) * span.as_secs_f64() * 1e3) as u64;
-        *self = Self {
-            energy_mj: closed.energy_mj,
-            ..Self::default()
-        };
-        closed
-    }
-
-    /// Share of the time in which a step ran, 0 to 1.
-    #[must_use]
-    pub fn share(&self) -> f64 {
-        if self.span.is_zero() {
-            return 0.0;
+impl ActivityMeter {
+    pub(crate) fn new(gpus: Gpus) -> Self {
+        Self {
+            gpus,
+            now: Activity::default(),
+            shown: Activity::default(),
+            since: Instant::now(),
         }
-        (self.busy.as_secs_f64() / self.span.as_secs_f64()).min(1.0)
     }
 
-    /// Bytes that one GPU sends over NVLink in a second, and that it receives.
-    #[must_use]
-    pub fn nvlink_bytes_per_s(&self, gpus: &Gpus) -> f64 {
-        if self.span.is_zero() {
-            return 0.0;
+    pub(crate) fn record(&mut self, took: Duration, tokens: u64) {
+        self.now.record(took, tokens);
+    }
+
+    fn page(&mut self) -> String {
+        let span = self.since.elapsed();
+        if span >= LEAST_SPAN {
+            self.shown = self.now.close(span, &self.gpus);
+            self.since = Instant::now();
         }
-        gpus.nvlink_bytes_per_token() * self.tokens as f64 / self.span.as_secs_f64()
+        page(&self.shown, &self.gpus, HOSTNAME)
     }
+}
 
-    /// The exporter's page.
-    #[must_use]
-    pub fn page(&self, gpus: &Gpus, hostname: &str) -> String {
-        page::render(self, gpus, hostname)
+type Shared = Option<Arc<Mutex<ActivityMeter>>>;
+
+/// Answers `GET /metrics` until it is dropped; without a machine there is no page.
+pub(crate) async fn serve(listener: TcpListener, meter: Shared) {
+    // An error here is a listener that the runtime does not take: then there is no page.
+    let _ = listener::serve(listener, std::future::pending::<()>(), |stream| {
+        connection(stream, meter.clone())
+    })
+    .await;
+}
+
+async fn connection(stream: tokio::net::TcpStream, meter: Shared) {
+    let service =
+        hyper::service::service_fn(move |request| std::future::ready(answer(&meter, &request)));
+    // An error here is a client that left or spoke no HTTP; either way the connection is over.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+fn answer(
+    meter: &Shared,
+    request: &Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let page = meter
+        .as_ref()
+        .filter(|_| request.uri().path() == "/metrics")
+        .map(|meter| meter.lock().unwrap_or_else(PoisonError::into_inner).page());
+    let found = page.is_some();
+    let mut response = Response::new(Full::new(Bytes::from(page.unwrap_or_default())));
+    if !found {
+        *response.status_mut() = StatusCode::NOT_FOUND;
     }
+    let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, form);
+    Ok(response)
+}
+
+/// Memory that driver, runtime and activations take beside weights and KV cache, MiB.
+const BESIDE_MIB: u64 = 1024;
+
+fn page(activity: &Activity, gpus: &Gpus, hostname: &str) -> String {
+    let share = activity.share();
+    let nvlink = activity.nvlink_bytes_per_s(gpus).round();
+    let used = (gpus.weights_mib + gpus.kv_mib + BESIDE_MIB).min(gpus.memory_mib);
+    let families: [(&str, &str, &str, f64); 9] = [
+        (
+            "DCGM_FI_DEV_GPU_UTIL",
+            "gauge",
+            "GPU utilization (in %).",
+            (share * 100.0).round(),
+        ),
+        (
+            "DCGM_FI_DEV_FB_USED",
+            "gauge",
+            "Framebuffer memory used (in MiB).",
+            used as f64,
+        ),
+        (
+            "DCGM_FI_DEV_FB_FREE",
+            "gauge",
+            "Framebuffer memory free (in MiB).",
+            (gpus.memory_mib - used) as f64,
+        ),
+        (
+            "DCGM_FI_DEV_POWER_USAGE",
+            "gauge",
+            "Power draw (in W).",
+            gpus.watts(share),
+        ),
+        (
+            "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+            "counter",
+            "Total energy consumption since boot (in mJ).",
+            activity.energy_mj as f64,
+        ),
+        (
+            "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+            "gauge",
+            "Ratio of time the graphics engine is active.",
+            share,
+        ),
+        (
+            "DCGM_FI_PROF_SM_ACTIVE",
+            "gauge",
+            "Ratio of time at least one warp is active on an SM.",
+            share,
+        ),
+        (
+            "DCGM_FI_PROF_NVLINK_TX_BYTES",
+            "gauge",
+            "NVLink bytes sent a second.",
+            nvlink,
+        ),
+        (
+            "DCGM_FI_PROF_NVLINK_RX_BYTES",
+            "gauge",
+            "NVLink bytes received a second.",
+            nvlink,
+        ),
+    ];
+    let mut page = String::new();
+    for (family, kind, help, value) in families {
+        let _ = writeln!(page, "# HELP {family} {help}\n# TYPE {family} {kind}");
+        for gpu in 0..gpus.count {
+            let _ = writeln!(page, "{family}{{{}}} {value}", labels(gpu, gpus, hostname));
+        }
+    }
+    page
+}
+
+fn labels(gpu: u32, gpus: &Gpus, hostname: &str) -> String {
+    format!(
+        "gpu=\"{gpu}\",UUID=\"GPU-00000000-0000-0000-0000-{gpu:012x}\",pci_bus_id=\"00000000:{:02X}:00.0\",\
+         device=\"nvidia{gpu}\",modelName=\"{}\",hostname=\"{}\"",
+        gpu + 1,
+        escaped(&gpus.name),
+        escaped(hostname),
+    )
+}
+
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use simulator::rng::Rng;
 
 use crate::completions;
 use crate::config::EngineConfig;
@@ -12,7 +13,7 @@ use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
-use crate::text::{Rng, hash};
+use crate::text::hash;
 
 const DEFAULT_DIMENSIONS: usize = 384;
 const MAX_DIMENSIONS: usize = 8192;
@@ -118,9 +119,9 @@ fn one(config: &EngineConfig, model: &Model, input: &Json) -> Result<Input, Refu
 }
 
 fn vector(hash: u64, dimensions: usize) -> Vec<f32> {
-    let mut rng = Rng(hash);
+    let mut rng = Rng::new(hash);
     let raw: Vec<f64> = (0..dimensions)
-        .map(|_| (rng.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
+        .map(|_| (rng.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
         .collect();
     let norm = raw
         .iter()

@@ -1,22 +1,23 @@
-//! Faults on demand: what a gateway has to live with, one call at a time or as a storm.
+//! Faults on demand: what a gateway has to live with, in one call or in a share of all calls.
 //!
-//! A call asks by a header, `x-fault: reset=5, usage=x10`; a storm is set by `POST /_engine/faults` and strikes a
-//! share of all calls. The list is in `docs/engine-faults.md`.
-//! Invariant: a call that asks for nothing, while no storm blows, is served without a fault.
+//! A call asks by a header, `x-fault: reset=5, usage=x10`; `POST /_engine/faults` sets one for a share of all
+//! calls. The list is in `docs/engine-faults.md`.
+//! Invariant: a call that asks for nothing, while no share is set, is served without a fault; exactly the share that
+//! was set is hit, whatever the calls are.
 //! Not here: what a fault does to a body (`body`) and to usage (`usage`).
 
 pub(crate) mod body;
-mod storm;
 mod usage;
 
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::error::Refusal;
-pub(crate) use storm::{Forecast, Storm};
-pub use usage::Lie;
+pub use usage::UsageFault;
 
 /// Longest stall that can be asked for.
 const MAX_STALL: Duration = Duration::from_secs(600);
@@ -41,10 +42,10 @@ pub struct Fault {
     /// Send the body in pieces of at most so many bytes, wherever that cuts.
     pub split: Option<usize>,
     /// What to say of the tokens.
-    pub usage: Option<Lie>,
+    pub usage: Option<UsageFault>,
 }
 
-/// A fault that was asked for in words that mean nothing here.
+/// A fault that is not in the list.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown fault {0:?}; see docs/engine-faults.md")]
 pub struct UnknownFault(String);
@@ -92,10 +93,10 @@ impl Fault {
         Some(())
     }
 
-    /// The fault that a call's header asks for, or else the one that the storm deals out.
-    pub(crate) fn of(headers: &HeaderMap, storm: &mut Storm) -> Result<Self, Refusal> {
+    /// The fault that a call's header asks for, or else the one that the injector gives.
+    pub(crate) fn of(headers: &HeaderMap, injector: &mut FaultInjector) -> Result<Self, Refusal> {
         let Some(value) = headers.get("x-fault") else {
-            return Ok(storm.strike());
+            return Ok(injector.next_fault());
         };
         let text = value.to_str().unwrap_or("(not text)");
         text.parse()
@@ -122,6 +123,80 @@ impl Fault {
         stall.is_none()
             && usage.is_none()
             && [reset, garble, truncate, split].iter().all(|f| f.is_none())
+    }
+}
+
+/// What is asked for by `POST /_engine/faults`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FaultRequest {
+    fault: String,
+    /// Of all calls, 0 to 1.
+    #[serde(default = "all")]
+    share: f64,
+    /// Seconds after which it is over; until it is cleared, if not given.
+    #[serde(default)]
+    for_s: Option<f64>,
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+/// Injects a fault into a share of all calls for a while, spread evenly; none by default.
+#[derive(Debug, Default)]
+pub(crate) struct FaultInjector {
+    fault: Fault,
+    text: String,
+    share: f64,
+    until: Option<Instant>,
+    due: f64,
+    injected: u64,
+}
+
+impl FaultInjector {
+    /// One that begins now. Fails with what is wrong with it.
+    pub(crate) fn new(request: &FaultRequest) -> Result<Self, String> {
+        if !(0.0..=1.0).contains(&request.share) {
+            return Err(format!("share must be in 0..=1, got {}", request.share));
+        }
+        let lasting = request.for_s.map(Duration::try_from_secs_f64).transpose();
+        Ok(Self {
+            fault: request
+                .fault
+                .parse()
+                .map_err(|error: UnknownFault| error.to_string())?,
+            text: request.fault.clone(),
+            share: request.share,
+            until: lasting
+                .map_err(|error| format!("for_s: {error}"))?
+                .and_then(|d| Instant::now().checked_add(d)),
+            due: 0.0,
+            injected: 0,
+        })
+    }
+
+    /// The fault of the next call.
+    fn next_fault(&mut self) -> Fault {
+        if self.share == 0.0 || self.until.is_some_and(|until| Instant::now() >= until) {
+            return Fault::default();
+        }
+        self.due += self.share;
+        if self.due < 1.0 {
+            return Fault::default();
+        }
+        self.due -= 1.0;
+        self.injected += 1;
+        self.fault.clone()
+    }
+
+    pub(crate) fn report(&self) -> Value {
+        let left = self.until.map(|until| {
+            until
+                .saturating_duration_since(Instant::now())
+                .as_secs_f64()
+        });
+        json!({"fault": self.text, "share": self.share, "left_s": left, "struck": self.injected})
     }
 }
 

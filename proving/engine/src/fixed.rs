@@ -3,7 +3,7 @@
 //! A POST gets a chat completion of about 950 bytes with usage; one whose body has `"stream":true` gets a stream
 //! of equal events. Per request, `x-fixed-latency-us`, `x-fixed-events` and `x-fixed-interval-us` override the
 //! configuration. Waits are rounded up to the clock's millisecond; a zero wait uses no timer.
-//! With a book, an answer in one piece to a call with an `x-request-id` claims tokens that follow from that id, at
+//! With a ground truth, an answer in one piece to a call with an `x-request-id` claims tokens that follow from that id, at
 //! most [`PROMPT_TOKENS`] and [`UNARY_TOKENS`], so that a mix-up shows.
 //! Invariant: usage says one completion token an event (one answer, [`UNARY_TOKENS`], when it is no stream), and
 //! a request body is passed over in place, never gathered.
@@ -15,16 +15,15 @@ mod head;
 mod reply;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
-use crate::book::Book;
+use crate::ground_truth::GroundTruth;
 use crate::listener;
 
 /// Prompt tokens that every answer claims.
@@ -44,7 +43,7 @@ pub struct FixedConfig {
     /// Wait between two events of a stream.
     pub interval: Duration,
     /// Where to note each answer, by its call's `x-request-id`. Usage then differs from call to call.
-    pub book: Option<Arc<Book>>,
+    pub ground_truth: Option<Arc<GroundTruth>>,
 }
 
 impl Default for FixedConfig {
@@ -54,7 +53,7 @@ impl Default for FixedConfig {
             latency: Duration::ZERO,
             events: 64,
             interval: Duration::ZERO,
-            book: None,
+            ground_truth: None,
         }
     }
 }
@@ -114,7 +113,11 @@ pub fn spawn_thread(config: FixedConfig) -> io::Result<FixedHandle> {
     let thread = std::thread::Builder::new()
         .name("engine-fixed".to_owned())
         .spawn(move || {
-            if let Err(error) = runtime.block_on(serve(listener, serving, stopped)) {
+            let serve = listener::serve(listener, stopped, |stream| {
+                serving.counters.connections.fetch_add(1, Ordering::Relaxed);
+                connection::serve(stream, Arc::clone(&serving))
+            });
+            if let Err(error) = runtime.block_on(serve) {
                 eprintln!("fixed server stopped: {error}");
             }
         })?;
@@ -124,30 +127,6 @@ pub fn spawn_thread(config: FixedConfig) -> io::Result<FixedHandle> {
         stop: Some(stop),
         thread: Some(thread),
     })
-}
-
-async fn serve(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    mut stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut stopped => return Ok(()),
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    shared.counters.connections.fetch_add(1, Ordering::Relaxed);
-                    connections.spawn(connection::serve(stream, Arc::clone(&shared)));
-                }
-                // Out of descriptors: let some connections end before trying again.
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            },
-        }
-    }
 }
 
 impl FixedHandle {

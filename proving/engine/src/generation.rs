@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::book::Entry;
-use crate::metrics::{Ended, Times};
+use simulator::rng::Rng;
+
+use crate::metrics::{Ended, Subject, Times};
 use crate::plan::{Finish, Plan};
-use crate::server::State;
-use crate::text;
+use crate::recorder::Recorder;
 
 /// Names an answer: its id, time and model.
 #[derive(Clone, Debug)]
@@ -22,22 +22,8 @@ pub(crate) struct Identity {
     pub(crate) model: String,
 }
 
-/// What a sequence is, before it runs.
-#[derive(Clone, Debug)]
-pub(crate) struct Subject {
-    pub(crate) model: usize,
-    pub(crate) seen: Option<u64>,
-    /// The caller's name for it, where a book is kept.
-    pub(crate) asked_as: Option<Box<str>>,
-    pub(crate) id: String,
-    pub(crate) prompt_tokens: u64,
-    /// The call's cap, if it had one.
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) choices: u64,
-}
-
 pub(crate) struct Generation {
-    state: Arc<State>,
+    recorder: Arc<Recorder>,
     subject: Subject,
     times: Times,
     tokens: u64,
@@ -46,11 +32,11 @@ pub(crate) struct Generation {
 
 impl Generation {
     /// A sequence that arrived now. It runs at once unless it is said to wait.
-    pub(crate) fn start(state: &Arc<State>, subject: Subject) -> Self {
-        state.metrics().model(subject.model).arrived();
+    pub(crate) fn start(recorder: &Arc<Recorder>, subject: Subject) -> Self {
+        recorder.metrics().model(subject.model).arrived();
         let times = Times::arrived(Instant::now());
         Self {
-            state: Arc::clone(state),
+            recorder: Arc::clone(recorder),
             subject,
             times,
             tokens: 0,
@@ -66,7 +52,7 @@ impl Generation {
 
     /// One more token left the engine.
     pub(crate) fn token(&mut self, now: Instant) {
-        let mut metrics = self.state.metrics();
+        let mut metrics = self.recorder.metrics();
         let model = metrics.model(self.subject.model);
         if self.times.first.is_none() {
             self.times.first = Some(now);
@@ -90,7 +76,7 @@ impl Generation {
         };
         if made > 0 {
             self.times.first = Some(started + plan.ttft.min(elapsed));
-            let mut metrics = self.state.metrics();
+            let mut metrics = self.recorder.metrics();
             let model = metrics.model(self.subject.model);
             model.first_token(&self.times, self.subject.prompt_tokens);
             model.more_tokens(plan.itl, made - 1);
@@ -118,30 +104,8 @@ impl Generation {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        let subject = &self.subject;
-        self.state
-            .metrics()
-            .model(subject.model)
-            .ended(how, &self.times, subject, self.tokens);
-        if let (Some(book), Some(id)) = (&self.state.config.book, &subject.asked_as) {
-            book.note(Entry {
-                id: id.clone(),
-                prompt_tokens: subject.prompt_tokens,
-                completion_tokens: self.tokens,
-                whole: how != Ended::Abort,
-                began: self.times.arrived,
-                ended: Instant::now(),
-            });
-        }
-        if let (Some(mut inspector), Some(seen)) = (self.state.inspector(), subject.seen) {
-            inspector.ended(
-                seen,
-                &subject.id,
-                subject.prompt_tokens,
-                self.tokens,
-                reason,
-            );
-        }
+        self.recorder
+            .ended(how, reason, &self.times, &self.subject, self.tokens);
     }
 }
 
@@ -153,6 +117,6 @@ impl Drop for Generation {
 
 /// `prefix` and 32 hexadecimal digits that follow from `seed` and the number of the request.
 pub(crate) fn fresh_id(prefix: &str, seed: u64, number: u64) -> String {
-    let mut rng = text::Rng(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    format!("{prefix}{:016x}{:016x}", rng.next(), rng.next())
+    let mut rng = Rng::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    format!("{prefix}{:016x}{:016x}", rng.bits(), rng.bits())
 }

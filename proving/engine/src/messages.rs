@@ -1,10 +1,9 @@
 //! `/v1/messages`, Anthropic's dialect as vLLM serves it: the request, and the answer whole or as named events.
 //!
-//! Invariant: content blocks are opened, told and closed one after another, numbered from 0; the last
-//! `message_delta` carries the usage of the whole message, which is cumulative.
-//! Not here: reading messages (`input`), what a block says of itself (`block`), time (`pace`).
+//! Invariant: content blocks are opened, sent and closed one after another, numbered from 0; the last
+//! `message_delta` carries the usage of the whole message, which is cumulative. A block's deltas join to its whole.
+//! Not here: reading messages (`input`), time (`pace`).
 
-mod block;
 mod input;
 
 use bytes::Bytes;
@@ -17,13 +16,12 @@ use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
-use crate::pace::{Events, Script};
-use crate::plan::{Choice, Finish, Overrides, Plan, Wanted};
+use crate::pace::{AnswerWriter, Events};
+use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
 use crate::render::{Conversation, Effort};
 use crate::tools;
-use crate::turn::{Channel, Wish};
+use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::MEDIA_TOKENS;
-use block::Block;
 
 #[derive(Deserialize)]
 pub(crate) struct MessagesRequest {
@@ -59,29 +57,29 @@ impl Messages {
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
         let harmony = model.format.is_harmony();
-        let heard = input::read(request.system.as_ref(), &request.messages, harmony)?;
+        let parsed = input::read(request.system.as_ref(), &request.messages, harmony)?;
         let tools = input::tools(request.tools.as_deref())?;
         let choice = input::tool_choice(request.tool_choice.as_ref())?;
         let tool = tools::forced(&tools, choice.as_ref())?;
         let effort = Effort::Medium;
         let mut prompt = model.prompt(&Conversation {
-            said: heard.said,
+            messages: parsed.messages,
             tools,
             effort,
         })?;
-        prompt.extend(std::iter::repeat_n(0, heard.media * MEDIA_TOKENS));
-        let wanted = Wanted {
+        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        let lengths = LengthSpec {
             cap: Some(request.max_tokens),
             stops: request.stop_sequences.unwrap_or_default(),
-            ..Wanted::default()
+            ..LengthSpec::default()
         };
-        let wish = Wish {
+        let spec = AnswerSpec {
             harmony,
             reasoning_eighths: eighths(effort),
             tool,
             content: None,
         };
-        let plan = Plan::settle(config, model, vec![prompt], &wanted, &wish, overrides)?;
+        let plan = Plan::settle(config, model, vec![prompt], &lengths, &spec, overrides)?;
         let blocks = Block::all(&who.id, &plan.choices[0].turn);
         let answer = Self {
             who,
@@ -142,7 +140,7 @@ fn say(out: &mut Events, kind: &str, mut event: Value) {
     out.push_back(Bytes::from(format!("event: {kind}\ndata: {event}\n\n")));
 }
 
-impl Script for Messages {
+impl AnswerWriter for Messages {
     fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -186,5 +184,69 @@ impl Script for Messages {
         let tokens = self.plan.completion_tokens();
         let message = self.message(content, Some(self.stop_reason()), tokens);
         Bytes::from(message.to_string())
+    }
+}
+
+/// One content block: thinking, text or the use of a tool.
+struct Block {
+    channel: Channel,
+    id: String,
+    name: String,
+    text: String,
+}
+
+impl Block {
+    /// The blocks of an answer, in the order in which they are said.
+    fn all(message: &str, turn: &Turn) -> Vec<Self> {
+        let name = turn.tool.as_ref().map(|tool| tool.name.clone());
+        let block = |channel, text: &str| Self {
+            channel,
+            id: message.replacen("msg_", "toolu_", 1),
+            name: name.clone().unwrap_or_default(),
+            text: text.to_owned(),
+        };
+        let mut blocks = Vec::new();
+        if !turn.reasoning().is_empty() {
+            blocks.push(block(Channel::Reasoning, turn.reasoning()));
+        }
+        if turn.calls() {
+            blocks.push(block(Channel::Arguments, turn.arguments()));
+        } else if !turn.content().is_empty() || blocks.is_empty() {
+            blocks.push(block(Channel::Content, turn.content()));
+        }
+        blocks
+    }
+
+    fn whole(&self) -> Value {
+        match self.channel {
+            Channel::Reasoning => {
+                json!({"type": "thinking", "thinking": self.text, "signature": self.id})
+            }
+            Channel::Arguments => {
+                // What a cap cut is no JSON any more.
+                let input = serde_json::from_str(&self.text).unwrap_or_else(|_| json!({}));
+                json!({"type": "tool_use", "id": self.id, "name": self.name, "input": input})
+            }
+            Channel::Content | Channel::Mark => json!({"type": "text", "text": self.text}),
+        }
+    }
+
+    /// The block as it is before anything of it is said.
+    fn opened(&self) -> Value {
+        match self.channel {
+            Channel::Reasoning => json!({"type": "thinking", "thinking": "", "signature": ""}),
+            Channel::Arguments => {
+                json!({"type": "tool_use", "id": self.id, "name": self.name, "input": {}})
+            }
+            Channel::Content | Channel::Mark => json!({"type": "text", "text": ""}),
+        }
+    }
+
+    fn delta(channel: Channel, text: &str) -> Value {
+        match channel {
+            Channel::Reasoning => json!({"type": "thinking_delta", "thinking": text}),
+            Channel::Arguments => json!({"type": "input_json_delta", "partial_json": text}),
+            Channel::Content | Channel::Mark => json!({"type": "text_delta", "text": text}),
+        }
     }
 }

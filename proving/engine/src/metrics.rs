@@ -6,15 +6,15 @@
 //! Not here: when things happen (`generation`, `real_time`), names and labels (`exposition`).
 
 mod exposition;
+mod histogram;
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use simulator::scheduler::{SchedulerConfig, SchedulerStats};
 
 use crate::config::EngineConfig;
-use crate::generation::Subject;
-use crate::histogram::{CHOICES, Histogram, REQUEST_S, STEP_TOKENS, TOKEN_S, TTFT_S, up_to};
-use crate::scheduler::{SchedulerConfig, SchedulerStats};
+use histogram::{CHOICES, Histogram, REQUEST_S, STEP_TOKENS, TOKEN_S, TTFT_S, up_to};
 
 /// How a request ended, as `finished_reason` has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +72,20 @@ impl Times {
             cached: 0,
         }
     }
+}
+
+/// What a sequence is, before it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub(crate) model: usize,
+    pub(crate) seen: Option<u64>,
+    /// The caller's name for it, where the ground truth is kept.
+    pub(crate) client_request_id: Option<Box<str>>,
+    pub(crate) id: String,
+    pub(crate) prompt_tokens: u64,
+    /// The call's cap, if it had one.
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) choices: u64,
 }
 
 /// Everything measured, by model.

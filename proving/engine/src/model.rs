@@ -6,23 +6,12 @@
 
 use std::sync::Arc;
 
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, ModelFiles};
 use crate::error::Refusal;
 use crate::render::template::Template;
 use crate::render::{Conversation, Format};
 use crate::text::Composer;
 use crate::tokenizer::{TokenId, Tokenizer};
-
-/// The files of a model whose vocabulary is not built in, by content.
-#[derive(Clone, Debug, Default)]
-pub struct ModelFiles {
-    /// `tokenizer.json`.
-    pub tokenizer: String,
-    /// `tokenizer_config.json`, which holds the marks and often the template.
-    pub config: Option<String>,
-    /// `chat_template.jinja`, when it is a file of its own.
-    pub chat_template: Option<String>,
-}
 
 /// One served model.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Giving an answer as its tokens come: whole at the end, or as a stream of server-sent events.
 //!
-//! Tokens come from a simulated engine that many requests share ([`Ticket`]), or, where there is none, at the call's
+//! Tokens come from a simulated engine that many requests share ([`JobHandle`]), or, where there is none, at the call's
 //! own pace: token `i` no earlier than ttft + i x inter-token after the start, and no timer for a zero wait.
 //! Invariant: a stream is driven by its reader alone, so a slow reader is never buffered for; what is dropped before
 //! its end is aborted.
-//! Not here: what the events say (a [`Script`] does), faults (`faults`).
+//! Not here: what the events say (an [`AnswerWriter`] does), faults (`faults`).
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,13 +18,13 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::generation::Generation;
 use crate::plan::Plan;
-use crate::real_time::Ticket;
+use crate::real_time::JobHandle;
 
 /// Events waiting to be sent.
 pub(crate) type Events = VecDeque<Bytes>;
 
 /// One dialect's way to say an answer.
-pub(crate) trait Script: Send + Sync {
+pub(crate) trait AnswerWriter: Send + Sync {
     fn plan(&self) -> &Plan;
     /// Events before any token, sent at once.
     fn preamble(&mut self, _out: &mut Events) {}
@@ -41,16 +41,16 @@ pub(crate) enum Source {
     /// The call's own pace; one generation for each choice.
     Alone(Vec<Generation>),
     /// An engine that is shared.
-    Engine(Ticket),
+    Engine(JobHandle),
 }
 
 /// Waits as long as the whole generation takes, then gives the answer in one piece. `None` when the engine gave up.
-pub(crate) async fn whole(script: Box<dyn Script>, source: Source) -> Option<Bytes> {
+pub(crate) async fn whole(writer: Box<dyn AnswerWriter>, source: Source) -> Option<Bytes> {
     match source {
-        Source::Engine(mut ticket) => {
-            let mut seen = vec![0; script.plan().choices.len()];
-            while !is_complete(&seen, script.plan()) {
-                if !std::future::poll_fn(|cx| ticket.poll_news(cx, &mut seen)).await {
+        Source::Engine(mut handle) => {
+            let mut seen = vec![0; writer.plan().choices.len()];
+            while !is_complete(&seen, writer.plan()) {
+                if !std::future::poll_fn(|cx| handle.poll_news(cx, &mut seen)).await {
                     return None;
                 }
             }
@@ -58,16 +58,16 @@ pub(crate) async fn whole(script: Box<dyn Script>, source: Source) -> Option<Byt
         Source::Alone(generations) => {
             let mut pending = Unfinished {
                 generations,
-                script: &*script,
+                writer: &*writer,
             };
-            let total = script.plan().total();
+            let total = writer.plan().total();
             if !total.is_zero() {
                 tokio::time::sleep(total).await;
             }
             pending.finish();
         }
     }
-    Some(script.whole())
+    Some(writer.whole())
 }
 
 fn is_complete(came: &[usize], plan: &Plan) -> bool {
@@ -79,12 +79,12 @@ fn is_complete(came: &[usize], plan: &Plan) -> bool {
 /// Counts what an abandoned call had generated before its [`Generation`]s end as aborted.
 struct Unfinished<'a> {
     generations: Vec<Generation>,
-    script: &'a dyn Script,
+    writer: &'a dyn AnswerWriter,
 }
 
 impl Unfinished<'_> {
     fn finish(&mut self) {
-        let plan = self.script.plan();
+        let plan = self.writer.plan();
         for (generation, choice) in self.generations.iter_mut().zip(&plan.choices) {
             generation.tokens_by_now(plan, choice.turn.tokens(), true);
             generation.finish(choice.finish);
@@ -94,7 +94,7 @@ impl Unfinished<'_> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        let plan = self.script.plan();
+        let plan = self.writer.plan();
         for (generation, choice) in self.generations.iter_mut().zip(&plan.choices) {
             if !generation.has_ended() {
                 generation.tokens_by_now(plan, choice.turn.tokens(), false);
@@ -113,7 +113,7 @@ enum Stage {
 
 /// A streamed answer as a response body.
 pub(crate) struct Paced {
-    script: Box<dyn Script>,
+    writer: Box<dyn AnswerWriter>,
     source: Source,
     stage: Stage,
     events: Events,
@@ -128,10 +128,10 @@ pub(crate) struct Paced {
 
 impl Paced {
     /// `interval` is the number of tokens in an event.
-    pub(crate) fn new(script: Box<dyn Script>, source: Source, interval: usize) -> Self {
-        let said = vec![0; script.plan().choices.len()];
+    pub(crate) fn new(writer: Box<dyn AnswerWriter>, source: Source, interval: usize) -> Self {
+        let said = vec![0; writer.plan().choices.len()];
         Self {
-            script,
+            writer,
             source,
             stage: Stage::Preamble,
             events: Events::new(),
@@ -162,7 +162,7 @@ impl Paced {
                     ready!(timer.as_mut().poll(cx));
                 }
                 let now = std::time::Instant::now();
-                let choices = self.script.plan().choices.iter().zip(&mut self.came);
+                let choices = self.writer.plan().choices.iter().zip(&mut self.came);
                 for (generation, (choice, came)) in generations.iter_mut().zip(choices) {
                     let last = choice.turn.tokens();
                     if *came < last {
@@ -173,10 +173,10 @@ impl Paced {
                         generation.finish(choice.finish);
                     }
                 }
-                self.arm(self.script.plan().itl);
+                self.arm(self.writer.plan().itl);
             }
-            Source::Engine(ticket) => {
-                if !ready!(ticket.poll_news(cx, &mut self.came)) {
+            Source::Engine(handle) => {
+                if !ready!(handle.poll_news(cx, &mut self.came)) {
                     self.stage = Stage::Done;
                     return Poll::Ready(());
                 }
@@ -185,7 +185,7 @@ impl Paced {
         for choice in 0..self.said.len() {
             self.say(choice);
         }
-        if is_complete(&self.said, self.script.plan()) {
+        if is_complete(&self.said, self.writer.plan()) {
             self.stage = Stage::Closing;
         }
         Poll::Ready(())
@@ -193,11 +193,11 @@ impl Paced {
 
     /// Says what came of a choice: its first token at once, then as many together as the interval holds, and its end.
     fn say(&mut self, choice: usize) {
-        let last = self.script.plan().choices[choice].turn.tokens();
+        let last = self.writer.plan().choices[choice].turn.tokens();
         let (from, came) = (self.said[choice], self.came[choice]);
         if came > from && (from == 0 || came == last || came - from >= self.interval) {
             self.said[choice] = came;
-            self.script.tokens(choice, from, came, &mut self.events);
+            self.writer.tokens(choice, from, came, &mut self.events);
         }
     }
 }
@@ -217,13 +217,13 @@ impl http_body::Body for Paced {
             }
             match this.stage {
                 Stage::Preamble => {
-                    this.script.preamble(&mut this.events);
+                    this.writer.preamble(&mut this.events);
                     this.stage = Stage::Tokens;
-                    this.arm(this.script.plan().ttft);
+                    this.arm(this.writer.plan().ttft);
                 }
                 Stage::Tokens => ready!(this.poll_tokens(cx)),
                 Stage::Closing => {
-                    this.script.closing(&mut this.events);
+                    this.writer.closing(&mut this.events);
                     this.stage = Stage::Done;
                 }
                 Stage::Done => return Poll::Ready(None),

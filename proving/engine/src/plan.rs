@@ -7,13 +7,14 @@
 use std::time::Duration;
 
 use http::HeaderMap;
+use simulator::rng::Rng;
 
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::model::Model;
-use crate::text::{self, Rng};
+use crate::text;
 use crate::tokenizer::TokenId;
-use crate::turn::{Turn, Wish};
+use crate::turn::{AnswerSpec, Turn};
 
 const SHORTEST_TOKENS: usize = 8;
 const LONGEST_TOKENS: usize = 64;
@@ -38,7 +39,7 @@ impl Finish {
 
 /// What the call says about its output's length.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct LengthSpec {
     pub(crate) cap: Option<i64>,
     pub(crate) min: u64,
     pub(crate) ignore_eos: bool,
@@ -47,7 +48,7 @@ pub(crate) struct Wanted {
     pub(crate) stop_included: bool,
 }
 
-impl Default for Wanted {
+impl Default for LengthSpec {
     fn default() -> Self {
         Self {
             cap: None,
@@ -112,21 +113,21 @@ impl Plan {
         config: &EngineConfig,
         model: &Model,
         prompts: Vec<Vec<TokenId>>,
-        wanted: &Wanted,
-        wish: &Wish,
+        lengths: &LengthSpec,
+        spec: &AnswerSpec,
         overrides: Overrides,
     ) -> Result<Self, Refusal> {
-        let mut choices = Vec::with_capacity(prompts.len() * wanted.choices);
+        let mut choices = Vec::with_capacity(prompts.len() * lengths.choices);
         for prompt in &prompts {
-            let limit = output_limit(config.max_model_len, prompt.len() as u64, wanted.cap)?;
-            let mut rng = Rng(seed(config.seed, prompt));
-            for _ in 0..wanted.choices {
+            let limit = output_limit(config.max_model_len, prompt.len() as u64, lengths.cap)?;
+            let mut rng = Rng::new(seed(config.seed, prompt));
+            for _ in 0..lengths.choices {
                 choices.push(choice(
                     model,
-                    rng.next(),
+                    rng.bits(),
                     limit,
-                    wanted,
-                    wish,
+                    lengths,
+                    spec,
                     overrides.tokens,
                 ));
             }
@@ -185,17 +186,17 @@ fn choice(
     model: &Model,
     seed: u64,
     limit: usize,
-    wanted: &Wanted,
-    wish: &Wish,
+    lengths: &LengthSpec,
+    spec: &AnswerSpec,
     exact: Option<usize>,
 ) -> Choice {
-    let mut rng = Rng(seed);
-    let drawn = SHORTEST_TOKENS + rng.below(LONGEST_TOKENS - SHORTEST_TOKENS + 1);
-    let drawn = if wish.harmony { drawn + 16 } else { drawn };
+    let mut rng = Rng::new(seed);
+    let drawn = SHORTEST_TOKENS + text::below(&mut rng, LONGEST_TOKENS - SHORTEST_TOKENS + 1);
+    let drawn = if spec.harmony { drawn + 16 } else { drawn };
     let natural =
-        exact.unwrap_or_else(|| drawn.max(usize::try_from(wanted.min).unwrap_or(usize::MAX)));
-    let decided = wish.tool.is_some() || wish.content.is_some();
-    let ends_itself = decided || !(wanted.ignore_eos || natural > limit);
+        exact.unwrap_or_else(|| drawn.max(usize::try_from(lengths.min).unwrap_or(usize::MAX)));
+    let decided = spec.tool.is_some() || spec.content.is_some();
+    let ends_itself = decided || !(lengths.ignore_eos || natural > limit);
     // An answer that is to be cut is one that would have gone on.
     let tokens = if ends_itself {
         natural
@@ -204,12 +205,12 @@ fn choice(
     };
     let mut turn = Turn::compose(
         &model.composer,
-        rng.next(),
+        rng.bits(),
         tokens.min(MAX_OUTPUT_TOKENS),
-        wish,
+        spec,
     );
-    let least = usize::try_from(wanted.min).unwrap_or(usize::MAX);
-    turn.stop_at(&wanted.stops, least, wanted.stop_included);
+    let least = usize::try_from(lengths.min).unwrap_or(usize::MAX);
+    turn.stop_at(&lengths.stops, least, lengths.stop_included);
     let cut = turn.cut(limit);
     if cut {
         turn.stopped_by = None;

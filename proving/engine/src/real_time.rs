@@ -2,56 +2,28 @@
 //!
 //! A step takes the time that its cost says. Up to two steps are under way, as in the engine that is simulated;
 //! tokens go out one after another, each at the front end's cost.
-//! Invariant: whoever drops its [`Ticket`] before the end is aborted, and its blocks are free before the next step
+//! Invariant: whoever drops its [`JobHandle`] before the end is aborted, and its blocks are free before the next step
 //! is chosen. The task ends when the engine does.
 //! Not here: which requests run (`scheduler`), what a step costs (`cost`), virtual time (`virtual_time`).
 
-mod ticket;
+mod handle;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use simulator::scheduler::{Emitted, MAX_STEPS_UNDER_WAY, Request, RequestId, Scheduler, Step};
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use crate::cost::{FrontendCost, StepCost};
-use crate::dcgm::Gpus;
+use crate::config::Hardware;
 use crate::generation::Generation;
 use crate::plan::Finish;
-use crate::preset::Preset;
-use crate::scheduler::{
-    Emitted, MAX_STEPS_UNDER_WAY, Request, RequestId, Scheduler, SchedulerConfig, Step,
-};
-use crate::server::State;
-pub(crate) use ticket::{Progress, Ticket};
+use crate::recorder::Recorder;
+pub(crate) use handle::{JobHandle, Progress};
 
 /// How far behind the clock the engine may fall, when the machine is busy, before it lets lost time go.
 const MOST_BEHIND: Duration = Duration::from_millis(100);
-
-/// The simulated machine: limits and costs.
-#[derive(Clone, Debug)]
-pub struct Hardware {
-    /// Limits of the scheduler and size of the KV cache.
-    pub scheduler: SchedulerConfig,
-    /// What steps cost.
-    pub cost: StepCost,
-    /// What the server in front costs.
-    pub frontend: FrontendCost,
-    /// What it pretends to run on.
-    pub gpus: Gpus,
-}
-
-impl From<&Preset> for Hardware {
-    fn from(preset: &Preset) -> Self {
-        Self {
-            scheduler: preset.scheduler,
-            cost: preset.step.clone(),
-            frontend: preset.frontend,
-            gpus: preset.gpus.clone(),
-        }
-    }
-}
 
 /// A sequence to be run, with those who want to know.
 pub(crate) struct Job {
@@ -78,13 +50,13 @@ struct Engine {
     idle: bool,
     /// Tokens on their way through the front end.
     leaving: VecDeque<(Emitted, Instant)>,
-    state: Arc<State>,
+    recorder: Arc<Recorder>,
 }
 
 /// Runs until the last sender is gone.
 pub(crate) async fn run(
     hardware: Hardware,
-    state: Arc<State>,
+    recorder: Arc<Recorder>,
     mut inbox: mpsc::UnboundedReceiver<Command>,
 ) {
     let mut engine = Engine {
@@ -95,17 +67,17 @@ pub(crate) async fn run(
         busy_until: Instant::now(),
         idle: true,
         leaving: VecDeque::new(),
-        state,
+        recorder,
     };
     loop {
         while let Ok(command) = inbox.try_recv() {
-            engine.obey(command);
+            engine.handle(command);
         }
         engine.schedule(Instant::now());
         engine.account();
         let Some(due) = engine.next_due() else {
             match inbox.recv().await {
-                Some(command) => engine.obey(command),
+                Some(command) => engine.handle(command),
                 None => return,
             }
             continue;
@@ -113,7 +85,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             command = inbox.recv() => match command {
-                Some(command) => engine.obey(command),
+                Some(command) => engine.handle(command),
                 None => return,
             },
             () = sleep_until(due.into()) => engine.advance(Instant::now()),
@@ -122,7 +94,7 @@ pub(crate) async fn run(
 }
 
 impl Engine {
-    fn obey(&mut self, command: Command) {
+    fn handle(&mut self, command: Command) {
         match command {
             Command::Submit(job) => {
                 let id = job.request.id;
@@ -165,16 +137,13 @@ impl Engine {
             self.idle = false;
             let took = self.hardware.cost.of(&step.load());
             self.busy_until = began + took;
-            self.state.metrics().step(step.tokens());
-            if let Some(mut gauge) = self.state.gauge() {
-                gauge.record(took, step.tokens());
-            }
+            self.recorder.step(took, step.tokens());
             self.under_way.push_back((step, self.busy_until));
         }
     }
 
     fn account(&self) {
-        self.state.metrics().scheduler(self.scheduler.stats());
+        self.recorder.metrics().scheduler(self.scheduler.stats());
     }
 
     fn next_due(&self) -> Option<Instant> {

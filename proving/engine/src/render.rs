@@ -4,7 +4,6 @@
 //! engine that is simulated, where templates are text too).
 //! Not here: reading requests (`validate`, `responses::input`), vocabularies (`tokenizer`).
 
-pub(crate) mod chatml;
 pub(crate) mod harmony;
 pub(crate) mod template;
 mod typescript;
@@ -26,7 +25,7 @@ pub(crate) struct Tool {
 
 /// A call that an earlier answer made.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Called {
+pub(crate) struct PromptToolCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
@@ -34,11 +33,11 @@ pub(crate) struct Called {
 
 /// One message, whichever API it came by.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct PromptMessage {
     pub(crate) role: String,
     pub(crate) text: Option<String>,
     pub(crate) reasoning: Option<String>,
-    pub(crate) calls: Vec<Called>,
+    pub(crate) calls: Vec<PromptToolCall>,
     /// Of a tool's answer: the call that it answers.
     pub(crate) call_id: Option<String>,
 }
@@ -55,7 +54,7 @@ pub(crate) enum Effort {
 /// Everything that a prompt follows from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversation {
-    pub(crate) said: Vec<Said>,
+    pub(crate) messages: Vec<PromptMessage>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) effort: Effort,
 }
@@ -84,12 +83,45 @@ impl Format {
     ) -> Result<Vec<TokenId>, String> {
         match self {
             Self::Harmony { date } => Ok(harmony::prompt(tokenizer, conversation, date)),
-            Self::ChatMl => Ok(chatml::prompt(tokenizer, conversation)),
+            Self::ChatMl => Ok(chatml(tokenizer, conversation)),
             Self::Template(template) => {
                 Ok(tokenizer.encode_marked(&template.render(conversation)?))
             }
         }
     }
+}
+
+/// ChatML, which stands in for a model whose template is not at hand: every message between two marks.
+fn chatml(tokenizer: &Tokenizer, conversation: &Conversation) -> Vec<TokenId> {
+    let mark = |name: &str, ids: &mut Vec<TokenId>| match tokenizer.mark(name) {
+        Some(id) => ids.push(id),
+        None => ids.extend(tokenizer.encode(name)),
+    };
+    let mut ids = Vec::new();
+    let mut push = |role: &str, text: &str| {
+        mark("<|im_start|>", &mut ids);
+        ids.extend(tokenizer.encode(&format!("{role}\n{text}")));
+        mark("<|im_end|>", &mut ids);
+        ids.extend(tokenizer.encode("\n"));
+    };
+    if !conversation.tools.is_empty() {
+        let tools: Vec<String> = conversation
+            .tools
+            .iter()
+            .map(|tool| tool.whole.to_string())
+            .collect();
+        push("system", &format!("Tools:\n{}", tools.join("\n")));
+    }
+    for message in &conversation.messages {
+        let mut text = message.text.clone().unwrap_or_default();
+        for call in &message.calls {
+            text.push_str(&format!("\n{}({})", call.name, call.arguments));
+        }
+        push(&message.role, &text);
+    }
+    mark("<|im_start|>", &mut ids);
+    ids.extend(tokenizer.encode("assistant\n"));
+    ids
 }
 
 #[cfg(test)]

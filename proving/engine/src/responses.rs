@@ -18,12 +18,12 @@ use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
-use crate::pace::{Events, Script};
-use crate::plan::{Choice, Finish, Overrides, Plan, Wanted};
-use crate::render::{Conversation, Said};
+use crate::pace::{AnswerWriter, Events};
+use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
+use crate::render::{Conversation, PromptMessage};
 use crate::tools;
-use crate::turn::{Channel, Wish};
-use crate::validate::{Heard, MEDIA_TOKENS};
+use crate::turn::{AnswerSpec, Channel};
+use crate::validate::{MEDIA_TOKENS, ParsedMessages};
 use item::Item;
 
 #[derive(Deserialize)]
@@ -78,34 +78,34 @@ impl Responses {
         let harmony = model.format.is_harmony();
         let asked = request.reasoning.as_ref().and_then(|r| r.effort.as_deref());
         let effort = effort(asked, harmony)?;
-        let mut heard = Heard::default();
+        let mut parsed = ParsedMessages::default();
         if let Some(text) = &request.instructions {
-            heard.said.push(Said {
+            parsed.messages.push(PromptMessage {
                 role: "system".to_owned(),
                 text: Some(text.clone()),
-                ..Said::default()
+                ..PromptMessage::default()
             });
         }
-        input::read(&request.input, &mut heard, harmony)?;
+        input::read(&request.input, &mut parsed, harmony)?;
         let tools = tools::offered(request.tools.as_deref())?;
         let tool = tools::forced(&tools, request.tool_choice.as_ref())?;
         let mut prompt = model.prompt(&Conversation {
-            said: heard.said,
+            messages: parsed.messages,
             tools,
             effort,
         })?;
-        prompt.extend(std::iter::repeat_n(0, heard.media * MEDIA_TOKENS));
-        let wanted = Wanted {
+        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        let lengths = LengthSpec {
             cap: request.max_output_tokens,
-            ..Wanted::default()
+            ..LengthSpec::default()
         };
-        let wish = Wish {
+        let spec = AnswerSpec {
             harmony,
             reasoning_eighths: eighths(effort),
             tool,
             content: None,
         };
-        let plan = Plan::settle(config, model, vec![prompt], &wanted, &wish, overrides)?;
+        let plan = Plan::settle(config, model, vec![prompt], &lengths, &spec, overrides)?;
         let streams = request.stream.unwrap_or(false);
         let items = Item::all(&who.id, &plan.choices[0].turn);
         Ok((
@@ -201,7 +201,7 @@ impl Responses {
     }
 }
 
-impl Script for Responses {
+impl AnswerWriter for Responses {
     fn plan(&self) -> &Plan {
         &self.plan
     }

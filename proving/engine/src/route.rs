@@ -1,11 +1,11 @@
 //! From a request to its answer: path, key, body, model, and the dialect that answers.
 //!
 //! Invariant: under `/v1` nothing is read before the key was checked; every refusal has vLLM's shape.
-//! Not here: what each dialect accepts and says, the engine's own pages (`house`), a call's way through the engine
+//! Not here: what each dialect accepts and says, the engine's own pages (`admin`), a call's way through the engine
 //! (`call`).
 
+mod admin;
 mod call;
-mod house;
 
 use std::convert::Infallible;
 use std::io;
@@ -19,18 +19,19 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::chat::Chat;
 use crate::completions::Completion;
+use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::faults::Fault;
 use crate::json::Json;
 use crate::messages::Messages;
-use crate::models;
-use crate::pace::Script;
+use crate::pace::AnswerWriter;
 use crate::plan::Overrides;
 use crate::responses::Responses;
-use crate::server::State;
+use crate::state::State;
 use call::Call;
 
 const JSON: &str = "application/json";
@@ -46,7 +47,7 @@ pub(crate) async fn answer(
     let answered = if head.uri.path().starts_with("/v1/") {
         api(&state, &head, body).await
     } else {
-        house::answer(&state, &head, body).await
+        admin::answer(&state, &head, body).await
     };
     Ok(answered.unwrap_or_else(|refusal| refusal.into_response().map(whole)))
 }
@@ -57,18 +58,19 @@ async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer,
         Err(refusal) => Err(refusal),
     };
     let seen = state
+        .recorder
         .inspector()
         .map(|mut i| i.arrived(head, read.as_deref().unwrap_or_default()));
-    state.metrics().received += 1;
+    state.recorder.metrics().received += 1;
     let answered = match read {
         Ok(body) => dispatch(state, head, &body, seen).await,
         Err(refusal) => Err(refusal),
     };
-    state.metrics().refused += u64::from(answered.is_err());
+    state.recorder.metrics().refused += u64::from(answered.is_err());
     let status = answered
         .as_ref()
         .map_or_else(|refusal| refusal.status, Response::status);
-    if let (Some(mut inspector), Some(seen)) = (state.inspector(), seen) {
+    if let (Some(mut inspector), Some(seen)) = (state.recorder.inspector(), seen) {
         inspector.answered(seen, status.as_u16());
     }
     answered
@@ -131,7 +133,7 @@ async fn dispatch(
     if head.method != Method::POST {
         return Err(Refusal::method());
     }
-    let fault = Fault::of(&head.headers, &mut state.storm())?;
+    let fault = Fault::of(&head.headers, &mut state.injector())?;
     if let Some(wait) = fault.stall_head {
         tokio::time::sleep(wait).await;
     }
@@ -145,12 +147,12 @@ async fn dispatch(
         state,
         model,
         seen,
-        asked_as: asked_as(state, head),
+        client_request_id: client_request_id(state, head),
         id: who.id.clone(),
         fault,
     };
     let (config, served) = (&state.config, &state.models[model]);
-    let (script, streams): (Box<dyn Script>, bool) = match path {
+    let (writer, streams): (Box<dyn AnswerWriter>, bool) = match path {
         "/v1/chat/completions" => boxed(Chat::admit(
             config,
             served,
@@ -181,18 +183,18 @@ async fn dispatch(
         )?),
         _ => return call.embed(&typed(request)?, &who),
     };
-    call.generate(script, streams).await
+    call.generate(writer, streams).await
 }
 
-/// The caller's name for the call, where a book is kept.
-fn asked_as(state: &State, head: &Parts) -> Option<Box<str>> {
-    state.config.book.as_ref()?;
+/// The caller's name for the call, where the ground truth is kept.
+fn client_request_id(state: &State, head: &Parts) -> Option<Box<str>> {
+    state.config.ground_truth.as_ref()?;
     let id = head.headers.get("x-request-id")?;
-    Some(crate::book::id(id.as_bytes()))
+    Some(crate::ground_truth::id(id.as_bytes()))
 }
 
-fn boxed<S: Script + 'static>((script, streams): (S, bool)) -> (Box<dyn Script>, bool) {
-    (Box::new(script), streams)
+fn boxed<S: AnswerWriter + 'static>((writer, streams): (S, bool)) -> (Box<dyn AnswerWriter>, bool) {
+    (Box::new(writer), streams)
 }
 
 fn model_cards(state: &State, head: &Parts, path: &str) -> Result<Answer, Refusal> {
@@ -201,13 +203,29 @@ fn model_cards(state: &State, head: &Parts, path: &str) -> Result<Answer, Refusa
     }
     let (config, created) = (&state.config, state.started_s);
     let body = match path.strip_prefix("/v1/models/") {
-        None => models::list(config, created),
-        Some(model) if config.models.iter().any(|m| m == model) => {
-            models::card(config, model, created)
-        }
+        None => list(config, created),
+        Some(model) if config.models.iter().any(|m| m == model) => card(config, model, created),
         Some(model) => return Err(Refusal::unknown_model(model)),
     };
     Ok(full(JSON, body.to_string()))
+}
+
+/// The models served, in the order of the configuration.
+fn list(config: &EngineConfig, created: u64) -> Value {
+    let cards: Vec<Value> = config
+        .models
+        .iter()
+        .map(|model| card(config, model, created))
+        .collect();
+    json!({"object": "list", "data": cards})
+}
+
+/// A model as vLLM prints it.
+fn card(config: &EngineConfig, model: &str, created: u64) -> Value {
+    json!({
+        "id": model, "object": "model", "created": created, "owned_by": config.owned_by, "root": model,
+        "parent": null, "max_model_len": config.max_model_len, "permission": [],
+    })
 }
 
 /// The body as JSON (of two equal members the last counts, as in Python) and the index of its model.

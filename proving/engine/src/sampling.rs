@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::error::Refusal;
 use crate::json::Json;
-use crate::plan::Wanted;
+use crate::plan::LengthSpec;
 
 /// More choices than this are refused.
 const MAX_CHOICES: u64 = 128;
@@ -76,8 +76,8 @@ impl Sampling {
         self.n.unwrap_or(1) as usize
     }
 
-    pub(crate) fn wanted(&self) -> Result<Wanted, Refusal> {
-        Ok(Wanted {
+    pub(crate) fn lengths(&self) -> Result<LengthSpec, Refusal> {
+        Ok(LengthSpec {
             cap: self.max_completion_tokens.or(self.max_tokens),
             min: self.min_tokens.unwrap_or(0),
             ignore_eos: self.ignore_eos.unwrap_or(false),

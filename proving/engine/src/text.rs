@@ -5,12 +5,20 @@
 //! Invariant: for every output, `tokenizer.count(output.text()) == output.tokens()`; its pieces join to its text.
 //! Not here: how an answer is framed (`turn`), vocabularies (`tokenizer`).
 
-mod words;
-
 use std::sync::Arc;
 
+use simulator::rng::Rng;
+
 use crate::tokenizer::Tokenizer;
-use words::WORDS;
+
+/// Plain words, some outside ASCII: letters only, so that a tokenizer cuts before and after each.
+const WORDS: &str = "\
+    the a of to and in that it is was for on with as by at from this which when where each every some many most \
+    more less than then request answer model token stream server gateway engine budget limit route latency queue \
+    batch cache memory worker client header record ledger credential measure count forward reserve settle \
+    release observe follow carry begin finish small large quick steady honest careful simple quiet clear early \
+    late exact river mountain garden window morning evening summer winter letter paper number often always never \
+    again before after under over between through without naïve café façade rôle Zürich señor смысл слово 数据 模型";
 
 /// Text that is made of known tokens, with the end of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,16 +104,16 @@ impl Composer {
     }
 
     fn sentences(&self, seed: u64, tokens: usize) -> Output {
-        let (mut rng, forms) = (Rng(seed), &*self.forms);
+        let (mut rng, forms) = (Rng::new(seed), &*self.forms);
         let mut pieces: Vec<&str> = Vec::with_capacity(tokens);
-        let (mut left, mut place) = (5 + rng.below(10), &forms.bare);
+        let (mut left, mut place) = (5 + below(&mut rng, 10), &forms.bare);
         while pieces.len() < tokens {
             let room = tokens - pieces.len();
             match (&forms.stop, &forms.empty_line) {
-                (_, Some(end)) if left == 0 && room > 1 && rng.below(6) == 0 => {
+                (_, Some(end)) if left == 0 && room > 1 && below(&mut rng, 6) == 0 => {
                     pieces.push(end);
                     place = &forms.bare;
-                    left = 5 + rng.below(10);
+                    left = 5 + below(&mut rng, 10);
                 }
                 (Some(end), _)
                     if left == 0
@@ -113,10 +121,10 @@ impl Composer {
                 {
                     pieces.push(end);
                     place = &forms.opening;
-                    left = 5 + rng.below(10);
+                    left = 5 + below(&mut rng, 10);
                 }
                 _ => {
-                    pieces.push(&place[rng.below(place.len())]);
+                    pieces.push(&place[below(&mut rng, place.len())]);
                     place = &forms.inner;
                     left = left.saturating_sub(1);
                 }
@@ -127,12 +135,12 @@ impl Composer {
 
     /// Nothing but words: what any vocabulary can do.
     fn plain(&self, seed: u64, tokens: usize) -> Output {
-        let (mut rng, forms) = (Rng(seed), &*self.forms);
+        let (mut rng, forms) = (Rng::new(seed), &*self.forms);
         if forms.inner.is_empty() || forms.bare.is_empty() {
             return Output::default();
         }
-        let first = forms.bare[rng.below(forms.bare.len())].as_str();
-        let rest = (1..tokens).map(|_| forms.inner[rng.below(forms.inner.len())].as_str());
+        let first = forms.bare[below(&mut rng, forms.bare.len())].as_str();
+        let rest = (1..tokens).map(|_| forms.inner[below(&mut rng, forms.inner.len())].as_str());
         Output::of_pieces(std::iter::once(first).take(tokens).chain(rest))
     }
 
@@ -148,8 +156,8 @@ impl Forms {
         let own = tokenizer.own_words(400);
         let words = || {
             WORDS
-                .iter()
-                .map(|w| (*w).to_owned())
+                .split_whitespace()
+                .map(str::to_owned)
                 .chain(own.iter().cloned())
         };
         let all =
@@ -191,21 +199,9 @@ pub(crate) fn hash(state: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// SplitMix64: small, seeded, the same on every machine.
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
+/// A number less than `n`, which must not be 0.
+pub(crate) fn below(rng: &mut Rng, n: usize) -> usize {
+    (rng.bits() % n as u64) as usize
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@
 //! Invariant: the text that is out after `n` tokens is a prefix of the whole; cutting keeps exactly `n` tokens.
 //! Not here: how many tokens there are to be (`plan`), bytes on the wire.
 
-use crate::text::{Composer, Output, Rng};
+use simulator::rng::Rng;
+
+use crate::text::{Composer, Output};
 use crate::tokenizer::Tokenizer;
 use crate::tools::Forced;
 
@@ -24,19 +26,13 @@ pub(crate) enum Channel {
     Arguments,
 }
 
-/// A text and how much of it is out.
-#[derive(Clone, Debug, Default)]
-struct Spoken {
-    text: String,
-}
-
 /// One answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turn {
     steps: Vec<(Channel, usize)>,
-    reasoning: Spoken,
-    content: Spoken,
-    arguments: Spoken,
+    reasoning: String,
+    content: String,
+    arguments: String,
     pub(crate) tool: Option<Forced>,
     /// The stop string that ended it.
     pub(crate) stopped_by: Option<String>,
@@ -44,7 +40,7 @@ pub(crate) struct Turn {
 
 /// How an answer is to be made.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct AnswerSpec {
     pub(crate) harmony: bool,
     /// Share of the words that are reasoning, in eighths.
     pub(crate) reasoning_eighths: usize,
@@ -56,41 +52,46 @@ pub(crate) struct Wish {
 impl Turn {
     /// An answer of exactly `tokens` tokens with its marks, unless its text is decided, or `tokens` is too few for
     /// the marks, which are then cut.
-    pub(crate) fn compose(composer: &Composer, seed: u64, tokens: usize, wish: &Wish) -> Self {
-        let mut rng = Rng(seed);
+    pub(crate) fn compose(
+        composer: &Composer,
+        seed: u64,
+        tokens: usize,
+        spec: &AnswerSpec,
+    ) -> Self {
+        let mut rng = Rng::new(seed);
         let mut turn = Self {
-            tool: wish.tool.clone(),
+            tool: spec.tool.clone(),
             ..Self::default()
         };
-        let decided = wish
+        let decided = spec
             .tool
             .as_ref()
             .map(|t| t.arguments.clone())
-            .or_else(|| wish.content.clone());
-        let framed = if wish.harmony { FINAL_MARKS + 1 } else { 1 };
+            .or_else(|| spec.content.clone());
+        let framed = if spec.harmony { FINAL_MARKS + 1 } else { 1 };
         let words = tokens.saturating_sub(framed);
         let between = REASONING_MARKS.0 + REASONING_MARKS.1;
-        let reasoning = match (wish.harmony, &decided) {
-            (true, None) if words > between => (words - between) * wish.reasoning_eighths / 8,
-            (true, Some(_)) => wish.reasoning_eighths * 4,
+        let reasoning = match (spec.harmony, &decided) {
+            (true, None) if words > between => (words - between) * spec.reasoning_eighths / 8,
+            (true, Some(_)) => spec.reasoning_eighths * 4,
             _ => 0,
         };
         let mut left = words;
         if reasoning > 0 {
             turn.marks(REASONING_MARKS.0);
-            turn.say(Channel::Reasoning, &composer.compose(rng.next(), reasoning));
+            turn.say(Channel::Reasoning, &composer.compose(rng.bits(), reasoning));
             turn.marks(REASONING_MARKS.1);
             left = words.saturating_sub(reasoning + between);
         }
-        if wish.harmony {
-            turn.marks(header_tokens(composer.tokenizer(), wish.tool.as_ref()));
+        if spec.harmony {
+            turn.marks(header_tokens(composer.tokenizer(), spec.tool.as_ref()));
         }
         let (channel, text) = match decided {
-            Some(text) if wish.tool.is_some() => {
+            Some(text) if spec.tool.is_some() => {
                 (Channel::Arguments, Output::of(composer.tokenizer(), text))
             }
             Some(text) => (Channel::Content, Output::of(composer.tokenizer(), text)),
-            None => (Channel::Content, composer.compose(rng.next(), left)),
+            None => (Channel::Content, composer.compose(rng.bits(), left)),
         };
         turn.say(channel, &text);
         turn.marks(1);
@@ -103,12 +104,12 @@ impl Turn {
     }
 
     fn say(&mut self, channel: Channel, output: &Output) {
-        self.spoken_mut(channel).text = output.text().to_owned();
+        *self.text_mut(channel) = output.text().to_owned();
         self.steps
             .extend(output.ends().iter().map(|end| (channel, *end)));
     }
 
-    fn spoken_mut(&mut self, channel: Channel) -> &mut Spoken {
+    fn text_mut(&mut self, channel: Channel) -> &mut String {
         match channel {
             Channel::Reasoning => &mut self.reasoning,
             Channel::Arguments => &mut self.arguments,
@@ -130,15 +131,15 @@ impl Turn {
     }
 
     pub(crate) fn reasoning(&self) -> &str {
-        &self.reasoning.text
+        &self.reasoning
     }
 
     pub(crate) fn content(&self) -> &str {
-        &self.content.text
+        &self.content
     }
 
     pub(crate) fn arguments(&self) -> &str {
-        &self.arguments.text
+        &self.arguments
     }
 
     /// Whether the function's name has been said.
@@ -182,7 +183,7 @@ impl Turn {
                 .rev()
                 .find(|(c, _)| *c == channel)
                 .map_or(0, |(_, end)| *end);
-            self.spoken_mut(channel).text.truncate(end);
+            self.text_mut(channel).truncate(end);
         }
         true
     }
@@ -190,7 +191,7 @@ impl Turn {
     /// Ends the answer at the first of `stops` that its content holds after `least` tokens. The stop itself is not
     /// said, unless `included`; the token that completed it is counted.
     pub(crate) fn stop_at(&mut self, stops: &[String], least: usize, included: bool) {
-        let content = self.content.text.as_str();
+        let content = self.content.as_str();
         let completes = |end: usize| {
             self.steps
                 .iter()
@@ -210,7 +211,7 @@ impl Turn {
         };
         let (kept, stop) = (if included { at + stop.len() } else { at }, stop.clone());
         self.cut(token + 1);
-        self.content.text.truncate(kept);
+        self.content.truncate(kept);
         self.stopped_by = Some(stop);
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::error::Refusal;
 use crate::json::Json;
-use crate::render::{Called, Said};
+use crate::render::{PromptMessage, PromptToolCall};
 
 /// What a part that is no text (image, sound, file) counts, in place of what a vision model would make of it.
 pub(crate) const MEDIA_TOKENS: usize = 256;
@@ -40,30 +40,30 @@ struct CalledFunction {
     arguments: String,
 }
 
-/// What was said, and how many parts of it were no text.
+/// The messages of a prompt, and how many of their parts were no text.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
-    pub(crate) said: Vec<Said>,
+pub(crate) struct ParsedMessages {
+    pub(crate) messages: Vec<PromptMessage>,
     pub(crate) media: usize,
 }
 
 /// Checks all messages. `harmony` models know no `function` role and see no images.
-pub(crate) fn messages(messages: Vec<Message>, harmony: bool) -> Result<Heard, Refusal> {
+pub(crate) fn messages(messages: Vec<Message>, harmony: bool) -> Result<ParsedMessages, Refusal> {
     if messages.is_empty() {
         return Err(fault(0, "at least one message is required"));
     }
-    let mut heard = Heard::default();
+    let mut parsed = ParsedMessages::default();
     for (i, message) in messages.into_iter().enumerate() {
         message.check(i, harmony)?;
-        let said = message
-            .into_said(&mut heard.media, between(harmony))
+        let prompt_message = message
+            .into_prompt_message(&mut parsed.media, between(harmony))
             .map_err(|why| fault(i, &why))?;
-        if harmony && heard.media > 0 {
+        if harmony && parsed.media > 0 {
             return Err(fault(i, "this model is not a multimodal model"));
         }
-        heard.said.push(said);
+        parsed.messages.push(prompt_message);
     }
-    Ok(heard)
+    Ok(parsed)
 }
 
 impl Message {
@@ -97,7 +97,11 @@ impl Message {
             .ok_or_else(|| fault(i, &format!("a {} message needs content", self.role)))
     }
 
-    fn into_said(self, media: &mut usize, between: &str) -> Result<Said, String> {
+    fn into_prompt_message(
+        self,
+        media: &mut usize,
+        between: &str,
+    ) -> Result<PromptMessage, String> {
         let text = self
             .content
             .as_ref()
@@ -107,12 +111,12 @@ impl Message {
             .tool_calls
             .unwrap_or_default()
             .into_iter()
-            .map(|call| Called {
+            .map(|call| PromptToolCall {
                 id: call.id,
                 name: call.function.name,
                 arguments: call.function.arguments,
             });
-        Ok(Said {
+        Ok(PromptMessage {
             role: self.role,
             text,
             reasoning: self.reasoning,

@@ -4,6 +4,7 @@
 //! Exit codes: 0 all is well, 1 a result is not to be trusted, 2 nothing could be done.
 
 mod audit;
+mod files;
 mod host;
 mod offline;
 mod race;

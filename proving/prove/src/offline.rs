@@ -1,15 +1,12 @@
 //! `prove engine fit`, `replay` and `soak`: the simulated engine in virtual time, without a socket.
 //!
 //! Invariant: with `--json` the output is one JSON document and nothing else.
-//! Not here: the simulation (`engine`), the engine behind HTTP (`simulate`).
+//! Not here: the simulation (`simulator`), the engine behind HTTP (`simulate`).
 
 mod fit;
 mod plot;
 mod replay;
 mod soak;
-
-use std::io;
-use std::path::Path;
 
 use clap::Subcommand;
 
@@ -32,7 +29,5 @@ pub(crate) fn offline(what: &Offline) -> Outcome {
     }
 }
 
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    std::fs::write(path, text)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-}
+#[cfg(test)]
+mod tests;

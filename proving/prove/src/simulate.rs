@@ -3,15 +3,15 @@
 //! Invariant: the API key comes from a file, never from the command line, where others could read it.
 //! Not here: the engine (`engine`), what can be done without a socket (`offline`).
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use engine::preset::Preset;
 use engine::{Engine, EngineConfig, Hardware, ModelFiles};
+
+use crate::files;
 
 /// Serves a simulated engine until it is interrupted.
 #[derive(Debug, Args)]
@@ -89,12 +89,7 @@ pub(crate) fn simulate(options: &Simulate) -> io::Result<()> {
 
 fn config(options: &Simulate) -> io::Result<EngineConfig> {
     let default = EngineConfig::default();
-    let preset = options
-        .preset
-        .as_deref()
-        .map(Preset::load)
-        .transpose()
-        .map_err(io::Error::other)?;
+    let preset = options.preset.as_deref().map(files::preset).transpose()?;
     let models = match &preset {
         _ if !options.models.is_empty() => options.models.clone(),
         Some(preset) => vec![preset.model.clone()],
@@ -127,19 +122,22 @@ fn files(options: &Simulate) -> io::Result<Option<ModelFiles>> {
         return Ok(None);
     };
     Ok(Some(ModelFiles {
-        tokenizer: read(tokenizer)?,
-        config: options.tokenizer_config.as_deref().map(read).transpose()?,
-        chat_template: options.chat_template.as_deref().map(read).transpose()?,
+        tokenizer: files::read(tokenizer)?,
+        config: options
+            .tokenizer_config
+            .as_deref()
+            .map(files::read)
+            .transpose()?,
+        chat_template: options
+            .chat_template
+            .as_deref()
+            .map(files::read)
+            .transpose()?,
     }))
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    fs::read_to_string(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-}
-
 fn read_key(path: &Path) -> io::Result<String> {
-    let key = read(path)?.trim().to_owned();
+    let key = files::read(path)?.trim().to_owned();
     if key.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,

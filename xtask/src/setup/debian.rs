@@ -5,7 +5,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::apt_install;
+use super::command::apt_install;
 
 /// Installs `package` unless its `program` is there.
 pub(super) fn install(program: &str, package: &str) -> Result<(), String> {

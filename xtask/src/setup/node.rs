@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::run_quietly;
+use super::command::run_quietly;
 use super::stamp::Stamp;
 use crate::parts::{NODE_PACKAGES, NODE_VERSION};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::command::{apt_install, run_quietly};
 use super::stamp::Stamp;
-use super::{apt_install, run_quietly};
 use crate::parts::PYTHON_PACKAGES;
 
 /// Gives the Python of the environment.

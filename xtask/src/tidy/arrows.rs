@@ -1,59 +1,75 @@
-//! The arrows between our crates. A new one is a design change: edit the list and say why in the commit.
+//! The arrows between our crates are those that ARCHITECTURE.md draws. A new one is a design change: draw it
+//! there and say why in the commit.
+//!
+//! The picture is the block of text in the section `Arrows`: a line `a, b ─► c, d` for crates that need the
+//! same, and `a ─► nothing`.
+//! Invariant: every arrow of Cargo's graph is drawn, and every arrow that is drawn is in Cargo's graph.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Fault;
 use super::graph::Graph;
+use super::tree::Tree;
 
-/// Who may depend on whom. `tollgate → engine` is the one arrow from the gate into the proving
-/// ground: it lets the demo run on a fresh machine with no account and no GPU.
-const ARROWS: &[(&str, &[&str])] = &[
-    ("wire", &[]),
-    ("tokens", &[]),
-    ("policy", &["wire"]),
-    ("config", &["policy"]),
-    ("telemetry", &["policy"]),
-    ("ledger", &["policy"]),
-    ("proxy", &["policy", "wire"]),
-    (
-        "tollgate",
-        &[
-            "proxy",
-            "config",
-            "ledger",
-            "telemetry",
-            "policy",
-            "wire",
-            "tokens",
-            "engine",
-        ],
-    ),
-    ("experiment", &[]),
-    ("corpus", &["experiment"]),
-    ("load", &["experiment"]),
-    ("engine", &["experiment"]),
-    ("prove", &["experiment", "corpus", "load", "engine"]),
-    ("xtask", &[]),
-];
+const FILE: &str = "ARCHITECTURE.md";
 
-/// Arrows of tests alone hold to the same list: a test that needs another crate belongs above both.
-pub(super) fn faults(graph: &Graph) -> Vec<Fault> {
+/// Arrows of tests alone hold to the same picture: a test that needs another crate belongs above both.
+pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
+    let picture = tree.get(FILE).map_or("", |file| &file.text);
+    let mut drawn = drawn(picture);
     let mut faults = Vec::new();
     for member in graph.members() {
         let place = format!("crate {}", member.name);
-        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == member.name) else {
+        let Some(drawn) = drawn.remove(member.name.as_str()) else {
             faults.push(Fault::new(
                 place,
-                "is not in the list of arrows (xtask/src/tidy/arrows.rs)",
+                format!("is not in the picture of {FILE}"),
             ));
             continue;
         };
-        for needed in graph.needs(member).filter(|needed| needed.is_member) {
-            if !allowed.contains(&needed.name.as_str()) {
-                faults.push(Fault::new(
-                    &place,
-                    format!("may not depend on {}", needed.name),
-                ));
-            }
+        let needed = graph.needs(member).filter(|needed| needed.is_member);
+        let needed: BTreeSet<&str> = needed.map(|needed| needed.name.as_str()).collect();
+        let fault = |says: &str, to: &&str| Fault::new(&place, format!("{says} {to}"));
+        faults.extend(
+            needed
+                .difference(&drawn)
+                .map(|to| fault("may not depend on", to)),
+        );
+        let too_many = drawn.difference(&needed);
+        faults.extend(
+            too_many.map(|to| fault("is drawn with an arrow that it does not have, to", to)),
+        );
+    }
+    let gone = drawn
+        .into_keys()
+        .map(|name| (format!("crate {name}"), name));
+    faults.extend(
+        gone.map(|(place, _)| Fault::new(place, format!("is drawn in {FILE} and does not exist"))),
+    );
+    faults
+}
+
+/// What each crate of the picture needs.
+fn drawn(text: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let after = text
+        .split_once("\n## Arrows\n")
+        .map_or("", |(_, after)| after);
+    let picture = after.split("```").nth(1).unwrap_or_default();
+    let mut drawn: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in picture.lines() {
+        let Some((from, to)) = line.split_once('►') else {
+            continue;
+        };
+        let to = names(to).filter(|to| *to != "nothing");
+        let to: BTreeSet<&str> = to.collect();
+        for from in names(from) {
+            drawn.entry(from).or_default().extend(&to);
         }
     }
-    faults
+    drawn
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    let names = list.split(',').map(|name| name.trim_matches([' ', '─']));
+    names.filter(|name| !name.is_empty())
 }

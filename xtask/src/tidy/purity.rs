@@ -3,7 +3,14 @@
 use super::Fault;
 use super::graph::Graph;
 
-const PURE: &[&str] = &["wire", "tokens", "policy", "config", "experiment"];
+const PURE: &[&str] = &[
+    "wire",
+    "tokens",
+    "policy",
+    "config",
+    "experiment",
+    "simulator",
+];
 const EFFECTS: &[&str] = &[
     "tokio",
     "hyper",

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::graph::Graph;
 use super::tree::{File, Tree};
 use super::{
-    Fault, all_faults, arrows, deny, least_versions, links, purity, sizes, sources, vectors,
+    Fault, all_faults, arrows, circles, deny, least_versions, links, purity, sizes, sources,
+    vectors,
 };
 use crate::cargo::{metadata, root};
 
@@ -32,8 +33,9 @@ fn canary_an_arrow_that_is_not_listed_is_found() {
             json!({"name": "proxy", "pkg": proxy, "dep_kinds": [{"kind": null, "target": null}]}),
         );
     let graph = Graph::read(&metadata).expect("metadata is understood");
+    let tree = Tree::read(&root()).expect("the tree is readable");
     assert_eq!(
-        arrows::faults(&graph),
+        arrows::faults(&tree, &graph),
         [Fault::new("crate wire", "may not depend on proxy")]
     );
     let impure = purity::faults(&graph);
@@ -56,15 +58,82 @@ fn an_arrow_of_tests_alone_counts_as_an_arrow_but_links_nothing() {
     assert_eq!(purity::faults(&graph), []);
     let graph = graph_of_members(&[("config", &["proxy"]), ("proxy", &[])], Some("dev"));
     assert_eq!(
-        arrows::faults(&graph),
+        arrows::faults(&picture("config, proxy ──► nothing"), &graph),
         [Fault::new("crate config", "may not depend on proxy")]
     );
 }
 
 #[test]
-fn a_crate_that_is_not_in_the_list_of_arrows_is_found() {
-    let graph = graph_of_members(&[("common", &[])], None);
-    assert_eq!(arrows::faults(&graph).len(), 1);
+fn a_picture_that_differs_from_cargos_graph_is_found() {
+    let graph = graph_of_members(&[("a", &["b"]), ("b", &[])], None);
+    let faults = |lines| arrows::faults(&picture(lines), &graph);
+    assert_eq!(faults("a ─► b\nb ─► nothing"), []);
+    let missing = Fault::new("crate b", "is not in the picture of ARCHITECTURE.md");
+    assert_eq!(faults("a ─► b"), [missing]);
+    let no_arrow = Fault::new(
+        "crate b",
+        "is drawn with an arrow that it does not have, to a",
+    );
+    assert_eq!(faults("a ─► b\nb ─► a"), [no_arrow]);
+    let no_crate = Fault::new("crate c", "is drawn in ARCHITECTURE.md and does not exist");
+    assert_eq!(faults("a ─► b\nb, c ─► nothing"), [no_crate]);
+    assert_eq!(arrows::faults(&tree(&[]), &graph).len(), 2);
+}
+
+#[test]
+fn modules_that_need_one_another_in_a_circle_are_found() {
+    // `a` needs `b::c` under the name that `b` passes on, `b::c` needs `d` by a path, and `d` needs `a`.
+    let files = [
+        (
+            "crates/x/src/lib.rs",
+            "mod a;\nmod b;\nmod d;\n#[cfg(test)]\nmod t;\npub use a::A;",
+        ),
+        ("crates/x/src/a.rs", "use crate::b::{self, C as D};\n"),
+        ("crates/x/src/b.rs", "mod c;\npub use c::C;\n"),
+        (
+            "crates/x/src/b/c.rs",
+            "fn f<'a>(c: char) { if c != '\"' { crate::d::g() } }\n",
+        ),
+        (
+            "crates/x/src/d.rs",
+            "use super::*;\nuse super::A;\n#[cfg(test)]\nmod tests {\n    use crate::b;\n}\n",
+        ),
+        ("crates/x/src/t.rs", "use crate::{a, d};\n"),
+    ];
+    let faults = |files: &[(&str, &str)], most, in_one| {
+        let faults = circles::faults_above(&tree(files), &[("x", most, in_one)]);
+        faults
+            .into_iter()
+            .map(|fault| fault.says)
+            .collect::<Vec<_>>()
+    };
+    let says = |most| {
+        format!(
+            "3 modules lie in circles and 3 in the largest, at most {most} and {most} may\n  a, b, d"
+        )
+    };
+    assert_eq!(faults(&files, 3, 3), [""; 0]);
+    assert_eq!(faults(&files, 2, 2), [says(2)]);
+    assert_eq!(circles::faults_above(&tree(&files), &[])[0].says, says(0));
+    let lower = "3 modules lie in circles and 3 in the largest: lower its ceiling to that \
+                 (xtask/src/tidy/circles.rs)";
+    assert_eq!(faults(&files, 4, 3), [lower]);
+    assert_eq!(faults(&files, 3, 4), [lower]);
+
+    let mut open = files;
+    open[3].1 = "// crate::d\nfn f() -> &'static str { r#\"crate::d::\"#; \"crate::d\" }\n";
+    assert_eq!(faults(&open, 0, 0), [""; 0]);
+    let pair = [
+        ("crates/x/src/lib.rs", "mod a;\n"),
+        ("crates/x/src/a.rs", "mod b;\nfn f() { b::g() }\n"),
+        ("crates/x/src/a/b.rs", "use super::A;\n"),
+    ];
+    assert_eq!(
+        faults(&pair, 0, 0),
+        [""; 0],
+        "a parent and its child are one thing"
+    );
+    assert_eq!(circles::faults_above(&tree(&[]), &[("y", 1, 1)]).len(), 1);
 }
 
 #[test]
@@ -225,6 +294,12 @@ fn a_tree_of_long_files_and_functions_is_found() {
         .map(|fault| fault.place)
         .collect();
     assert_eq!(places, ["files", "functions", "functions"]);
+}
+
+/// A tree with nothing but the picture of the crates.
+fn picture(lines: &str) -> Tree {
+    let text = format!("# A\n\n## Arrows\n\n```\n{lines}\n```\n");
+    tree(&[("ARCHITECTURE.md", &text)])
 }
 
 fn tree(files: &[(&str, &str)]) -> Tree {

@@ -54,8 +54,8 @@ impl super::Lowering<'_> {
                 authority,
                 base_path,
             } = &address.target.value;
-            let injection = self.injection(address.credential, &address.owner);
-            if matches!(injection, policy::credential::Injection::Header { .. }) && !tls {
+            let auth = self.auth(address.credential, &address.owner);
+            if matches!(auth, policy::credential::UpstreamAuth::Header { .. }) && !tls {
                 self.in_clear(address.target);
             }
             if base_path.is_empty() && !at_root {
@@ -99,7 +99,7 @@ impl super::Lowering<'_> {
                 authority: authority.clone(),
                 base_path: base_path.clone(),
                 weight: address.weight,
-                injection,
+                auth,
             });
         }
         snapshot.backends.push(snapshot::Backend {

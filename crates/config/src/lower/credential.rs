@@ -3,7 +3,7 @@
 //! Invariant: exactly one source; a secret that could break a header block is refused; no message
 //! shows any part of one.
 
-use policy::credential::Injection;
+use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
 
 use crate::decode::{At, Field, Place};
@@ -13,10 +13,10 @@ use crate::schema::Credential;
 const SECRET_BYTES_MAX: usize = 16 << 10;
 
 impl super::Lowering<'_> {
-    /// The header for a credential; [`Injection::None`] where none is written or it is faulty.
-    pub(super) fn injection(&mut self, written: &Field<Credential>, owner: &Place) -> Injection {
+    /// The header for a credential; [`UpstreamAuth::None`] where none is written or it is faulty.
+    pub(super) fn auth(&mut self, written: &Field<Credential>, owner: &Place) -> UpstreamAuth {
         let Some(written) = written.get() else {
-            return Injection::None;
+            return UpstreamAuth::None;
         };
         let place = Place {
             path: format!("{}.credential", owner.path),
@@ -30,7 +30,7 @@ impl super::Lowering<'_> {
             "file, env and inline",
         );
         let Some((secret, at)) = found else {
-            return Injection::None;
+            return UpstreamAuth::None;
         };
         let name = written
             .header
@@ -58,7 +58,7 @@ impl super::Lowering<'_> {
             value.push(b' ');
         }
         value.extend_from_slice(secret.expose());
-        Injection::Header {
+        UpstreamAuth::Header {
             name: name.to_owned(),
             value: Secret::new(value),
         }

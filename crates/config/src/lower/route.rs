@@ -341,6 +341,7 @@ fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
     snapshot.by_name.insert(name.as_bytes().into(), id);
     snapshot.workloads.push(snapshot::Workload {
         name: Arc::from(name),
+        authorizer: None,
         grants: Vec::new(),
     });
     id

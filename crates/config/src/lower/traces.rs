@@ -2,7 +2,7 @@
 //!
 //! Not here: sending them (`telemetry`, `tollgate`).
 
-use policy::credential::Injection;
+use policy::credential::UpstreamAuth;
 
 use crate::decode::{Field, Place};
 use crate::schema;
@@ -21,7 +21,7 @@ impl super::Lowering<'_> {
             path: "traces".to_owned(),
             line: written.otlp.get().map_or(0, |at| at.place.line),
         };
-        let injection = self.injection(&written.credential, &place);
+        let auth = self.auth(&written.credential, &place);
         let ca_pem = written.ca.get().and_then(|at| {
             let (_, pem) = self.read(at)?;
             let mark = b"-----BEGIN CERTIFICATE-----";
@@ -30,7 +30,7 @@ impl super::Lowering<'_> {
         });
         let at = written.otlp.get()?;
         let target = &at.value;
-        if matches!(injection, Injection::Header { .. }) && !target.tls {
+        if matches!(auth, UpstreamAuth::Header { .. }) && !target.tls {
             self.in_clear(at);
         }
         if protocol == OtlpProtocol::Grpc && !target.base_path.is_empty() {
@@ -56,7 +56,7 @@ impl super::Lowering<'_> {
                 Some(at) => at.value.0.clone(),
                 None => "tollgate".to_owned(),
             },
-            injection,
+            auth,
             ca_pem,
         })
     }

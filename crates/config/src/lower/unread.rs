@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use policy::budget::Unit;
-use policy::credential::Injection;
+use policy::credential::UpstreamAuth;
 use policy::id::{RouteId, WorkloadId};
 use policy::identity::Identity;
 use policy::limit::Kind;
@@ -212,10 +212,7 @@ impl super::Lowering<'_> {
 
 impl Accounts {
     fn of(s: &Snapshot) -> Self {
-        let open = s
-            .endpoints
-            .iter()
-            .filter(|e| e.injection == Injection::None);
+        let open = s.endpoints.iter().filter(|e| e.auth == UpstreamAuth::None);
         let mut accounts = Self {
             open: open.map(address).collect(),
             users: HashMap::new(),
@@ -263,7 +260,7 @@ impl Accounts {
         if self.open.contains(&address) {
             accounts.push(Account::Open(address.0, address.1));
         }
-        if let Injection::Header { value, .. } = &endpoint.injection {
+        if let UpstreamAuth::Header { value, .. } = &endpoint.auth {
             // Without the word before it, which may differ from header to header.
             let secret = value.expose().rsplit(|b| *b == b' ').next();
             accounts.push(Account::Secret(secret.unwrap_or_default().to_vec()));

@@ -64,8 +64,8 @@ fn an_engine_that_asks_for_no_key_needs_only_its_address() {
             .unwrap();
     assert_eq!(loaded.snapshot.endpoints[0].origin.port, 8000);
     assert_eq!(
-        loaded.snapshot.endpoints[0].injection,
-        policy::credential::Injection::None
+        loaded.snapshot.endpoints[0].auth,
+        policy::credential::UpstreamAuth::None
     );
 }
 

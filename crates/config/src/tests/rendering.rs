@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use policy::abandon::Abandon;
 use policy::book::Billing;
-use policy::credential::Injection;
+use policy::credential::UpstreamAuth;
 use policy::identity::Identity;
 use policy::route::ModelPattern;
 use policy::snapshot::{Bounds, Snapshot};
@@ -50,9 +50,10 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         .unwrap();
         for id in &backend.endpoints {
             let e = s.endpoint(*id).unwrap();
-            let injects = match &e.injection {
-                Injection::None => "-".to_owned(),
-                Injection::Header { name, value } => {
+            let injects = match &e.auth {
+                UpstreamAuth::None => "-".to_owned(),
+                UpstreamAuth::Minted => "minted".to_owned(),
+                UpstreamAuth::Header { name, value } => {
                     let scheme = value.expose().split(|b| *b == b' ').next().unwrap();
                     let has_scheme = scheme.len() < value.expose().len();
                     let scheme = if has_scheme {

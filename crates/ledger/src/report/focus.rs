@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::export::{ExportError, field};
 use super::{By, decimal};
-use crate::date::{month_of, stamp};
+use crate::date::{month_of, timestamp};
 use crate::prices::{Part, parts};
 use crate::read::{Period, Reader, Stored};
 
@@ -189,14 +189,14 @@ fn charge(of: &Of, sum: &Sum, issuer: &str) -> [String; 36] {
         of.group.clone(),
         of.group.clone(),
         of.currency.clone(),
-        stamp(next_month),
-        stamp(month),
+        timestamp(next_month),
+        timestamp(month),
         text("Usage"),
         String::new(),
         format!("{}: {} by {}", of.kind, of.model, of.workload),
         text("Usage-Based"),
-        stamp(begins + HOUR_MS),
-        stamp(begins),
+        timestamp(begins + HOUR_MS),
+        timestamp(begins),
         sum.quantity.to_string(),
         text(unit),
         cost.clone(),

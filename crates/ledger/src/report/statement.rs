@@ -10,7 +10,7 @@ use super::table::{by_currency, costs, whole};
 use super::words::{amount, grouped, missing};
 use super::{By, Line, Totals, decimal, report, rounded};
 use crate::chain::Head;
-use crate::date::{day, stamp};
+use crate::date::{day, timestamp};
 use crate::prices::{KnownPrice, Prices};
 use crate::read::{Period, ReadError, Reader};
 
@@ -62,7 +62,7 @@ impl Statement {
              <p class=\"sum\">{sum}</p>\n<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n",
             title = escaped(&self.title),
             when = self.when(),
-            issued = stamp(self.issued_unix_ms),
+            issued = timestamp(self.issued_unix_ms),
             sum = if sum.is_empty() {
                 "No known cost".to_owned()
             } else {
@@ -130,13 +130,19 @@ impl Statement {
         let heads = heads.join(",");
         let mut out = format!("Issued,From,To,{heads},Unit prices,Cost,Currency\r\n");
         let whole = Period::ALL;
-        let at = |ms: u64, open: u64| if ms == open { String::new() } else { stamp(ms) };
+        let at = |ms: u64, open: u64| {
+            if ms == open {
+                String::new()
+            } else {
+                timestamp(ms)
+            }
+        };
         let (from, to) = (
             at(self.period.from_ms, whole.from_ms),
             at(self.period.to_ms, whole.to_ms),
         );
         for line in &self.lines {
-            let mut cells = vec![stamp(self.issued_unix_ms), from.clone(), to.clone()];
+            let mut cells = vec![timestamp(self.issued_unix_ms), from.clone(), to.clone()];
             cells.extend([0, 1, 2].map(|at| field(&no_formula(name(line, at)))));
             let [
                 exchanges,

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use wire::date::{Date, month_of};
 use wire::head::{Known, ResponseHead};
 
 /// The longest that an upstream is left alone for one answer.
@@ -89,13 +90,9 @@ fn go_duration(mut text: &[u8]) -> Option<Duration> {
 
 /// Seconds since the Unix epoch of a date as HTTP writes it: `Wed, 21 Oct 2026 07:28:00 GMT`.
 fn date(text: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
     let mut parts = text.split_once(", ")?.1.split(' ');
-    let day: i64 = parts.next()?.parse().ok()?;
-    let name = parts.next()?;
-    let month = MONTHS.iter().position(|month| *month == name)?;
+    let day: u32 = parts.next()?.parse().ok()?;
+    let month = month_of(parts.next()?)?;
     let year: i64 = parts.next()?.parse().ok()?;
     let mut clock = parts
         .next()?
@@ -110,8 +107,7 @@ fn date(text: &str) -> Option<u64> {
     if !is_sane || parts.next() != Some("GMT") {
         return None;
     }
-    let first = crate::budget::period::first_of(year, i64::try_from(month).ok()? + 1);
-    let days = first + day - 1;
+    let days = Date { year, month, day }.to_day();
     u64::try_from(((days * 24 + hour) * 60 + minute) * 60 + second).ok()
 }
 

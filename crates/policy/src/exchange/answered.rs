@@ -11,15 +11,15 @@ use crate::record::{Count, Tokens};
 
 /// Tokens for which so many bytes of an answer are taken: it has about four bytes to one.
 #[must_use]
-pub fn tokens_of(bytes: u64) -> u64 {
+pub(super) fn tokens_of(bytes: u64) -> u64 {
     bytes / 4
 }
 
 /// A call with an answer, or with a part of one.
 #[derive(Debug, Clone, Copy)]
-pub struct Answered {
+pub(super) struct Answered<'a> {
     /// What the answer said of its usage.
-    pub reading: Reading,
+    pub reading: &'a Reading,
     /// Data events of a stream.
     pub events: Option<u64>,
     /// Bytes of the answer.
@@ -38,10 +38,10 @@ pub struct Answered {
     pub is_bounded: bool,
 }
 
-impl Answered {
+impl Answered<'_> {
     /// What it is charged.
     #[must_use]
-    pub fn tokens(self) -> Tokens {
+    pub(super) fn tokens(self) -> Tokens {
         let is_form = self.operation.is_some_and(Operation::is_form);
         match self.reading {
             Reading::Valid(usage) => self.reported(usage),
@@ -57,7 +57,7 @@ impl Answered {
         }
     }
 
-    fn reported(self, usage: Usage) -> Tokens {
+    fn reported(self, usage: &Usage) -> Tokens {
         let generates = self.generates();
         let Tokens {
             prompt, completion, ..
@@ -120,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    const CALL: Answered = Answered {
-        reading: Reading::Absent,
+    const CALL: Answered<'static> = Answered {
+        reading: &Reading::Absent,
         events: None,
         bytes: 400,
         is_whole: true,
@@ -169,18 +169,18 @@ mod tests {
     fn a_report_is_charged_and_one_that_cannot_be_true_is_kept_beside_the_estimate() {
         use Count::{Estimated, Reported};
         let valid = Answered {
-            reading: Reading::Valid(said(Some(5), Some(6), Some(11))),
+            reading: &Reading::Valid(said(Some(5), Some(6), Some(11))),
             ..CALL
         };
         assert_eq!(of(valid), [Reported(5), Reported(6)]);
         let ranked = Answered {
-            reading: Reading::Valid(said(None, None, Some(11))),
+            reading: &Reading::Valid(said(None, None, Some(11))),
             operation: Some(Operation::Rerank),
             ..CALL
         };
         assert_eq!(of(ranked), [Reported(11), Reported(0)]);
         let invalid = Answered {
-            reading: Reading::Invalid(said(Some(5), None, None)),
+            reading: &Reading::Invalid(said(Some(5), None, None)),
             ..CALL
         };
         assert_eq!(of(invalid), [Estimated(30), Estimated(100)]);
@@ -194,8 +194,9 @@ mod tests {
 
     #[test]
     fn a_report_beyond_the_calls_own_bound_is_doubtful() {
+        let reading = &Reading::Valid(said(Some(5), Some(71), None));
         let beyond = |is_bounded| Answered {
-            reading: Reading::Valid(said(Some(5), Some(71), None)),
+            reading,
             is_bounded,
             ..CALL
         };
@@ -206,7 +207,7 @@ mod tests {
     #[test]
     fn a_message_that_broke_off_is_charged_what_came_of_it() {
         let begun = Answered {
-            reading: Reading::Valid(said(Some(5), Some(1), None)),
+            reading: &Reading::Valid(said(Some(5), Some(1), None)),
             events: Some(40),
             is_whole: false,
             operation: Some(Operation::Messages),

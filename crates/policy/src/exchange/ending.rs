@@ -6,7 +6,7 @@ use crate::record::Outcome;
 
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(super) enum Ending {
     /// The answer was forwarded to its end.
     Whole {
         /// It was a stream in which the upstream told of an error, as no status can after its head.
@@ -23,7 +23,7 @@ pub enum Ending {
 impl Ending {
     /// The record's outcome, and its code, which is empty where the outcome says all.
     #[must_use]
-    pub const fn recorded(self) -> (Outcome, &'static str) {
+    pub(super) const fn recorded(self) -> (Outcome, &'static str) {
         match self {
             Self::Whole { told_error: false } => (Outcome::Completed, ""),
             Self::Whole { told_error: true } => (Outcome::Failed, "upstream_error_event"),

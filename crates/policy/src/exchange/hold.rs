@@ -18,7 +18,7 @@ use crate::snapshot::{Grant, Limit, Snapshot};
 /// A reservation: what was taken from which buckets and budgets.
 #[derive(Debug, Default)]
 #[must_use = "settle it"]
-pub struct Hold {
+pub(super) struct Hold {
     taken: Option<Taken>,
     pub(super) pledge: Pledge,
 }
@@ -88,13 +88,19 @@ pub(super) fn reserve(
 impl Hold {
     /// Whether budgets wait to be told what the call cost.
     #[must_use]
-    pub const fn is_budgeted(&self) -> bool {
+    pub(super) const fn is_budgeted(&self) -> bool {
         !self.pledge.is_empty()
     }
 
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted.
-    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, now: Mono, s: &Snapshot) {
+    pub(super) fn settle(
+        self,
+        tokens: &Tokens,
+        charge: Option<Charge<'_>>,
+        now: Mono,
+        s: &Snapshot,
+    ) {
         self.pledge.settle(tokens, charge, s);
         let actual = tokens.sum();
         if let Some(taken) = self.taken {
@@ -106,7 +112,7 @@ impl Hold {
     }
 
     /// As [`Hold::settle`], by what is known so far: what it comes to is counted yet.
-    pub fn settle_for_now(
+    pub(super) fn settle_for_now(
         self,
         tokens: &Tokens,
         charge: Option<Charge<'_>>,
@@ -128,7 +134,7 @@ impl Hold {
     }
 
     /// Gives everything back: the call never was.
-    pub fn release(self, now: Mono, s: &Snapshot) {
+    pub(super) fn release(self, now: Mono, s: &Snapshot) {
         self.pledge.release(s);
         if let Some(taken) = self.taken {
             for (limit, reserved) in taken.each(s) {

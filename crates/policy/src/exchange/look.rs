@@ -15,7 +15,12 @@ use crate::snapshot::{Grant, Snapshot};
 
 /// Why a call will be refused whatever its body says, and on which route.
 #[must_use]
-pub fn look(opened: Opened, now: Mono, unix_ms: u64, s: &Snapshot) -> Option<(RouteId, Refusal)> {
+pub(super) fn look(
+    opened: Opened,
+    now: Mono,
+    unix_ms: u64,
+    s: &Snapshot,
+) -> Option<(RouteId, Refusal)> {
     if opened.operation == Operation::Models {
         return None;
     }

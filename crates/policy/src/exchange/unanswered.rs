@@ -12,7 +12,7 @@ use crate::record::{Count, Tokens};
 
 /// A call without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unanswered {
+pub(super) struct Unanswered {
     /// How far its last request came.
     pub sent: Sent,
     /// Prompt tokens estimated for it.
@@ -30,7 +30,7 @@ pub struct Unanswered {
 impl Unanswered {
     /// What it is charged; nothing where none of its tokens are read.
     #[must_use]
-    pub fn tokens(self) -> Tokens {
+    pub(super) fn tokens(self) -> Tokens {
         if self.sent != Sent::Whole || self.is_free {
             return Tokens::default();
         }

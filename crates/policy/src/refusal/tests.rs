@@ -99,6 +99,8 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::UpstreamFormat,
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
+        Refusal::NotAuthorized,
+        Refusal::AuthorizerUnavailable,
         Refusal::Bug("a grant without route"),
     ];
     all.extend(calls.map(Refusal::Call));
@@ -139,6 +141,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::UpstreamFormat => "UpstreamFormat",
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",
+        Refusal::NotAuthorized => "NotAuthorized",
+        Refusal::AuthorizerUnavailable => "AuthorizerUnavailable",
         Refusal::Bug(_) => "Bug",
     }
 }
@@ -222,6 +226,7 @@ fn only_what_time_heals_says_when_to_try_again() {
                 | Refusal::UpstreamBusy { .. }
                 | Refusal::Overloaded
                 | Refusal::LedgerUnavailable
+                | Refusal::AuthorizerUnavailable
                 | Refusal::Upstream(Failure::LocalCapacity)
         );
         assert_eq!(reply.retry_after.is_some(), heals, "{}", reply.code);

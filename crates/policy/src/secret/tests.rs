@@ -7,12 +7,12 @@ const CANARY: &str = "sk-canary-7f3a9c";
 #[test]
 fn debug_shows_nothing_however_it_is_asked() {
     let secret = Secret::new(CANARY.into());
-    let injection = crate::credential::Injection::Header {
+    let auth = crate::credential::UpstreamAuth::Header {
         name: "authorization".to_owned(),
         value: secret.clone(),
     };
     let shown = format!(
-        "{secret:?} {secret:#?} {injection:?} {injection:#?} {:?}",
+        "{secret:?} {secret:#?} {auth:?} {auth:#?} {:?}",
         Some(&secret)
     );
     assert!(!shown.contains("canary"), "{shown}");

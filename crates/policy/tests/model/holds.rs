@@ -1,20 +1,22 @@
 //! Reservations over two limits at one instant: reserved = settled + released, and a refusal
 //! holds nothing, against plain sums.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use policy::clock::Mono;
-use policy::exchange::{Admitted, Decision, Opened, admit};
-use policy::id::{LimitId, WorkloadId};
+use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
+use policy::id::{LimitId, RouteId};
 use policy::limit::Kind;
-use policy::meter::Estimator;
-use policy::operation::Operation;
-use policy::record::{Count, Tokens};
 use policy::refusal::Refusal;
+use policy::shard::Shard;
 use policy::snapshot::Snapshot;
 use policy::wire::call::CallHead;
+use policy::wire::head::ResponseHead;
+use policy::wire::meter::Meter;
 use proptest::prelude::*;
 
 use super::operations::runner;
-use crate::fixture::{ONE, RoutePlan, rate, snapshot};
+use crate::fixture::{IDENTITY, ONE, RoutePlan, rate, request, snapshot};
 
 const NOW: Mono = Mono(5_000_000_000);
 const REQUESTS: u64 = 12;
@@ -57,22 +59,31 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
         ..RoutePlan::default()
     }]);
     let (mut requests, mut tokens) = (i128::from(REQUESTS), i128::from(TOKENS));
-    let mut open: Vec<(Admitted, u64)> = Vec::new();
+    let mut shard = Shard::new(&s, None, 1);
+    let env = &mut Env {
+        snapshot: &s,
+        shard: &mut shard,
+        now: NOW,
+    };
+    let mut open: Vec<(Exchange, u64)> = Vec::new();
     for step in steps {
         match step {
             Step::Admit(cap) => {
-                let (decision, reserved) = ask(*cap, &s);
+                let (exchange, verdict, reserved) = ask(*cap, env);
                 let fits = requests >= 1 && tokens >= i128::from(reserved);
-                match decision {
-                    Ok(Decision::Forward(admitted)) => {
+                match verdict {
+                    Verdict::Ask(_) => {
                         prop_assert!(fits, "admitted {reserved} of {tokens}");
                         requests -= 1;
                         tokens -= i128::from(reserved);
-                        open.push((admitted, reserved));
+                        open.push((exchange, reserved));
                     }
-                    Ok(Decision::Models(_)) => prop_assert!(false, "no one asked for models"),
-                    Err(Refusal::LargerThanLimit { .. }) => prop_assert!(reserved > TOKENS),
-                    Err(refusal) => {
+                    Verdict::Refuse(refusal)
+                        if matches!(*refusal, Refusal::LargerThanLimit { .. }) =>
+                    {
+                        prop_assert!(reserved > TOKENS);
+                    }
+                    Verdict::Refuse(refusal) => {
                         prop_assert!(!fits, "{refusal}");
                         let which = if requests < 1 {
                             Kind::Requests
@@ -81,21 +92,23 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
                         };
                         prop_assert_eq!(refusal.limited(), Some(which));
                     }
+                    other => prop_assert!(false, "{other:?}"),
                 }
             }
             Step::Settle(nth, prompt, completion) if !open.is_empty() => {
-                let (admitted, reserved) = open.swap_remove(nth % open.len());
-                let used = Tokens {
-                    prompt: Count::Reported(*prompt),
-                    completion: Count::Estimated(*completion),
-                    ..Tokens::default()
-                };
-                admitted.hold.settle(&used, None, NOW, &s);
+                let (exchange, reserved) = open.swap_remove(nth % open.len());
+                answered(exchange, *prompt, *completion, env);
                 tokens += i128::from(reserved) - i128::from(prompt + completion);
             }
             Step::Release(nth) if !open.is_empty() => {
-                let (admitted, reserved) = open.swap_remove(nth % open.len());
-                admitted.hold.release(NOW, &s);
+                let (mut exchange, reserved) = open.swap_remove(nth % open.len());
+                // Its row does not reach the disk: it does not run.
+                let refused = exchange.handle(Event::Answer(Answer::Unanswered), env);
+                let Verdict::Refuse(refusal) = refused else {
+                    panic!("{refused:?}");
+                };
+                prop_assert_eq!(refusal.reply().code, "ledger_unavailable");
+                exchange.finish(&mut Meter::default(), false, env);
                 requests += 1;
                 tokens += i128::from(reserved);
             }
@@ -107,21 +120,49 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn ask(cap: u32, s: &Snapshot) -> (Result<Decision, Refusal>, u64) {
+/// Asks for a call of at most `cap` tokens; also gives what an honest gate reserves for it.
+fn ask(cap: u32, env: &mut Env<'_>) -> (Exchange, Verdict, u64) {
     let body = format!(r#"{{"model":"m","max_tokens":{cap}}}"#);
-    let call = CallHead::read(body.as_bytes()).expect("a call");
-    let opened = Opened {
-        listed: None,
-        workload: WorkloadId(0),
-        operation: Operation::Completions,
-    };
+    let fields = [(IDENTITY, "w"), ("content-type", "application/json")];
+    let head = request("POST", "/v1/completions", &fields);
     let bytes = body.len() as u64;
-    let reserved = Estimator::default().prompt(bytes) + u64::from(cap);
-    let estimator = |_| Estimator::default();
-    (
-        admit(opened, Some(&call), bytes, estimator, NOW, 0, s),
-        reserved,
-    )
+    let estimator = env.shard.estimator(RouteId(0));
+    let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let mut exchange = Exchange::begin(&head, peer, 0, env);
+    let begun = Event::Head {
+        head: &head,
+        length: Some(bytes),
+        awaits_continue: false,
+    };
+    for event in [begun, Event::Body(body.len())] {
+        let verdict = exchange.handle(event, env);
+        assert!(matches!(verdict, Verdict::Read { .. }), "{verdict:?}");
+    }
+    let call = Some(CallHead::read(body.as_bytes()).expect("a call"));
+    let verdict = exchange.handle(Event::BodyEnd { head: &head, call }, env);
+    (exchange, verdict, estimator.prompt(bytes) + u64::from(cap))
+}
+
+/// Takes a call through one attempt to a response that reports these tokens.
+fn answered(mut exchange: Exchange, prompt: u64, completion: u64, env: &mut Env<'_>) {
+    let attempt = exchange.handle(Event::Answer(Answer::Entered), env);
+    assert!(matches!(attempt, Verdict::Attempt(_)), "{attempt:?}");
+    exchange.sent(true);
+    let mut head = ResponseHead {
+        status: 200,
+        ..ResponseHead::default()
+    };
+    let pushed = head.fields.push(b"content-type", b"application/json");
+    pushed.expect("a field");
+    let Verdict::Relay(relay) = exchange.handle(Event::ResponseHead(&head), env) else {
+        panic!("not forwarded");
+    };
+    let mut meter = Meter::new(relay.form);
+    let usage = format!(r#""prompt_tokens":{prompt},"completion_tokens":{completion}"#);
+    meter.observe(format!(r#"{{"usage":{{{usage}}}}}"#).as_bytes());
+    let finish = exchange.handle(Event::End { told_error: false }, env);
+    assert!(matches!(finish, Verdict::Finish), "{finish:?}");
+    exchange.finish(&mut meter, false, env);
 }
 
 fn left(s: &Snapshot, limit: u32) -> u64 {

@@ -43,7 +43,9 @@ fn tries_well(call: &Call) -> Result<(), String> {
         return Err("admitted and not tried, or tried and refused".to_owned());
     }
     match call.refused {
-        None | Some("rate_limit_exceeded" | "request_exceeds_limit") => Ok(()),
+        None | Some("rate_limit_exceeded" | "request_exceeds_limit" | "ledger_unavailable") => {
+            Ok(())
+        }
         Some(code) => Err(format!("refused for {code}")),
     }
 }

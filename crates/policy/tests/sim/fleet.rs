@@ -4,17 +4,21 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use policy::attempt::{Attempts, Failure, Upstreams, is_retryable};
+use policy::abandon::{Abandon, Drain};
+use policy::book::Billing;
 use policy::clock::Mono;
-use policy::exchange::{Decision, Hold, admit, open};
-use policy::id::{EndpointId, WorkloadId};
+use policy::exchange::{Answer as Said, Env, Event as Told, Exchange, Question, Verdict};
+use policy::id::{EndpointId, RouteId, WorkloadId};
 use policy::limit::{Kind, Rate};
-use policy::meter::Estimator;
-use policy::record::{Count, Tokens};
+use policy::refusal::Refusal;
+use policy::shard::Shard;
 use policy::snapshot::Snapshot;
 use policy::wire::call::CallHead;
+use policy::wire::head::{RequestHead, ResponseHead};
+use policy::wire::meter::Meter;
 
 use super::engines::{Answer, Engines};
 use super::rng::Rng;
@@ -30,6 +34,10 @@ pub(super) struct Scene {
     pub(super) mean_gap_ns: u64,
     pub(super) requests: Rate,
     pub(super) tokens: Rate,
+    /// No call runs before its row is on disk, and not every row gets there.
+    pub(super) is_strict: bool,
+    /// Responses whose client left are read to their end.
+    pub(super) reads_on: bool,
     /// For the canary: how often the gate forgets to settle.
     pub(super) forget_every: Option<usize>,
 }
@@ -79,22 +87,38 @@ impl Call {
 #[derive(Debug)]
 enum Event {
     Arrive,
-    Head(usize, EndpointId, Answer),
-    End(usize, Tokens),
+    /// The ledger has written a row, or has not.
+    Row(usize, bool),
+    /// An attempt has a response, or failed.
+    Head(usize, Answer),
+    /// The client leaves while the response is waited for.
+    Leave(usize),
+    /// The response ends so.
+    Body(usize, Answer, End),
+    /// What a client left of its response has come, too.
+    Rest(usize, Answer),
 }
 
-/// What a worker holds for a call on its way.
+/// How the body of a response ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Whole,
+    Left,
+    Broken,
+    Stalled,
+}
+
+/// A call on its way.
 struct Flight {
-    hold: Hold,
-    attempts: Attempts,
+    exchange: Exchange,
+    head: RequestHead,
+    meter: Meter,
     cap: u64,
-    bytes: u64,
-    prompt_estimate: u64,
 }
 
+/// What is shared by the calls of one worker.
 struct Worker {
-    upstreams: Upstreams,
-    estimator: Estimator,
+    shard: Shard,
 }
 
 pub(super) struct Fleet<'s> {
@@ -130,6 +154,8 @@ impl Scene {
             mean_gap_ns: rng.between(10_000_000, 400_000_000),
             requests: rate(requests, bursts.0, &mut rng),
             tokens: rate(tokens, bursts.1, &mut rng),
+            is_strict: rng.chance(30),
+            reads_on: rng.chance(50),
             forget_every: None,
         }
     }
@@ -140,12 +166,22 @@ impl Scene {
             weights,
             ..ONE
         };
-        snapshot(&[RoutePlan {
+        let mut s = snapshot(&[RoutePlan {
             workloads: &WORKLOADS,
             backends: &[backend("near", &[3, 1, 1]), backend("far", &[1])],
             limits: &[(Kind::Requests, self.requests), (Kind::Tokens, self.tokens)],
             ..RoutePlan::default()
-        }])
+        }]);
+        if self.is_strict {
+            s.routes[0].billing = Billing::Strict;
+        }
+        if self.reads_on {
+            s.routes[0].abandon = Abandon::Drain(Drain {
+                tokens: 1_000_000,
+                time: Duration::from_secs(5),
+            });
+        }
+        s
     }
 }
 
@@ -153,8 +189,7 @@ impl Fleet<'_> {
     pub(super) fn run(seed: u64, scene: &Scene) -> Seen {
         let s = scene.snapshot();
         let worker = |n: usize| Worker {
-            upstreams: Upstreams::new(&s, seed.wrapping_add(n as u64)),
-            estimator: Estimator::default(),
+            shard: Shard::new(&s, None, seed.wrapping_add(n as u64)),
         };
         let mut fleet = Fleet {
             s: &s,
@@ -176,8 +211,18 @@ impl Fleet<'_> {
             fleet.order += 1;
             match fleet.events[event].take().expect("each event once") {
                 Event::Arrive => fleet.arrive(),
-                Event::Head(call, endpoint, answer) => fleet.head(call, endpoint, answer),
-                Event::End(call, tokens) => fleet.settle(call, &tokens),
+                Event::Row(call, is_written) => {
+                    let said = if is_written {
+                        Said::Entered
+                    } else {
+                        Said::Unanswered
+                    };
+                    fleet.tell(call, Told::Answer(said));
+                }
+                Event::Head(call, answer) => fleet.response_head(call, answer),
+                Event::Leave(call) => fleet.leave(call),
+                Event::Body(call, answer, end) => fleet.body(call, answer, end),
+                Event::Rest(call, answer) => fleet.rest(call, answer),
             }
         }
         fleet.seen()
@@ -215,96 +260,228 @@ impl Fleet<'_> {
         let body = format!(r#"{{"model":"m","max_tokens":{cap},"user":"{filler}"}}"#);
         let bytes = body.len() as u64;
         let worker = usize::try_from(self.rng.next()).unwrap_or(0) % self.workers.len();
-        let opened = open(&head, Some(bytes), self.s).expect("a good head");
-        let call = CallHead::read(body.as_bytes()).expect("a good body");
-        let estimator = self.workers[worker].estimator;
-        let decision = admit(
-            opened,
-            Some(&call),
-            bytes,
-            |_| estimator,
-            self.now,
-            0,
-            self.s,
-        );
-        let mut call = Call {
-            workload: opened.workload,
+        let s = self.s;
+        let call = Call {
+            workload: s
+                .workload_named(WORKLOADS[place].as_bytes())
+                .expect("known"),
             worker,
             at_ns: self.now.0,
             order: self.order,
             refused: None,
             tries: Vec::new(),
             aborted: false,
-            reserved: estimator.prompt(bytes) + cap,
+            reserved: self.workers[worker]
+                .shard
+                .estimator(RouteId(0))
+                .prompt(bytes)
+                + cap,
             settled: Vec::new(),
         };
-        let flight = match decision {
-            Ok(Decision::Forward(admitted)) => Some(Flight {
-                attempts: self.workers[worker].upstreams.begin(admitted.route),
-                hold: admitted.hold,
-                cap,
-                bytes,
-                prompt_estimate: admitted.prompt_estimate,
-            }),
-            Ok(Decision::Models(_)) => panic!("no one asked for models"),
-            Err(refusal) => {
-                call.refused = Some(refusal.reply().code);
-                None
-            }
-        };
-        let admitted = flight.is_some();
+        let env = &mut env(s, &mut self.workers[worker], self.now);
+        let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let mut exchange = Exchange::begin(&head, peer, 0, env);
+        let read = [
+            exchange.handle(
+                Told::Head {
+                    head: &head,
+                    length: Some(bytes),
+                    awaits_continue: false,
+                },
+                env,
+            ),
+            exchange.handle(Told::Body(body.len()), env),
+        ];
+        assert!(
+            read.iter()
+                .all(|verdict| matches!(verdict, Verdict::Read { .. }))
+        );
+        let said = CallHead::read(body.as_bytes()).expect("a good body");
+        let verdict = exchange.handle(
+            Told::BodyEnd {
+                head: &head,
+                call: Some(said),
+            },
+            env,
+        );
         self.calls.push(call);
-        self.flights.push(flight);
-        if admitted {
-            self.attempt(self.calls.len() - 1);
+        self.flights.push(Some(Flight {
+            exchange,
+            head,
+            meter: Meter::default(),
+            cap,
+        }));
+        self.apply(self.calls.len() - 1, verdict);
+    }
+
+    /// Tells a call of an event, and applies what follows.
+    fn tell(&mut self, call: usize, event: Told<'_>) {
+        let verdict = self.judge(call, event);
+        self.apply(call, verdict);
+    }
+
+    fn judge(&mut self, call: usize, event: Told<'_>) -> Verdict {
+        let worker = &mut self.workers[self.calls[call].worker];
+        let env = &mut env(self.s, worker, self.now);
+        let flight = self.flights[call].as_mut().expect("on its way");
+        flight.exchange.handle(event, env)
+    }
+
+    fn apply(&mut self, call: usize, verdict: Verdict) {
+        match verdict {
+            Verdict::Ask(ask) => match ask.question {
+                Question::Enter {
+                    is_durable: true, ..
+                } => {
+                    let is_written = !self.rng.chance(2);
+                    let wait = i64::try_from(self.rng.between(0, 20_000_000)).expect("short");
+                    self.plan(self.now.0 + wait, Event::Row(call, is_written));
+                }
+                Question::Enter { .. } => self.tell(call, Told::Answer(Said::Entered)),
+                other => panic!("nobody asks {other:?}"),
+            },
+            Verdict::Attempt(plan) => self.attempt(call, plan.endpoint),
+            Verdict::Refuse(refusal) => {
+                let is_policys = !matches!(
+                    *refusal,
+                    Refusal::Upstream(_) | Refusal::UpstreamBusy { .. }
+                );
+                if is_policys {
+                    self.calls[call].refused = Some(refusal.reply().code);
+                }
+                self.tell(call, Told::End { told_error: false });
+            }
+            Verdict::Finish | Verdict::Cut | Verdict::Abandon => self.finish(call),
+            Verdict::ReadToEnd { .. } | Verdict::Relay(_) => {}
+            other => panic!("{other:?}"),
         }
     }
 
-    fn attempt(&mut self, call: usize) {
-        let worker = &mut self.workers[self.calls[call].worker];
-        let flight = self.flights[call].as_mut().expect("on its way");
-        let next = worker
-            .upstreams
-            .next(&mut flight.attempts, None, self.s, self.now);
-        let endpoint = next.expect("begun, or may_retry said so");
+    fn attempt(&mut self, call: usize, endpoint: EndpointId) {
         self.calls[call].tries.push(endpoint);
         let now_ns = self.now.0;
+        let flight = self.flights[call].as_ref().expect("on its way");
+        flight.exchange.sent(true);
         let answer = self
             .engines
             .answer(endpoint.index(), now_ns, flight.cap, &mut self.rng);
-        self.plan(now_ns + answer.head_ns, Event::Head(call, endpoint, answer));
+        if self.rng.chance(3) {
+            let early = i64::try_from(self.rng.next() % 1000).expect("small");
+            return self.plan(now_ns + answer.head_ns * early / 1000, Event::Leave(call));
+        }
+        self.plan(now_ns + answer.head_ns, Event::Head(call, answer));
     }
 
-    fn head(&mut self, call: usize, endpoint: EndpointId, answer: Answer) {
-        let upstreams = &mut self.workers[self.calls[call].worker].upstreams;
-        let before = upstreams.ejected(self.now).len();
-        upstreams.observe(endpoint, answer.result, self.now);
-        self.ejections += upstreams.ejected(self.now).len().saturating_sub(before);
-        let again = match answer.result {
-            Ok(status) => is_retryable(status),
-            Err(failure) => failure != Failure::Malformed,
+    fn response_head(&mut self, call: usize, answer: Answer) {
+        let before = self.ejected(call);
+        let verdict = match answer.result {
+            Ok(status) => {
+                let mut head = ResponseHead {
+                    status,
+                    ..ResponseHead::default()
+                };
+                head.fields
+                    .push(b"content-type", b"application/json")
+                    .expect("a field");
+                self.judge(call, Told::ResponseHead(&head))
+            }
+            Err(failure) => self.judge(call, Told::AttemptFailed(failure.into())),
         };
-        let flight = self.flights[call].as_ref().expect("on its way");
-        if again && upstreams.may_retry(&flight.attempts, None, self.s, self.now) {
-            return self.attempt(call);
+        self.ejections += self.ejected(call).saturating_sub(before);
+        if let Verdict::Relay(relay) = &verdict {
+            let flight = self.flights[call].as_mut().expect("on its way");
+            flight.meter = Meter::new(relay.form);
+            let end = match self.rng.between(0, 100) {
+                0..15 => End::Left,
+                15..18 => End::Broken,
+                18..20 => End::Stalled,
+                _ => End::Whole,
+            };
+            let at_ns = match end {
+                End::Whole => self.now.0 + answer.body_ns,
+                End::Left | End::Broken | End::Stalled => self.now.0 + answer.body_ns / 2,
+            };
+            self.plan(at_ns, Event::Body(call, answer, end));
         }
-        let mut tokens = Tokens::default();
-        let mut body_ns = answer.body_ns;
-        if answer.result == Ok(200) {
-            tokens.prompt = Count::Reported(answer.prompt);
-            tokens.completion = Count::Reported(answer.completion);
-            if self.rng.chance(15) {
-                // The client leaves in the middle: what it got is counted, the rest guessed.
+        self.apply(call, verdict);
+    }
+
+    fn ejected(&self, call: usize) -> usize {
+        let worker = &self.workers[self.calls[call].worker];
+        worker.shard.upstreams.ejected(self.now).len()
+    }
+
+    /// The client leaves while its response is waited for.
+    fn leave(&mut self, call: usize) {
+        self.calls[call].aborted = true;
+        let verdict = self.judge(
+            call,
+            Told::Disconnected {
+                events: None,
+                reading_on: 0,
+            },
+        );
+        if matches!(verdict, Verdict::ReadToEnd { .. }) {
+            // Nothing comes in time.
+            self.now = self.now.after(Duration::from_secs(5));
+            return self.tell(call, Told::Stalled);
+        }
+        self.apply(call, verdict);
+    }
+
+    fn body(&mut self, call: usize, answer: Answer, end: End) {
+        let flight = self.flights[call].as_mut().expect("on its way");
+        if let End::Whole = end {
+            flight.meter.observe(usage(answer).as_bytes());
+        } else {
+            flight.meter.observe(b"{\"choices\":[{\"text\":\"");
+        }
+        flight.exchange.forwarded(4 * answer.completion / 2);
+        match end {
+            End::Whole => self.tell(call, Told::End { told_error: false }),
+            End::Broken => self.tell(
+                call,
+                Told::ResponseBroke {
+                    is_retracted: false,
+                    is_malformed: false,
+                },
+            ),
+            End::Stalled => self.tell(call, Told::Stalled),
+            End::Left => {
                 self.calls[call].aborted = true;
-                body_ns /= 2;
-                tokens.prompt = Count::Estimated(flight.prompt_estimate);
-                tokens.completion = Count::Counted(answer.completion / 2);
+                let verdict = self.judge(
+                    call,
+                    Told::Disconnected {
+                        events: None,
+                        reading_on: 0,
+                    },
+                );
+                if matches!(verdict, Verdict::ReadToEnd { .. }) {
+                    let rest_ns = answer.body_ns / 2;
+                    self.plan(self.now.0 + rest_ns, Event::Rest(call, answer));
+                }
+                self.apply(call, verdict);
             }
         }
-        self.plan(self.now.0 + body_ns, Event::End(call, tokens));
     }
 
-    fn settle(&mut self, call: usize, tokens: &Tokens) {
+    /// The rest of a response that its client left.
+    fn rest(&mut self, call: usize, answer: Answer) {
+        let flight = self.flights[call].as_mut().expect("on its way");
+        let rest = format!("\"}}],{}", &usage(answer)[1..]);
+        flight.meter.observe(rest.as_bytes());
+        let bytes = rest.len() as u64;
+        self.tell(
+            call,
+            Told::ReadOn {
+                bytes,
+                events: None,
+                is_over: true,
+            },
+        );
+    }
+
+    fn finish(&mut self, call: usize) {
         if self
             .scene
             .forget_every
@@ -312,13 +489,16 @@ impl Fleet<'_> {
         {
             return;
         }
-        let flight = self.flights[call].take().expect("settled once");
-        let (prompt, completion) = (tokens.prompt.tokens(), tokens.completion.tokens());
+        let mut flight = self.flights[call].take().expect("finished once");
         let worker = &mut self.workers[self.calls[call].worker];
-        worker.estimator.learn(flight.bytes, prompt, completion);
-        flight.hold.settle(tokens, None, self.now, self.s);
-        let used = prompt.unwrap_or(0) + completion.unwrap_or(0);
-        self.calls[call].settled.push((self.order, used));
+        let env = &mut env(self.s, worker, self.now);
+        let finished = flight.exchange.finish(&mut flight.meter, false, env);
+        assert!(finished.settled.is_none() && flight.head.method_text() == "POST");
+        let record = flight.exchange.record();
+        if self.calls[call].admitted() {
+            let used = record.tokens.sum();
+            self.calls[call].settled.push((self.order, used));
+        }
     }
 
     fn seen(self) -> Seen {
@@ -337,4 +517,21 @@ impl Fleet<'_> {
             workers: self.workers.len(),
         }
     }
+}
+
+fn env<'a>(snapshot: &'a Snapshot, worker: &'a mut Worker, now: Mono) -> Env<'a> {
+    Env {
+        snapshot,
+        shard: &mut worker.shard,
+        now,
+    }
+}
+
+/// A whole response, which says what it came to.
+fn usage(answer: Answer) -> String {
+    let (prompt, completion) = (answer.prompt, answer.completion);
+    format!(
+        r#"{{"usage":{{"prompt_tokens":{prompt},"completion_tokens":{completion},"total_tokens":{}}}}}"#,
+        prompt + completion
+    )
 }

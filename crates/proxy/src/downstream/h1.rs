@@ -29,7 +29,7 @@ use wire::http1::{
 
 use self::ended::Ended;
 use self::incoming::Incoming;
-use super::Extent;
+use crate::client::Extent;
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::stream::Stream;
@@ -99,7 +99,7 @@ enum Next {
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, &worker);
     let mut head = RequestHead::new();
-    let mut deadline = Deadline::new(&worker.wheel);
+    let mut deadline = Deadline::new(&worker.clock.wheel);
     let waiting = Rc::clone(&worker);
     let mut drained = pin!(waiting.drained.notified());
     loop {
@@ -145,7 +145,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
 pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, &worker);
     let mut head = RequestHead::new();
-    let mut deadline = Deadline::new(&worker.wheel);
+    let mut deadline = Deadline::new(&worker.clock.wheel);
     let mut bounds = worker.view().snapshot.bounds;
     bounds.keep_alive = LINGER;
     bounds.head_time = LINGER;
@@ -217,7 +217,7 @@ impl Connection {
                     begun = true;
                     deadline.set(bounds.head_time);
                 }
-                let read = worker.scratch(|scratch| {
+                let read = worker.buffers.scratch(|scratch| {
                     let read = ready!(self.stream.poll_into(cx, scratch));
                     Poll::Ready(match read {
                         Ok(0) | Err(_) => Some(Next::Closed),
@@ -305,7 +305,7 @@ impl Connection {
     /// Takes the read buffer where it holds much of a body.
     fn hand_over(&mut self, worker: &Worker) {
         if let Some(range) = self.handing.take() {
-            self.ahead = worker.hand_over(range);
+            self.ahead = worker.buffers.hand_over(range);
         }
     }
 
@@ -364,7 +364,7 @@ impl Connection {
         deadline.set(LINGER);
         poll_fn(|cx| {
             loop {
-                match self.poll_request_body(worker, cx) {
+                match self.poll_request_body(&worker.buffers, cx) {
                     Poll::Ready(Ok(Some(_))) => {}
                     Poll::Ready(Ok(None)) => return Poll::Ready(true),
                     Poll::Ready(Err(_)) => return Poll::Ready(false),
@@ -383,7 +383,7 @@ impl Connection {
             // Under TLS this waits for room in the socket.
             drop(self.stream.shutdown().await);
             poll_fn(|cx| {
-                worker.scratch(|scratch| {
+                worker.buffers.scratch(|scratch| {
                     while let Ok(read @ 1..) = ready!(self.stream.poll_into(cx, scratch)) {
                         taken += read;
                         if taken > LINGER_BYTES {

@@ -28,10 +28,12 @@ use wire::head::{HeadFault, HeadFaultKind, Method, RequestHead, Version};
 use wire::http1::{Framing, request_framing};
 
 use self::watched::Watched;
-use super::{BodyFault, Downstream, Extent, Local};
+use crate::buffer::Buffers;
+use crate::client::{BodyFault, Downstream, Extent};
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::stream::Stream;
+use crate::timers::Local;
 use crate::timers::Timers;
 use crate::worker::Worker;
 
@@ -172,7 +174,7 @@ async fn begin(
     match converted {
         Err(fault) => exchange::refuse(&worker, Refusal::Head(fault), &mut stream).await,
         Ok(length) => {
-            let mut deadline = Deadline::new(&worker.wheel);
+            let mut deadline = Deadline::new(&worker.clock.wheel);
             let view = worker.view();
             exchange::serve(&worker, view, &head, length, &mut stream, &mut deadline).await;
         }
@@ -289,7 +291,7 @@ impl Downstream for Exchange {
 
     fn poll_body(
         &mut self,
-        _: &Worker,
+        _: &Buffers,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, BodyFault>> {
         while let Some(incoming) = &mut self.incoming {
@@ -314,7 +316,7 @@ impl Downstream for Exchange {
         Poll::Ready(Ok(None))
     }
 
-    fn poll_gone(&mut self, _: &Worker, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_gone(&mut self, _: &Buffers, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(answer) = &mut self.answer {
             self.gone |= answer.poll_closed(cx).is_ready();
         } else {

@@ -1,9 +1,9 @@
 //! The request body, read whole before anything is decided of the call.
 //!
 //! Invariant: what is kept of a body grows with what has arrived of it, whatever length was declared, within what
-//! the worker may keep of all; who will be refused anyway is refused when the gate would first wait for the body;
-//! scanning lets others run.
-//! Not here: framing (`downstream`), what the members mean (`wire::call`, `policy`).
+//! the worker may keep of all; scanning lets others run.
+//! Not here: framing (`downstream`), how long and how slow a body may be (`policy::exchange`), what the members mean
+//! (`wire::call`).
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -11,73 +11,70 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use policy::exchange::Opened;
+use policy::exchange::{Event, Verdict};
+use policy::operation::Operation;
 use policy::refusal::Refusal;
-use policy::snapshot::Bounds;
-use wire::call::{CallFault, CallHead, CallScanner};
+use wire::call::{CallFault, CallScanner};
+use wire::head::RequestHead;
 
-use super::Stop;
-use super::open::Open;
+use super::active::ActiveExchange;
+use crate::client::{BodyFault, Downstream};
 use crate::deadline::Deadline;
-use crate::downstream::{BodyFault, Downstream};
 use crate::stint::{STINT_BYTES, Stint};
 
-/// Below this rate, after the time that it may be silent, a body is refused.
-const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
 /// Shorter pieces after the first are gathered, as each piece has a cost of its own.
 const SHORT_BYTES: usize = 1 << 10;
 /// The most that is gathered into one piece.
 const GATHERED_BYTES: usize = 64 << 10;
 
-/// Reads the request body to its end, within its bounds, looking at it as it comes.
+/// Reads the request body to its end, scanning it as it comes, into `body`.
 pub(super) async fn read<D: Downstream>(
-    open: &mut Open,
-    opened: Opened,
+    active: &mut ActiveExchange,
+    head: &RequestHead,
+    within: Duration,
+    body: &mut Vec<Bytes>,
     client: &mut D,
     deadline: &mut Deadline,
-    bounds: &Bounds,
-) -> Result<(Vec<Bytes>, Option<CallHead>), Stop> {
-    let mut scanner = opened.operation.reads_body().then(CallScanner::new);
+) -> Verdict {
+    let operation = active.exchange.record().operation;
+    let is_read = operation.is_some_and(Operation::reads_body);
+    let mut scanner = is_read.then(CallScanner::new);
     let mut rope = Rope::default();
     let mut stint = Stint::default();
     let mut has_waited = false;
-    let mut has_looked = client.awaits_continue();
-    let worker = Rc::clone(&open.worker);
-    if has_looked {
-        look(open, opened)?;
-    }
-    deadline.set(bounds.body_idle.min(bounds.body_time));
+    let worker = Rc::clone(&active.worker);
+    deadline.set(within);
     loop {
-        let piece = poll_fn(|cx| match client.poll_body(&worker, cx) {
+        let piece = poll_fn(|cx| match client.poll_body(&worker.buffers, cx) {
             Poll::Ready(Ok(piece)) => Poll::Ready(Ok(piece)),
-            Poll::Ready(Err(BodyFault::Gone)) => Poll::Ready(Err(Stop::Gone)),
-            Poll::Ready(Err(BodyFault::Head(fault))) => {
-                Poll::Ready(Err(Refusal::Head(fault).into()))
-            }
-            Poll::Ready(Err(BodyFault::Framing(fault))) => {
-                Poll::Ready(Err(Refusal::BodyFraming(fault).into()))
-            }
+            Poll::Ready(Err(fault)) => Poll::Ready(Err(faulty(active, fault))),
             Poll::Pending => {
-                has_waited = true;
-                if !std::mem::replace(&mut has_looked, true) {
-                    look(open, opened)?;
+                if !std::mem::replace(&mut has_waited, true) {
+                    match active.tell_at(worker.now(), Event::BodyPending) {
+                        Verdict::Read { .. } => {}
+                        refused => return Poll::Ready(Err(refused)),
+                    }
                 }
-                deadline.poll(cx).map(|()| Err(Refusal::Slow.into()))
+                deadline.poll(cx).map(|()| Err(active.tell(Event::Stalled)))
             }
-        })
-        .await?;
-        let Some(piece) = piece else { break };
-        open.record.bytes_in += piece.len() as u64;
-        if open.record.bytes_in > bounds.body_bytes {
-            return Err(Refusal::BodyTooLarge {
-                limit: bounds.body_bytes,
-            }
-            .into());
+        });
+        let piece = match piece.await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            Err(verdict) => return verdict,
+        };
+        let now = if rope.is_empty() {
+            active.exchange.timing.mark
+        } else {
+            worker.now()
+        };
+        match active.tell_at(now, Event::Body(piece.len())) {
+            Verdict::Read { within } => deadline.set(within),
+            refused => return refused,
         }
-        if !worker.keep_body(piece.len(), bounds.bodies_bytes) {
-            return Err(Refusal::Overloaded.into());
+        if !active.keep_body(piece.len()) {
+            return active.tell(Event::Unreadable(Refusal::Overloaded));
         }
-        open.kept += piece.len();
         if let Some(scanner) = &mut scanner {
             let scanned = if stint.takes(piece.len()) {
                 scanner.push(&piece)
@@ -85,43 +82,28 @@ pub(super) async fn read<D: Downstream>(
                 // Boxed: rare, and its state would make every exchange larger.
                 Box::pin(scan(scanner, &piece, &mut stint)).await
             };
-            scanned.map_err(Refusal::Call)?;
+            if let Err(fault) = scanned {
+                return active.tell(Event::Unreadable(Refusal::Call(fault)));
+            }
         }
-        let is_first = rope.is_empty();
         rope.push(piece);
-        let mut left = bounds.body_time;
-        if !is_first {
-            if !std::mem::replace(&mut has_looked, true) {
-                look(open, opened)?;
-            }
-            let taken = worker.now().since(open.began);
-            let earned = Duration::from_secs(open.record.bytes_in / SLOWEST_BYTES_A_SECOND);
-            if taken > (bounds.body_idle + earned).min(bounds.body_time) {
-                return Err(Refusal::Slow.into());
-            }
-            left = left.saturating_sub(taken);
-        }
-        deadline.set(bounds.body_idle.min(left));
     }
-    open.request_read(has_waited);
-    let call = scanner
-        .as_mut()
-        .map(CallScanner::finish)
-        .transpose()
-        .map_err(Refusal::Call)?;
-    Ok((rope.into_pieces(), call))
+    if has_waited {
+        active.exchange.timing.resume(worker.clock.arrival());
+    }
+    *body = rope.into_pieces();
+    match scanner.as_mut().map(CallScanner::finish).transpose() {
+        Ok(call) => active.tell(Event::BodyEnd { head, call }),
+        Err(fault) => active.tell(Event::Unreadable(Refusal::Call(fault))),
+    }
 }
 
-/// Refuses a call that will be refused whatever its body says.
 #[cold]
-fn look(open: &mut Open, opened: Opened) -> Result<(), Stop> {
-    let (now, unix_ms) = (open.worker.now(), open.record.started_unix_ms);
-    match policy::exchange::look(opened, now, unix_ms, &open.view.snapshot) {
-        None => Ok(()),
-        Some((route, refusal)) => {
-            open.record.route = Some(route);
-            Err(refusal.into())
-        }
+fn faulty(active: &mut ActiveExchange, fault: BodyFault) -> Verdict {
+    match fault {
+        BodyFault::Gone => active.disconnected(),
+        BodyFault::Head(fault) => active.tell(Event::Unreadable(Refusal::Head(fault))),
+        BodyFault::Framing(fault) => active.tell(Event::Unreadable(Refusal::BodyFraming(fault))),
     }
 }
 

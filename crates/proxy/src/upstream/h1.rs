@@ -15,12 +15,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use policy::attempt::Failure;
+use policy::exchange::Lost;
+use wire::head::Method;
 use wire::http1::{ChunkStep, Chunked, Framing, HeadFault};
 
 use self::answer::Ended;
-use self::sending::Sending;
+pub(crate) use self::sending::Sending;
 use super::pool::{Connection, Pool};
-use super::{Piece, Response, Trip};
+use super::{Answered, Piece, Response, Watch};
 use crate::buffer::Held;
 use crate::deadline::Deadline;
 
@@ -43,82 +45,75 @@ enum Remaining {
     Broken(HeadFault),
 }
 
-/// Why no response head came.
-pub(crate) enum Broken {
-    /// The peer took nothing of the request: on a reused connection nobody's fault, and the request
-    /// can be sent again as if it never had been.
-    Untaken,
-    Failed(Failure),
-}
-
-/// Sends the request and reads the response head. `sent` is called when the request is out, and told
-/// whether all of it is.
+/// Sends the request and reads the head of the response, into `response`.
 pub(crate) async fn exchange(
-    trip: &Trip<'_>,
+    pool: &Rc<Pool>,
     mut connection: Connection,
+    mut sending: Sending<'_>,
+    method: Method,
+    response: &mut Option<Response>,
     deadline: &mut Deadline,
-    gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
-    sent: impl FnOnce(bool),
-) -> Option<Result<Response, Broken>> {
-    let mut sending = Sending::new(trip);
+    watch: &mut impl Watch,
+) -> Answered {
     let mut reader = answer::Reader::default();
-    let mut sent = Some(sent);
-    let mut refused = false;
+    let (mut is_sent, mut refused) = (false, false);
     let ready = poll_fn(|cx| {
-        if !sending.is_over() && !refused {
+        if !is_sent {
             // It takes no more and may have said why: reading tells, or ends.
             refused = matches!(
                 sending.poll(&mut connection.stream, cx),
                 Poll::Ready(Err(_))
             );
-        }
-        if (sending.is_over() || refused)
-            && let Some(sent) = sent.take()
-        {
-            sent(!refused);
+            is_sent = sending.is_over() || refused;
+            if is_sent {
+                watch.sent(!refused);
+            }
         }
         // Read also while sending: an upstream may refuse a long body before it has all of it.
-        match reader.poll(trip.worker, &mut connection, trip.request.method, cx) {
+        match reader.poll(watch.buffers(), &mut connection, method, cx) {
             Poll::Ready(result) => return Poll::Ready(Some(result)),
             Poll::Pending => {}
         }
-        if gone(cx).is_ready() {
+        if watch.poll_gone(cx).is_ready() {
             return Poll::Ready(None);
         }
         deadline
             .poll(cx)
             .map(|()| Some(Err(Ended::Failed(Failure::FirstByteTimeout))))
-    })
-    .await?;
-    let whole = sending.is_over();
-    let taken = sending.taken();
-    let ready = ready.map_err(|ended| match ended {
+    });
+    let (ended, taken) = match ready.await {
+        None => return Answered::Gone,
+        Some(Ok((head, framing, keep))) => {
+            let framing = match framing {
+                Framing::None => Remaining::Nothing,
+                Framing::Length(length) => Remaining::Bytes(length),
+                Framing::Chunked => Remaining::Chunks(Box::new(Chunked::new())),
+                Framing::UntilClose => Remaining::UntilClose,
+            };
+            *response = Some(Response {
+                head: Some(head),
+                body: super::Body::H1(Body {
+                    connection: Some(connection),
+                    pool: Rc::clone(pool),
+                    framing,
+                    early: reader.early,
+                    keep: keep && sending.is_over(),
+                }),
+            });
+            return Answered::Head;
+        }
+        Some(Err(ended)) => (ended, sending.taken()),
+    };
+    match ended {
         // Nothing can have run of a request that the connection took nothing of, or that came to a
         // peer which had closed it before.
-        Ended::Failed(Failure::Reset) | Ended::InOrder if taken == 0 => Broken::Untaken,
-        Ended::InOrder if connection.stream.took_nothing(taken) => Broken::Untaken,
-        Ended::InOrder => Broken::Failed(Failure::Reset),
-        Ended::Failed(failure) => Broken::Failed(failure),
-    });
-    Some(ready.map(|(head, framing, keep)| {
-        let framing = match framing {
-            Framing::None => Remaining::Nothing,
-            Framing::Length(length) => Remaining::Bytes(length),
-            Framing::Chunked => Remaining::Chunks(Box::new(Chunked::new())),
-            Framing::UntilClose => Remaining::UntilClose,
-        };
-        let body = Body {
-            connection: Some(connection),
-            pool: Rc::clone(trip.pool),
-            framing,
-            early: reader.early,
-            keep: keep && whole,
-        };
-        Response {
-            head,
-            body: super::Body::H1(body),
+        Ended::Failed(Failure::Reset) | Ended::InOrder if taken == 0 => {
+            Answered::Lost(Lost::UNTAKEN)
         }
-    }))
+        Ended::InOrder if connection.stream.took_nothing(taken) => Answered::Lost(Lost::UNTAKEN),
+        Ended::InOrder => Failure::Reset.into(),
+        Ended::Failed(failure) => failure.into(),
+    }
 }
 
 impl Body {

@@ -12,21 +12,21 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use policy::attempt::Failure;
-use policy::credential::Injection;
-use policy::snapshot::Endpoint;
+use policy::attempt::request::AttemptRequest;
+use policy::exchange::Lost;
 use wire::head::{ResponseHead, Version};
 
-use super::h1::Broken;
 use super::pool::{Open, Pool};
-use super::{Outgoing, Piece, Response};
+use super::{Answered, Piece, Response, Watch};
 use crate::deadline::Deadline;
-use crate::downstream::Local;
 use crate::stream::Stream;
+use crate::timers::Local;
 use crate::timers::Timers;
 
 /// Exchanges on one connection; servers commonly allow 100.
@@ -109,87 +109,108 @@ pub(crate) async fn begin(
     Ok(handle)
 }
 
-/// Sends the request and waits for the response head. `sent` is called when the request is handed
-/// over, and once more when all of its body went.
-pub(crate) async fn exchange(
-    mut handle: Handle,
-    request: &Outgoing<'_>,
-    endpoint: &Endpoint,
-    deadline: &mut Deadline,
-    gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
-    sent: impl FnMut(bool),
-) -> Option<Result<Response, Broken>> {
-    let taken = Rc::new(Cell::new(request.body.is_empty()));
-    let Some(message) = message(request, endpoint, &taken) else {
-        crate::why::tell("the request cannot be written as HTTP/2");
-        return Some(Err(Broken::Failed(Failure::Malformed)));
-    };
-    handle.busy.set(handle.busy.get() + 1);
-    let busy = Busy(Rc::clone(&handle.busy));
-    let mut answer = std::pin::pin!(handle.sender.send_request(message));
-    let mut sending = Sending { taken, sent };
-    (sending.sent)(false);
-    let answer = poll_fn(|cx| {
-        sending.look();
-        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
-            return Poll::Ready(Some(answer.map_err(|error| {
-                tracing::debug!(%error, "HTTP/2 exchange with upstream failed");
-                if is_untaken(&error) {
-                    Broken::Untaken
-                } else {
-                    Broken::Failed(Failure::Reset)
-                }
-            })));
-        }
-        if gone(cx).is_ready() {
-            return Poll::Ready(None);
-        }
-        deadline
-            .poll(cx)
-            .map(|()| Some(Err(Broken::Failed(Failure::FirstByteTimeout))))
-    })
-    .await?;
-    Some(answer.and_then(|answer| {
-        let (parts, incoming) = answer.into_parts();
-        let mut head = Box::<ResponseHead>::default();
-        head.status = parts.status.as_u16();
-        head.version = Version::H2;
-        for (name, value) in &parts.headers {
-            head.fields
-                .push(name.as_str().as_bytes(), value.as_bytes())
-                .map_err(|fault| {
-                    crate::why::tell(fault);
-                    Broken::Failed(Failure::Malformed)
-                })?;
-        }
-        let body = Body {
-            incoming,
-            frame: Bytes::new(),
-            _busy: busy,
-        };
-        Ok(Response {
-            head,
-            body: super::Body::H2(body),
-        })
-    }))
-}
-
-/// Tells once that the connection's task has taken the whole body; at the latest when the exchange is dropped,
-/// because nothing wakes it between the two.
-struct Sending<F: FnMut(bool)> {
+/// A request on its way out.
+pub(crate) struct Sending {
+    message: Option<http::Request<Rope>>,
     taken: Rc<Cell<bool>>,
-    sent: F,
 }
 
-impl<F: FnMut(bool)> Sending<F> {
-    fn look(&mut self) {
-        if self.taken.replace(false) {
-            (self.sent)(true);
+impl Sending {
+    /// A request with a body of `length` bytes; `None` for one that has no body at all.
+    pub(crate) fn new(request: &AttemptRequest<'_>, body: &[Bytes], length: Option<u64>) -> Self {
+        let taken = Rc::new(Cell::new(body.is_empty()));
+        let rope = Rope {
+            pieces: body.iter().cloned().collect(),
+            left: length.unwrap_or(0),
+            taken: Rc::clone(&taken),
+        };
+        Self {
+            message: message(request, rope),
+            taken,
         }
     }
 }
 
-impl<F: FnMut(bool)> Drop for Sending<F> {
+/// Sends the request and reads the head of the response, into `response`.
+pub(crate) async fn exchange(
+    mut handle: Handle,
+    sending: Sending,
+    response: &mut Option<Response>,
+    deadline: &mut Deadline,
+    watch: &mut impl Watch,
+) -> Answered {
+    let Some(message) = sending.message else {
+        crate::why::tell("the request cannot be written as HTTP/2");
+        return Failure::Malformed.into();
+    };
+    handle.busy.set(handle.busy.get() + 1);
+    let busy = Busy(Rc::clone(&handle.busy));
+    let mut answer = std::pin::pin!(handle.sender.send_request(message));
+    watch.sent(false);
+    let mut told = Told {
+        taken: sending.taken,
+        watch,
+    };
+    let answered = poll_fn(|cx| {
+        told.look();
+        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+            return Poll::Ready(answer.map_err(|error| {
+                tracing::debug!(%error, "HTTP/2 exchange with upstream failed");
+                if is_untaken(&error) {
+                    Answered::Lost(Lost::UNTAKEN)
+                } else {
+                    Failure::Reset.into()
+                }
+            }));
+        }
+        if told.watch.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(Answered::Gone));
+        }
+        deadline
+            .poll(cx)
+            .map(|()| Err(Failure::FirstByteTimeout.into()))
+    });
+    let (parts, incoming) = match answered.await {
+        Ok(answer) => answer.into_parts(),
+        Err(ended) => return ended,
+    };
+    let mut head = Box::<ResponseHead>::default();
+    head.status = parts.status.as_u16();
+    head.version = Version::H2;
+    for (name, value) in &parts.headers {
+        let name = name.as_str().as_bytes();
+        if let Err(fault) = head.fields.push(name, value.as_bytes()) {
+            crate::why::tell(fault);
+            return Failure::Malformed.into();
+        }
+    }
+    *response = Some(Response {
+        head: Some(head),
+        body: super::Body::H2(Body {
+            incoming,
+            frame: Bytes::new(),
+            _busy: busy,
+        }),
+    });
+    Answered::Head
+}
+
+/// Tells once that the connection's task has taken the whole body; at the latest when the exchange is dropped,
+/// because nothing wakes it between the two.
+struct Told<'w, W: Watch> {
+    taken: Rc<Cell<bool>>,
+    watch: &'w mut W,
+}
+
+impl<W: Watch> Told<'_, W> {
+    fn look(&mut self) {
+        if self.taken.replace(false) {
+            self.watch.sent(true);
+        }
+    }
+}
+
+impl<W: Watch> Drop for Told<'_, W> {
     fn drop(&mut self) {
         self.look();
     }
@@ -207,11 +228,8 @@ fn is_untaken(error: &hyper::Error) -> bool {
     error.is_canceled() || cause.is_some_and(is_refused)
 }
 
-fn message(
-    request: &Outgoing<'_>,
-    endpoint: &Endpoint,
-    taken: &Rc<Cell<bool>>,
-) -> Option<http::Request<Rope>> {
+fn message(request: &AttemptRequest<'_>, body: Rope) -> Option<http::Request<Rope>> {
+    let endpoint = request.endpoint;
     let scheme = if endpoint.origin.tls { "https" } else { "http" };
     let (base, path, query) = (&endpoint.base_path, request.path, &request.query);
     let mut builder = http::Request::builder()
@@ -220,27 +238,21 @@ fn message(
             "{scheme}://{}{base}{path}{query}",
             endpoint.authority
         ));
-    let lines = request
-        .lines
-        .split(|b| *b == b'\n')
-        .filter_map(|l| l.strip_suffix(b"\r"));
-    for line in lines {
-        let colon = line.iter().position(|b| *b == b':')?;
-        builder = builder.header(&line[..colon], line[colon + 1..].trim_ascii());
-    }
-    if let Injection::Header { name, value } = &endpoint.injection {
-        let mut value = http::HeaderValue::from_bytes(value.expose()).ok()?;
-        value.set_sensitive(true);
-        builder = builder.header(name.as_str(), value);
-    }
-    let pieces = request.body.clone().into();
-    builder
-        .body(Rope {
-            pieces,
-            left: request.length.unwrap_or(0),
-            taken: Rc::clone(taken),
-        })
-        .ok()
+    let fields = builder.headers_mut()?;
+    let mut is_whole = true;
+    let mut put = |name: &[u8], value: &[u8], is_secret: bool| {
+        let name = HeaderName::from_bytes(name);
+        let value = HeaderValue::from_bytes(value.trim_ascii());
+        if let (Ok(name), Ok(mut value)) = (name, value) {
+            value.set_sensitive(is_secret);
+            fields.append(name, value);
+        } else {
+            is_whole = false;
+        }
+    };
+    request.fields(|name, value| put(name, value, false));
+    request.secrets(|name, value| put(name.as_bytes(), value.expose(), true));
+    builder.body(body).ok().filter(|_| is_whole)
 }
 
 impl Body {

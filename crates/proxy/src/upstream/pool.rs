@@ -7,10 +7,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use policy::snapshot::Origin;
 use rustls::ClientConfig;
+use tokio::time::Instant;
 
 use super::h2;
 use super::names::Names;

@@ -2,7 +2,9 @@
 //!
 //! Invariant: the date kept is that of the day kept. Exchanges that end together began seconds
 //! apart, so it is the day that is kept and not the second.
-//! Not here: the clock (`proxy`).
+//! Not here: the calendar (`wire::date`), the clock (`proxy`).
+
+use wire::date::Date;
 
 use super::decimal::{four, padded, two};
 use super::pen::Pen;
@@ -58,7 +60,7 @@ impl Stamp {
 }
 
 fn spelled(day: u64) -> Vec<u8> {
-    let (year, month, day) = date(day);
+    let Date { year, month, day } = Date::of_day(day.cast_signed());
     let mut out = Vec::with_capacity(16);
     match u32::try_from(year) {
         Ok(year @ ..10_000) => out.extend_from_slice(&four(year)),
@@ -67,23 +69,6 @@ fn spelled(day: u64) -> Vec<u8> {
     let ([m, n], [d, e]) = (two(month), two(day));
     out.extend_from_slice(&[b'-', m, n, b'-', d, e, b'T']);
     out
-}
-
-/// Year, month and day of a day counted from 1970-01-01. Years are taken to begin in March, so
-/// that the leap day is the last of its year; 719,468 days lie between 0000-03-01 and 1970.
-fn date(days: u64) -> (u64, u32, u32) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let (month, carry) = if from_march < 10 {
-        (from_march + 3, 0)
-    } else {
-        (from_march - 9, 1)
-    };
-    (era * 400 + year + carry, month as u32, day as u32)
 }
 
 #[cfg(test)]

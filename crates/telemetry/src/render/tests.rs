@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use policy::limit::Kind;
 use policy::record::Sink;
 
-use super::{Extra, ExtraKind};
+use crate::extras::{Extra, ExtraKind};
 use crate::facts::{Copied, Facts};
 use crate::merge::{Merged, merge};
 use crate::sample::{completed, limited, snapshot, unknown};

@@ -102,23 +102,7 @@ impl CellKey {
 
 /// Position of an operation in tables.
 pub(crate) fn operation_index(operation: Option<Operation>) -> usize {
-    match operation {
-        Some(Operation::Chat) => 0,
-        Some(Operation::Completions) => 1,
-        Some(Operation::Responses) => 2,
-        Some(Operation::Messages) => 3,
-        Some(Operation::Embeddings) => 4,
-        Some(Operation::Models) => 5,
-        Some(Operation::CountTokens) => 6,
-        Some(Operation::Moderations) => 7,
-        Some(Operation::Rerank) => 8,
-        Some(Operation::Speech) => 9,
-        Some(Operation::Transcriptions) => 10,
-        Some(Operation::Images) => 11,
-        Some(Operation::ImageEdits) => 12,
-        Some(Operation::Unread) => 13,
-        None => OPERATIONS - 1,
-    }
+    operation.map_or(OPERATIONS - 1, |operation| operation as usize)
 }
 
 /// The label of an operation's position.
@@ -129,25 +113,7 @@ pub(crate) fn operation_label(index: usize) -> &'static str {
 /// `gen_ai_provider_name` of an operation's position: whose dialect is spoken upstream, as
 /// OpenTelemetry has it for gateways. Which provider it is, the backend says.
 pub(crate) fn provider_label(index: usize) -> &'static str {
-    match Operation::ALL.get(index) {
-        Some(Operation::Messages) => "anthropic",
-        Some(
-            Operation::Chat
-            | Operation::Completions
-            | Operation::Responses
-            | Operation::Embeddings
-            | Operation::Models
-            | Operation::CountTokens
-            | Operation::Moderations
-            | Operation::Rerank
-            | Operation::Speech
-            | Operation::Transcriptions
-            | Operation::Images
-            | Operation::ImageEdits
-            | Operation::Unread,
-        )
-        | None => "openai",
-    }
+    Operation::ALL.get(index).map_or("openai", |o| o.provider())
 }
 
 /// Key of a limit's refusals.
@@ -180,7 +146,7 @@ pub(crate) fn endpoint_parts(key: u64) -> (NameId, NameId) {
 }
 
 /// Results of an attempt as labels.
-pub(crate) const RESULTS: [&str; 16] = [
+pub(crate) const RESULTS: [&str; 17] = [
     "1xx",
     "2xx",
     "3xx",
@@ -197,6 +163,7 @@ pub(crate) const RESULTS: [&str; 16] = [
     "upstream_unavailable",
     "connections_exhausted",
     "upstream_proxy_error",
+    "upstream_credential_unavailable",
 ];
 
 /// Position of a result in [`RESULTS`].
@@ -216,5 +183,6 @@ pub(crate) fn result_index(result: Result<u16, Failure>) -> usize {
         Err(Failure::Exhausted) => 13,
         Err(Failure::LocalCapacity) => 14,
         Err(Failure::Proxy) => 15,
+        Err(Failure::Credential) => 16,
     }
 }

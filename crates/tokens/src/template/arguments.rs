@@ -8,24 +8,34 @@
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use super::{CONTINUED, Shape};
 use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
 use crate::tree::Tree;
+
+/// Stands at the end of a message that is to be continued, to find it in the text; a template that trims takes the
+/// space off.
+pub(super) const CONTINUED: &str = "TOLLGATE_GOES_ON_HERE ";
+
+/// What a template's text says about what it can take.
+#[derive(Clone, Copy)]
+pub(super) struct TemplateForm {
+    pub(super) takes_parts: bool,
+    pub(super) knows_developer: bool,
+}
 
 pub(super) fn of(
     conversation: &Conversation,
     effort: Option<&str>,
-    shape: Shape,
+    form: TemplateForm,
 ) -> Vec<(String, Value)> {
     let mut messages: Vec<Tree> = Vec::new();
     if let Some(text) = conversation.instructions.as_deref()
         && !text.is_empty()
     {
-        messages.push(instructions("system", &Content::of(text), shape));
+        messages.push(instructions("system", &Content::of(text), form));
     }
-    messages.extend(conversation.turns.iter().map(|turn| seen(turn, shape)));
+    messages.extend(conversation.turns.iter().map(|turn| seen(turn, form)));
     let is_developer = |message: &Tree| message.get_text("role") == Some("developer");
-    if !shape.knows_developer && messages.iter().any(is_developer) {
+    if !form.knows_developer && messages.iter().any(is_developer) {
         messages = with_one_system(messages);
     }
     if conversation.continues
@@ -60,20 +70,20 @@ fn message(role: &str, content: Tree) -> Tree {
     Tree::map([("role", role.into()), ("content", content)])
 }
 
-fn seen(turn: &Turn, shape: Shape) -> Tree {
+fn seen(turn: &Turn, form: TemplateForm) -> Tree {
     let (mut seen, name) = match turn {
         Turn::Instructions {
             role,
             content,
             name,
-        } => (instructions(role, content, shape), name),
-        Turn::User { content, name } => (message("user", shown(content, shape)), name),
+        } => (instructions(role, content, form), name),
+        Turn::User { content, name } => (message("user", shown(content, form)), name),
         Turn::Answer {
             content,
             call_id,
             name,
         } => {
-            let text = if shape.takes_parts {
+            let text = if form.takes_parts {
                 content.parts.join("\n")
             } else {
                 joined(content)
@@ -88,7 +98,7 @@ fn seen(turn: &Turn, shape: Shape) -> Tree {
             calls,
             name,
         } => {
-            let mut assistant = message("assistant", shown(content, shape));
+            let mut assistant = message("assistant", shown(content, form));
             if !calls.is_empty() {
                 let calls = calls.iter().map(call).collect();
                 push(&mut assistant, "tool_calls", Tree::List(calls));
@@ -112,8 +122,8 @@ fn push(tree: &mut Tree, name: &str, member: Tree) {
     }
 }
 
-fn shown(content: &Content, shape: Shape) -> Tree {
-    if !shape.takes_parts {
+fn shown(content: &Content, form: TemplateForm) -> Tree {
+    if !form.takes_parts {
         return Tree::Text(joined(content));
     }
     let part = |text: &String| Tree::map([("type", "text".into()), ("text", text.as_str().into())]);
@@ -131,9 +141,9 @@ fn joined(content: &Content) -> String {
 }
 
 /// A message of the system or the developer; the system's without the line for a provider's accounting.
-fn instructions(role: &str, content: &Content, shape: Shape) -> Tree {
+fn instructions(role: &str, content: &Content, form: TemplateForm) -> Tree {
     if role != "system" {
-        return message(role, shown(content, shape));
+        return message(role, shown(content, form));
     }
     let kept = content.parts.iter().filter_map(|part| {
         if !part.starts_with(BILLING_LINE) {
@@ -145,7 +155,7 @@ fn instructions(role: &str, content: &Content, shape: Shape) -> Tree {
     let content = Content {
         parts: kept.collect(),
     };
-    message(role, shown(&content, shape))
+    message(role, shown(&content, form))
 }
 
 /// Puts the mark behind the last text of a message.

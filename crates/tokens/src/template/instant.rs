@@ -1,50 +1,20 @@
 //! `strftime` for the formats that templates ask of `strftime_now`.
 //!
-//! Days from the civil calendar by Howard Hinnant's algorithm (public domain, "chrono-Compatible Low-Level Date
-//! Algorithms").
-//! Not here: any clock; the moment is an argument.
+//! Not here: the calendar (`wire::date`), any clock; the moment is an argument.
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const WEEKDAYS: [&str; 7] = [
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-];
+use wire::date::{Date, weekday_name};
 
 /// Writes a moment, in seconds since 1970; a directive that is not known stays as it is.
 pub(crate) fn date(clock_s: i64, format: &str) -> String {
     let (days, second_of_day) = (clock_s.div_euclid(86_400), clock_s.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
+    let date = Date::of_day(days);
+    let Date { year, month, day } = date;
     let (hour, minute, second) = (
         second_of_day / 3600,
         second_of_day / 60 % 60,
         second_of_day % 60,
     );
-    let month_name = MONTHS
-        .get((month - 1).unsigned_abs() as usize)
-        .copied()
-        .unwrap_or_default();
-    let weekday = WEEKDAYS
-        .get(days.rem_euclid(7).unsigned_abs() as usize)
-        .copied()
-        .unwrap_or_default();
+    let (month_name, weekday) = (date.month_name(), weekday_name(days));
     let mut out = String::new();
     let mut chars = format.chars();
     while let Some(char) = chars.next() {
@@ -74,19 +44,4 @@ pub(crate) fn date(clock_s: i64, format: &str) -> String {
         }
     }
     out
-}
-
-/// Year, month and day of a number of days since 1970-01-01.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }

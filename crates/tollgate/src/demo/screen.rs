@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use telemetry::{Gauges, WorkloadTotals};
 
-use crate::admin::merged;
+use crate::metrics::merged;
 use crate::running::Running;
 use crate::say;
 

@@ -46,7 +46,7 @@ fn record(row: &Stored) -> String {
             .filter(|text| !text.is_empty())
             .unwrap_or("-")
     };
-    let ended = date::stamp(
+    let ended = date::timestamp(
         row.number("ended_unix_ms")
             .unwrap_or_default()
             .unsigned_abs(),

@@ -8,7 +8,14 @@ use crate::harness::{Connection, Gate, Response, Step, Upstream, eventually, tol
 use crate::scene::{answer, config};
 
 const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", "/health"];
-const PAGES: [&str; 4] = ["/metrics", "/stats/prometheus", "/config", "/nothing"];
+const PAGES: [&str; 6] = [
+    "/metrics",
+    "/stats/prometheus",
+    "/config",
+    "/api/v1/config",
+    "/api/v1/limits",
+    "/nothing",
+];
 const BEARER: &str = "admin: { bearer: { file: secrets/admin } }\n";
 
 fn ask(gate: &Gate, path: &str, lines: &str) -> Response {
@@ -62,11 +69,13 @@ fn with_a_bearer_nobody_reads_more_than_probes_without_it() {
             status
         );
     }
-    let page = ask(&gate, "/config", &with("canary-first")).text();
-    assert!(
-        !page.contains("canary") && !gate.log().contains("canary"),
-        "{page}"
-    );
+    for path in ["/config", "/api/v1/config"] {
+        let page = ask(&gate, path, &with("canary-first")).text();
+        assert!(
+            !page.contains("canary") && !gate.log().contains("canary"),
+            "{page}"
+        );
+    }
 
     gate.replace("secrets/admin", b"canary-second");
     eventually("the new bearer counts", Duration::from_secs(3), || {

@@ -5,55 +5,57 @@
 use std::ops::Range;
 
 use super::fault::{CallFault, CallFaultKind};
-use super::scan::CallScanner;
+use crate::dialect::{Name, name, names};
 use crate::json::{Elements, Found, Interest, Interests, Kind, Member, Repeat, Want};
 
-const MODEL: usize = 0;
-const STREAM: usize = 1;
-pub(super) const STREAM_OPTIONS: usize = 2;
-const INCLUDE_USAGE: usize = 3;
-const MAX_TOKENS: usize = 4;
-const MAX_COMPLETION_TOKENS: usize = 5;
-const MAX_OUTPUT_TOKENS: usize = 6;
-const N: usize = 7;
-const BACKGROUND: usize = 8;
+const MODEL: usize = Name::Model as usize;
+const STREAM: usize = Name::Stream as usize;
+pub(super) const STREAM_OPTIONS: usize = Name::StreamOptions as usize;
+const INCLUDE_USAGE: usize = Name::IncludeUsage as usize;
+const MAX_TOKENS: usize = Name::MaxTokens as usize;
+const MAX_COMPLETION_TOKENS: usize = Name::MaxCompletionTokens as usize;
+const MAX_OUTPUT_TOKENS: usize = Name::MaxOutputTokens as usize;
+const N: usize = Name::N as usize;
+const BACKGROUND: usize = Name::Background as usize;
+const BEST_OF: usize = Name::BestOf as usize;
+const PROMPT: usize = Name::Prompt as usize;
 
 /// Members that name what the provider keeps of earlier calls, with their place among the interests.
 pub(super) const KEPT: [(usize, &str); 3] = [
-    (9, "previous_response_id"),
-    (10, "conversation"),
-    (11, "container"),
+    kept(Name::PreviousResponse),
+    kept(Name::Conversation),
+    kept(Name::Container),
 ];
-const BEST_OF: usize = 12;
-const PROMPT: usize = 13;
+
+const fn kept(member: Name) -> (usize, &'static str) {
+    (member as usize, name(member))
+}
+
+const fn asked(member: Name, want: Want) -> Interest {
+    Interest::new(name(member), want, Repeat::Refuse)
+}
+
+/// In the order of `Name`.
+const ASKED_FOR: &[Interest] = &[
+    asked(Name::Model, Want::Scalar),
+    asked(Name::Stream, Want::Place),
+    asked(Name::StreamOptions, Want::Place),
+    asked(Name::IncludeUsage, Want::Place),
+    asked(Name::MaxTokens, Want::Scalar),
+    asked(Name::MaxCompletionTokens, Want::Scalar),
+    asked(Name::MaxOutputTokens, Want::Scalar),
+    asked(Name::N, Want::Scalar),
+    asked(Name::Background, Want::Place),
+    asked(Name::PreviousResponse, Want::Place),
+    asked(Name::Conversation, Want::Place),
+    asked(Name::Container, Want::Place),
+    asked(Name::BestOf, Want::Scalar),
+    asked(Name::Prompt, Want::Elements),
+];
 
 /// Names that the gate's own count of a prompt goes by. Policy reads none of them; what an engine would read
 /// beside them would be generated and not be counted.
-const COUNTED: &[&str] = &[
-    "messages",
-    "input",
-    "instructions",
-    "system",
-    "tools",
-    "functions",
-];
-
-const ASKED_FOR: &[Interest] = &[
-    Interest::new("model", Want::Scalar, Repeat::Refuse),
-    Interest::new("stream", Want::Place, Repeat::Refuse),
-    Interest::new("stream_options", Want::Place, Repeat::Refuse),
-    Interest::new("stream_options.include_usage", Want::Place, Repeat::Refuse),
-    Interest::new("max_tokens", Want::Scalar, Repeat::Refuse),
-    Interest::new("max_completion_tokens", Want::Scalar, Repeat::Refuse),
-    Interest::new("max_output_tokens", Want::Scalar, Repeat::Refuse),
-    Interest::new("n", Want::Scalar, Repeat::Refuse),
-    Interest::new("background", Want::Place, Repeat::Refuse),
-    Interest::new("previous_response_id", Want::Place, Repeat::Refuse),
-    Interest::new("conversation", Want::Place, Repeat::Refuse),
-    Interest::new("container", Want::Place, Repeat::Refuse),
-    Interest::new("best_of", Want::Scalar, Repeat::Refuse),
-    Interest::new("prompt", Want::Elements, Repeat::Refuse),
-];
+const COUNTED: &[&str] = &names::<6>(Name::Counted);
 
 pub(super) static ASKED: Interests = Interests::with_others(ASKED_FOR, COUNTED);
 
@@ -151,13 +153,6 @@ pub enum IncludeUsage {
 }
 
 impl CallHead {
-    /// Reads a whole body at once.
-    pub fn read(body: &[u8]) -> Result<Self, CallFault> {
-        let mut scanner = CallScanner::new();
-        scanner.push(body)?;
-        scanner.finish()
-    }
-
     /// Whether it runs on after its answer, or goes on from what the provider keeps.
     #[inline]
     pub fn leans_on_upstream(&self) -> bool {
@@ -189,15 +184,15 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
     let keeps = KEPT.iter().find(|(interest, _)| is_set(*interest));
     Ok(CallHead {
         model: model(found)?,
-        stream: flag(found, STREAM, "stream")?,
+        stream: flag(found, STREAM)?,
         stream_options: stream_options(found)?,
-        max_tokens: count(found, MAX_TOKENS, "max_tokens")?,
-        max_completion_tokens: count(found, MAX_COMPLETION_TOKENS, "max_completion_tokens")?,
-        max_output_tokens: count(found, MAX_OUTPUT_TOKENS, "max_output_tokens")?,
-        n: count(found, N, "n")?,
+        max_tokens: count(found, MAX_TOKENS)?,
+        max_completion_tokens: count(found, MAX_COMPLETION_TOKENS)?,
+        max_output_tokens: count(found, MAX_OUTPUT_TOKENS)?,
+        n: count(found, N)?,
         background: is_set(BACKGROUND),
         keeps: keeps.map(|(_, name)| *name),
-        best_of: count(found, BEST_OF, "best_of")?,
+        best_of: count(found, BEST_OF)?,
         prompts: prompts(found),
         length: found.length,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
@@ -220,10 +215,16 @@ fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {
         Kind::String => {
             let text = found.text(member);
             let name = text.as_ref().and_then(|text| model_name(text.as_bytes()));
-            let bad = || CallFault::at("model", member.value.start, CallFaultKind::BadModelName);
+            let bad = || {
+                CallFault::at(
+                    path_of(MODEL),
+                    member.value.start,
+                    CallFaultKind::BadModelName,
+                )
+            };
             Ok(Some(name.ok_or_else(bad)?.into()))
         }
-        _ => Err(wrong_type("model", member, "a string")),
+        _ => Err(wrong_type(MODEL, member, "a string")),
     }
 }
 
@@ -247,13 +248,13 @@ pub(super) fn model_name(text: &[u8]) -> Option<&str> {
     is_name.then(|| std::str::from_utf8(text).ok()).flatten()
 }
 
-fn flag(found: &Found, interest: usize, name: &'static str) -> Result<bool, CallFault> {
+fn flag(found: &Found, interest: usize) -> Result<bool, CallFault> {
     match found.member(interest) {
         None => Ok(false),
         Some(member) => match member.kind {
             Kind::True => Ok(true),
             Kind::False | Kind::Null => Ok(false),
-            _ => Err(wrong_type(name, member, "true or false")),
+            _ => Err(wrong_type(interest, member, "true or false")),
         },
     }
 }
@@ -265,7 +266,7 @@ fn stream_options(found: &Found) -> Result<StreamOptions, CallFault> {
     match member.kind {
         Kind::Null => Ok(StreamOptions::Null(member.value.clone())),
         Kind::Object => {
-            let asked = flag(found, INCLUDE_USAGE, "stream_options.include_usage")?;
+            let asked = flag(found, INCLUDE_USAGE)?;
             let include_usage = match found.member(INCLUDE_USAGE) {
                 None => IncludeUsage::Absent,
                 Some(_) if asked => IncludeUsage::Yes,
@@ -277,22 +278,22 @@ fn stream_options(found: &Found) -> Result<StreamOptions, CallFault> {
                 include_usage,
             })
         }
-        _ => Err(wrong_type("stream_options", member, "an object")),
+        _ => Err(wrong_type(STREAM_OPTIONS, member, "an object")),
     }
 }
 
-fn count(found: &Found, interest: usize, name: &'static str) -> Result<Option<u32>, CallFault> {
+fn count(found: &Found, interest: usize) -> Result<Option<u32>, CallFault> {
     let Some(member) = found.member(interest) else {
         return Ok(None);
     };
     let digits = match member.kind {
         Kind::Null => return Ok(None),
         Kind::Number => found.raw(member),
-        _ => return Err(wrong_type(name, member, "an integer")),
+        _ => return Err(wrong_type(interest, member, "an integer")),
     };
     if digits.iter().any(|b| matches!(b, b'.' | b'e' | b'E')) {
         return Err(wrong_type(
-            name,
+            interest,
             member,
             "an integer written in plain digits",
         ));
@@ -301,14 +302,10 @@ fn count(found: &Found, interest: usize, name: &'static str) -> Result<Option<u3
         .ok()
         .filter(|d| !d.starts_with('-'))
         .and_then(|d| d.parse().ok());
-    match number {
-        Some(number) => Ok(Some(number)),
-        None => Err(CallFault::at(
-            name,
-            member.value.start,
-            CallFaultKind::OutOfRange(name),
-        )),
-    }
+    number.map(Some).ok_or_else(|| {
+        let name = path_of(interest);
+        CallFault::at(name, member.value.start, CallFaultKind::OutOfRange(name))
+    })
 }
 
 fn prompts(found: &Found) -> Prompts {
@@ -318,13 +315,19 @@ fn prompts(found: &Found) -> Prompts {
     }
 }
 
-fn wrong_type(name: &'static str, member: &Member, wanted: &'static str) -> CallFault {
+fn wrong_type(interest: usize, member: &Member, wanted: &'static str) -> CallFault {
+    let member_name = path_of(interest);
     CallFault::at(
-        name,
+        member_name,
         member.value.start,
         CallFaultKind::WrongType {
-            member: name,
+            member: member_name,
             wanted,
         },
     )
+}
+
+/// How faults call what is asked for at this place.
+fn path_of(interest: usize) -> &'static str {
+    ASKED_FOR.get(interest).map_or("", |asked| asked.path)
 }

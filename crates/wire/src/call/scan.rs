@@ -88,3 +88,12 @@ impl CallScanner {
         }
     }
 }
+
+impl CallHead {
+    /// Reads a whole body at once.
+    pub fn read(body: &[u8]) -> Result<Self, CallFault> {
+        let mut scanner = CallScanner::new();
+        scanner.push(body)?;
+        scanner.finish()
+    }
+}

@@ -1,4 +1,4 @@
-//! The short way for a call that comes in one piece and is written plainly, as most are.
+//! The fast path for a call that comes in one piece and is written plainly, as most are.
 //!
 //! Invariant: what it reads is what the scanner would read; where it is not sure, and at every fault, it
 //! reads nothing, and the scanner starts over.
@@ -7,7 +7,8 @@
 use super::head::{
     ASKED, CallHead, IncludeUsage, KEPT, Prompts, STREAM_OPTIONS, StreamOptions, is_set, model_name,
 };
-use crate::json::{Elements, Kind, Reader};
+use crate::dialect::{Name, name};
+use crate::json::{Elements, Kind, Reader, split_path};
 
 /// Reads a whole body.
 pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
@@ -32,38 +33,38 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
     };
     let mut seen = Seen(0);
     while more {
-        let name = reader.name()?;
-        let is = |member: &[u8]| *name == *member;
-        if is(b"model") {
+        let found = reader.name()?;
+        let is = |member: &str| *found == *member.as_bytes();
+        if is(const { name(Name::Model) }) {
             seen.first(0)?;
             read_model(&mut reader, &mut head)?;
-        } else if is(b"stream") {
+        } else if is(const { name(Name::Stream) }) {
             seen.first(1)?;
             head.stream = read_flag(&mut reader)?;
-        } else if is(b"stream_options") {
+        } else if is(const { name(Name::StreamOptions) }) {
             seen.first(2)?;
             head.stream_options = read_stream_options(&mut reader)?;
-        } else if is(b"max_tokens") {
+        } else if is(const { name(Name::MaxTokens) }) {
             seen.first(3)?;
             head.max_tokens = read_count(&mut reader)?;
-        } else if is(b"max_completion_tokens") {
+        } else if is(const { name(Name::MaxCompletionTokens) }) {
             seen.first(4)?;
             head.max_completion_tokens = read_count(&mut reader)?;
-        } else if is(b"max_output_tokens") {
+        } else if is(const { name(Name::MaxOutputTokens) }) {
             seen.first(5)?;
             head.max_output_tokens = read_count(&mut reader)?;
-        } else if is(b"n") {
+        } else if is(const { name(Name::N) }) {
             seen.first(6)?;
             head.n = read_count(&mut reader)?;
-        } else if let Some(member) = stateful(&name) {
+        } else if let Some(member) = stateful(&found) {
             read_stateful(&mut reader, &mut head, &mut seen, member)?;
-        } else if is(b"best_of") {
+        } else if is(const { name(Name::BestOf) }) {
             seen.first(11)?;
             head.best_of = read_count(&mut reader)?;
-        } else if is(b"prompt") {
+        } else if is(const { name(Name::Prompt) }) {
             seen.first(12)?;
             head.prompts = read_prompts(&mut reader)?;
-        } else if ASKED.spelled(None, &name).is_some() {
+        } else if ASKED.spelled(None, &found).is_some() {
             return None;
         } else {
             reader.pass()?;
@@ -78,13 +79,22 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
 #[inline]
 fn stateful(name: &[u8]) -> Option<usize> {
     match (name.len(), name) {
-        (10, b"background") => Some(0),
-        (20, b"previous_response_id") => Some(1),
-        (12, b"conversation") => Some(2),
-        (9, b"container") => Some(3),
+        (BACKGROUND_BYTES, BACKGROUND) => Some(0),
+        (PREVIOUS_RESPONSE_BYTES, PREVIOUS_RESPONSE) => Some(1),
+        (CONVERSATION_BYTES, CONVERSATION) => Some(2),
+        (CONTAINER_BYTES, CONTAINER) => Some(3),
         _ => None,
     }
 }
+
+const BACKGROUND: &[u8] = name(Name::Background).as_bytes();
+const PREVIOUS_RESPONSE: &[u8] = KEPT[0].1.as_bytes();
+const CONVERSATION: &[u8] = KEPT[1].1.as_bytes();
+const CONTAINER: &[u8] = KEPT[2].1.as_bytes();
+const BACKGROUND_BYTES: usize = BACKGROUND.len();
+const PREVIOUS_RESPONSE_BYTES: usize = PREVIOUS_RESPONSE.len();
+const CONVERSATION_BYTES: usize = CONVERSATION.len();
+const CONTAINER_BYTES: usize = CONTAINER.len();
 
 #[cold]
 fn read_stateful(
@@ -184,7 +194,7 @@ fn read_stream_options(reader: &mut Reader<'_>) -> Option<StreamOptions> {
             let mut include_usage = IncludeUsage::Absent;
             while more {
                 let name = reader.name()?;
-                if *name == *b"include_usage" {
+                if *name == *INCLUDE_USAGE.as_bytes() {
                     if include_usage != IncludeUsage::Absent {
                         return None;
                     }
@@ -205,6 +215,9 @@ fn read_stream_options(reader: &mut Reader<'_>) -> Option<StreamOptions> {
         _ => None,
     }
 }
+
+/// The name inside of the options.
+const INCLUDE_USAGE: &str = split_path(name(Name::IncludeUsage)).1;
 
 fn read_include_usage(reader: &mut Reader<'_>) -> Option<IncludeUsage> {
     let (kind, raw) = reader.value()?;

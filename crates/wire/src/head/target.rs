@@ -144,3 +144,31 @@ fn is_port(tail: &[u8]) -> bool {
         _ => false,
     }
 }
+
+/// `%41` read as `A`; what is no such triple stays.
+#[must_use]
+pub fn percent_decoded(name: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(name.len());
+    let mut bytes = name.bytes();
+    while let Some(b) = bytes.next() {
+        if b != b'%' {
+            out.push(b);
+            continue;
+        }
+        let mut rest = bytes.clone();
+        let digits = (rest.next().and_then(hex), rest.next().and_then(hex));
+        if let (Some(high), Some(low)) = digits {
+            out.push(high * 16 + low);
+            bytes = rest;
+        } else {
+            out.push(b);
+        }
+    }
+    out
+}
+
+fn hex(b: u8) -> Option<u8> {
+    char::from(b)
+        .to_digit(16)
+        .and_then(|d| u8::try_from(d).ok())
+}

@@ -3,9 +3,13 @@
 //! Invariant: what is changed keeps every length, so that blocks after it read the same.
 //! Not here: where blocks begin and end (`hpack`).
 
-use super::MalformedBlock;
 use super::huffman::Bits;
 use super::table::{Kind, Name, Table};
+
+/// The connection cannot go on: a block is malformed and the library would not see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a header block of HTTP/2 is malformed")]
+pub struct MalformedBlock;
 
 #[derive(Debug)]
 pub(super) struct Fields {

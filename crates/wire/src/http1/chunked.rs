@@ -134,7 +134,7 @@ impl Chunked {
         }
     }
 
-    /// The short way through a size line that is whole and plain, and does not end the body: the place
+    /// The fast path through a size line that is whole and plain, and does not end the body: the place
     /// of the data after it. `None` says nothing.
     #[inline]
     fn plain_size(&mut self, input: &[u8], from: usize) -> Option<usize> {

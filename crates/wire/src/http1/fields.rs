@@ -1,8 +1,8 @@
-//! The short way through fields that are whole and plainly good: each byte is looked at once.
+//! The fast path through fields that are whole and plainly good: each byte is looked at once.
 //!
 //! Invariant: what is accepted here is accepted by `parse`, with the same fields. `None` says nothing: the
 //! head may be cut, bad, or just unusual.
-//! Not here: the start line (`plain`), what is wrong with a head (`parse`).
+//! Not here: the start line (`fast_path`), what is wrong with a head (`parse`).
 
 use super::marks::{MARKED_BYTES, Marks, marks};
 use super::words::words;
@@ -65,7 +65,7 @@ fn walk(
             Some(value) => value,
             None => any_value(rest, name_len)?,
         };
-        out.note(known, line, name_len, line + value.start, value.len)?;
+        out.index(known, line, name_len, line + value.start, value.len)?;
         line += value.line_end + 2;
         rest = rest.get(value.line_end as usize + 2..)?;
     }

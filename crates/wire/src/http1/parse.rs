@@ -1,49 +1,14 @@
 //! Reads a request or response head.
 //!
-//! Most heads go the short way (`plain`, `fields`), all others the long one (`long`): an answer depends on the
-//! bytes of the head, never on how they were cut.
+//! Most heads take the fast path (`fast_path`, `fields`), all others the slow one (`slow_path`): an answer depends on
+//! the bytes of the head, never on how they were cut.
 //! Not here: what the fields say about the body (`framing`).
 
+use super::fast_path::{self, Target};
 use super::fields::fields;
-use super::long::{long_request, long_response};
-use super::plain::{self, Target};
+use super::limits::{Limits, MAX_EMPTY_LINES, MAX_FIELDS, Step};
+use super::slow_path::{check_status, slow_request, slow_response};
 use crate::head::{HeadFault, HeadFaultKind, RequestHead, ResponseHead, is_token};
-
-/// The most fields that `Limits::fields` can allow.
-pub const MAX_FIELDS: usize = 256;
-
-/// The most empty lines before a request line that are skipped.
-pub const MAX_EMPTY_LINES: usize = 8;
-
-/// Bounds on a head.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Bytes, from the start line to the empty line, both included.
-    pub head_bytes: usize,
-    /// Fields; at most `MAX_FIELDS` count.
-    pub fields: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            head_bytes: 65_536,
-            fields: 100,
-        }
-    }
-}
-
-/// How far a head has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// The head is not whole yet: read more and parse again from its first byte.
-    Partial,
-    /// The head is whole.
-    Done {
-        /// Bytes of the input that the head took.
-        consumed: usize,
-    },
-}
 
 /// Reads a request head from the start of `input`. Up to [`MAX_EMPTY_LINES`] before the request line are skipped.
 ///
@@ -68,12 +33,12 @@ pub fn parse_request(
         Some(_) => {}
     }
     let within = input.get(..limits.head_bytes).unwrap_or(input);
-    if let Some(step) = plain_request(within, limits, out) {
+    if let Some(step) = fast_request(within, limits, out) {
         return step.map(|consumed| Step::Done {
             consumed: consumed + skipped,
         });
     }
-    long_request(input, limits, out).map(|step| match step {
+    slow_request(input, limits, out).map(|step| match step {
         Step::Done { consumed } => Step::Done {
             consumed: consumed + skipped,
         },
@@ -95,13 +60,13 @@ pub fn empty_lines(input: &[u8]) -> usize {
     at
 }
 
-/// The short way: how many bytes the head took. `None` where the long way must look.
-fn plain_request(
+/// The fast path: how many bytes the head took. `None` where the slow path must look.
+fn fast_request(
     input: &[u8],
     limits: &Limits,
     out: &mut RequestHead,
 ) -> Option<Result<usize, HeadFault>> {
-    let line = plain::request_line(input)?;
+    let line = fast_path::request_line(input)?;
     let most = limits.fields.min(MAX_FIELDS);
     let consumed = fields(input, line.end, most, &mut out.fields)?;
     out.method = line.method;
@@ -130,20 +95,12 @@ pub fn parse_response(
         Some(_) => return Err(HeadFaultKind::StartLine.into()),
     }
     let within = input.get(..limits.head_bytes).unwrap_or(input);
-    if let Some((status, line_end)) = plain::status_line(within)
+    if let Some((status, line_end)) = fast_path::status_line(within)
         && let most = limits.fields.min(MAX_FIELDS)
         && let Some(consumed) = fields(within, line_end, most, &mut out.fields)
     {
         out.status = status;
         return check_status(status).map(|()| Step::Done { consumed });
     }
-    long_response(input, limits, out)
-}
-
-pub(super) fn check_status(status: u16) -> Result<(), HeadFault> {
-    match status {
-        101 => Err(HeadFaultKind::SwitchedProtocols.into()),
-        100..=599 => Ok(()),
-        _ => Err(HeadFaultKind::Status.into()),
-    }
+    slow_response(input, limits, out)
 }

@@ -1,4 +1,4 @@
-//! The short way through a path that holds nothing to be careful about.
+//! The fast path through a path that holds nothing to be careful about.
 //!
 //! Invariant: what is accepted here is accepted by `check_path`, and is ASCII. `None` says nothing.
 //! Not here: what is wrong with a path, and paths with dots, escapes or other unusual bytes (`head::target`).

@@ -1,186 +1,214 @@
-//! What was found: each member's kind and place, and the bytes that were kept.
+//! What the scanner captures of the members of interest: their kind and place, and bytes to keep.
 //!
-//! Invariant: all kept bytes lie in one place (`keep`), bounded by the sum of what the interests may keep.
-//! Not here: when to keep (`scan`).
+//! Invariant: nothing is captured of values deeper than two containers.
+//! Not here: the grammar (`scan`), what was captured (`found`).
 
-use std::borrow::Cow;
-use std::ops::Range;
-
-use super::elements::Elements;
-use super::interest::{INTEREST_LIMIT, Interests};
-use super::keep::Kept;
+use super::fault::JsonFaultKind;
+use super::fold::Spelling;
+use super::found::{COUNTED, Kind, Member};
+use super::interest::{Repeat, Want};
+use super::scan::{At, Keeping, Scanner};
 use super::text::unescape;
+use super::{NUMBER_LIMIT_BYTES, STRING_LIMIT_BYTES};
 
-/// The bound of a member whose bytes are counted and not kept.
-pub(super) const COUNTED: usize = usize::MAX;
+/// Longer keys are never compared: no name of interest can be written in so many bytes.
+pub(super) const KEY_LIMIT_BYTES: usize = 64 * 6;
 
-/// The kind of a JSON value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `null`
-    Null,
-    /// `true`
-    True,
-    /// `false`
-    False,
-    /// A number, as written.
-    Number,
-    /// A string.
-    String,
-    /// An array.
-    Array,
-    /// An object.
-    Object,
-}
-
-/// One member that was asked for and is there. Offsets are absolute, in bytes of the body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Where the opening quote of the key is.
-    pub key: usize,
-    /// The value, quotes or brackets included.
-    pub value: Range<usize>,
-    /// What the value is.
-    pub kind: Kind,
-    /// Whether a container holds nothing. True for other kinds.
-    pub empty: bool,
-    /// Whether bytes were asked for and the value was longer than the bound.
-    pub cut: bool,
-    kept: Range<u32>,
-}
-
-impl Member {
-    pub(super) fn at(key: usize) -> Self {
-        Self {
-            key,
-            value: 0..0,
-            kind: Kind::Null,
-            empty: true,
-            cut: false,
-            kept: 0..0,
+impl Scanner {
+    /// A value starts directly in the document, or in a member of it.
+    pub(super) fn capture_start(&mut self, at: usize, kind: Kind) {
+        let depth = self.stack.depth;
+        if depth == 0 {
+            self.found.open = (kind == Kind::Object).then_some(self.base + at + 1);
+            return;
         }
-    }
-}
-
-/// The members of a complete, valid document.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// The offset right after the opening brace, where the document is an object.
-    pub open: Option<usize>,
-    /// Whether the document is an object without members.
-    pub empty: bool,
-    /// Length of the body in bytes.
-    pub length: usize,
-    /// What the list holds that is the value of the member that wants this.
-    pub elements: Elements,
-    members: [Option<Member>; INTEREST_LIMIT],
-    kept: Kept,
-}
-
-impl Found {
-    pub(super) const fn new() -> Self {
-        Self {
-            open: None,
-            empty: true,
-            length: 0,
-            elements: Elements::NONE,
-            members: [const { None }; INTEREST_LIMIT],
-            kept: Kept::new(),
+        if depth > 2 {
+            return;
         }
-    }
-
-    /// The member at this place in the list of interests.
-    pub fn member(&self, interest: usize) -> Option<&Member> {
-        self.members.get(interest)?.as_ref()
-    }
-
-    /// The kept bytes of a member: a string with its quotes, or any other value as written.
-    pub fn raw(&self, member: &Member) -> &[u8] {
-        let kept = member.kept.start as usize..member.kept.end as usize;
-        self.kept.bytes().get(kept).unwrap_or_default()
-    }
-
-    /// The text of a string member whose bytes were kept. `None` where it is no text.
-    pub fn text(&self, member: &Member) -> Option<Cow<'_, str>> {
-        unescape(self.raw(member).strip_prefix(b"\"")?.strip_suffix(b"\"")?)
-    }
-
-    pub(super) fn slot(&mut self, interest: u8) -> Option<&mut Member> {
-        self.members.get_mut(usize::from(interest))?.as_mut()
-    }
-
-    /// Enters a member, forgetting an earlier one of the same name and its children.
-    pub(super) fn enter(&mut self, interests: &Interests, interest: u8, key: usize) {
-        if self.has(interest) {
-            self.forget(usize::from(interest));
-            let inside = interests.inside(interest);
-            (0..INTEREST_LIMIT)
-                .filter(|child| inside >> child & 1 == 1)
-                .for_each(|child| self.forget(child));
+        if !self.stack.in_object() {
+            self.capture_not_empty();
+            return;
         }
-        if let Some(slot) = self.members.get_mut(usize::from(interest)) {
-            *slot = Some(Member::at(key));
-        }
-    }
-
-    pub(super) fn has(&self, interest: u8) -> bool {
-        self.member(usize::from(interest)).is_some()
-    }
-
-    /// Starts keeping bytes for a member.
-    pub(super) fn keep_from_here(&mut self, interest: u8) {
-        let end = place(self.kept.len());
-        if let Some(member) = self.slot(interest) {
-            member.kept = end..end;
-        }
-    }
-
-    /// Keeps bytes of a member, unless that passes its bound; then it keeps nothing of it.
-    pub(super) fn keep(&mut self, interest: u8, bytes: &[u8], bound: usize) {
-        if bound == COUNTED {
-            return self.elements.read(bytes);
-        }
-        let Some(member) = self
-            .members
-            .get_mut(usize::from(interest))
-            .and_then(Option::as_mut)
+        let Some((interest, asked)) = self
+            .open_at(depth)
+            .and_then(|i| Some((i, self.interests.list.get(usize::from(i))?)))
         else {
             return;
         };
-        if member.cut {
-            return;
+        self.found.keep_from_here(interest);
+        if let Some(member) = self.found.slot(interest) {
+            member.kind = kind;
+            member.value.start = self.base + at;
         }
-        if member.kept.len() + bytes.len() > bound {
-            member.cut = true;
-            self.kept
-                .remove(member.kept.start as usize..self.kept.len());
-            member.kept.end = member.kept.start;
-            return;
+        let bound = match (asked.want, kind) {
+            (Want::Scalar, Kind::String) => STRING_LIMIT_BYTES + 2,
+            (Want::Scalar, Kind::Number) => NUMBER_LIMIT_BYTES,
+            (Want::Raw(bound), _) => bound,
+            (Want::Elements, Kind::Array) => COUNTED,
+            (Want::Scalar | Want::Place | Want::Elements, _) => 0,
+        };
+        if bound > 0 {
+            self.keeping = Some(Keeping {
+                interest,
+                depth,
+                bound,
+                from: at,
+            });
         }
-        self.kept.extend(bytes);
-        member.kept.end = place(self.kept.len());
+        if depth == 1 && kind == Kind::Object && self.interests.inside(interest) != 0 {
+            self.parent = Some(interest);
+        }
     }
 
-    #[cold]
-    fn forget(&mut self, at: usize) {
-        let Some(gone) = self.members.get_mut(at).and_then(Option::take) else {
-            return;
-        };
-        let kept = gone.kept;
-        self.kept.remove(kept.start as usize..kept.end as usize);
-        for member in self
-            .members
-            .iter_mut()
-            .flatten()
-            .filter(|m| m.kept.start >= kept.end)
+    /// The content of a container of interest, with the bracket that closes it.
+    pub(super) fn capture_content(&mut self, content: &[u8]) {
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        let first = content.iter().find(|byte| !blank(byte));
+        if let Some(member) = self
+            .open_at(self.stack.depth)
+            .and_then(|i| self.found.slot(i))
         {
-            member.kept.start -= kept.end - kept.start;
-            member.kept.end -= kept.end - kept.start;
+            member.empty = matches!(first, Some(b'}' | b']'));
         }
+    }
+
+    /// Something stands in the container that is the value of a member.
+    fn capture_not_empty(&mut self) {
+        if let Some(member) = self
+            .open_at(1)
+            .filter(|_| self.stack.depth == 2)
+            .and_then(|i| self.found.slot(i))
+        {
+            member.empty = false;
+        }
+    }
+
+    #[inline]
+    pub(super) fn capture_end(&mut self, chunk: &[u8], end: usize) -> Result<(), At> {
+        let slot = match self.stack.depth {
+            1 => self.open.first_mut(),
+            _ if self.stack.in_object() => self.open.last_mut(),
+            _ => None,
+        };
+        match slot.and_then(Option::take) {
+            None => Ok(()),
+            Some(interest) => self.end_member(chunk, end, interest),
+        }
+    }
+
+    fn end_member(&mut self, chunk: &[u8], end: usize, interest: u8) -> Result<(), At> {
+        let depth = self.stack.depth;
+        if let Some(keeping) = self
+            .keeping
+            .take_if(|k| k.interest == interest && k.depth == depth)
+        {
+            let last = chunk.get(keeping.from..end).unwrap_or_default();
+            self.found.keep(interest, last, keeping.bound);
+        }
+        let base = self.base;
+        let Some(member) = self.found.slot(interest) else {
+            return Ok(());
+        };
+        member.value.end = base + end;
+        let place = usize::from(interest);
+        let found = &self.found;
+        match (self.interests.list.get(place), found.member(place)) {
+            (Some(asked), Some(member)) if asked.want == Want::Scalar => {
+                let is_text = || found.text(member).is_some();
+                check_scalar(asked.path, member, is_text)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn start_key(&mut self, at: usize) {
+        let depth = self.stack.depth;
+        self.watch_key = depth == 1 || depth == 2 && self.parent.is_some();
+        if depth > 1 {
+            self.capture_not_empty();
+        }
+        self.found.empty = false;
+        self.key_at = self.base + at;
+    }
+
+    /// The closing quote of the watched key, which is not plain or came in parts, is at `end` in this chunk.
+    pub(super) fn match_key(&mut self, chunk: &[u8], end: usize) -> Result<(), At> {
+        let mut raw = std::mem::take(&mut self.key_start);
+        if self.base + end - self.key_at - 1 > KEY_LIMIT_BYTES {
+            return Ok(());
+        }
+        let here = chunk
+            .get((self.key_at + 1).saturating_sub(self.base)..end)
+            .unwrap_or_default();
+        raw.extend_from_slice(here);
+        let name = unescape(&raw).ok_or((self.key_at, JsonFaultKind::Text { path: None }))?;
+        self.match_name(name.as_bytes())
+    }
+
+    /// The watched key is this one.
+    pub(super) fn match_name(&mut self, name: &[u8]) -> Result<(), At> {
+        let parent = self.parent.filter(|_| self.stack.depth > 1);
+        let Some(interest) = self.interests.find(parent, name) else {
+            let Some(path) = self.interests.spelled(parent, name) else {
+                return Ok(());
+            };
+            let found = Spelling::of(name);
+            return Err((self.key_at, JsonFaultKind::Ambiguous { path, found }));
+        };
+        if let Some(asked) = self.interests.list.get(usize::from(interest))
+            && asked.repeat == Repeat::Refuse
+            && self.found.has(interest)
+        {
+            return Err((self.key_at, JsonFaultKind::Duplicate { path: asked.path }));
+        }
+        self.found.enter(self.interests, interest, self.key_at);
+        let [outer, inner] = &mut self.open;
+        let slot = if self.stack.depth == 1 { outer } else { inner };
+        *slot = Some(interest);
+        Ok(())
+    }
+
+    /// Copies what is needed of this chunk before it goes.
+    pub(super) fn carry(&mut self, chunk: &[u8], in_key: bool) {
+        if let Some(keeping) = &mut self.keeping {
+            let rest = chunk.get(keeping.from..).unwrap_or_default();
+            self.found.keep(keeping.interest, rest, keeping.bound);
+            keeping.from = 0;
+        }
+        if in_key && self.watch_key && self.key_start.len() <= KEY_LIMIT_BYTES {
+            let here = chunk
+                .get((self.key_at + 1).saturating_sub(self.base)..)
+                .unwrap_or_default();
+            let room = (KEY_LIMIT_BYTES + 1).saturating_sub(self.key_start.len());
+            self.key_start
+                .extend_from_slice(here.get(..room).unwrap_or(here));
+        }
+    }
+
+    #[inline]
+    pub(super) fn open_at(&self, depth: u32) -> Option<u8> {
+        let [outer, inner] = self.open;
+        if depth == 1 { outer } else { inner }
     }
 }
 
-/// Kept bytes are bounded far below this.
-fn place(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
+fn check_scalar(
+    path: &'static str,
+    member: &Member,
+    is_text: impl FnOnce() -> bool,
+) -> Result<(), At> {
+    let fault = match member.kind {
+        Kind::String if member.cut => JsonFaultKind::TooLong {
+            path,
+            limit: STRING_LIMIT_BYTES,
+        },
+        _ if member.cut => JsonFaultKind::TooLong {
+            path,
+            limit: NUMBER_LIMIT_BYTES,
+        },
+        Kind::String if !is_text() => JsonFaultKind::Text { path: Some(path) },
+        _ => return Ok(()),
+    };
+    Err((member.value.start, fault))
 }

@@ -3,7 +3,7 @@
 //! Go's `encoding/json` matches the names of members by Unicode's simple folding, and readers of Java and .NET
 //! can be told to. A second spelling beside the known one is then a second value for the same member.
 //! Invariant: a known name is lower-case ASCII; what is not, and is not equal to one, may be a spelling of it.
-//! Not here: which names are known (`interest`), the refusal (`note`, `call`).
+//! Not here: which names are known (`interest`), the refusal (`capture`, `call`).
 
 use std::fmt::{self, Write};
 

@@ -1,7 +1,7 @@
 //! Which members a reader asks for: top-level ones, and those one level below.
 //!
 //! A member that may come once only may not come in other letters either: its other spellings are refused.
-//! Not here: the matching while bytes arrive (`scan`), what was found (`capture`), what a spelling is (`fold`).
+//! Not here: the matching while bytes arrive (`scan`), what was found (`found`), what a spelling is (`fold`).
 
 use super::fold::{Spelling, is_lower, is_spelling, more_bytes};
 
@@ -107,7 +107,7 @@ impl Interests {
         while at < list.len() {
             interests.by_length[list[at].name.len()] |= 1 << at;
             if matches!(list[at].repeat, Repeat::Refuse) {
-                interests.note_spellings(list[at].name);
+                interests.add_spellings(list[at].name);
             }
             match list[at].parent {
                 None => interests.top |= 1 << at,
@@ -123,7 +123,7 @@ impl Interests {
         }
         at = 0;
         while at < others.len() {
-            interests.note_spellings(others[at]);
+            interests.add_spellings(others[at]);
             at += 1;
         }
         interests
@@ -133,7 +133,7 @@ impl Interests {
         clippy::indexing_slicing,
         reason = "evaluated when compiling, where a fault is a compile error"
     )]
-    const fn note_spellings(&mut self, name: &str) {
+    const fn add_spellings(&mut self, name: &str) {
         let longest = name.len() + more_bytes(name);
         assert!(longest <= Spelling::LIMIT_BYTES, "a name is too long");
         let mut length = name.len();
@@ -198,7 +198,8 @@ impl Interests {
     }
 }
 
-const fn is_same(mut a: &[u8], mut b: &[u8]) -> bool {
+/// Whether two names are equal, when compiling.
+pub(crate) const fn is_same(mut a: &[u8], mut b: &[u8]) -> bool {
     while let ([first, after @ ..], [other, beyond @ ..]) = (a, b) {
         if *first != *other {
             return false;
@@ -208,7 +209,8 @@ const fn is_same(mut a: &[u8], mut b: &[u8]) -> bool {
     a.is_empty() && b.is_empty()
 }
 
-const fn split_path(path: &'static str) -> (Option<&'static str>, &'static str) {
+/// The object that holds a member, where it is not directly in the document, and the member's name in it.
+pub(crate) const fn split_path(path: &'static str) -> (Option<&'static str>, &'static str) {
     let mut at = 0;
     let mut rest = path.as_bytes();
     while let Some((byte, after)) = rest.split_first() {

@@ -1,7 +1,7 @@
 //! A few bytes kept in place; more than usual go to the heap.
 //!
 //! Invariant: the bytes lie in `inline` exactly as long as `spill` is empty.
-//! Not here: what is kept and how much of it may be (`capture`).
+//! Not here: what is kept and how much of it may be (`found`).
 
 use std::ops::Range;
 

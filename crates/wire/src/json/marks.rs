@@ -5,7 +5,7 @@
 //! Not here: the look itself (`block`), what stands between strings (`skip`).
 
 use super::token::escape_length;
-use crate::block::{WIDE_BYTES, WORD_BYTES, WORDS, specials};
+use crate::block::{BLOCK_BYTES, WIDE_BYTES, WORD_BYTES, WORDS, special, specials};
 
 /// What is known of one text, from some place on.
 #[derive(Debug)]
@@ -107,4 +107,25 @@ impl Marks {
         self.words = [0; WORDS];
         text.len()
     }
+}
+
+/// Where a string ends whose first byte after the quote is at `from`, for a reader of one string.
+///
+/// # Errors
+/// As [`Marks::string_end`].
+#[inline]
+pub(super) fn string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
+    if let Some(block) = chunk
+        .get(from..)
+        .and_then(<[u8]>::first_chunk::<BLOCK_BYTES>)
+    {
+        let hits = special(block);
+        if hits != 0 {
+            let at = from + hits.trailing_zeros() as usize;
+            if chunk.get(at) == Some(&b'"') {
+                return Ok(at + 1);
+            }
+        }
+    }
+    Marks::new().string_end(chunk, from)
 }

@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
-use super::capture::Kind;
+use super::capture::KEY_LIMIT_BYTES;
+use super::container_stack::ContainerStack;
+use super::found::Kind;
 use super::marks::Marks;
-use super::nest::Nest;
-use super::note::KEY_LIMIT_BYTES;
 use super::short::{short_count, word_at};
 use super::skip::skip;
 use super::state::State;
@@ -129,16 +129,16 @@ impl<'a> Reader<'a> {
 
     #[inline(never)]
     fn container_end(&mut self) -> Option<usize> {
-        let mut nest = Nest::inside(self.depth);
+        let mut stack = ContainerStack::inside(self.depth);
         let skipped = skip(
             self.text,
             &mut self.marks,
             self.at,
             State::Value,
-            &mut nest,
+            &mut stack,
             self.depth,
         );
-        (skipped.state == State::After && nest.depth == self.depth).then_some(skipped.at)
+        (skipped.state == State::After && stack.depth == self.depth).then_some(skipped.at)
     }
 
     /// What the value is that starts here.

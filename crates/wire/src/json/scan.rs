@@ -4,16 +4,16 @@
 //! and passes over whole values that nobody asked for (`skip`).
 //! Invariant: every decision depends on the bytes so far and never on where a chunk ended. What spans
 //! chunks (a key, a kept value) is carried in small bounded buffers.
-//! Not here: what is done at members of interest (`note`).
+//! Not here: what is done at members of interest (`capture`).
 
-use super::capture::{Found, Kind};
+use super::container_stack::ContainerStack;
 use super::fault::{JsonFault, JsonFaultKind};
+use super::found::{Found, Kind};
 use super::interest::Interests;
-use super::marks::Marks;
-use super::nest::Nest;
+use super::marks::{Marks, string_end};
 use super::skip::skip;
 use super::state::{Next, State, next_in_number};
-use super::token::{kind_of, plain_key_end, scalar_end, string_end};
+use super::token::{kind_of, plain_key_end, scalar_end};
 
 /// Checks a JSON document fed in chunks and finds the members of interest.
 ///
@@ -34,7 +34,7 @@ pub struct Scanner {
     state: State,
     /// Bytes of the chunks before this one.
     pub(super) base: usize,
-    pub(super) nest: Nest,
+    pub(super) stack: ContainerStack,
     /// The string being read is a key.
     in_key: bool,
     /// That key may be one of interest.
@@ -71,7 +71,7 @@ impl Scanner {
             interests,
             state: State::Start,
             base: 0,
-            nest: Nest::new(),
+            stack: ContainerStack::new(),
             in_key: false,
             watch_key: false,
             key_at: 0,
@@ -111,14 +111,14 @@ impl Scanner {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        if self.nest.depth == 0 && self.state.is_final() {
+        if self.stack.depth == 0 && self.state.is_final() {
             self.found.length = self.base;
             return Ok(&self.found);
         }
         let kind = if self.state == State::Start {
             JsonFaultKind::Empty
         } else {
-            let wanted = self.state.wanted(self.nest.in_object());
+            let wanted = self.state.wanted(self.stack.in_object());
             JsonFaultKind::Ends { wanted }
         };
         Err(JsonFault {
@@ -173,9 +173,10 @@ impl Scanner {
         let floor = 1 + u32::from(self.parent.is_some());
         let free = match self.state {
             State::Value => {
-                self.nest.depth > floor || self.nest.depth == floor && self.open_at(floor).is_none()
+                self.stack.depth > floor
+                    || self.stack.depth == floor && self.open_at(floor).is_none()
             }
-            State::After => self.nest.depth > floor,
+            State::After => self.stack.depth > floor,
             _ => false,
         };
         free.then_some(floor)
@@ -189,13 +190,13 @@ impl Scanner {
         at: usize,
         floor: u32,
     ) -> Result<usize, At> {
-        let skipped = skip(chunk, marks, at, self.state, &mut self.nest, floor);
+        let skipped = skip(chunk, marks, at, self.state, &mut self.stack, floor);
         self.state = skipped.state;
         if skipped.state == State::String {
             self.in_key = skipped.in_key;
             self.watch_key = false;
         }
-        if skipped.state == State::After && self.nest.depth == floor {
+        if skipped.state == State::After && self.stack.depth == floor {
             self.end_value(chunk, skipped.at)?;
         }
         Ok(skipped.at)
@@ -299,10 +300,10 @@ impl Scanner {
 
     #[inline]
     fn after_value(&mut self, chunk: &[u8], at: usize, byte: u8) -> Result<usize, At> {
-        if self.nest.depth == 0 {
+        if self.stack.depth == 0 {
             return Err((self.base + at, JsonFaultKind::Trailing));
         }
-        match (byte, self.nest.in_object()) {
+        match (byte, self.stack.in_object()) {
             (b',', true) => {
                 self.state = State::Key;
                 if chunk.get(at + 1) == Some(&b'"') {
@@ -323,13 +324,13 @@ impl Scanner {
         };
         match kind {
             Kind::String => {
-                self.note_start(at, kind);
+                self.capture_start(at, kind);
                 (self.state, self.in_key) = (State::String, false);
                 self.string(chunk, at + 1)
             }
             Kind::Object | Kind::Array => self.container(chunk, at, kind),
             Kind::Number | Kind::True | Kind::False | Kind::Null => {
-                self.note_start(at, kind);
+                self.capture_start(at, kind);
                 if let Some(end) = scalar_end(chunk, at) {
                     self.end_value(chunk, end)?;
                     return Ok(end);
@@ -348,19 +349,26 @@ impl Scanner {
     }
 
     fn container(&mut self, chunk: &[u8], at: usize, kind: Kind) -> Result<usize, At> {
-        self.note_start(at, kind);
-        let (mut nest, floor) = (self.nest, self.nest.depth);
+        self.capture_start(at, kind);
+        let (mut stack, floor) = (self.stack, self.stack.depth);
         let whole = floor == 2 || floor == 1 && self.parent.is_none();
         if whole && self.open_at(floor).is_some() {
-            let skipped = skip(chunk, &mut Marks::new(), at, State::Value, &mut nest, floor);
-            if skipped.state == State::After && nest.depth == floor {
-                self.note_content(chunk.get(at + 1..skipped.at).unwrap_or_default());
+            let skipped = skip(
+                chunk,
+                &mut Marks::new(),
+                at,
+                State::Value,
+                &mut stack,
+                floor,
+            );
+            if skipped.state == State::After && stack.depth == floor {
+                self.capture_content(chunk.get(at + 1..skipped.at).unwrap_or_default());
                 self.end_value(chunk, skipped.at)?;
                 return Ok(skipped.at);
             }
         }
         let object = kind == Kind::Object;
-        if !self.nest.open(object) {
+        if !self.stack.open(object) {
             return Err((self.base + at, JsonFaultKind::TooDeep));
         }
         self.state = if object {
@@ -375,8 +383,8 @@ impl Scanner {
     #[inline]
     fn end_value(&mut self, chunk: &[u8], end: usize) -> Result<(), At> {
         self.state = State::After;
-        if self.nest.depth <= 2 && self.nest.depth > 0 {
-            self.note_end(chunk, end)
+        if self.stack.depth <= 2 && self.stack.depth > 0 {
+            self.capture_end(chunk, end)
         } else {
             Ok(())
         }
@@ -384,17 +392,17 @@ impl Scanner {
 
     #[inline]
     fn close(&mut self, chunk: &[u8], at: usize) -> Result<usize, At> {
-        if self.nest.depth == 2 {
+        if self.stack.depth == 2 {
             self.parent = None;
         }
-        self.nest.close();
+        self.stack.close();
         self.end_value(chunk, at + 1)?;
         Ok(at + 1)
     }
 
     #[cold]
     fn unexpected(&self, at: usize, found: u8) -> At {
-        let wanted = self.state.wanted(self.nest.in_object());
+        let wanted = self.state.wanted(self.stack.in_object());
         (self.base + at, JsonFaultKind::Unexpected { found, wanted })
     }
 }

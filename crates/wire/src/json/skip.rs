@@ -1,12 +1,12 @@
-//! The fast way past a value that nobody looks into: token by token, noting nothing.
+//! The fast way past a value that nobody looks into: token by token, capturing nothing.
 //!
 //! Invariant: it goes only as far as it is sure. Where it stops, the scanner goes on byte by byte from the
 //! place and state given, and finds the same as if it had come all the way itself; faults are found there.
 //! Not here: members of interest (`scan`, `whole`).
 
-use super::joint::Joints;
+use super::container_stack::{Above, ContainerStack};
 use super::marks::Marks;
-use super::nest::{Above, Nest};
+use super::repeat_match::RepeatMatch;
 use super::state::State;
 use super::token::{next_byte, scalar_end, stands};
 
@@ -26,10 +26,10 @@ pub(super) fn skip(
     marks: &mut Marks,
     from: usize,
     state: State,
-    nest: &mut Nest,
+    stack: &mut ContainerStack,
     floor: u32,
 ) -> Skipped {
-    let Some(mut inner) = nest.above(floor) else {
+    let Some(mut inner) = stack.above(floor) else {
         return stop(from, state);
     };
     let mut at = from;
@@ -102,7 +102,7 @@ pub(super) fn skip(
             at += 1;
         }
     };
-    nest.put_back(floor, inner);
+    stack.put_back(floor, inner);
     stop
 }
 
@@ -123,7 +123,7 @@ fn members(
     if next_byte(chunk, &mut at) != Some(b'"') {
         return Err(stop(at, state));
     }
-    let mut joints = Joints::default();
+    let mut repeats = RepeatMatch::default();
     loop {
         let mut end = marks.string_end(chunk, at + 1).map_err(|inside| Skipped {
             at: inside,
@@ -141,7 +141,7 @@ fn members(
             let end = marks
                 .string_end(chunk, start)
                 .map_err(|inside| stop(inside, State::String))?;
-            match joints.after(chunk, start..end) {
+            match repeats.after(chunk, start..end) {
                 Some(next) => start = next,
                 None => break end,
             }

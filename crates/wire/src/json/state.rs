@@ -1,7 +1,7 @@
 //! What a reader of JSON waits for, byte by byte.
 //!
 //! Invariant: state and nesting are all that a reader must remember of the bytes before.
-//! Not here: nesting (`nest`), what is done at a place (`scan`, `skip`).
+//! Not here: nesting (`container_stack`), what is done at a place (`scan`, `skip`).
 
 /// What may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

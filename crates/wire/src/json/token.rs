@@ -4,31 +4,9 @@
 //! the reader that goes byte by byte (`scan`).
 //! Not here: what stands between tokens (`skip`).
 
-use super::capture::Kind;
-use super::marks::Marks;
+use super::found::Kind;
 use super::short::{digits, short_length, word_at};
-use crate::block::{BLOCK_BYTES, special, special_or_high};
-
-/// Where a string ends whose first byte after the quote is at `from`, for a reader of one string.
-///
-/// # Errors
-/// As [`Marks::string_end`].
-#[inline]
-pub(super) fn string_end(chunk: &[u8], from: usize) -> Result<usize, usize> {
-    if let Some(block) = chunk
-        .get(from..)
-        .and_then(<[u8]>::first_chunk::<BLOCK_BYTES>)
-    {
-        let hits = special(block);
-        if hits != 0 {
-            let at = from + hits.trailing_zeros() as usize;
-            if chunk.get(at) == Some(&b'"') {
-                return Ok(at + 1);
-            }
-        }
-    }
-    Marks::new().string_end(chunk, from)
-}
+use crate::block::{BLOCK_BYTES, special_or_high};
 
 /// Whether a text may be one whole object.
 pub(crate) fn may_be_whole(text: &[u8]) -> bool {
@@ -68,7 +46,8 @@ pub(super) fn escape_length(chunk: &[u8], at: usize) -> Option<usize> {
     matches!(byte, b'n' | b'"' | b'\\' | b't' | b'/' | b'r' | b'b' | b'f').then_some(2)
 }
 
-/// The same for a string of plain ASCII without escapes. `None` where it is not that.
+/// Where a string of plain ASCII without escapes ends whose first byte after the quote is at `from`. `None` where it
+/// is not that.
 #[inline]
 pub(super) fn plain_key_end(chunk: &[u8], from: usize) -> Option<usize> {
     let mut at = from;

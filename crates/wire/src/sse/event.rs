@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use memchr::{memchr2, memmem::Finder};
 
+use crate::dialect::{Name, name, names};
 use crate::json::{self, Found, Interest, Interests, Kind, Member, Repeat, Want};
 use crate::usage::{Reading, USAGE_LIMIT_BYTES, Usage, read};
 
@@ -20,19 +21,22 @@ const fn usage(path: &'static str) -> Interest {
     Interest::new(path, Want::Raw(USAGE_LIMIT_BYTES), Repeat::LastWins)
 }
 
+const USAGE: [&str; 3] = names(Name::EventUsage);
+const ERROR: [&str; 2] = names(Name::EventError);
+const END_MARK: &str = name(Name::EndMark);
+
 const CHOICES: usize = 0;
-/// Chat and completions chunks and Anthropic's `message_delta`; the Responses API; Anthropic's `message_start`.
 const USAGES: [usize; 3] = [1, 2, 3];
 const ERRORS: [usize; 2] = [4, 5];
 const TYPE: usize = 6;
 
 static ASKED: Interests = Interests::new(&[
-    place("choices"),
-    usage("usage"),
-    usage("response.usage"),
-    usage("message.usage"),
-    place("error"),
-    place("response.error"),
+    place(name(Name::EventChoices)),
+    usage(USAGE[0]),
+    usage(USAGE[1]),
+    usage(USAGE[2]),
+    place(ERROR[0]),
+    place(ERROR[1]),
     Interest::new("type", Want::Raw(64), Repeat::LastWins),
     place("response"),
     place("message"),
@@ -80,7 +84,7 @@ impl Event {
         if lines == 0 {
             return event;
         }
-        if lines == 1 && last.trim_ascii() == b"[DONE]" {
+        if lines == 1 && last.trim_ascii() == END_MARK.as_bytes() {
             return Self {
                 is_done: true,
                 ..Self::default()
@@ -136,7 +140,7 @@ impl Event {
 }
 
 /// The values of an event's `data` fields.
-struct DataLines<'a>(&'a [u8]);
+pub(super) struct DataLines<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for DataLines<'a> {
     type Item = &'a [u8];

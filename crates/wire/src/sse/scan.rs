@@ -1,4 +1,4 @@
-//! The scanner of a stream: forwards chunks, keeps at most one unfinished event, tallies what it saw.
+//! The scanner of a stream: forwards chunks, keeps at most one unfinished event, keeps stats of what it saw.
 //!
 //! Not here: where events end (`boundary`), what one holds (`event`).
 
@@ -9,7 +9,7 @@ use super::event::Event;
 use super::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES};
 use crate::usage::Reading;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What the scanner may do to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Mode {
 
 /// What has been seen of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct StreamStats {
     /// The usage reported so far.
     pub usage: Reading,
     /// Events with data forwarded, without the end mark.
@@ -54,13 +54,13 @@ pub struct Tally {
 /// scanner.push(Bytes::from_static(b"ge\":{\"prompt_tokens\":3}}\n\ndata: [DONE]\n\n"), &mut out);
 /// scanner.finish(&mut out);
 /// assert_eq!(out.concat(), b"data: {\"choices\":[{}]}\n\ndata: [DONE]\n\n");
-/// assert!(matches!(scanner.tally().usage, Reading::Valid(usage) if usage.prompt == Some(3)));
+/// assert!(matches!(scanner.stats().usage, Reading::Valid(usage) if usage.prompt == Some(3)));
 /// ```
 #[derive(Debug)]
 pub struct Scanner {
     mode: Mode,
     boundary: Boundary,
-    tally: Tally,
+    stats: StreamStats,
     /// The present event's bytes from earlier chunks, while it may be inspected.
     held: BytesMut,
     /// How many bytes of the present event came in earlier chunks.
@@ -79,7 +79,7 @@ impl Scanner {
         Self {
             mode,
             boundary: Boundary::new(),
-            tally: Tally::default(),
+            stats: StreamStats::default(),
             held: BytesMut::new(),
             event_len: 0,
             sent: mode == Mode::Observe,
@@ -89,8 +89,8 @@ impl Scanner {
     }
 
     /// What has been seen so far.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    pub fn stats(&self) -> &StreamStats {
+        &self.stats
     }
 
     /// Takes the next chunk and appends to `out` what shall be forwarded now.
@@ -142,7 +142,7 @@ impl Scanner {
         if self.event_len > 0 || self.boundary.is_after_return() {
             return false;
         }
-        let before = (self.boundary, self.tally, self.last_withheld, self.opening);
+        let before = (self.boundary, self.stats, self.last_withheld, self.opening);
         let mut start = 0;
         let mut withheld = false;
         while let (false, Some(cut)) = (withheld, self.boundary.next(chunk, start)) {
@@ -155,7 +155,7 @@ impl Scanner {
         }
         let passes = !withheld && start == chunk.len();
         if !passes {
-            (self.boundary, self.tally, self.last_withheld, self.opening) = before;
+            (self.boundary, self.stats, self.last_withheld, self.opening) = before;
         }
         passes
     }
@@ -179,7 +179,7 @@ impl Scanner {
         if self.event_len == 0 {
             return;
         }
-        self.tally.unfinished = true;
+        self.stats.unfinished = true;
         let withheld = self.end_event(b"", None);
         if !withheld && !self.sent {
             push_some(out, self.held.split().freeze());
@@ -192,9 +192,9 @@ impl Scanner {
     fn end_event(&mut self, last_part: &[u8], only_line: Option<&[u8]>) -> bool {
         let length = self.event_len + last_part.len();
         if length > INSPECT_LIMIT_BYTES {
-            self.tally.uninspected_events += 1;
-            self.tally.data_events += 1;
-            self.tally.data_bytes += length as u64;
+            self.stats.uninspected_events += 1;
+            self.stats.data_events += 1;
+            self.stats.data_bytes += length as u64;
             return false;
         }
         let event = if self.event_len == 0 {
@@ -222,18 +222,18 @@ impl Scanner {
     }
 
     fn count(&mut self, event: &Event, withheld: bool) {
-        let tally = &mut self.tally;
-        tally.data_after_done |= tally.done && event.has_data;
-        if let (Some(usage), false) = (&event.usage, tally.done) {
-            tally.usage.take_later(**usage);
+        let stats = &mut self.stats;
+        stats.data_after_done |= stats.done && event.has_data;
+        if let (Some(usage), false) = (&event.usage, stats.done) {
+            stats.usage.take_later(**usage);
         }
-        tally.done |= event.is_done;
-        tally.error |= event.is_error;
+        stats.done |= event.is_done;
+        stats.error |= event.is_error;
         if withheld {
-            tally.withheld_events += 1;
+            stats.withheld_events += 1;
         } else {
-            tally.data_events += u64::from(event.has_data);
-            tally.data_bytes += event.data_bytes;
+            stats.data_events += u64::from(event.has_data);
+            stats.data_bytes += event.data_bytes;
         }
     }
 

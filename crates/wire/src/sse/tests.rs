@@ -15,14 +15,14 @@ fn event(padding: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-fn scan(mode: Mode, stream: &[u8], step: usize) -> (Vec<u8>, Tally) {
+fn scan(mode: Mode, stream: &[u8], step: usize) -> (Vec<u8>, StreamStats) {
     let mut scanner = Scanner::new(mode);
     let mut out = Vec::new();
     for chunk in stream.chunks(step) {
         scanner.push(Bytes::copy_from_slice(chunk), &mut out);
     }
     scanner.finish(&mut out);
-    (out.concat(), *scanner.tally())
+    (out.concat(), *scanner.stats())
 }
 
 #[test]
@@ -39,18 +39,18 @@ fn an_event_is_withheld_up_to_the_hold_limit_and_not_beyond_however_it_is_cut() 
         HOLD_LIMIT_BYTES,
         usize::MAX,
     ] {
-        let (out, tally) = scan(Mode::Withhold, &fits, step);
+        let (out, stats) = scan(Mode::Withhold, &fits, step);
         assert_eq!(
-            (out.len(), tally.withheld_events),
+            (out.len(), stats.withheld_events),
             (0, 1),
             "in chunks of {step}"
         );
-        let (out, tally) = scan(Mode::Withhold, &too_long, step);
+        let (out, stats) = scan(Mode::Withhold, &too_long, step);
         assert!(
-            out == too_long && tally.withheld_events == 0,
+            out == too_long && stats.withheld_events == 0,
             "in chunks of {step}"
         );
-        assert!(matches!(tally.usage, Reading::Valid(_)));
+        assert!(matches!(stats.usage, Reading::Valid(_)));
     }
 }
 
@@ -63,11 +63,11 @@ fn an_event_beyond_the_inspection_limit_passes_uninspected_however_it_is_cut() {
     );
     for mode in [Mode::Observe, Mode::Withhold] {
         for step in [10_000, INSPECT_LIMIT_BYTES, usize::MAX] {
-            let (out, tally) = scan(mode, &fits, step);
-            assert!(out == fits && tally.uninspected_events == 0 && tally.usage != Reading::Absent);
-            let (out, tally) = scan(mode, &too_long, step);
+            let (out, stats) = scan(mode, &fits, step);
+            assert!(out == fits && stats.uninspected_events == 0 && stats.usage != Reading::Absent);
+            let (out, stats) = scan(mode, &too_long, step);
             assert!(
-                out == too_long && tally.uninspected_events == 1 && tally.usage == Reading::Absent
+                out == too_long && stats.uninspected_events == 1 && stats.usage == Reading::Absent
             );
         }
     }

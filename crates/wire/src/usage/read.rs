@@ -6,6 +6,7 @@
 //! Not here: finding the object in a response (`unary`, `sse`).
 
 use super::{Reading, TOKEN_LIMIT, Usage};
+use crate::dialect::{Name, name, names};
 use crate::json::{Kind, Reader};
 
 /// Reads a usage value as it stands in a response.
@@ -86,30 +87,30 @@ impl Report {
         let mut more = reader.open()?;
         while more {
             let name = reader.name()?;
-            let is = |member: &[u8]| *name == *member;
-            let (count, details) = if is(b"prompt_tokens") {
+            let is = |member: &str| *name == *member.as_bytes();
+            let (count, details) = if is(PROMPT_TOKENS[0]) {
                 (Some(&mut *prompt), None)
-            } else if is(b"completion_tokens") {
+            } else if is(COMPLETION_TOKENS[0]) {
                 (Some(&mut *completion), None)
-            } else if is(b"total_tokens") {
+            } else if is(TOTAL_TOKENS) {
                 (Some(&mut *total), None)
-            } else if is(b"input_tokens") {
+            } else if is(PROMPT_TOKENS[1]) {
                 (Some(&mut *input), None)
-            } else if is(b"output_tokens") {
+            } else if is(COMPLETION_TOKENS[1]) {
                 (Some(&mut *output), None)
-            } else if is(b"cache_read_input_tokens") {
+            } else if is(CACHE_READ) {
                 (Some(&mut *cache_read), None)
-            } else if is(b"cache_creation_input_tokens") {
+            } else if is(CACHE_STORED) {
                 (Some(&mut *cache_stored), None)
-            } else if is(b"cache_creation") {
-                (None, Some((&mut *cache_writes, CACHE_WRITES)))
-            } else if is(b"prompt_tokens_details") {
+            } else if is(CACHE_WRITES) {
+                (None, Some((&mut *cache_writes, WRITES)))
+            } else if is(PROMPT_DETAILS[0]) {
                 (None, Some((&mut *prompt_details, CACHED)))
-            } else if is(b"input_tokens_details") {
+            } else if is(PROMPT_DETAILS[1]) {
                 (None, Some((&mut *input_details, CACHED)))
-            } else if is(b"completion_tokens_details") {
+            } else if is(COMPLETION_DETAILS[0]) {
                 (None, Some((&mut *completion_details, REASONING)))
-            } else if is(b"output_tokens_details") {
+            } else if is(COMPLETION_DETAILS[1]) {
                 (None, Some((&mut *output_details, REASONING)))
             } else {
                 (None, None)
@@ -215,12 +216,21 @@ fn add_up(usage: &mut Usage) {
         || !within(usage.audio_completion, completion);
 }
 
-/// Names of two counts inside a details object.
-type Inner = [&'static [u8]; 2];
+/// Two names of one count, or those of two counts inside a details object.
+type Two = [&'static str; 2];
 
-const CACHED: Inner = [b"cached_tokens", b"audio_tokens"];
-const REASONING: Inner = [b"reasoning_tokens", b"audio_tokens"];
-const CACHE_WRITES: Inner = [b"ephemeral_5m_input_tokens", b"ephemeral_1h_input_tokens"];
+const PROMPT_TOKENS: Two = names(Name::PromptTokens);
+const COMPLETION_TOKENS: Two = names(Name::CompletionTokens);
+const TOTAL_TOKENS: &str = name(Name::TotalTokens);
+const CACHE_READ: &str = name(Name::CacheRead);
+const CACHE_STORED: &str = name(Name::CacheStored);
+const CACHE_WRITES: &str = name(Name::CacheWrites);
+const PROMPT_DETAILS: Two = names(Name::PromptDetails);
+const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
+
+const CACHED: Two = [name(Name::CachedTokens), name(Name::AudioTokens)];
+const REASONING: Two = [name(Name::ReasoningTokens), name(Name::AudioTokens)];
+const WRITES: Two = [name(Name::CacheWrite5m), name(Name::CacheWrite1h)];
 
 /// The counts of the first of two details objects that has them. Both must be possible.
 fn first_details([first, second]: [Details; 2]) -> Option<[Option<u64>; 2]> {
@@ -288,7 +298,7 @@ impl Count {
 }
 
 /// Reads details. `None` where the text is not JSON.
-fn details_of(reader: &mut Reader<'_>, names: Inner) -> Option<Details> {
+fn details_of(reader: &mut Reader<'_>, names: Two) -> Option<Details> {
     match reader.kind()? {
         Kind::Object => {}
         Kind::Null => return reader.value().map(|_| [Count::ABSENT; 2]),
@@ -299,9 +309,9 @@ fn details_of(reader: &mut Reader<'_>, names: Inner) -> Option<Details> {
     let mut more = reader.open()?;
     while more {
         let name = reader.name()?;
-        if *name == *first_name {
+        if *name == *first_name.as_bytes() {
             first = Count::read(reader)?;
-        } else if *name == *second_name {
+        } else if *name == *second_name.as_bytes() {
             second = Count::read(reader)?;
         } else {
             reader.pass()?;

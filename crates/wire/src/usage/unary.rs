@@ -4,12 +4,16 @@
 
 use super::read::{read, read_at};
 use super::{Reading, USAGE_LIMIT_BYTES, Usage};
+use crate::dialect::{Name, name};
 use crate::json::{
     Found, Interest, Interests, Kind, Reader, Repeat, Scanner, Want, after_blanks, may_be_whole,
 };
 
+/// Where usage stands in a document.
+const USAGE: &str = name(Name::Usage);
+
 static ASKED: Interests = Interests::new(&[Interest::new(
-    "usage",
+    USAGE,
     Want::Raw(USAGE_LIMIT_BYTES),
     Repeat::LastWins,
 )]);
@@ -98,7 +102,7 @@ fn read_whole(body: &[u8], reading: &mut Reading) -> Option<()> {
     let mut reader = Reader::new(body);
     let mut more = reader.open()?;
     while more {
-        if *reader.name()? == *b"usage" {
+        if *reader.name()? == *USAGE.as_bytes() {
             reader.kind()?;
             let start = reader.place();
             read_at(&mut reader, reading)?;

@@ -52,7 +52,7 @@ fn streams_come_out_as_the_vectors_say() {
 const WAYS: u64 = 4_000;
 static TRIED: AtomicU64 = AtomicU64::new(0);
 
-/// What a record takes of a stream is its tally and the bytes that were forwarded: these may not differ.
+/// What a record takes of a stream is its stats and the bytes that were forwarded: these may not differ.
 #[test]
 fn streams_come_out_the_same_however_they_are_cut_at_random() {
     #[expect(
@@ -149,21 +149,21 @@ fn body_outcome(body: &[u8], read: Result<CallHead, wire::call::CallFault>) -> S
 }
 
 fn stream_outcome(stream: &[u8]) -> String {
-    let (_, tally) = sse_scan::scan(Mode::Observe, [stream]);
+    let (_, stats) = sse_scan::scan(Mode::Observe, [stream]);
     let (forwarded, _) = sse_scan::scan(Mode::Withhold, [stream]);
-    let mut text = format!("usage: {:?}\n", tally.usage);
+    let mut text = format!("usage: {:?}\n", stats.usage);
     writeln!(
         text,
         "data_events={} data_bytes={}",
-        tally.data_events, tally.data_bytes
+        stats.data_events, stats.data_bytes
     )
     .expect("a well-formed case");
     let flags = [
-        ("done", tally.done),
-        ("data_after_done", tally.data_after_done),
-        ("error", tally.error),
-        ("unfinished", tally.unfinished),
-        ("uninspected", tally.uninspected_events > 0),
+        ("done", stats.done),
+        ("data_after_done", stats.data_after_done),
+        ("error", stats.error),
+        ("unfinished", stats.unfinished),
+        ("uninspected", stats.uninspected_events > 0),
     ];
     let flags: Vec<&str> = flags
         .iter()

@@ -1,4 +1,4 @@
-//! Figures that follow from steps, and the page.
+//! The page, family by family.
 
 use super::*;
 
@@ -17,38 +17,11 @@ fn four() -> Gpus {
 }
 
 #[test]
-fn a_token_costs_two_ring_all_reduces_in_each_layer() {
-    assert_eq!(
-        four().nvlink_bytes_per_token(),
-        (2 * 36 * 2880 * 2) as f64 * 1.5
-    );
-    assert_eq!(Gpus::default().nvlink_bytes_per_token(), 0.0);
-}
-
-#[test]
-fn figures_follow_from_the_steps() {
-    let (gpus, mut activity) = (four(), Activity::default());
-    activity.record(Duration::from_millis(300), 1000);
-    activity.record(Duration::from_millis(200), 1000);
-    let closed = activity.close(Duration::from_secs(1), &gpus);
-    assert_eq!(closed.share(), 0.5);
-    assert_eq!(closed.energy_mj, 400_000);
-    assert_eq!(
-        closed.nvlink_bytes_per_s(&gpus),
-        2000.0 * gpus.nvlink_bytes_per_token()
-    );
-    let idle = activity.close(Duration::from_secs(1), &gpus);
-    assert_eq!((idle.share(), idle.energy_mj), (0.0, 500_000));
-    assert_eq!(idle.nvlink_bytes_per_s(&gpus), 0.0);
-}
-
-#[test]
 fn the_page_has_each_family_once_and_each_gpu_in_it() {
     let (gpus, mut activity) = (four(), Activity::default());
     activity.record(Duration::from_millis(250), 10);
-    let page = activity
-        .close(Duration::from_secs(1), &gpus)
-        .page(&gpus, "a \"host\"");
+    let activity = activity.close(Duration::from_secs(1), &gpus);
+    let page = page(&activity, &gpus, "a \"host\"");
     assert_eq!(
         page.matches("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n").count(),
         1

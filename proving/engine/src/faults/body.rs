@@ -1,7 +1,7 @@
 //! A body with a fault in it.
 //!
 //! Invariant: up to the fault the bytes are the true ones; every frame of the inner body is one event, or the whole.
-//! Not here: asking for faults (the parent), lies about tokens (`usage`).
+//! Not here: asking for faults (the parent), false counts of tokens (`usage`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Sleep, sleep};
 
-use super::{Fault, Lie};
+use super::{Fault, UsageFault};
 
 const BEFORE_RESET: Duration = Duration::from_millis(10);
 
@@ -66,13 +66,13 @@ impl<B> Faulty<B> {
             self.push(event.slice(..event.len() / 2));
             self.end = Some(End::Quiet);
         } else {
-            self.tell(event, is_stream);
+            self.send(event, is_stream);
         }
     }
 
-    /// Sends an event with the lie about tokens that was asked for.
-    fn tell(&mut self, event: Bytes, is_stream: bool) {
-        let Some(lie) = self.fault.usage else {
+    /// Sends an event with the false usage that was asked for.
+    fn send(&mut self, event: Bytes, is_stream: bool) {
+        let Some(usage_fault) = self.fault.usage else {
             return self.push(event);
         };
         let start = if is_stream {
@@ -80,10 +80,10 @@ impl<B> Faulty<B> {
         } else {
             0
         };
-        let Some(told) = lie.tell(event.slice(start..).trim_ascii_end()) else {
+        let Some(changed) = usage_fault.apply(event.slice(start..).trim_ascii_end()) else {
             return self.push(event);
         };
-        if lie == Lie::Repeated {
+        if usage_fault == UsageFault::Repeated {
             self.push(event.clone());
             if is_stream {
                 self.push(event);
@@ -91,7 +91,7 @@ impl<B> Faulty<B> {
             return;
         }
         let mut whole = event.slice(..start).to_vec();
-        whole.extend(told);
+        whole.extend(changed);
         if is_stream {
             whole.extend(b"\n\n");
         }

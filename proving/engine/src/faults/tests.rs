@@ -14,12 +14,12 @@ fn a_list_of_faults_is_read() {
         (fault.retry_after_s, fault.stall),
         (Some(7), Some((3, Duration::from_millis(250))))
     );
-    assert_eq!(fault.usage, Some(Lie::Times(0.5)));
+    assert_eq!(fault.usage, Some(UsageFault::Times(0.5)));
     assert_eq!("".parse(), Ok(Fault::default()));
 }
 
 #[test]
-fn what_means_nothing_is_refused() {
+fn an_unknown_fault_is_refused() {
     for bad in [
         "status=200",
         "status=x",
@@ -37,44 +37,48 @@ fn what_means_nothing_is_refused() {
 }
 
 #[test]
-fn a_lie_touches_usage_and_nothing_else() {
+fn a_usage_fault_changes_only_usage() {
     let nested = json!({"n": 5, "response": {"usage": {"input_tokens": 10, "details": {"cached": 4, "none": null}}}});
-    let told = |lie: Lie| {
-        lie.tell(nested.to_string().as_bytes())
+    let changed = |usage_fault: UsageFault| {
+        usage_fault
+            .apply(nested.to_string().as_bytes())
             .map(|v| serde_json::from_slice::<Value>(&v).unwrap())
     };
-    let usage = |lie| told(lie).unwrap()["response"]["usage"].clone();
+    let usage = |usage_fault| changed(usage_fault).unwrap()["response"]["usage"].clone();
     assert_eq!(
-        usage(Lie::Times(0.5)),
+        usage(UsageFault::Times(0.5)),
         json!({"input_tokens": 5, "details": {"cached": 2, "none": null}})
     );
-    assert_eq!(usage(Lie::Negative)["input_tokens"], -10);
-    assert_eq!(usage(Lie::Huge)["input_tokens"], u64::MAX);
-    assert_eq!(usage(Lie::Null), Value::Null);
+    assert_eq!(usage(UsageFault::Negative)["input_tokens"], -10);
+    assert_eq!(usage(UsageFault::Huge)["input_tokens"], u64::MAX);
+    assert_eq!(usage(UsageFault::Null), Value::Null);
     assert!(
-        told(Lie::Missing).unwrap()["response"]
+        changed(UsageFault::Missing).unwrap()["response"]
             .get("usage")
             .is_none()
     );
-    assert_eq!(told(Lie::Zero).unwrap()["n"], 5);
-    assert!(Lie::Zero.tell(b"{\"usage\":null}").is_none());
+    assert_eq!(changed(UsageFault::Zero).unwrap()["n"], 5);
+    assert!(UsageFault::Zero.apply(b"{\"usage\":null}").is_none());
 }
 
 #[test]
-fn a_storm_strikes_its_share() {
-    let forecast: Forecast =
+fn the_injector_hits_its_share_of_calls() {
+    let request: FaultRequest =
         serde_json::from_value(json!({"fault": "status=429", "share": 0.3})).unwrap();
-    let mut storm = Storm::brew(&forecast).unwrap();
-    let struck = (0..1_000)
-        .filter(|_| storm.strike().status.is_some())
+    let mut injector = FaultInjector::new(&request).unwrap();
+    let hit = (0..1_000)
+        .filter(|_| injector.next_fault().status.is_some())
         .count();
-    assert!((299..=300).contains(&struck), "{struck}");
-    let mut over: Storm =
-        Storm::brew(&serde_json::from_value(json!({"fault": "status=429", "for_s": 0})).unwrap())
-            .unwrap();
-    assert_eq!(over.strike(), Fault::default());
+    assert!((299..=300).contains(&hit), "{hit}");
+    let mut over: FaultInjector = FaultInjector::new(
+        &serde_json::from_value(json!({"fault": "status=429", "for_s": 0})).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(over.next_fault(), Fault::default());
     assert!(
-        Storm::brew(&serde_json::from_value(json!({"fault": "status=429", "share": 2})).unwrap())
-            .is_err()
+        FaultInjector::new(
+            &serde_json::from_value(json!({"fault": "status=429", "share": 2})).unwrap()
+        )
+        .is_err()
     );
 }

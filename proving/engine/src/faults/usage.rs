@@ -1,4 +1,4 @@
-//! Lies about tokens: usage that is scaled, absent, null, zero, negative, huge or told twice.
+//! False counts of tokens: usage that is scaled, absent, null, zero, negative, huge or sent twice.
 //!
 //! Invariant: only the numbers inside `usage` change, wherever in the document it stands (Responses nests it).
 //! Not here: which events are touched (`body`).
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// What to say of the tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Lie {
+pub enum UsageFault {
     /// Every number times this.
     Times(f64),
     /// No usage at all.
@@ -26,7 +26,7 @@ pub enum Lie {
     Repeated,
 }
 
-impl FromStr for Lie {
+impl FromStr for UsageFault {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -50,9 +50,9 @@ impl FromStr for Lie {
     }
 }
 
-impl Lie {
-    /// The document with its usage told so. `None` if it has none, and so nothing changes.
-    pub(super) fn tell(self, document: &[u8]) -> Option<Vec<u8>> {
+impl UsageFault {
+    /// The document with this usage. `None` if it has none, and so nothing changes.
+    pub(super) fn apply(self, document: &[u8]) -> Option<Vec<u8>> {
         let mut document: Value = serde_json::from_slice(document).ok()?;
         let holder = holder(&mut document)?;
         if self == Self::Missing {

@@ -16,7 +16,7 @@ use super::Shared;
 use super::body::Scan;
 use super::head::{self, Head};
 use super::reply;
-use crate::book::Entry;
+use crate::ground_truth::Entry;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -78,14 +78,14 @@ impl Connection {
         Ok(!head.close)
     }
 
-    /// An answer in one piece, noted first, so that whoever has it finds it in the book.
+    /// An answer in one piece, recorded first, so that whoever has it finds it in the ground truth.
     async fn answer(&mut self, shared: &Shared, id: Option<Box<str>>) -> io::Result<()> {
-        let (Some(book), Some(id)) = (&shared.config.book, id) else {
+        let (Some(ground_truth), Some(id)) = (&shared.config.ground_truth, id) else {
             return self.stream.write_all(&shared.replies.unary).await;
         };
         let (prompt_tokens, completion_tokens) = reply::claims(&id);
         let now = std::time::Instant::now();
-        book.note(Entry {
+        ground_truth.record(Entry {
             id,
             prompt_tokens,
             completion_tokens,

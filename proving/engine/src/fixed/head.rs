@@ -19,7 +19,7 @@ pub(super) struct Head {
     pub(super) latency: Duration,
     pub(super) events: u32,
     pub(super) interval: Duration,
-    /// The caller's name for it, where a book is kept.
+    /// The caller's name for it, where the ground truth is kept.
     pub(super) id: Option<Box<str>>,
     keeps_id: bool,
 }
@@ -47,7 +47,7 @@ pub(super) fn parse(bytes: &[u8], config: &FixedConfig) -> Result<Option<Head>, 
         events: config.events,
         interval: config.interval,
         id: None,
-        keeps_id: config.book.is_some(),
+        keeps_id: config.ground_truth.is_some(),
     };
     let mut framings = 0;
     for header in request.headers.iter() {
@@ -68,7 +68,7 @@ impl Head {
             6 if is(name, "expect") => self.expects_continue = true,
             10 if is(name, "connection") => self.close |= value.eq_ignore_ascii_case(b"close"),
             12 if self.keeps_id && is(name, "x-request-id") => {
-                self.id = Some(crate::book::id(value));
+                self.id = Some(crate::ground_truth::id(value));
             }
             14 if is(name, "content-length") => {
                 self.body = Body::Sized(number(value)?);

@@ -6,32 +6,32 @@
 
 use crate::error::Refusal;
 use crate::json::Json;
-use crate::render::{Called, Said, Tool};
-use crate::validate::{self, Heard};
+use crate::render::{PromptMessage, PromptToolCall, Tool};
+use crate::validate::{self, ParsedMessages};
 
 /// Reads the system prompt and the messages.
 pub(super) fn read(
     system: Option<&Json>,
     messages: &[Json],
     harmony: bool,
-) -> Result<Heard, Refusal> {
-    let mut heard = Heard::default();
+) -> Result<ParsedMessages, Refusal> {
+    let mut parsed = ParsedMessages::default();
     if let Some(system) = system {
-        let text = validate::content(system, &mut heard.media, "");
+        let text = validate::content(system, &mut parsed.media, "");
         let text = text.map_err(|why| Refusal::bad_request(why).about("system"))?;
-        heard.said.push(said("system", text));
+        parsed.messages.push(text_message("system", text));
     }
     if messages.is_empty() {
         return Err(fault("messages: at least one message is required"));
     }
     for (i, one) in messages.iter().enumerate() {
-        message(one, &mut heard, validate::between(harmony))
+        message(one, &mut parsed, validate::between(harmony))
             .map_err(|why| fault(&format!("messages[{i}]: {why}")))?;
     }
-    Ok(heard)
+    Ok(parsed)
 }
 
-fn message(message: &Json, heard: &mut Heard, between: &str) -> Result<(), String> {
+fn message(message: &Json, parsed: &mut ParsedMessages, between: &str) -> Result<(), String> {
     let role = match message.get("role").and_then(Json::as_str) {
         Some(role @ ("user" | "assistant")) => role,
         Some(other) => return Err(format!("Unknown role: {other}")),
@@ -39,27 +39,27 @@ fn message(message: &Json, heard: &mut Heard, between: &str) -> Result<(), Strin
     };
     let content = message.get("content").unwrap_or(&Json::Null);
     let Json::Array(blocks) = content else {
-        let text = validate::content(content, &mut heard.media, between)?;
-        heard.said.push(said(role, text));
+        let text = validate::content(content, &mut parsed.media, between)?;
+        parsed.messages.push(text_message(role, text));
         return Ok(());
     };
-    let mut whole = Said {
+    let mut whole = PromptMessage {
         role: role.to_owned(),
-        ..Said::default()
+        ..PromptMessage::default()
     };
     for block in blocks {
-        block_of(block, &mut whole, heard, between)?;
+        block_of(block, &mut whole, parsed, between)?;
     }
     if whole.text.is_some() || whole.reasoning.is_some() || !whole.calls.is_empty() {
-        heard.said.push(whole);
+        parsed.messages.push(whole);
     }
     Ok(())
 }
 
 fn block_of(
     block: &Json,
-    whole: &mut Said,
-    heard: &mut Heard,
+    whole: &mut PromptMessage,
+    parsed: &mut ParsedMessages,
     between: &str,
 ) -> Result<(), String> {
     let text = |member: &str| {
@@ -71,10 +71,10 @@ fn block_of(
         Some("thinking") => add(&mut whole.reasoning, text("thinking")?, ""),
         Some("redacted_thinking") => {}
         Some("image" | "document") => {
-            heard.media += 1;
+            parsed.media += 1;
             add(&mut whole.text, "", between);
         }
-        Some("tool_use") => whole.calls.push(Called {
+        Some("tool_use") => whole.calls.push(PromptToolCall {
             id: text("id")?.to_owned(),
             name: text("name")?.to_owned(),
             arguments: block
@@ -84,11 +84,11 @@ fn block_of(
         Some("tool_result") => {
             let result = match block.get("content") {
                 None => String::new(),
-                Some(content) => validate::content(content, &mut heard.media, "\n")?,
+                Some(content) => validate::content(content, &mut parsed.media, "\n")?,
             };
-            heard.said.push(Said {
+            parsed.messages.push(PromptMessage {
                 call_id: Some(text("tool_use_id")?.to_owned()),
-                ..said("tool", result)
+                ..text_message("tool", result)
             });
         }
         other => return Err(format!("Unknown block type: {}", other.unwrap_or("none"))),
@@ -100,11 +100,11 @@ fn add(to: &mut Option<String>, text: &str, between: &str) {
     validate::append(to.get_or_insert_default(), text, between);
 }
 
-fn said(role: &str, text: String) -> Said {
-    Said {
+fn text_message(role: &str, text: String) -> PromptMessage {
+    PromptMessage {
         role: role.to_owned(),
         text: Some(text),
-        ..Said::default()
+        ..PromptMessage::default()
     }
 }
 

@@ -5,8 +5,8 @@
 //! caches outside the engine are there and stay 0, as in a server that does not use them.
 //! Not here: what is counted (the parent).
 
+use super::histogram::{Histogram, line};
 use super::{Metrics, ModelMetrics, REASONS};
-use crate::histogram::{Histogram, line};
 
 const SLEEP_STATES: [&str; 3] = ["awake", "weights_offloaded", "discard_all"];
 
@@ -28,7 +28,7 @@ impl Metrics {
     fn of_scheduler<T: Default>(
         &self,
         i: usize,
-        read: impl Fn(&crate::scheduler::SchedulerStats) -> T,
+        read: impl Fn(&simulator::scheduler::SchedulerStats) -> T,
     ) -> T {
         self.scheduler
             .as_ref()

@@ -19,8 +19,8 @@ fn model(harmony: bool) -> Model {
     }
 }
 
-fn wish(harmony: bool) -> Wish {
-    Wish {
+fn spec(harmony: bool) -> AnswerSpec {
+    AnswerSpec {
         harmony,
         reasoning_eighths: 2,
         tool: None,
@@ -31,7 +31,7 @@ fn wish(harmony: bool) -> Wish {
 fn settle_as(
     harmony: bool,
     prompt: usize,
-    wanted: &Wanted,
+    lengths: &LengthSpec,
     overrides: Overrides,
 ) -> Result<Plan, Refusal> {
     let config = EngineConfig {
@@ -42,18 +42,18 @@ fn settle_as(
         &config,
         &model(harmony),
         vec![vec![1; prompt]],
-        wanted,
-        &wish(harmony),
+        lengths,
+        &spec(harmony),
         overrides,
     )
 }
 
 fn settle(
     prompt: usize,
-    wanted: &Wanted,
+    lengths: &LengthSpec,
     overrides: Overrides,
 ) -> Result<(usize, Finish), Refusal> {
-    let plan = settle_as(false, prompt, wanted, overrides)?;
+    let plan = settle_as(false, prompt, lengths, overrides)?;
     Ok((plan.completion_tokens(), plan.choices[0].finish))
 }
 
@@ -66,9 +66,9 @@ fn exactly(tokens: usize) -> Overrides {
 
 #[test]
 fn a_cap_cuts_and_says_length() {
-    let capped = Wanted {
+    let capped = LengthSpec {
         cap: Some(5),
-        ..Wanted::default()
+        ..LengthSpec::default()
     };
     assert_eq!(
         settle(10, &capped, exactly(6)).unwrap(),
@@ -79,29 +79,29 @@ fn a_cap_cuts_and_says_length() {
 
 #[test]
 fn without_a_cap_the_answer_ends_itself_within_the_context() {
-    let (tokens, finish) = settle(10, &Wanted::default(), Overrides::default()).unwrap();
+    let (tokens, finish) = settle(10, &LengthSpec::default(), Overrides::default()).unwrap();
     assert!((SHORTEST_TOKENS..=LONGEST_TOKENS).contains(&tokens));
     assert_eq!(finish, Finish::Stop);
     assert_eq!(
-        settle(95, &Wanted::default(), Overrides::default()).unwrap(),
+        settle(95, &LengthSpec::default(), Overrides::default()).unwrap(),
         (5, Finish::Length)
     );
 }
 
 #[test]
 fn min_tokens_and_ignore_eos_lengthen() {
-    let least = Wanted {
+    let least = LengthSpec {
         min: 80,
-        ..Wanted::default()
+        ..LengthSpec::default()
     };
     assert_eq!(
         settle(10, &least, Overrides::default()).unwrap(),
         (80, Finish::Stop)
     );
-    let endless = Wanted {
+    let endless = LengthSpec {
         cap: Some(77),
         ignore_eos: true,
-        ..Wanted::default()
+        ..LengthSpec::default()
     };
     assert_eq!(
         settle(10, &endless, Overrides::default()).unwrap(),
@@ -111,21 +111,21 @@ fn min_tokens_and_ignore_eos_lengthen() {
 
 #[test]
 fn a_prompt_or_cap_beyond_the_context_is_refused() {
-    assert!(settle(100, &Wanted::default(), Overrides::default()).is_err());
-    assert!(settle(99, &Wanted::default(), Overrides::default()).is_ok());
+    assert!(settle(100, &LengthSpec::default(), Overrides::default()).is_err());
+    assert!(settle(99, &LengthSpec::default(), Overrides::default()).is_ok());
     for cap in [91, 0, -1] {
-        let wanted = Wanted {
+        let lengths = LengthSpec {
             cap: Some(cap),
-            ..Wanted::default()
+            ..LengthSpec::default()
         };
-        assert!(settle(10, &wanted, Overrides::default()).is_err());
+        assert!(settle(10, &lengths, Overrides::default()).is_err());
     }
 }
 
 #[test]
 fn harmony_counts_its_marks_in_every_length() {
     for tokens in 1..=60 {
-        let plan = settle_as(true, 10, &Wanted::default(), exactly(tokens)).unwrap();
+        let plan = settle_as(true, 10, &LengthSpec::default(), exactly(tokens)).unwrap();
         assert_eq!(plan.completion_tokens(), tokens);
         let turn = &plan.choices[0].turn;
         let said = |text: &str| Tokenizer::o200k().count(text) as usize;
@@ -138,11 +138,11 @@ fn harmony_counts_its_marks_in_every_length() {
 
 #[test]
 fn choices_differ_and_each_has_its_prompt() {
-    let wanted = Wanted {
+    let lengths = LengthSpec {
         choices: 3,
-        ..Wanted::default()
+        ..LengthSpec::default()
     };
-    let plan = settle_as(false, 10, &wanted, exactly(20)).unwrap();
+    let plan = settle_as(false, 10, &lengths, exactly(20)).unwrap();
     assert_eq!(
         (
             plan.choices.len(),
@@ -160,14 +160,14 @@ fn choices_differ_and_each_has_its_prompt() {
 
 #[test]
 fn a_stop_ends_the_answer_and_is_not_said() {
-    let plain = settle_as(false, 10, &Wanted::default(), exactly(40)).unwrap();
+    let plain = settle_as(false, 10, &LengthSpec::default(), exactly(40)).unwrap();
     let text = plain.choices[0].turn.content().to_owned();
     let stop = text.split(' ').nth(3).unwrap().to_owned();
-    let wanted = Wanted {
+    let lengths = LengthSpec {
         stops: vec!["never said".to_owned(), stop.clone()],
-        ..Wanted::default()
+        ..LengthSpec::default()
     };
-    let plan = settle_as(false, 10, &wanted, exactly(40)).unwrap();
+    let plan = settle_as(false, 10, &lengths, exactly(40)).unwrap();
     let turn = &plan.choices[0].turn;
     assert_eq!(turn.content(), &text[..text.find(&stop).unwrap()]);
     assert_eq!(

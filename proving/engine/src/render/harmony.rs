@@ -5,7 +5,7 @@
 //! Not here: built-in tools (browser, python), which vLLM offers only when it is told to.
 
 use super::typescript::function_type;
-use super::{Conversation, Effort, Said, Tool};
+use super::{Conversation, Effort, PromptMessage, Tool};
 use crate::tokenizer::{TokenId, Tokenizer};
 
 /// What gpt-oss was trained to be told about itself.
@@ -31,7 +31,7 @@ pub(crate) fn prompt(
         &system(conversation, date),
         End::Message,
     );
-    let (instructions, said) = split_instructions(&conversation.said);
+    let (instructions, messages) = split_instructions(&conversation.messages);
     if instructions.is_some() || !conversation.tools.is_empty() {
         out.message(
             "developer",
@@ -41,10 +41,14 @@ pub(crate) fn prompt(
             End::Message,
         );
     }
-    let last_final = said.iter().rposition(is_final).unwrap_or(0);
-    for (i, one) in said.iter().enumerate() {
+    let last_final = messages.iter().rposition(is_final).unwrap_or(0);
+    for (i, one) in messages.iter().enumerate() {
         // An answer's own reasoning stands before it, so the last one's goes too.
-        out.said(one, said, i > last_final || !said.iter().any(is_final));
+        out.conversation_message(
+            one,
+            messages,
+            i > last_final || !messages.iter().any(is_final),
+        );
     }
     out.mark("<|start|>");
     out.text("assistant");
@@ -52,18 +56,18 @@ pub(crate) fn prompt(
 }
 
 /// An answer to the user, which makes the reasoning before it superfluous.
-fn is_final(said: &Said) -> bool {
-    said.role == "assistant"
-        && said.calls.is_empty()
-        && said.text.as_ref().is_some_and(|t| !t.is_empty())
+fn is_final(message: &PromptMessage) -> bool {
+    message.role == "assistant"
+        && message.calls.is_empty()
+        && message.text.as_ref().is_some_and(|t| !t.is_empty())
 }
 
-fn split_instructions(said: &[Said]) -> (Option<&str>, &[Said]) {
-    match said.split_first() {
+fn split_instructions(messages: &[PromptMessage]) -> (Option<&str>, &[PromptMessage]) {
+    match messages.split_first() {
         Some((first, rest)) if first.role == "system" || first.role == "developer" => {
             (Some(first.text.as_deref().unwrap_or_default()), rest)
         }
-        _ => (None, said),
+        _ => (None, messages),
     }
 }
 
@@ -143,14 +147,19 @@ impl Writer<'_> {
         });
     }
 
-    fn said(&mut self, said: &Said, all: &[Said], with_reasoning: bool) {
-        let text = said.text.as_deref().unwrap_or_default();
-        let reasoning = said
+    fn conversation_message(
+        &mut self,
+        message: &PromptMessage,
+        all: &[PromptMessage],
+        with_reasoning: bool,
+    ) {
+        let text = message.text.as_deref().unwrap_or_default();
+        let reasoning = message
             .reasoning
             .as_deref()
             .filter(|r| with_reasoning && !r.is_empty());
-        match said.role.as_str() {
-            "assistant" if !said.calls.is_empty() => {
+        match message.role.as_str() {
+            "assistant" if !message.calls.is_empty() => {
                 if !text.is_empty() {
                     self.message(
                         "assistant",
@@ -169,7 +178,7 @@ impl Writer<'_> {
                         End::Message,
                     );
                 }
-                for call in &said.calls {
+                for call in &message.calls {
                     let to = format!(" to=functions.{}", call.name);
                     self.message(
                         "assistant",
@@ -195,7 +204,7 @@ impl Writer<'_> {
                 }
             }
             "tool" => {
-                let author = format!("functions.{}", answered(said, all));
+                let author = format!("functions.{}", answered(message, all));
                 self.message(
                     &author,
                     &[" to=assistant"],
@@ -210,9 +219,9 @@ impl Writer<'_> {
 }
 
 /// The function whose call a tool's answer names.
-fn answered<'a>(said: &Said, all: &'a [Said]) -> &'a str {
+fn answered<'a>(message: &PromptMessage, all: &'a [PromptMessage]) -> &'a str {
     let mut calls = all.iter().flat_map(|s| &s.calls);
     calls
-        .rfind(|call| Some(&call.id) == said.call_id.as_ref())
+        .rfind(|call| Some(&call.id) == message.call_id.as_ref())
         .map_or("", |call| call.name.as_str())
 }

@@ -9,7 +9,7 @@ use minijinja::{Environment, Error, ErrorKind, context};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Conversation, Said};
+use super::{Conversation, PromptMessage};
 use crate::json::Json;
 
 /// Steps after which a template is taken to be endless.
@@ -78,7 +78,7 @@ impl Template {
     }
 
     pub(crate) fn render(&self, conversation: &Conversation) -> Result<String, String> {
-        let messages: Vec<Json> = conversation.said.iter().map(message).collect();
+        let messages: Vec<Json> = conversation.messages.iter().map(message).collect();
         let tools: Vec<&Json> = conversation.tools.iter().map(|tool| &tool.whole).collect();
         let template = self
             .environment
@@ -97,20 +97,20 @@ impl Template {
     }
 }
 
-fn message(said: &Said) -> Json {
+fn message(message: &PromptMessage) -> Json {
     let text = |s: &str| Json::String(s.to_owned());
-    let mut members = vec![("role".to_owned(), text(&said.role))];
+    let mut members = vec![("role".to_owned(), text(&message.role))];
     members.push((
         "content".to_owned(),
-        said.text.as_deref().map_or(Json::Null, text),
+        message.text.as_deref().map_or(Json::Null, text),
     ));
-    if let Some(reasoning) = &said.reasoning {
+    if let Some(reasoning) = &message.reasoning {
         members.push(("reasoning_content".to_owned(), text(reasoning)));
     }
-    if let Some(id) = &said.call_id {
+    if let Some(id) = &message.call_id {
         members.push(("tool_call_id".to_owned(), text(id)));
     }
-    let calls = said.calls.iter().map(|call| {
+    let calls = message.calls.iter().map(|call| {
         // vLLM hands templates the arguments parsed.
         let arguments =
             serde_json::from_str(&call.arguments).unwrap_or_else(|_| text(&call.arguments));

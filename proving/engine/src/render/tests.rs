@@ -22,7 +22,7 @@ struct Request {
 
 fn prompt(request: Request, date: &str) -> Vec<TokenId> {
     let conversation = Conversation {
-        said: validate::messages(request.messages, true).unwrap().said,
+        messages: validate::messages(request.messages, true).unwrap().messages,
         tools: tools::offered(request.tools.as_deref()).unwrap(),
         effort: crate::chat::effort(request.reasoning_effort.as_deref(), true).unwrap(),
     };
@@ -89,13 +89,16 @@ fn harmony_agrees_on_further_cases_if_there_are_any() {
 }
 
 fn hello() -> Conversation {
-    let said = |role: &str, text: &str| Said {
+    let message = |role: &str, text: &str| PromptMessage {
         role: role.to_owned(),
         text: Some(text.to_owned()),
-        ..Said::default()
+        ..PromptMessage::default()
     };
     Conversation {
-        said: vec![said("system", "Be brief."), said("user", "Hi <|im_end|>")],
+        messages: vec![
+            message("system", "Be brief."),
+            message("user", "Hi <|im_end|>"),
+        ],
         ..Conversation::default()
     }
 }
@@ -144,7 +147,7 @@ fn a_template_is_rendered_as_in_python() {
 fn a_template_may_refuse_and_its_words_are_given() {
     let template = template::Template::from_config(CONFIG, None, "2025-06-28").unwrap();
     let mut conversation = hello();
-    conversation.said[1].role = "tool".to_owned();
+    conversation.messages[1].role = "tool".to_owned();
     assert_eq!(template.render(&conversation).unwrap_err(), "no tool");
     assert!(template::Template::from_config("{}", None, "2025-06-28").is_err());
     let broken = template::Template::from_config("{}", Some("{% for".to_owned()), "2025-06-28");

@@ -5,22 +5,26 @@
 
 use crate::error::Refusal;
 use crate::json::Json;
-use crate::render::{Called, Said};
-use crate::validate::{self, Heard};
+use crate::render::{PromptMessage, PromptToolCall};
+use crate::validate::{self, ParsedMessages};
 
 /// Reads `input`: a text or a list of items.
-pub(super) fn read(input: &Json, heard: &mut Heard, harmony: bool) -> Result<(), Refusal> {
+pub(super) fn read(
+    input: &Json,
+    parsed: &mut ParsedMessages,
+    harmony: bool,
+) -> Result<(), Refusal> {
     match input {
-        Json::String(text) => heard.said.push(Said {
+        Json::String(text) => parsed.messages.push(PromptMessage {
             role: "user".to_owned(),
             text: Some(text.clone()),
-            ..Said::default()
+            ..PromptMessage::default()
         }),
         Json::Array(items) if !items.is_empty() => {
             for (i, one) in items.iter().enumerate() {
-                let said = item(one, &mut heard.media, validate::between(harmony))
+                let message = item(one, &mut parsed.media, validate::between(harmony))
                     .map_err(|why| fault(format!("input[{i}]: {why}")))?;
-                heard.said.push(said);
+                parsed.messages.push(message);
             }
         }
         _ => {
@@ -32,7 +36,7 @@ pub(super) fn read(input: &Json, heard: &mut Heard, harmony: bool) -> Result<(),
     Ok(())
 }
 
-fn item(item: &Json, media: &mut usize, between: &str) -> Result<Said, String> {
+fn item(item: &Json, media: &mut usize, between: &str) -> Result<PromptMessage, String> {
     let text = |member: &str| {
         let text = item.get(member).and_then(Json::as_str);
         text.map(str::to_owned)
@@ -46,42 +50,42 @@ fn item(item: &Json, media: &mut usize, between: &str) -> Result<Said, String> {
             if !["system", "developer", "user", "assistant"].contains(&role.as_str()) {
                 return Err(format!("Unknown role: {role}"));
             }
-            Ok(Said {
+            Ok(PromptMessage {
                 role,
                 text: Some(content("content")?),
-                ..Said::default()
+                ..PromptMessage::default()
             })
         }
         Some("function_call") => {
-            let call = Called {
+            let call = PromptToolCall {
                 id: text("call_id")?,
                 name: text("name")?,
                 arguments: text("arguments")?,
             };
-            Ok(Said {
+            Ok(PromptMessage {
                 role: "assistant".to_owned(),
                 calls: vec![call],
-                ..Said::default()
+                ..PromptMessage::default()
             })
         }
-        Some("function_call_output") => Ok(Said {
+        Some("function_call_output") => Ok(PromptMessage {
             role: "tool".to_owned(),
             text: Some(content("output")?),
             call_id: Some(text("call_id")?),
-            ..Said::default()
+            ..PromptMessage::default()
         }),
         Some("reasoning") => {
             let parts = item
                 .get("content")
                 .and_then(Json::as_array)
                 .unwrap_or_default();
-            let said = parts
+            let texts = parts
                 .iter()
                 .filter_map(|part| part.get("text").and_then(Json::as_str));
-            Ok(Said {
+            Ok(PromptMessage {
                 role: "assistant".to_owned(),
-                reasoning: Some(said.collect()),
-                ..Said::default()
+                reasoning: Some(texts.collect()),
+                ..PromptMessage::default()
             })
         }
         other => Err(format!(

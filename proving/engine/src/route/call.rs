@@ -7,19 +7,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use simulator::kv::Chain;
+use simulator::scheduler::{Request, RequestId};
 
 use super::{Answer, JSON, full, typed_answer};
+use crate::config::Hardware;
 use crate::embeddings::{self, EmbeddingRequest};
 use crate::error::Refusal;
 use crate::faults::Fault;
 use crate::faults::body::Faulty;
-use crate::generation::{Generation, Identity, Subject};
-use crate::kv::Chain;
-use crate::pace::{self, Paced, Script, Source};
+use crate::generation::{Generation, Identity};
+use crate::metrics::Subject;
+use crate::pace::{self, AnswerWriter, Paced, Source};
 use crate::plan::{Finish, Plan};
-use crate::real_time::{Command, Hardware, Job, Progress, Ticket};
-use crate::scheduler::{Request, RequestId};
-use crate::server::State;
+use crate::real_time::{Command, Job, JobHandle, Progress};
+use crate::state::State;
 
 const SSE: &str = "text/event-stream; charset=utf-8";
 
@@ -27,7 +29,7 @@ pub(super) struct Call<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) model: usize,
     pub(super) seen: Option<u64>,
-    pub(super) asked_as: Option<Box<str>>,
+    pub(super) client_request_id: Option<Box<str>>,
     pub(super) id: String,
     pub(super) fault: Fault,
 }
@@ -36,11 +38,11 @@ impl Call<'_> {
     fn start(&self, prompt_tokens: u64, choices: u64) -> Generation {
         let (id, max_tokens) = (self.id.clone(), None);
         Generation::start(
-            self.state,
+            &self.state.recorder,
             Subject {
                 model: self.model,
                 seen: self.seen,
-                asked_as: self.asked_as.clone(),
+                client_request_id: self.client_request_id.clone(),
                 id,
                 prompt_tokens,
                 max_tokens,
@@ -51,10 +53,10 @@ impl Call<'_> {
 
     pub(super) async fn generate(
         self,
-        script: Box<dyn Script>,
+        writer: Box<dyn AnswerWriter>,
         streams: bool,
     ) -> Result<Answer, Refusal> {
-        let plan = script.plan();
+        let plan = writer.plan();
         let each = (plan.choices.len() / plan.prompts.len().max(1)) as u64;
         let start = |i| self.start(plan.prompt_of(i).len() as u64, each);
         let generations: Vec<Generation> = (0..plan.choices.len()).map(start).collect();
@@ -69,7 +71,7 @@ impl Call<'_> {
             }
         };
         if streams {
-            let body = Paced::new(script, source, self.state.config.stream_interval);
+            let body = Paced::new(writer, source, self.state.config.stream_interval);
             if self.fault.leaves_body() {
                 return Ok(typed_answer(
                     SSE,
@@ -81,7 +83,7 @@ impl Call<'_> {
                 Faulty::new(body, self.fault).boxed_unsync(),
             ));
         }
-        let answer = pace::whole(script, source)
+        let answer = pace::whole(writer, source)
             .await
             .ok_or_else(|| Refusal::internal("the engine gave up"))?;
         Ok(self.hand_over(answer))
@@ -99,13 +101,13 @@ impl Call<'_> {
     }
 
     /// Gives every choice to the machine. Dropping what comes back takes them away again.
-    fn submit(&self, hardware: &Hardware, plan: &Plan, generations: Vec<Generation>) -> Ticket {
+    fn submit(&self, hardware: &Hardware, plan: &Plan, generations: Vec<Generation>) -> JobHandle {
         let progress = Progress::new(plan.choices.len());
         let ids: Vec<RequestId> = generations
             .iter()
             .map(|_| self.state.request_id())
             .collect();
-        let ticket = Ticket::new(
+        let handle = JobHandle::new(
             Arc::clone(&progress),
             ids.clone(),
             self.state.engine.clone(),
@@ -129,7 +131,7 @@ impl Call<'_> {
             // The machine ends with the server, and the answer with it.
             let _ = self.state.engine.send(Command::Submit(Box::new(job)));
         }
-        ticket
+        handle
     }
 
     pub(super) fn embed(

@@ -10,13 +10,13 @@ fn turn(tokens: usize, tool: bool) -> Turn {
         arguments,
         named: false,
     });
-    let wish = Wish {
+    let spec = AnswerSpec {
         harmony: true,
         reasoning_eighths: 4,
         tool,
         content: None,
     };
-    Turn::compose(&composer, 7, tokens, &wish)
+    Turn::compose(&composer, 7, tokens, &spec)
 }
 
 fn joined(turn: &Turn, channel: Channel) -> String {
@@ -28,7 +28,7 @@ fn joined(turn: &Turn, channel: Channel) -> String {
 }
 
 #[test]
-fn pieces_join_to_what_was_said_at_every_cut() {
+fn token_texts_join_to_the_text_at_every_cut() {
     for tool in [false, true] {
         let whole = turn(60, tool);
         for at in 0..=whole.tokens() {
@@ -47,7 +47,7 @@ fn pieces_join_to_what_was_said_at_every_cut() {
 }
 
 #[test]
-fn a_call_is_said_only_when_its_arguments_begin() {
+fn a_tool_call_counts_only_once_its_arguments_begin() {
     let mut whole = turn(60, true);
     assert!(whole.calls() && whole.content().is_empty());
     whole.cut(2);

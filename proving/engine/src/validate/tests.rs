@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn check(harmony: bool, text: &str) -> Result<Heard, String> {
+fn check(harmony: bool, text: &str) -> Result<ParsedMessages, String> {
     let parsed: Vec<Message> = serde_json::from_str(text).map_err(|e| e.to_string())?;
     messages(parsed, harmony).map_err(|e| format!("{e:?}"))
 }
@@ -57,9 +57,9 @@ fn a_function_message_and_an_image_are_refused_by_harmony_only() {
 fn parts_join_and_reasoning_has_two_names() {
     let text = r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
         {"role":"assistant","reasoning_content":"r","content":"c"},{"role":"assistant","reasoning":"r"}]"#;
-    let heard = check(true, text).unwrap();
-    assert_eq!(heard.said[0].text.as_deref(), Some("ab"));
-    assert_eq!(heard.said[1].reasoning, heard.said[2].reasoning);
+    let parsed = check(true, text).unwrap();
+    assert_eq!(parsed.messages[0].text.as_deref(), Some("ab"));
+    assert_eq!(parsed.messages[1].reasoning, parsed.messages[2].reasoning);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn texts_of_one_message_are_lines_for_a_template_and_touch_in_harmony() {
     let parts = r#"[{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"a"},
         {"type":"text","text":""},{"type":"text","text":"b"},{"type":"text","text":""}]}]"#;
     for (harmony, text) in [(false, "a\nb"), (true, "ab")] {
-        let heard = check(harmony, parts).expect("good messages");
-        assert_eq!(heard.said[0].text.as_deref(), Some(text));
+        let parsed = check(harmony, parts).expect("good messages");
+        assert_eq!(parsed.messages[0].text.as_deref(), Some(text));
     }
 }

@@ -14,12 +14,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use engine::preset::Preset;
 use engine::{EngineConfig, EngineHandle, Hardware, spawn_thread};
+use simulator::preset::Preset;
 
 fn start(old_metric_names: bool) -> EngineHandle {
     spawn_thread(EngineConfig {
-        hardware: Some(Hardware::from(&Preset::load("instant").unwrap())),
+        hardware: Some(Hardware::from(&Preset::named("instant").unwrap())),
         api_key: Some("sk-engine".to_owned()),
         old_metric_names,
         ..EngineConfig::default()
@@ -138,7 +138,7 @@ fn gpus_are_scraped_while_they_work_and_promtool_finds_no_fault() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let preset = Preset::load("gpt-oss-120b.h100x4").unwrap();
+    let preset = Preset::named("gpt-oss-120b.h100x4").unwrap();
     let engine = spawn_thread(EngineConfig {
         hardware: Some(Hardware::from(&preset)),
         dcgm: Some(free),

@@ -3,16 +3,16 @@
 //! `ENGINE_CLOCKS=gpt-oss-120b.h100x4,40,60` takes a preset, users and seconds, and `--nocapture` shows the figures.
 //! Invariant: chance is the same on both sides, so that what differs is the clock; the noise is measured, as the
 //! spread of soaks with the same questions that other users ask.
-//! Not here: what a soak reports (`engine::soak`).
+//! Not here: what a soak reports (`simulator::soak`).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use engine::preset::Preset;
-use engine::soak::{Plan, Question, soak};
 use engine::{EngineConfig, Hardware};
 use serde_json::json;
+use simulator::preset::Preset;
+use simulator::soak::{Plan, Question, soak};
 
 use crate::client::{fast, start};
 
@@ -35,7 +35,7 @@ fn given() -> (String, u32, f64) {
 #[test]
 fn real_time_agrees_with_virtual_time() {
     let (name, users, seconds) = given();
-    let preset = Preset::load(&name).unwrap();
+    let preset = Preset::named(&name).unwrap();
     let plan = Plan {
         users,
         think: Duration::from_millis(500),

@@ -92,7 +92,7 @@ fn log_probabilities_name_every_token_that_is_said() {
 }
 
 #[test]
-fn tokens_go_in_and_out() {
+fn tokenize_and_detokenize_agree() {
     let engine = start(fast());
     let body = json!({"model": "gpt-oss-120b", "prompt": "hello world", "return_token_strs": true});
     let answer = post(engine.addr(), "/tokenize", &[], &body.to_string()).json();

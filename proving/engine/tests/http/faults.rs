@@ -50,7 +50,7 @@ fn a_status_is_answered_with_its_retry_after() {
 }
 
 #[test]
-fn usage_can_lie_in_every_way() {
+fn every_usage_fault_is_sent() {
     let engine = start(fast());
     let usage = |fault: &str| -> Vec<Value> {
         let events = stream(&engine, fault).events();
@@ -82,7 +82,7 @@ fn usage_can_lie_in_every_way() {
 }
 
 #[test]
-fn streams_break_where_they_are_told_to() {
+fn streams_break_at_the_requested_event() {
     let engine = start(fast());
     let events = |text: &str| text.matches("data: ").count();
     let whole = raw(&engine, "");
@@ -121,7 +121,7 @@ fn stalls_take_their_time() {
 }
 
 #[test]
-fn a_storm_strikes_a_share_until_it_is_cleared() {
+fn an_injected_fault_hits_a_share_of_calls_until_it_is_cleared() {
     let engine = start(fast());
     let asked = json!({"fault": "status=500", "share": 0.5}).to_string();
     assert_eq!(

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use engine::cost::{DecodeCost, FrontendCost, PrefillCost, StepCost};
-use engine::kv::KvConfig;
-use engine::preset::Preset;
-use engine::scheduler::SchedulerConfig;
 use engine::{EngineConfig, EngineHandle, Hardware, Stats};
 use serde_json::json;
+use simulator::cost::{DecodeCost, FrontendCost, PrefillCost, StepCost};
+use simulator::kv::KvConfig;
+use simulator::preset::Preset;
+use simulator::scheduler::SchedulerConfig;
 
 use crate::client::{chat, fast, get, open, post, start};
 
@@ -26,7 +26,7 @@ pub(crate) fn machine(step_ms: f64, prefill_us: f64, blocks: u32) -> EngineConfi
             sliding_window: None,
         },
     };
-    let preset = Preset::load("instant").unwrap();
+    let preset = Preset::named("instant").unwrap();
     let cost = StepCost {
         overhead_ms: step_ms,
         prefill: PrefillCost {
@@ -142,7 +142,7 @@ fn the_prefix_cache_and_the_scheduler_show_in_metrics() {
 }
 
 #[test]
-fn what_never_fits_is_refused() {
+fn a_request_that_can_never_fit_is_refused() {
     let engine = start(machine(0.2, 0.0, 10));
     let body = chat(
         json!({"messages": [{"role": "user", "content": "word ".repeat(200)}], "max_tokens": 9}),

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use engine::book::Book;
+use engine::ground_truth::GroundTruth;
 use engine::{EngineConfig, spawn_thread};
 use load::Request;
 
@@ -72,12 +72,12 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let common = &options.common;
     let (program, home, seed) = (common.program()?, common.home()?, common.seed());
     let calls = usize::try_from(options.count).unwrap_or(usize::MAX);
-    let book = Book::new(calls.saturating_mul(2).saturating_add(100_000));
+    let ground_truth = GroundTruth::new(calls.saturating_mul(2).saturating_add(100_000));
     let engine = spawn_thread(EngineConfig {
         models: vec![MODEL.to_owned()],
         ttft: FIRST_TOKEN,
         inter_token: NEXT_TOKEN,
-        book: Some(book.clone()),
+        ground_truth: Some(ground_truth.clone()),
         ..EngineConfig::default()
     })?;
     let protocol = if options.http2 { "http2" } else { "http1" };
@@ -117,7 +117,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let remaining = remaining(&gate)?;
     gate.stop()?;
     eprintln!("reading the ledger");
-    let mut tally = Tally::new(options.drain, manner.tokens, left, book.take());
+    let mut tally = Tally::new(options.drain, manner.tokens, left, ground_truth.take());
     let rows = rows::each(&gate, |row| tally.row(&row))?;
     let chain = rows::verify(&gate)?;
 

@@ -1,12 +1,12 @@
 //! The engine's account and the ledger's, held against each other by request id.
 //!
 //! Invariant: every call is on one of the lists: what the engine counted, what a row says, what a client heard.
-//! Not here: reading them (`rows`, `engine::book`), what is allowed on which route (`kills`, `disk`).
+//! Not here: reading them (`rows`, `engine::ground_truth`), what is allowed on which route (`kills`, `disk`).
 
 use std::collections::HashMap;
 use std::time::Instant;
 
-use engine::book::Entry;
+use engine::ground_truth::Entry;
 
 use super::calls::Status;
 use super::rows::Row;

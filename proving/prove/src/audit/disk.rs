@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use engine::book::Book;
 use engine::fixed::{FixedConfig, spawn_thread};
+use engine::ground_truth::GroundTruth;
 
 use super::account::Account;
 use super::calls::Callers;
@@ -50,11 +50,11 @@ struct Ran {
 pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
     let common = &options.common;
     let (program, home, seed) = (common.program()?, common.home()?, common.seed());
-    let book = Book::new(ANSWERS_MAX);
+    let ground_truth = GroundTruth::new(ANSWERS_MAX);
     let engine = spawn_thread(FixedConfig {
         // Real engines are slower than disks; without a wait the gate's memory fills within the first second.
         latency: Duration::from_millis(20),
-        book: Some(book.clone()),
+        ground_truth: Some(ground_truth.clone()),
         ..FixedConfig::default()
     })?;
     let config = format!(
@@ -98,7 +98,7 @@ pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
     gate.stop()?;
 
     let mut account = Account::default();
-    account.engine(book.take());
+    account.engine(ground_truth.take());
     account.heard(heard);
     let rows = rows::each(&gate, |row| account.row(&row))?;
     let chain = rows::verify(&gate)?;

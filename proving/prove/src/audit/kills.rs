@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use engine::book::Book;
-use engine::chance::Chance;
 use engine::fixed::{FixedConfig, spawn_thread};
+use engine::ground_truth::GroundTruth;
+use simulator::rng::Rng;
 
 use super::account::{Account, Missing};
 use super::calls::Callers;
@@ -62,9 +62,9 @@ pub(super) fn kills(options: &Kills) -> Result<bool, AuditError> {
     let common = &options.common;
     let (program, home, seed) = (common.program()?, common.home()?, common.seed());
     let calls = usize::try_from(options.requests).unwrap_or(usize::MAX);
-    let book = Book::new(calls.saturating_mul(2).saturating_add(100_000));
+    let ground_truth = GroundTruth::new(calls.saturating_mul(2).saturating_add(100_000));
     let engine = spawn_thread(FixedConfig {
-        book: Some(book.clone()),
+        ground_truth: Some(ground_truth.clone()),
         ..FixedConfig::default()
     })?;
     let billing = match options.billing {
@@ -87,7 +87,7 @@ pub(super) fn kills(options: &Kills) -> Result<bool, AuditError> {
     gate.stop()?;
     eprintln!("reading the ledger");
     let mut account = Account::default();
-    account.engine(book.take());
+    account.engine(ground_truth.take());
     account.heard(heard);
     let rows = rows::each(&gate, |row| account.row(&row))?;
     let chain = rows::verify(&gate)?;
@@ -121,8 +121,8 @@ pub(super) fn kills(options: &Kills) -> Result<bool, AuditError> {
     verdict.none("answers that the engine never gave", &missing.invented);
     verdict.hold(
         "entries that the engine's account had no room for",
-        book.missed(),
-        book.missed() == 0,
+        ground_truth.missed(),
+        ground_truth.missed() == 0,
     );
     verdict.hold("the chain of hashes", chain.1, chain.0);
     Ok(verdict.print(common.json))
@@ -135,15 +135,15 @@ fn kill_along(
     gate: &mut Gate,
     callers: &Callers,
 ) -> Result<Killed, AuditError> {
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let mut moments: Vec<u64> = (0..options.kills)
-        .map(|_| chance.below(options.requests.max(1)))
+        .map(|_| rng.below(options.requests.max(1)))
         .collect();
     moments.sort_unstable();
     let mut killed = Killed::default();
     for moment in moments {
         until(callers, moment, killed.at.len())?;
-        thread::sleep(Duration::from_millis(chance.below(SPREAD_MS)));
+        thread::sleep(Duration::from_millis(rng.below(SPREAD_MS)));
         killed.at.push(gate.kill()?);
         killed.slowest_start = killed.slowest_start.max(gate.start()?);
     }

@@ -1,18 +1,19 @@
 //! `prove engine fit`: a preset from a recorded run.
 //!
 //! Invariant: the preset says which recording and which share of it its costs are from.
-//! Not here: the fit (`engine::fit`).
+//! Not here: the fit (`simulator::fit`).
 
 use std::path::PathBuf;
 
 use clap::Args;
-use engine::cost::FrontendCost;
-use engine::dcgm::Gpus;
-use engine::preset::Preset;
-use engine::replay::engine_of;
-use engine::score::Share;
-use engine::trace::{Meta, Trace};
+use simulator::cost::FrontendCost;
+use simulator::gpus::Gpus;
+use simulator::preset::Preset;
+use simulator::replay::engine_of;
+use simulator::score::Share;
+use simulator::trace::Meta;
 
+use crate::files;
 use crate::text::wrapped;
 
 /// Fits the step costs of a preset to a recorded run of a real vLLM.
@@ -35,9 +36,9 @@ pub(crate) struct Fit {
 }
 
 pub(super) fn fit(options: &Fit) -> super::Outcome {
-    let trace = Trace::read(&options.dir)?;
+    let trace = files::trace(&options.dir)?;
     let (scheduler, blocks) = engine_of(&trace, options.blocks);
-    let fitted = engine::fit::fit(&trace, scheduler, options.requests)?;
+    let fitted = simulator::fit::fit(&trace, scheduler, options.requests)?;
     let used = options.requests.of(trace.requests.len());
     let stem = options
         .out
@@ -72,7 +73,7 @@ pub(super) fn fit(options: &Fit) -> super::Outcome {
             ..Gpus::default()
         },
     };
-    super::write(&options.out, &preset.to_toml())?;
+    files::write(&options.out, &preset.to_toml())?;
     let written = format!("{}: {}", options.out.display(), preset.source);
     let distance = format!(
         "{} runs simulated; the nearest is {:.1} % from the recording, over TTFT, TPOT and E2E",

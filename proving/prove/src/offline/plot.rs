@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use engine::trace::Sample;
+use simulator::trace::Sample;
 
 const WIDTH: f64 = 900.0;
 const PANEL: f64 = 220.0;

@@ -1,18 +1,17 @@
 //! `prove engine replay`: a recorded run played again, and how near the outcome is.
 //!
 //! Invariant: errors are relative and signed; a positive one means that the simulation was slower.
-//! Not here: the simulation (`engine::replay`) and the comparison (`engine::score`).
+//! Not here: the simulation (`simulator::replay`) and the comparison (`simulator::score`).
 
 use std::path::PathBuf;
 
 use clap::Args;
-use engine::preset::Preset;
-use engine::replay::{Blocks, Replayed, engine_of};
-use engine::score::{Score, Share};
-use engine::trace::Trace;
 use serde_json::{Map, Value, json};
+use simulator::replay::{Blocks, Replayed, engine_of};
+use simulator::score::{Score, Share};
 
 use super::plot;
+use crate::files;
 use crate::text::wrapped;
 
 /// Plays a recorded run again in virtual time and compares.
@@ -40,14 +39,14 @@ pub(crate) struct Replay {
 }
 
 pub(super) fn replay(options: &Replay) -> super::Outcome {
-    let trace = Trace::read(&options.dir)?;
-    let preset = Preset::load(&options.preset)?;
+    let trace = files::trace(&options.dir)?;
+    let preset = files::preset(&options.preset)?;
     let (scheduler, blocks) = engine_of(&trace, options.blocks);
-    let replayed = engine::replay::replay(&trace, scheduler, preset.step, |_| {})?;
+    let replayed = simulator::replay::replay(&trace, scheduler, preset.step, |_| {})?;
     let score = Score::of(&trace, &replayed, options.score)
         .ok_or("no request in this share has more than one output token")?;
     if let Some(path) = &options.plot {
-        super::write(path, &plot::draw(&trace.timeseries, &replayed.timeseries))?;
+        files::write(path, &plot::draw(&trace.timeseries, &replayed.timeseries))?;
     }
     if options.json {
         println!("{:#}", document(&score, &replayed, blocks)?);

@@ -1,13 +1,14 @@
 //! `prove engine soak`: hours of a closed loop in seconds.
 //!
 //! Invariant: with the same options the same output, to the last digit.
-//! Not here: the soak (`engine::soak`).
+//! Not here: the soak (`simulator::soak`).
 
 use std::time::Duration;
 
 use clap::Args;
-use engine::preset::Preset;
-use engine::soak::{Plan, Report};
+use simulator::soak::{Plan, Report};
+
+use crate::files;
 
 /// Lets users ask a simulated engine for hours of virtual time.
 #[derive(Debug, Args)]
@@ -63,7 +64,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn soak(options: &Soak) -> super::Outcome {
-    let mut preset = Preset::load(&options.preset)?;
+    let mut preset = files::preset(&options.preset)?;
     if let Some(limit) = options.max_num_seqs {
         preset.scheduler.max_num_seqs = limit.max(1);
     }
@@ -81,7 +82,7 @@ pub(super) fn soak(options: &Soak) -> super::Outcome {
             warm_up: options.warm_up,
             seed: options.seed,
         };
-        reports.push(engine::soak::soak(&preset, &plan)?);
+        reports.push(simulator::soak::soak(&preset, &plan)?);
     }
     if !options.json {
         table(&reports);

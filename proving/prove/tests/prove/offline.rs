@@ -134,7 +134,7 @@ fn fits(output: &Output) {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_its_place() {
+fn an_error_names_the_file_and_its_place() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = dir.path().to_string_lossy().into_owned();
     assert!(refusal(&["replay", &place, "--preset", "instant"]).contains("meta.json"));

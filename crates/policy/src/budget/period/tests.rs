@@ -15,7 +15,7 @@ fn the_day_the_week_and_the_month_of_a_known_saturday() {
     let span = |every, east_min| {
         let calendar = Calendar { every, east_min };
         let (from, to) = calendar.span(calendar.of(now));
-        [stamp(from), stamp(to)]
+        [timestamp(from), timestamp(to)]
     };
     let of = |from: &str, to: &str| [format!("{from}Z"), format!("{to}Z")];
     let day = of("2026-11-21T00:00:00", "2026-11-22T00:00:00");

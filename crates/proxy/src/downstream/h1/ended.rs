@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 use super::Connection;
-use crate::downstream::Downstream;
+use crate::client::Downstream;
 use crate::timers::Timers;
 
 /// When to look first for the reset; the time doubles with each look.

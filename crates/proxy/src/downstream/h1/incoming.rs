@@ -11,8 +11,8 @@ use bytes::Bytes;
 use wire::http1::{ChunkStep, Chunked};
 
 use super::Connection;
-use crate::downstream::{BodyFault, Downstream};
-use crate::worker::Worker;
+use crate::buffer::Buffers;
+use crate::client::{BodyFault, Downstream};
 
 /// A body of which so much has come, and more than that is to come, is read in place, without passing
 /// through the scratch buffer.
@@ -32,7 +32,7 @@ impl Connection {
     /// The next piece of the request body, after `100 Continue` where the client waits for it.
     pub(super) fn poll_request_body(
         &mut self,
-        worker: &Worker,
+        buffers: &Buffers,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, BodyFault>> {
         let none_came = self.input.is_empty() && self.ahead.is_empty();
@@ -49,7 +49,7 @@ impl Connection {
             Incoming::Bytes(left) => {
                 let left = *left;
                 let wanted = usize::try_from(left).unwrap_or(usize::MAX);
-                match ready!(self.poll_bytes(worker, wanted, cx)) {
+                match ready!(self.poll_bytes(buffers, wanted, cx)) {
                     Ok(piece) => {
                         self.received = self.received.saturating_add(piece.len());
                         let left = left - piece.len() as u64;
@@ -63,7 +63,7 @@ impl Connection {
                     Err(_) => Err(BodyFault::Gone),
                 }
             }
-            Incoming::Chunks(_) => ready!(self.poll_chunks(worker, cx)),
+            Incoming::Chunks(_) => ready!(self.poll_chunks(buffers, cx)),
         };
         match &result {
             Err(BodyFault::Gone) => self.gone = true,
@@ -76,7 +76,7 @@ impl Connection {
     /// Some of the next `wanted` body bytes.
     fn poll_bytes(
         &mut self,
-        worker: &Worker,
+        buffers: &Buffers,
         wanted: usize,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Bytes>> {
@@ -91,7 +91,7 @@ impl Connection {
         if is_large || self.filling.is_some() {
             return self.poll_large(wanted, cx);
         }
-        worker.scratch(|scratch| {
+        buffers.scratch(|scratch| {
             let room = scratch.len().min(wanted);
             match ready!(self.stream.poll_into(cx, &mut scratch[..room]))? {
                 0 => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
@@ -117,7 +117,7 @@ impl Connection {
     /// The next data of a chunked body.
     fn poll_chunks(
         &mut self,
-        worker: &Worker,
+        buffers: &Buffers,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, BodyFault>> {
         let Incoming::Chunks(chunked) = &mut self.body else {
@@ -126,7 +126,7 @@ impl Connection {
         loop {
             if self.input.is_empty() {
                 let read =
-                    worker.scratch(|scratch| match ready!(self.stream.poll_into(cx, scratch)) {
+                    buffers.scratch(|scratch| match ready!(self.stream.poll_into(cx, scratch)) {
                         Ok(read @ 1..) => {
                             self.input.extend_from_slice(&scratch[..read]);
                             Poll::Ready(true)

@@ -13,9 +13,9 @@ use wire::head::Version;
 use wire::http1::{chunk_prefix, write_field, write_status_line};
 
 use super::{AHEAD_BYTES, Connection};
-use crate::downstream::{BodyFault, Downstream, Extent};
+use crate::buffer::{Buffers, decimal};
+use crate::client::{BodyFault, Downstream, Extent};
 use crate::stream::Stream;
-use crate::worker::Worker;
 
 /// A response up to this size is copied together and leaves by a plain write: cheaper for the kernel
 /// than a vector of parts.
@@ -28,19 +28,19 @@ impl Downstream for Connection {
 
     fn poll_body(
         &mut self,
-        worker: &Worker,
+        buffers: &Buffers,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, BodyFault>> {
-        self.poll_request_body(worker, cx)
+        self.poll_request_body(buffers, cx)
     }
 
     fn awaits_continue(&self) -> bool {
         self.must_continue
     }
 
-    fn poll_gone(&mut self, worker: &Worker, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_gone(&mut self, buffers: &Buffers, cx: &mut Context<'_>) -> Poll<()> {
         while !self.gone && self.ended.is_none() && self.input.len() < AHEAD_BYTES {
-            let read = worker.scratch(|scratch| match self.stream.poll_into(cx, scratch) {
+            let read = buffers.scratch(|scratch| match self.stream.poll_into(cx, scratch) {
                 Poll::Pending => None,
                 Poll::Ready(Ok(read)) => Some(Ok(scratch[..read].to_vec())),
                 Poll::Ready(Err(_)) => Some(Err(())),
@@ -74,14 +74,14 @@ impl Downstream for Connection {
         self.is_answering = true;
         self.extent = if has_none { Extent::Nothing } else { extent };
         if self.output.capacity() == 0 {
-            self.output = self.worker.answering.take();
+            self.output = self.worker.buffers.answering.take();
         }
         self.output.reserve(512);
         write_status_line(&mut self.output, status);
         match extent {
             Extent::Length(length) if !matches!(status, 204 | 304) => {
                 self.output.extend_from_slice(b"content-length: ");
-                crate::reply::decimal(length, &mut self.output);
+                decimal(length, &mut self.output);
                 self.output.extend_from_slice(b"\r\n");
             }
             Extent::Open if !has_none && !until_close => {
@@ -102,7 +102,7 @@ impl Downstream for Connection {
     }
 
     fn date(&mut self) {
-        self.output.extend_from_slice(&self.worker.date.get());
+        self.output.extend_from_slice(&self.worker.clock.date());
     }
 
     fn begun(&mut self) {
@@ -134,7 +134,7 @@ impl Downstream for Connection {
         };
         let mut output = std::mem::take(&mut self.output);
         if output.capacity() == 0 {
-            output = self.worker.answering.take();
+            output = self.worker.buffers.answering.take();
         }
         let (mut before, mut pieces, mut after) = (before, pieces, after);
         if output.len() + length <= GATHERED_BYTES {
@@ -165,7 +165,7 @@ impl Downstream for Connection {
         };
         let mut unsent = slices;
         match self.stream.poll_all(cx, &mut unsent) {
-            Poll::Ready(Ok(())) => self.worker.answering.give(output),
+            Poll::Ready(Ok(())) => self.worker.buffers.answering.give(output),
             Poll::Ready(Err(error)) => {
                 self.gone = true;
                 return Err(error);
@@ -195,7 +195,7 @@ impl Downstream for Connection {
                 Poll::Pending
             }
             Poll::Ready(Ok(())) => {
-                self.worker.answering.give(output);
+                self.worker.buffers.answering.give(output);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => {

@@ -62,9 +62,9 @@ impl Watched {
             received: Frames::of_client(),
             blocks: HeaderBlocks::default(),
             sent: Frames::of_server(),
-            glitches: Glitches::new(worker.latest()),
+            glitches: Glitches::new(worker.clock.latest()),
             stint: Stint::default(),
-            stalled: Deadline::new(&worker.wheel),
+            stalled: Deadline::new(&worker.clock.wheel),
             is_stalled: false,
             stall,
         }

@@ -10,9 +10,8 @@ use policy::attempt::Failure;
 use wire::head::{Method, ResponseHead};
 use wire::http1::{Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, response_framing};
 
-use crate::buffer::Held;
+use crate::buffer::{Buffers, Held};
 use crate::upstream::pool::Connection;
-use crate::worker::Worker;
 
 /// The head of a response is bounded as a request's is.
 const LIMITS: Limits = Limits {
@@ -58,13 +57,13 @@ impl Reader {
 
     pub(super) fn poll(
         &mut self,
-        worker: &Worker,
+        buffers: &Buffers,
         connection: &mut Connection,
         method: Method,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Ended>> {
         let mut early = None;
-        let polled = worker.scratch(|scratch| {
+        let polled = buffers.scratch(|scratch| {
             loop {
                 let read = match connection.stream.poll_into(cx, scratch) {
                     Poll::Pending => return Poll::Pending,
@@ -73,13 +72,13 @@ impl Reader {
                 };
                 self.touched = true;
                 let parsed = if self.unfinished.is_empty() {
-                    let parsed = self.parse(worker, read, method);
+                    let parsed = self.parse(buffers, read, method);
                     early = Some(read.len() - self.rest..read.len()).filter(|_| self.rest > 0);
                     parsed
                 } else {
                     let mut whole = std::mem::take(&mut self.unfinished);
                     whole.extend_from_slice(read);
-                    let parsed = self.parse(worker, &whole, method);
+                    let parsed = self.parse(buffers, &whole, method);
                     let rest = whole.len() - self.rest..;
                     self.early = whole.get(rest).map(Held::copied).filter(|_| self.rest > 0);
                     parsed
@@ -92,7 +91,7 @@ impl Reader {
             }
         });
         if let Some(early) = early {
-            self.early = Some(worker.hold(early));
+            self.early = Some(buffers.hold(early));
         }
         polled
     }
@@ -100,11 +99,11 @@ impl Reader {
     /// A final head, or `None` with the unfinished input kept.
     fn parse(
         &mut self,
-        worker: &Worker,
+        buffers: &Buffers,
         mut input: &[u8],
         method: Method,
     ) -> Option<Result<Head, Failure>> {
-        let mut head = worker.answered.take().unwrap_or_default();
+        let mut head = buffers.answered.take().unwrap_or_default();
         loop {
             match parse_response(input, &LIMITS, &mut head) {
                 Ok(Step::Done { consumed }) => {

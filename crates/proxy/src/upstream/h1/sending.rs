@@ -2,28 +2,27 @@
 //!
 //! Invariant: the credential is copied into the worker's own buffer alone, and wiped there before anything
 //! else is.
-//! Not here: which lines a request has (`exchange`), the answer (`answer`).
+//! Not here: which lines a request has (`policy::attempt::request`), the answer (`answer`).
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use policy::snapshot::Endpoint;
+use policy::attempt::request::AttemptRequest;
 use wire::http1::{write_field, write_request_line};
 
-use super::Trip;
-use crate::reply::decimal;
+use crate::buffer::{Buffers, decimal};
 use crate::stream::Stream;
-use crate::upstream::Outgoing;
 
 /// A request up to this size is copied together and leaves by a plain write: at 1.6 KiB that costs 80 ns
 /// less than a vector of parts, at 4 KiB as much.
 const GATHERED_BYTES: usize = 2 << 10;
 
 /// What is still to be sent of a request.
-pub(super) struct Sending<'a> {
-    trip: &'a Trip<'a>,
+pub(crate) struct Sending<'a> {
+    buffers: &'a Buffers,
+    body: &'a [Bytes],
     /// The head; with the body where the request is short.
     buffer: Vec<u8>,
     /// Where in the buffer the credential is.
@@ -34,21 +33,29 @@ pub(super) struct Sending<'a> {
 }
 
 impl<'a> Sending<'a> {
-    pub(super) fn new(trip: &'a Trip<'a>) -> Self {
-        let mut buffer = trip.worker.sending.take();
-        write_head(&mut buffer, trip.request, trip.endpoint);
+    /// A request with a body of `length` bytes; `None` for one that has no body at all.
+    pub(crate) fn new(
+        buffers: &'a Buffers,
+        request: &AttemptRequest<'_>,
+        body: &'a [Bytes],
+        length: Option<u64>,
+    ) -> Self {
+        let mut buffer = buffers.sending.take();
+        write_head(&mut buffer, request, length);
         let from = buffer.len();
-        buffer.extend_from_slice(trip.credential.expose());
+        request.secrets(|name, value| write_field(&mut buffer, name.as_bytes(), value.expose()));
         let credential = from..buffer.len();
-        let body: usize = trip.request.body.iter().map(Bytes::len).sum();
-        let length = buffer.len() + body;
+        buffer.extend_from_slice(b"\r\n");
+        let bytes: usize = body.iter().map(Bytes::len).sum();
+        let length = buffer.len() + bytes;
         if length <= GATHERED_BYTES {
-            for piece in &trip.request.body {
+            for piece in body {
                 buffer.extend_from_slice(piece);
             }
         }
         Self {
-            trip,
+            buffers,
+            body,
             buffer,
             credential,
             sent: 0,
@@ -86,12 +93,12 @@ impl<'a> Sending<'a> {
             let rest = self.buffer.get(self.sent..).unwrap_or_default();
             return send(stream, cx, &mut [IoSlice::new(rest)], &mut self.sent);
         }
-        let body = self.trip.request.body.iter().map(|piece| &piece[..]);
+        let body = self.body.iter().map(|piece| &piece[..]);
         let parts = std::iter::once(&self.buffer[..]).chain(body);
         let parts = parts.map(IoSlice::new);
         // A request of more parts is rare: its body was long, or edited in several places.
         let (mut few, mut many) = ([IoSlice::new(b""); 6], Vec::new());
-        let mut slices = match few.get_mut(..=self.trip.request.body.len()) {
+        let mut slices = match few.get_mut(..=self.body.len()) {
             Some(few) => {
                 few.iter_mut()
                     .zip(parts)
@@ -113,7 +120,7 @@ impl<'a> Sending<'a> {
         if let Some(credential) = buffer.get_mut(self.credential.clone()) {
             credential.fill(0);
         }
-        self.trip.worker.sending.give(buffer);
+        self.buffers.sending.give(buffer);
     }
 }
 
@@ -136,8 +143,9 @@ impl Drop for Sending<'_> {
 }
 
 /// Writes the head up to the credential.
-fn write_head(out: &mut Vec<u8>, request: &Outgoing<'_>, endpoint: &Endpoint) {
+fn write_head(out: &mut Vec<u8>, request: &AttemptRequest<'_>, length: Option<u64>) {
     out.reserve(GATHERED_BYTES);
+    let endpoint = request.endpoint;
     let target = [&endpoint.base_path, request.path, &request.query];
     if endpoint.origin.is_relayed() {
         // A proxy is told where to go (RFC 9112, 3.2.2).
@@ -148,8 +156,8 @@ fn write_head(out: &mut Vec<u8>, request: &Outgoing<'_>, endpoint: &Endpoint) {
         write_request_line(out, request.method_text, &target);
     }
     write_field(out, b"host", endpoint.authority.as_bytes());
-    out.extend_from_slice(&request.lines);
-    if let Some(length) = request.length {
+    request.fields(|name, value| write_field(out, name, value));
+    if let Some(length) = length {
         out.extend_from_slice(b"content-length: ");
         decimal(length, out);
         out.extend_from_slice(b"\r\n");

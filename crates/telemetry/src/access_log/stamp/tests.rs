@@ -1,29 +1,7 @@
-//! Dates follow the calendar, in whatever order moments come.
+//! Moments in whatever order they come.
 
 use super::super::pen::Pen;
-use super::{DAY_MS, Stamp, date};
-
-#[test]
-fn dates_follow_the_calendar() {
-    // Walk the calendar day by day beside the arithmetic.
-    let (mut year, mut month, mut day) = (1970, 1, 1);
-    for days in 0..200_000 {
-        assert_eq!(date(days), (year, month, day), "day {days}");
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let last = match month {
-            2 => 28 + u32::from(leap),
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        };
-        day += 1;
-        if day > last {
-            (month, day) = (month + 1, 1);
-        }
-        if month > 12 {
-            (year, month) = (year + 1, 1);
-        }
-    }
-}
+use super::{DAY_MS, Stamp};
 
 fn text(stamp: &mut Stamp, ms: u64) -> String {
     let mut room = vec![0; 64];

@@ -15,9 +15,9 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) fn play() -> Self {
         let dcgm = free_address();
-        let preset = engine::preset::Preset::load("gpt-oss-120b.h100x4").expect("a preset");
+        let hardware = engine::Hardware::named("gpt-oss-120b.h100x4").expect("a preset");
         let engine = engine::spawn_thread(engine::EngineConfig {
-            hardware: Some(engine::Hardware::from(&preset)),
+            hardware: Some(hardware),
             dcgm: Some(dcgm),
             ..engine::EngineConfig::default()
         })

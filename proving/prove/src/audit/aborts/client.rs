@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use engine::chance::Chance;
 use load::{Parser, Progress};
+use simulator::rng::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -57,10 +57,10 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    fn of(chance: &mut Chance) -> Self {
-        if chance.below(UPLOADING) == 0 {
+    fn of(rng: &mut Rng) -> Self {
+        if rng.below(UPLOADING) == 0 {
             Self::Uploading
-        } else if chance.below(WHOLE) == 0 {
+        } else if rng.below(WHOLE) == 0 {
             Self::Waiting
         } else {
             Self::Streaming
@@ -173,9 +173,9 @@ async fn user(shared: Arc<Shared>) {
         if n >= shared.manner.count {
             return;
         }
-        let mut chance = Chance::new(shared.manner.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut rng = Rng::new(shared.manner.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let left = loop {
-            match call(&shared, n, &mut chance).await {
+            match call(&shared, n, &mut rng).await {
                 Ok(left) => break left,
                 // No connection, so no call either.
                 Err(_) => tokio::time::sleep(PAUSE).await,
@@ -187,11 +187,11 @@ async fn user(shared: Arc<Shared>) {
 }
 
 /// Calls and leaves. An error: there was no connection.
-async fn call(shared: &Shared, n: u64, chance: &mut Chance) -> io::Result<Left> {
+async fn call(shared: &Shared, n: u64, rng: &mut Rng) -> io::Result<Left> {
     let tcp = TcpStream::connect(shared.manner.target).await?;
     tcp.set_nodelay(true)?;
-    let is_reading = chance.below(2) == 0 && !shared.manner.http2;
-    let plan = plan(chance, shared.manner.tokens);
+    let is_reading = rng.below(2) == 0 && !shared.manner.http2;
+    let plan = plan(rng, shared.manner.tokens);
     let left = Left {
         id: format!("audit-{n}").into(),
         way: if is_reading && plan.phase == Phase::Streaming {
@@ -212,17 +212,17 @@ async fn call(shared: &Shared, n: u64, chance: &mut Chance) -> io::Result<Left> 
 }
 
 /// Where and how a client leaves.
-fn plan(chance: &mut Chance, tokens: u64) -> Plan {
-    let phase = Phase::of(chance);
-    let is_early = chance.below(EARLY) == 0;
+fn plan(rng: &mut Rng, tokens: u64) -> Plan {
+    let phase = Phase::of(rng);
+    let is_early = rng.below(EARLY) == 0;
     let (after, within) = match phase {
         Phase::Uploading => (0, NEXT_TOKEN),
         Phase::Waiting => (0, WHOLE_WITHIN),
         Phase::Streaming if is_early => (0, FIRST_TOKEN),
-        Phase::Streaming => (1 + chance.below(EVENTS_MAX - 2), NEXT_TOKEN),
+        Phase::Streaming => (1 + rng.below(EVENTS_MAX - 2), NEXT_TOKEN),
     };
-    let wait = within.mul_f64(chance.unit());
-    let (path, body) = body(chance.below(4), tokens, phase != Phase::Waiting);
+    let wait = within.mul_f64(rng.unit());
+    let (path, body) = body(rng.below(4), tokens, phase != Phase::Waiting);
     Plan {
         phase,
         path,

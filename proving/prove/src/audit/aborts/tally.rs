@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use engine::book::Entry;
+use engine::ground_truth::Entry;
 use engine::tokenizer::Tokenizer;
 
 use super::NEXT_TOKEN;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::book::Entry;
+use engine::ground_truth::Entry;
 
 use super::Account;
 use crate::audit::rows::Row;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::chance::Chance;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
+use simulator::rng::Rng;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -20,7 +20,7 @@ use super::upstream::{BODY, Fate, Shared};
 /// One stream in so many is refused before anything of it is read.
 const REFUSED: u64 = 20;
 
-pub(super) async fn serve(tcp: TcpStream, shared: Arc<Shared>, mut chance: Chance) {
+pub(super) async fn serve(tcp: TcpStream, shared: Arc<Shared>, mut rng: Rng) {
     let Ok(mut connection) = h2::server::handshake(tcp).await else {
         return;
     };
@@ -35,12 +35,12 @@ pub(super) async fn serve(tcp: TcpStream, shared: Arc<Shared>, mut chance: Chanc
         let Some(Ok((request, mut answer))) = accepted else {
             return;
         };
-        if chance.below(REFUSED) == 0 {
+        if rng.below(REFUSED) == 0 {
             answer.send_reset(Reason::REFUSED_STREAM);
             continue;
         }
-        let fate = Fate::of(&mut chance, served.get());
-        let work = Duration::from_micros(chance.below(3000));
+        let fate = Fate::of(&mut rng, served.get());
+        let work = Duration::from_micros(rng.below(3000));
         let (shared, dropped) = (Arc::clone(&shared), Rc::clone(&dropped));
         let served = Rc::clone(&served);
         tokio::task::spawn_local(async move {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::chance::Chance;
+use simulator::rng::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -48,8 +48,8 @@ pub(super) enum Fate {
 
 impl Fate {
     /// One in three dies; the first call of a connection never does.
-    pub(super) fn of(chance: &mut Chance, served: u64) -> Self {
-        match chance.below(9) {
+    pub(super) fn of(rng: &mut Rng, served: u64) -> Self {
+        match rng.below(9) {
             _ if served == 0 => Self::Answered,
             0 => Self::Closed,
             1 => Self::Reset,
@@ -88,11 +88,11 @@ impl Mortal {
                 local.block_on(&runtime, async {
                     while let Ok((tcp, _)) = listener.accept().await {
                         let shared = Arc::clone(&theirs);
-                        let chance = shared.chance();
+                        let rng = shared.rng();
                         if http2 {
-                            tokio::task::spawn_local(over_h2::serve(tcp, shared, chance));
+                            tokio::task::spawn_local(over_h2::serve(tcp, shared, rng));
                         } else {
-                            tokio::task::spawn_local(serve(tcp, shared, chance));
+                            tokio::task::spawn_local(serve(tcp, shared, rng));
                         }
                     }
                 });
@@ -113,9 +113,9 @@ impl Mortal {
 }
 
 impl Shared {
-    fn chance(&self) -> Chance {
+    fn rng(&self) -> Rng {
         let n = self.connections.fetch_add(1, Ordering::Relaxed);
-        Chance::new(self.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Rng::new(self.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// A call is there whole.
@@ -129,7 +129,7 @@ impl Shared {
     }
 }
 
-async fn serve(mut tcp: TcpStream, shared: Arc<Shared>, mut chance: Chance) {
+async fn serve(mut tcp: TcpStream, shared: Arc<Shared>, mut rng: Rng) {
     if tcp.set_nodelay(true).is_err() {
         return;
     }
@@ -137,9 +137,9 @@ async fn serve(mut tcp: TcpStream, shared: Arc<Shared>, mut chance: Chance) {
     let mut served = 0;
     while let Some(id) = call(&mut tcp, &mut input).await {
         shared.ran(&id);
-        let fate = Fate::of(&mut chance, served);
+        let fate = Fate::of(&mut rng, served);
         served += 1;
-        tokio::time::sleep(Duration::from_micros(chance.below(3000))).await;
+        tokio::time::sleep(Duration::from_micros(rng.below(3000))).await;
         if fate.is_death() {
             shared.died();
         }
@@ -161,7 +161,7 @@ async fn serve(mut tcp: TcpStream, shared: Arc<Shared>, mut chance: Chance) {
             return;
         }
         if fate == Fate::Last {
-            tokio::time::sleep(Duration::from_micros(chance.below(1500))).await;
+            tokio::time::sleep(Duration::from_micros(rng.below(1500))).await;
             return;
         }
     }

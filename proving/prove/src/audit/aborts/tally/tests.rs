@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use engine::book::Entry;
+use engine::ground_truth::Entry;
 
 use super::Tally;
 use crate::audit::aborts::client::{Left, Phase, Way};

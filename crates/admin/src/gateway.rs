@@ -1,0 +1,116 @@
+//! What the endpoint asks of the running gate, and the resources that it shows.
+//!
+//! Invariant: field names are a contract (docs/operations.md): one that is there stays, with its unit and its
+//! meaning; amounts are whole numbers of the unit that stands beside them.
+//! Not here: paths and statuses (`server`, `api`).
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::access::Access;
+
+/// The gate behind the endpoint. What is asked is answered as it is now.
+pub trait Gateway: Send + Sync + 'static {
+    /// Who is answered.
+    fn access(&self) -> Arc<Access>;
+    /// How it is.
+    fn health(&self) -> Health;
+    /// The configuration in force.
+    fn config(&self) -> Config;
+    /// Where the limits stand.
+    fn limits(&self) -> Vec<Limit>;
+    /// Where the budgets stand in their running periods.
+    fn budgets(&self) -> Vec<Budget>;
+    /// The ledger's state, where there is a ledger.
+    fn ledger(&self) -> Option<Value>;
+    /// The page for Prometheus.
+    fn metrics(&self) -> impl Future<Output = String> + Send;
+}
+
+/// How the gate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Its workers run.
+    pub is_alive: bool,
+    /// It takes new exchanges.
+    pub is_ready: bool,
+    /// It was told to stop, and ends what is in flight.
+    pub is_draining: bool,
+    /// Whether the ledger's disk takes rows; `None` where there is no ledger.
+    pub ledger_available: Option<bool>,
+}
+
+impl Health {
+    /// One word: `ok`, `draining` or `unavailable`.
+    pub(crate) const fn status(self) -> &'static str {
+        if self.is_ready { "ok" } else { self.unwell() }
+    }
+
+    /// The word where it is not well.
+    pub(crate) const fn unwell(self) -> &'static str {
+        if self.is_draining {
+            "draining"
+        } else {
+            "unavailable"
+        }
+    }
+}
+
+/// The configuration in force.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Short hash of its content.
+    pub version: String,
+    /// The document, with secrets redacted.
+    pub document: Arc<Value>,
+}
+
+/// One limit of one workload on one route.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limit {
+    /// Whose.
+    pub workload: String,
+    /// On which route.
+    pub route: String,
+    /// `requests` or `tokens`.
+    pub unit: &'static str,
+    /// Units refilled over one window.
+    pub amount: u64,
+    /// The window.
+    pub window_seconds: f64,
+    /// Units that a full bucket holds.
+    pub burst: u64,
+    /// Units left; 0 while in debt.
+    pub remaining: u64,
+    /// Time until the bucket is full again.
+    pub full_in_seconds: f64,
+}
+
+/// One budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Budget {
+    /// As configured.
+    pub name: String,
+    /// `tokens`, or `nano_units`: 1e-9 of the currency's unit.
+    pub unit: &'static str,
+    /// ISO 4217 code, where it counts money.
+    pub currency: Option<String>,
+    /// Units that a period has.
+    pub amount: u64,
+    /// Units spent and reserved in the running period.
+    pub held: u64,
+    /// Units left of it.
+    pub remaining: u64,
+    /// Calls of the period that it had no room for.
+    pub refused_calls: u64,
+    /// `day`, `week` or `month`.
+    pub period: &'static str,
+    /// When the running period began.
+    pub period_starts_unix_ms: u64,
+    /// When the next one begins.
+    pub period_ends_unix_ms: u64,
+    /// Whose calls it counts; `null` for everybody's.
+    pub workloads: Option<Vec<String>>,
+}

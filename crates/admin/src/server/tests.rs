@@ -1,0 +1,311 @@
+//! Every path, over a real socket.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+
+use policy::secret::Secret;
+use policy::web::Hosts;
+use serde_json::json;
+
+use super::*;
+use crate::access::Access;
+use crate::gateway::{Budget, Config, Limit};
+
+const WELL: Health = Health {
+    is_alive: true,
+    is_ready: true,
+    is_draining: false,
+    ledger_available: None,
+};
+
+struct Fake {
+    health: Mutex<Health>,
+    ledger: Option<Value>,
+    bearer: Option<Secret>,
+}
+
+impl Gateway for Fake {
+    fn access(&self) -> Arc<Access> {
+        Arc::new(Access {
+            hosts: Hosts::Loopback(Vec::new()),
+            bearer: self.bearer.clone(),
+        })
+    }
+
+    fn health(&self) -> Health {
+        *self.health.lock().expect("no panic")
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            version: "0123abcd".to_owned(),
+            document: Arc::new(json!({ "workers": 2 })),
+        }
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        vec![Limit {
+            workload: "ide".to_owned(),
+            route: "own".to_owned(),
+            unit: "requests",
+            amount: 2,
+            window_seconds: 60.0,
+            burst: 2,
+            remaining: 1,
+            full_in_seconds: 29.5,
+        }]
+    }
+
+    fn budgets(&self) -> Vec<Budget> {
+        vec![Budget {
+            name: "company".to_owned(),
+            unit: "nano_units",
+            currency: Some("USD".to_owned()),
+            amount: 5_000_000_000,
+            held: 1_000_000_000,
+            remaining: 4_000_000_000,
+            refused_calls: 3,
+            period: "day",
+            period_starts_unix_ms: 1_700_006_400_000,
+            period_ends_unix_ms: 1_700_092_800_000,
+            workloads: None,
+        }]
+    }
+
+    fn ledger(&self) -> Option<Value> {
+        self.ledger.clone()
+    }
+
+    async fn metrics(&self) -> String {
+        "one 1\n".to_owned()
+    }
+}
+
+/// The endpoint.
+struct Served {
+    address: SocketAddr,
+    gateway: Arc<Fake>,
+}
+
+fn served(ledger: Option<Value>, bearer: Option<&str>) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("non-blocking");
+    let address = listener.local_addr().expect("an address");
+    let gateway = Arc::new(Fake {
+        health: Mutex::new(WELL),
+        ledger,
+        bearer: bearer.map(|bearer| Secret::new(bearer.into())),
+    });
+    let serving = Arc::clone(&gateway);
+    // It ends with the test process.
+    std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().expect("a runtime");
+        runtime.block_on(serve(listener, serving));
+    });
+    Served { address, gateway }
+}
+
+impl Served {
+    /// Status, head and body of the answer.
+    fn ask(&self, method: &str, path: &str, lines: &str) -> (u16, String, String) {
+        let mut socket = TcpStream::connect(self.address).expect("connects");
+        let host = match lines.starts_with("host:") {
+            true => "",
+            false => "host: localhost\r\n",
+        };
+        let request = format!("{method} {path} HTTP/1.1\r\n{host}{lines}connection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).expect("is sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("is answered");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        (status.expect("a status"), head.to_owned(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let (status, _, body) = self.ask("GET", path, "");
+        (status, body)
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let (status, head, body) = self.ask("GET", path, "");
+        assert_eq!(status, 200, "{path} {body}");
+        assert!(head.contains("content-type: application/json"), "{head}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+}
+
+fn code(body: &str) -> String {
+    let error: Value = serde_json::from_str(body).expect("JSON");
+    assert!(error["error"]["message"].is_string(), "{body}");
+    let code = error["error"]["code"].as_str();
+    code.expect("a code").to_owned()
+}
+
+#[test]
+fn probes_say_how_the_gate_is() {
+    let served = served(None, None);
+    let draining = Health {
+        is_ready: false,
+        is_draining: true,
+        ..WELL
+    };
+    let away = Health {
+        is_ready: false,
+        ledger_available: Some(false),
+        ..WELL
+    };
+    let ok = "{\"status\":\"ok\"}\n";
+    for (health, live, ready) in [
+        (WELL, (200, ok), (200, ok)),
+        (draining, (200, ok), (503, "{\"status\":\"draining\"}\n")),
+        (
+            away,
+            (200, "{\"status\":\"ok\",\"ledger\":\"unavailable\"}\n"),
+            (
+                503,
+                "{\"status\":\"unavailable\",\"ledger\":\"unavailable\"}\n",
+            ),
+        ),
+    ] {
+        *served.gateway.health.lock().expect("no panic") = health;
+        for (paths, (status, page)) in [
+            (["/livez", "/healthz"], live),
+            (["/readyz", "/health"], ready),
+        ] {
+            for path in paths {
+                assert_eq!(served.get(path), (status, page.to_owned()), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_beside_the_api_are_as_they_always_were() {
+    let served_without = served(None, None);
+    for path in ["/metrics", "/stats/prometheus"] {
+        let (status, head, body) = served_without.ask("GET", path, "");
+        assert_eq!((status, body.as_str()), (200, "one 1\n"));
+        assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"));
+    }
+    let (status, config) = served_without.get("/config");
+    let keys = json!({ "version": "0123abcd", "document": { "workers": 2 } });
+    assert_eq!((status, config), (200, format!("{keys:#}\n")));
+    for path in ["/ledger", "/", "/nothing", "/apis"] {
+        let (status, body) = served_without.get(path);
+        assert_eq!((status, code(&body).as_str()), (404, "unknown_url"));
+    }
+    let ledger = json!({ "available": true });
+    let served_with = served(Some(ledger.clone()), None);
+    assert_eq!(served_with.get("/ledger"), (200, format!("{ledger:#}\n")));
+}
+
+#[test]
+fn the_api_lists_its_resources_and_each_is_there() {
+    let served = served(Some(json!({ "available": true })), None);
+    let index = served.json("/api/v1");
+    assert_eq!(index["version"], "v1");
+    let resources = index["resources"].as_array().expect("a list");
+    let names: Vec<&str> = resources
+        .iter()
+        .map(|resource| {
+            served.json(resource["path"].as_str().expect("a path"));
+            assert!(resource["description"].is_string());
+            resource["name"].as_str().expect("a name")
+        })
+        .collect();
+    assert_eq!(names, ["budgets", "config", "health", "ledger", "limits"]);
+    assert_eq!(served.json("/api/v1/"), index);
+    let (status, _, body) = served.ask("HEAD", "/api/v1/config", "");
+    assert_eq!((status, body.as_str()), (200, ""));
+}
+
+#[test]
+fn resources_have_the_fields_that_are_documented() {
+    let served = served(None, None);
+    assert_eq!(
+        served.json("/api/v1/config"),
+        json!({ "version": "0123abcd", "document": { "workers": 2 } })
+    );
+    assert_eq!(
+        served.json("/api/v1/limits"),
+        json!({ "limits": [{
+            "workload": "ide", "route": "own", "unit": "requests", "amount": 2, "window_seconds": 60.0,
+            "burst": 2, "remaining": 1, "full_in_seconds": 29.5
+        }] })
+    );
+    assert_eq!(
+        served.json("/api/v1/budgets"),
+        json!({ "budgets": [{
+            "name": "company", "unit": "nano_units", "currency": "USD", "amount": 5_000_000_000_u64,
+            "held": 1_000_000_000, "remaining": 4_000_000_000_u64, "refused_calls": 3, "period": "day",
+            "period_starts_unix_ms": 1_700_006_400_000_u64, "period_ends_unix_ms": 1_700_092_800_000_u64,
+            "workloads": null
+        }] })
+    );
+    let health = |status, ready, draining, ledger: Option<bool>| {
+        json!({ "status": status, "alive": true, "ready": ready, "draining": draining,
+            "ledger_available": ledger })
+    };
+    assert_eq!(
+        served.json("/api/v1/health"),
+        health("ok", true, false, None)
+    );
+    *served.gateway.health.lock().expect("no panic") = Health {
+        is_ready: false,
+        is_draining: true,
+        ledger_available: Some(true),
+        ..WELL
+    };
+    assert_eq!(
+        served.json("/api/v1/health"),
+        health("draining", false, true, Some(true))
+    );
+}
+
+#[test]
+fn errors_are_json_with_a_code_and_a_message() {
+    let served = served(None, None);
+    for (method, path, status, says) in [
+        ("GET", "/api", 404, "unknown_resource"),
+        ("GET", "/api/v2", 404, "unknown_resource"),
+        ("GET", "/api/v1x", 404, "unknown_resource"),
+        ("GET", "/api/v1/nothing", 404, "unknown_resource"),
+        ("GET", "/api/v1/limits/1", 404, "unknown_resource"),
+        ("GET", "/api/v1/ledger", 404, "no_ledger"),
+        ("POST", "/api/v1/limits", 405, "method_not_allowed"),
+        ("DELETE", "/api/v1", 405, "method_not_allowed"),
+        ("POST", "/config", 405, "method_not_allowed"),
+    ] {
+        let (is, head, body) = served.ask(method, path, "");
+        assert_eq!(
+            (is, code(&body).as_str()),
+            (status, says),
+            "{method} {path}"
+        );
+        assert_eq!(head.contains("allow: GET, HEAD"), status == 405, "{head}");
+    }
+}
+
+#[test]
+fn access_is_checked_for_the_api_as_for_pages() {
+    let served = served(None, Some("canary"));
+    for path in ["/api/v1", "/api/v1/health", "/api/v1/nothing", "/config"] {
+        let (status, head, body) = served.ask("GET", path, "");
+        assert_eq!((status, code(&body).as_str()), (401, "credential_required"));
+        assert!(head.contains("www-authenticate: Bearer realm=\"tollgate\""));
+        let (status, _, body) = served.ask("GET", path, "origin: null\r\n");
+        assert_eq!((status, code(&body).as_str()), (403, "origin_not_allowed"));
+        let (status, _, body) = served.ask("GET", path, "host: rebound.example\r\n");
+        assert_eq!((status, code(&body).as_str()), (421, "host_not_allowed"));
+        let (status, ..) = served.ask("GET", path, "authorization: Bearer canary\r\n");
+        let is = if path.ends_with("nothing") { 404 } else { 200 };
+        assert_eq!(status, is, "{path}");
+    }
+    assert_eq!(served.get("/readyz").0, 200);
+}

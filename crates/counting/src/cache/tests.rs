@@ -1,0 +1,98 @@
+//! What is built of which files, and what is said of files that are no use.
+
+use super::*;
+
+const TOKENIZER: &[u8] = include_bytes!("../../../../vectors/tokens/tiny_tokenizer.json");
+
+type Build<'s> = Box<dyn FnOnce() -> Result<Counter, String> + 's>;
+
+fn files<'s>(
+    key: u64,
+    tokenizer: &'s [u8],
+    template: Option<&'s str>,
+    settings: Option<&'s str>,
+) -> (u64, &'s str, Build<'s>) {
+    let bytes = |text: Option<&'s str>| text.map(str::as_bytes);
+    let build = move || from_files(tokenizer, bytes(template), bytes(settings));
+    (key, "tokenizers.m", Box::new(build))
+}
+
+fn prompt(counters: &Counters, key: u64) -> u64 {
+    let body = br#"{"messages":[{"role":"user","content":"hello"}]}"#;
+    let count = counters[&key].prompt(tokens::Dialect::Chat, body, 0);
+    count.expect("countable").tokens
+}
+
+#[test]
+fn the_template_and_its_tokens_come_from_the_settings() {
+    let template = "{{ bos_token }}{{ messages[0]['content'] }}{{ eos_token }}";
+    let settings = format!(
+        r#"{{"bos_token":"<s>","eos_token":{{"content":"</s>"}},"chat_template":"{template}"}}"#
+    );
+    let several = format!(
+        r#"{{"bos_token":"<s>","eos_token":"</s>","chat_template":[
+            {{"name":"tools","template":"no"}},{{"name":"default","template":"{template}"}}]}}"#
+    );
+    let cache = TokenizerCache::default();
+    let sources = [
+        files(1, TOKENIZER, None, Some(&settings)),
+        files(2, TOKENIZER, None, Some(&several)),
+        files(
+            3,
+            TOKENIZER,
+            Some("<s>{{ messages[0]['content'] }}</s>"),
+            None,
+        ),
+        files(
+            4,
+            TOKENIZER,
+            Some("{{ messages[0]['content'] }}"),
+            Some(&settings),
+        ),
+    ];
+    let counters = cache.build(sources).expect("good files");
+    assert_eq!(prompt(&counters, 1), prompt(&counters, 3));
+    assert_eq!(prompt(&counters, 2), prompt(&counters, 3));
+    assert!(prompt(&counters, 4) < prompt(&counters, 3));
+}
+
+#[test]
+fn files_of_no_use_are_told_by_their_place() {
+    for (tokenizer, template, settings, says) in [
+        (&b"{}"[..], Some(""), None, "the tokenizer cannot be read"),
+        (
+            TOKENIZER,
+            Some("{% if %}"),
+            None,
+            "the chat template cannot be read",
+        ),
+        (TOKENIZER, None, Some("{"), "`settings` is not JSON"),
+        (
+            TOKENIZER,
+            None,
+            Some("{}"),
+            "`settings` holds no chat_template",
+        ),
+    ] {
+        let built = TokenizerCache::default().build([files(1, tokenizer, template, settings)]);
+        let told = built.err().expect("a fault");
+        assert!(
+            told.starts_with("tokenizers.m: ") && told.contains(says),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn what_did_not_change_is_not_built_again_and_what_was_before_stays_for_a_while() {
+    let cache = TokenizerCache::default();
+    let source = || [files(1, TOKENIZER, Some(""), None)];
+    cache.put(cache.build(source()).expect("good files"));
+    let first = cache.get(1).expect("it is there");
+    cache.put(cache.build(source()).expect("good files"));
+    assert!(Arc::ptr_eq(&first, &cache.get(1).expect("it is there")));
+    cache.put(Counters::new());
+    assert!(cache.get(1).is_some());
+    cache.put(Counters::new());
+    assert!(cache.get(1).is_none());
+}

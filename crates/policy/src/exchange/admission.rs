@@ -1,0 +1,287 @@
+//! Whether a call may go on: from its head to who asks for what, from its body to a route and a reservation.
+//!
+//! Invariant: a refusal holds nothing.
+//! Not here: the course of the exchange (`exchange`), what is held of limits and budgets (`hold`), which calls are
+//! known ([`crate::operation`]) or listed ([`crate::unread`]).
+
+use std::sync::Arc;
+
+use wire::call::CallHead;
+use wire::head::{Known, RequestHead};
+
+use super::cost::Cost;
+use super::hold::{Hold, reserve};
+use crate::book::Held;
+use crate::budget::{self, Asked};
+use crate::clock::Mono;
+use crate::id::{RouteId, WorkloadId};
+use crate::limit::Kind;
+use crate::meter::Estimator;
+use crate::operation::{Operation, Unknown};
+use crate::refusal::Refusal;
+use crate::snapshot::{Grant, Route, Snapshot};
+use crate::unread::{self, Place};
+use crate::{credential, identity, route};
+
+/// A request whose caller and purpose are known and whose body is welcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Opened {
+    /// Who asks.
+    pub workload: WorkloadId,
+    /// For what.
+    pub operation: Operation,
+    /// The route that lists the call, and where, for one that is not read.
+    pub listed: Option<Place>,
+}
+
+/// What to do with a request that was read whole.
+#[derive(Debug)]
+pub(super) enum Decision {
+    /// Send it upstream.
+    Forward(Admitted),
+    /// Answer `/v1/models` with these names.
+    Models(Vec<Arc<str>>),
+}
+
+/// A call that may go upstream, with what it holds and how it is edited.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    /// The rule that took it.
+    pub route: RouteId,
+    /// Which of the calls that the rule lists it is, where it is one.
+    pub listed: Option<u16>,
+    /// What must be settled when it ends.
+    pub hold: Hold,
+    /// The stream is made to report its usage.
+    pub force_usage: bool,
+    /// The model sent upstream, when it is known.
+    pub model: Option<Arc<str>>,
+    /// Whether the usage chunk of the stream is ours alone and is withheld from the client.
+    pub withhold_usage: bool,
+    /// Whether the client asked for a stream.
+    pub stream: bool,
+    /// Estimate of prompt tokens, for a response that brings no usage.
+    pub prompt_estimate: u64,
+    /// What it may come to, for the book.
+    pub held: Held,
+}
+
+/// Head to caller and purpose. Nothing is spent on a request that fails here.
+///
+/// # Errors
+/// Everything that a head alone can be refused for.
+pub(super) fn open(
+    head: &RequestHead,
+    length: Option<u64>,
+    s: &Snapshot,
+) -> Result<Opened, Refusal> {
+    let operation = Operation::of(head.method, head.path()).map_err(|unknown| match unknown {
+        Unknown::Path => Refusal::NoSuchPath,
+        Unknown::Method(allow) => Refusal::Method { allow },
+        Unknown::Operation => Refusal::operation(head),
+    })?;
+    let workload = identity::identify(head, s)?;
+    credential::check(head)?;
+    let listed = if operation.reads_body() {
+        None
+    } else {
+        unread::listed(head, operation, workload, s)?
+    };
+    if length.is_some_and(|length| length > s.bounds.body_bytes) {
+        return Err(Refusal::BodyTooLarge {
+            limit: s.bounds.body_bytes,
+        });
+    }
+    if operation.reads_body() {
+        check_body_type(head)?;
+    }
+    Ok(Opened {
+        workload,
+        operation,
+        listed,
+    })
+}
+
+/// Whole request to decision: chooses the route, reserves from every limit and budget, plans the
+/// edits.
+///
+/// `call` is what the body says, for operations that read it; `bytes` its length; `unix_ms` when
+/// it began, milliseconds since the Unix epoch. `chosen` learns the route, also where the call is refused there.
+///
+/// # Errors
+/// No route, a limit, or a budget. Nothing is held then.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "facts of one call, each from elsewhere"
+)]
+#[inline(always)]
+pub(super) fn admit(
+    opened: Opened,
+    call: Option<&CallHead>,
+    bytes: u64,
+    estimator: impl Fn(RouteId) -> Estimator,
+    chosen: &mut Option<RouteId>,
+    now: Mono,
+    unix_ms: u64,
+    s: &Snapshot,
+) -> Result<Decision, Refusal> {
+    if opened.operation == Operation::Models
+        && let Some(names) = route::models(s, opened.workload)
+    {
+        return Ok(Decision::Models(names));
+    }
+    let asked = call.and_then(|c| c.model.as_deref());
+    let grant = match (call, asked) {
+        (Some(_), None) => route::unrestricted(s, opened.workload)?,
+        (None, _) => unread_grant(opened, s)?,
+        (_, asked) => route::choose(s, opened.workload, asked)?,
+    };
+    *chosen = Some(grant.route);
+    let Some(rule) = s.route(grant.route) else {
+        return Err(Refusal::Bug("a grant without route"));
+    };
+    if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
+        check_state(opened.operation, call, rule)?;
+    }
+    let listed = opened.listed.map(|place| place.nth);
+    let charged = listed.and_then(|nth| rule.unread.get(usize::from(nth)));
+    let estimator = estimator(grant.route);
+    let tokens = match charged {
+        Some(charged) => Cost::charged(charged.tokens),
+        None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
+    };
+    let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
+    let mut hold = reserve(opened.workload, grant, tokens, now, s)?;
+    // A body that is not read is not rewritten either.
+    let model = call.and_then(|_| {
+        let replaced = rule.model.clone();
+        replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
+    });
+    let costs = match charged {
+        Some(charged) => !charged.is_free(),
+        None => opened.operation.is_metered(),
+    };
+    if costs {
+        let asked = Asked {
+            workload: opened.workload,
+            model: model.as_deref(),
+            backends: &rule.backends,
+            prompt: prompt_estimate,
+            completion,
+            fixed: charged.and_then(|charged| charged.price.as_deref()),
+        };
+        match budget::reserve(&asked, unix_ms, s) {
+            Ok(pledge) => hold.pledge = pledge,
+            Err(refusal) => {
+                hold.release(now, s);
+                return Err(refusal);
+            }
+        }
+    }
+    let held = Held {
+        reserved: prompt_estimate.saturating_add(completion),
+        at_most: match charged {
+            Some(charged) => charged.tokens,
+            None => tokens.at_most(bytes, opened.operation),
+        },
+    };
+    let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
+    Ok(Decision::Forward(Admitted {
+        route: grant.route,
+        listed,
+        hold,
+        force_usage: force,
+        model,
+        withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
+        stream: call.is_some_and(|c| c.stream),
+        prompt_estimate,
+        held,
+    }))
+}
+
+/// The grant for a call whose body is not read: of the route that lists it, else one on which nothing
+/// depends on what the body says.
+fn unread_grant(opened: Opened, s: &Snapshot) -> Result<&Grant, Refusal> {
+    let Opened {
+        workload,
+        operation,
+        listed,
+    } = opened;
+    if let Some(place) = listed {
+        let grants = s.workload(workload).map_or(&[][..], |w| &w.grants);
+        let found = grants.iter().find(|grant| grant.route == place.route);
+        return found.ok_or(Refusal::Bug("a listed call without grant"));
+    }
+    if !operation.is_form() {
+        return route::choose(s, workload, None);
+    }
+    let grant = route::untouched(s, workload)?;
+    let counts_tokens = |id| s.limit(id).is_some_and(|limit| limit.kind == Kind::Tokens);
+    if grant.limits.iter().copied().any(counts_tokens) || s.budgets.count(workload) {
+        let operation = operation.as_str();
+        return Err(Refusal::NoCharge { operation });
+    }
+    Ok(grant)
+}
+
+/// Refuses a call that would run on unseen, or that names what another workload may have made.
+#[cold]
+fn check_state(operation: Operation, call: &CallHead, rule: &Route) -> Result<(), Refusal> {
+    if call.background && operation == Operation::Responses {
+        return Err(Refusal::Background);
+    }
+    match call.keeps {
+        Some(member) if operation.keeps_state() && !rule.is_exclusive => {
+            Err(Refusal::SharedAccount { member })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The shared name of a model that the configuration knows, so that no name is allocated for it.
+fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
+    let backends = s
+        .route(grant.route)
+        .map_or(&[][..], |r| r.backends.as_slice());
+    let known = backends
+        .iter()
+        .filter_map(|b| s.backend(*b))
+        .flat_map(|b| &b.models);
+    known
+        .into_iter()
+        .find(|known| ***known == *name)
+        .cloned()
+        .unwrap_or_else(|| Arc::from(name))
+}
+
+fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {
+    let identity = |v: &[u8]| v.eq_ignore_ascii_case(b"identity");
+    if head.fields.of(Known::ContentEncoding).any(|v| !identity(v)) {
+        return Err(Refusal::ContentEncoding);
+    }
+    let Ok(value) = head.fields.only(Known::ContentType) else {
+        return Err(Refusal::ContentType);
+    };
+    let is_json = value.is_some_and(|value| value == b"application/json" || is_json(value));
+    if is_json {
+        Ok(())
+    } else {
+        Err(Refusal::ContentType)
+    }
+}
+
+/// Whether a `content-type` is JSON's, in any case and in the one charset that JSON has.
+fn is_json(value: &[u8]) -> bool {
+    let mut parts = value.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+    parts
+        .next()
+        .is_some_and(|t| t.eq_ignore_ascii_case(b"application/json"))
+        && parts.all(|p| {
+            p.to_ascii_lowercase()
+                .strip_prefix(b"charset=")
+                .is_none_or(|set| matches!(set, b"utf-8" | b"\"utf-8\""))
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! Attempts of an admitted call: which endpoint, with which request, and whether another one follows.
+//!
+//! Invariant: a retry happens only before the first byte of a response went downstream and while the client is there;
+//! a kept connection that turns out to be closed is replaced once without counting as an attempt, if its upstream
+//! did nothing with the request. Of every other attempt the exchange knows whether it may have run.
+//! Not here: the choice among endpoints and the retry budget ([`crate::attempt`]).
+
+use std::time::Duration;
+
+use wire::call::splices;
+use wire::head::ResponseHead;
+
+use super::ending::Ending;
+use super::event::{Ask, Credential, Lost, Plan, Question, Verdict};
+use super::{ANSWER_WITHIN, Env, Exchange, Stage};
+use crate::attempt::{Failure, Sent, asked, is_retryable};
+use crate::credential::UpstreamAuth;
+use crate::id::EndpointId;
+use crate::record::AttemptRecord;
+use crate::refusal::Refusal;
+use crate::trace::AttemptSpan;
+
+/// An attempt that waits for its credential.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Minting {
+    endpoint: EndpointId,
+    may_reuse: bool,
+}
+
+impl Exchange {
+    /// The call is in the ledger and may go.
+    pub(super) fn first_attempt(&mut self, env: &mut Env<'_>) -> Verdict {
+        let Some(route) = self.record.route else {
+            return self.refuse(Refusal::Bug("an admitted call without a route"));
+        };
+        if let Stage::Active(active) = &mut self.stage {
+            let begun = env.shard.upstreams.begin(route);
+            active.attempts = Some(begun);
+        }
+        self.next_attempt(Failure::Exhausted, env)
+    }
+
+    /// Another attempt, if there is an endpoint for one; `last` is how the one before failed.
+    fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
+        let Stage::Active(active) = &mut self.stage else {
+            return self.refuse(Refusal::Bug("an attempt of no call"));
+        };
+        let Some(attempts) = &mut active.attempts else {
+            return self.refuse(Refusal::Bug("an attempt before the first"));
+        };
+        let may_reuse = !attempts.needs_new_connection();
+        let model = self.record.model_sent.as_deref();
+        let (s, now) = (env.snapshot, env.now);
+        let upstreams = &mut env.shard.upstreams;
+        let Some(endpoint) = upstreams.next(attempts, model, s, now) else {
+            let refusal = match upstreams.waits(attempts, model, s, now) {
+                Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
+                None => Refusal::Upstream(last),
+            };
+            return self.refuse(refusal);
+        };
+        self.record.attempts = attempts.made();
+        self.record.endpoint = Some(endpoint);
+        self.record.backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
+        active.sent.set(Sent::Nothing);
+        let next = Minting {
+            endpoint,
+            may_reuse,
+        };
+        self.attempt(next, env)
+    }
+
+    /// An attempt at an endpoint, once there is a credential for it.
+    fn attempt(&mut self, next: Minting, env: &mut Env<'_>) -> Verdict {
+        let endpoint = env.snapshot.endpoint(next.endpoint);
+        if endpoint.is_some_and(|endpoint| endpoint.auth == UpstreamAuth::Minted)
+            && let Stage::Active(active) = &mut self.stage
+        {
+            active.minting = Some(next);
+            return Verdict::Ask(Ask {
+                question: Question::Mint(next.endpoint),
+                within: ANSWER_WITHIN,
+            });
+        }
+        self.plan(next, None, env)
+    }
+
+    /// The request that goes to an endpoint.
+    #[inline]
+    pub(super) fn plan(
+        &mut self,
+        to: Minting,
+        minted: Option<std::sync::Arc<Credential>>,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        let Stage::Active(active) = &mut self.stage else {
+            return self.refuse(Refusal::Bug("an attempt of no call"));
+        };
+        // The model that the client named needs no edit.
+        let asked = self.record.model_asked.as_deref();
+        let model = self.record.model_sent.as_deref();
+        let model = model.filter(|model| Some(*model) != asked);
+        let edits = match &active.call {
+            Some(call) => splices(call, model, active.force_usage),
+            None => Vec::new(),
+        };
+        let span = self.record.trace.map(|trace| {
+            let id = env.shard.fresh() | 1;
+            active.span = trace.is_sampled.then(|| {
+                Box::new(AttemptSpan {
+                    trace,
+                    id,
+                    endpoint: to.endpoint,
+                    number: self.record.attempts,
+                    started_unix_ms: self.record.started_unix_ms,
+                    after: env.now.since(self.timing.began),
+                    took: Duration::ZERO,
+                    result: None,
+                })
+            });
+            id
+        });
+        Verdict::Attempt(Plan {
+            endpoint: to.endpoint,
+            may_reuse: to.may_reuse,
+            edits,
+            minted,
+            span,
+        })
+    }
+
+    /// An attempt brought the head of a response.
+    pub(super) fn response_head(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
+        let Stage::Active(active) = &self.stage else {
+            return self.refuse(Refusal::Bug("a response to no call"));
+        };
+        active.sent.set(Sent::Answered);
+        if is_retryable(head.status) {
+            let unix_ms = self.unix_ms(env.now);
+            if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {
+                let model = self.record.model_sent.as_deref();
+                let upstreams = &mut env.shard.upstreams;
+                upstreams.hold(endpoint, model, head.status, wait, env.now);
+            }
+        }
+        if self.attempt_ended(Ok(head.status), false, env) {
+            return self.next_attempt(Failure::Status(head.status), env);
+        }
+        self.answered(head, env)
+    }
+
+    /// An attempt brought no response.
+    #[cold]
+    pub(super) fn attempt_failed(&mut self, lost: Lost, env: &mut Env<'_>) -> Verdict {
+        let Stage::Active(active) = &mut self.stage else {
+            return self.refuse(Refusal::Bug("a failed attempt of no call"));
+        };
+        if lost.is_untaken {
+            active.sent.set(Sent::Nothing);
+            if let (true, Some(endpoint)) = (lost.was_kept, self.record.endpoint) {
+                // Not an attempt yet: it goes over another connection.
+                let again = Minting {
+                    endpoint,
+                    may_reuse: false,
+                };
+                return self.attempt(again, env);
+            }
+        }
+        let failure = lost.failure;
+        let broke = lost.was_kept && !lost.is_untaken && failure == Failure::Reset;
+        let has_left = active.left.is_some();
+        if self.attempt_ended(Err(failure), broke, env) {
+            return self.next_attempt(failure, env);
+        }
+        if has_left {
+            self.end(Ending::Left);
+            return Verdict::Abandon;
+        }
+        self.refuse(Refusal::Upstream(failure))
+    }
+
+    /// What an attempt says of its endpoint, and whether another one follows. `broke`: its kept connection did.
+    fn attempt_ended(
+        &mut self,
+        result: Result<u16, Failure>,
+        broke: bool,
+        env: &mut Env<'_>,
+    ) -> bool {
+        let (Stage::Active(active), Some(endpoint)) = (&mut self.stage, self.record.endpoint)
+        else {
+            return false;
+        };
+        let (s, now) = (env.snapshot, env.now);
+        let upstreams = &mut env.shard.upstreams;
+        upstreams.observe(endpoint, result, now);
+        let is_retried = result.map_or(true, is_retryable)
+            && active.left.is_none()
+            && (active.repeats || active.sent.get() == Sent::Nothing)
+            && active.attempts.as_mut().is_some_and(|attempts| {
+                let model = self.record.model_sent.as_deref();
+                upstreams.may_retry(attempts, model, s, now)
+                    || broke && upstreams.may_retry_there(attempts, now)
+            });
+        if is_retried {
+            if let Err(failure) = result
+                && failure.may_have_run(active.sent.get())
+            {
+                // It may have run all the same.
+                let completion = active.completion();
+                let unconfirmed = &mut self.record.unconfirmed;
+                unconfirmed.add(active.prompt_estimate, completion);
+            }
+            active.sent.set(Sent::Nothing);
+        }
+        let mut span = None;
+        if let Some(begun) = &mut active.span {
+            begun.result = Some(result);
+            if is_retried {
+                begun.end(now.since(self.timing.began));
+                span = active.span.take();
+            }
+        }
+        let attempt = AttemptRecord {
+            endpoint,
+            result,
+            retried: is_retried,
+        };
+        active.ended = Some((attempt, span));
+        is_retried
+    }
+
+    /// What the attempt that ended last leaves; to be asked for after each.
+    #[inline]
+    pub fn attempt_record(&mut self) -> Option<(AttemptRecord, Option<Box<AttemptSpan>>)> {
+        match &mut self.stage {
+            Stage::Active(active) => active.ended.take(),
+            Stage::Idle | Stage::Reading(_) => None,
+        }
+    }
+
+    /// The wall clock at `now`, milliseconds since the Unix epoch.
+    pub(super) fn unix_ms(&self, now: crate::clock::Mono) -> u64 {
+        let since = now.since(self.timing.began).as_millis();
+        let since = u64::try_from(since).unwrap_or(u64::MAX);
+        self.record.started_unix_ms.saturating_add(since)
+    }
+}

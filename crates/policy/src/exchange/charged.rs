@@ -1,0 +1,165 @@
+//! The end of an exchange: what it is charged, what its reservation becomes, its record.
+//!
+//! Invariant: what is held is settled here once; a call of which nobody heard is charged only where its request went
+//! upstream whole.
+//! Not here: charges of single cases (`answered`, `unanswered`), a count of the gate's own ([`crate::counting`]).
+
+use wire::meter::Meter;
+use wire::usage::Reading;
+
+use super::answered::Answered;
+use super::ending::Ending;
+use super::response::{Metering, is_charged_as_written};
+use super::unanswered::Unanswered;
+use super::{Env, Exchange, Settled, Stage};
+use crate::abandon::Rest;
+use crate::attempt::Sent;
+use crate::counting::BilledBy;
+use crate::record::{Count, Outcome, Tokens};
+use crate::snapshot::Snapshot;
+use crate::trace::AttemptSpan;
+
+/// What is left to be handed on, once an exchange is over.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// The gate's own count takes the place of what is known without it: the record waits for it.
+    pub awaits_count: bool,
+    /// What limits and budgets were charged until then.
+    pub settled: Option<Settled>,
+    /// What became of the rest of the response, where its client left.
+    pub rest: Option<Rest>,
+    /// The span of the last attempt, in a sampled exchange.
+    pub span: Option<Box<AttemptSpan>>,
+}
+
+impl Exchange {
+    /// Ends it: settles, and completes the record. `meter` read the response; `is_counted` says whether the gate
+    /// counts it too.
+    pub fn finish(&mut self, meter: &mut Meter, is_counted: bool, env: &mut Env<'_>) -> Finished {
+        let s = env.snapshot;
+        let (outcome, code) = self.ending.unwrap_or(Ending::Left.recorded());
+        self.record.outcome = outcome;
+        if !code.is_empty() {
+            self.record.code = code;
+        }
+        let now = self.timing.out.unwrap_or(env.now);
+        let whole = now.since(self.timing.began);
+        let record = &mut self.record;
+        record.duration = whole;
+        record.upstream = self.timing.upstream;
+        if let Some((first_byte, own)) = self.timing.first_byte {
+            (record.first_byte, record.own) = (Some(first_byte), Some(own));
+        }
+        let mut finished = Finished::default();
+        let mut is_whole = outcome == Outcome::Completed;
+        if let Stage::Active(active) = &mut self.stage {
+            if let Some(left) = &active.left {
+                // What came after was not for the client.
+                record.duration = left.at.since(self.timing.began);
+                is_whole |= left.rest == Rest::Drained;
+                finished.rest = Some(left.rest);
+            }
+            finished.span = active.span.take();
+            if let Some(span) = &mut finished.span {
+                span.end(whole);
+            }
+        }
+        self.record.tokens = self.tokens(meter, is_whole, s);
+        if self.record.unconfirmed.attempts > 0 {
+            self.record.tokens = self.record.unconfirmed.added_to(self.record.tokens);
+        }
+        let tokens = &self.record.tokens;
+        finished.awaits_count = is_counted && BilledBy::of(s, &self.record).awaits(tokens);
+        let Stage::Active(active) = &mut self.stage else {
+            return finished;
+        };
+        if let Some(hold) = active.hold.take() {
+            let charge = hold
+                .is_budgeted()
+                .then(|| crate::price::charge(s, &self.record));
+            let charge = charge.flatten();
+            if finished.awaits_count {
+                finished.settled = Some(hold.settle_for_now(tokens, charge, now, s));
+            } else {
+                hold.settle(tokens, charge, now, s);
+            }
+        }
+        if let (Count::Reported(prompt), Count::Reported(completion), Some(route)) =
+            (tokens.prompt, tokens.completion, self.record.route)
+        {
+            let generates = self.record.operation.is_some_and(|o| o.generates());
+            let bytes = self.record.bytes_in;
+            env.shard
+                .learn(route, bytes, prompt, generates.then_some(completion));
+        }
+        finished
+    }
+
+    /// What it is charged; nothing where no response that costs tokens came.
+    fn tokens(&mut self, meter: &mut Meter, is_whole: bool, s: &Snapshot) -> Tokens {
+        let Stage::Active(active) = &self.stage else {
+            return Tokens::default();
+        };
+        let heard = match active.metering {
+            Metering::Nothing if active.sent.get() != Sent::Whole => return Tokens::default(),
+            Metering::Nothing => return self.estimated(s),
+            Metering::Size => wire::meter::Heard::default(),
+            Metering::Read => meter.heard(is_whole),
+            Metering::Error => match meter.heard(is_whole) {
+                heard if matches!(heard.reading, Reading::Valid(_)) => heard,
+                _ => return Tokens::default(),
+            },
+        };
+        let left = active.left.as_ref();
+        let forwarded = left.and_then(|left| left.forwarded_events);
+        let answered = Answered {
+            reading: &heard.reading,
+            events: forwarded.or(heard.events),
+            bytes: self.record.bytes_out + left.map_or(0, |left| left.bytes),
+            is_whole,
+            operation: self.record.operation,
+            is_listed: self.record.listed.is_some(),
+            prompt: active.prompt_estimate,
+            completion: active.completion(),
+            is_bounded: active.held.at_most.is_some(),
+        };
+        answered.tokens()
+    }
+
+    /// What no response told of.
+    #[cold]
+    fn estimated(&mut self, s: &Snapshot) -> Tokens {
+        let has_left = self.record.outcome == Outcome::Aborted;
+        let charged = self.charged_unanswered(has_left, s);
+        self.record.estimate_reason = match (charged, self.record.code) {
+            (None, _) => "",
+            (Some(_), "") => "left_before_answer",
+            (Some(_), code) => code,
+        };
+        charged.unwrap_or_default()
+    }
+
+    /// What it comes to without a response; `None` where that is nothing.
+    pub(super) fn charged_unanswered(&self, has_left: bool, s: &Snapshot) -> Option<Tokens> {
+        let Stage::Active(active) = &self.stage else {
+            return None;
+        };
+        let unanswered = Unanswered {
+            sent: active.sent.get(),
+            prompt: active.prompt_estimate,
+            completion: active.completion(),
+            has_left,
+            stream: active.stream,
+            is_free: active.prompt_estimate == 0 && !is_charged_as_written(&self.record, s),
+        };
+        let tokens = unanswered.tokens();
+        (tokens.prompt != Count::Unknown).then_some(tokens)
+    }
+}
+
+impl super::Active {
+    /// Completion tokens held for it.
+    pub(super) fn completion(&self) -> u64 {
+        self.held.reserved.saturating_sub(self.prompt_estimate)
+    }
+}

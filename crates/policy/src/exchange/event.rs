@@ -1,0 +1,251 @@
+//! What an exchange is told of, and what it says is to be done: the whole of the seam between policy and its host.
+//!
+//! Invariant: a verdict says everything that its host needs to apply it; a host that waits says when the wait began
+//! to be too long ([`Event::Stalled`]), and never how it goes on.
+//! Not here: how an event becomes a verdict (`exchange`).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::call::{CallHead, Splice};
+use wire::head::{RequestHead, ResponseHead};
+use wire::meter::Form;
+
+use crate::attempt::Failure;
+use crate::book::Held;
+use crate::id::{AuthorizerId, EndpointId};
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::secret::Secret;
+
+/// Something happened to an exchange.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Its head was read.
+    Head {
+        /// The head.
+        head: &'a RequestHead,
+        /// The length that the body declares.
+        length: Option<u64>,
+        /// The client sends its body once it is asked to.
+        awaits_continue: bool,
+    },
+    /// The request cannot be read, or there is no room for it.
+    Unreadable(Refusal),
+    /// The rest of the body is not here yet; to be told once.
+    BodyPending,
+    /// So many bytes of the body came.
+    Body(usize),
+    /// The body is whole.
+    BodyEnd {
+        /// The head.
+        head: &'a RequestHead,
+        /// What the body says, where it is read.
+        call: Option<CallHead>,
+    },
+    /// A question is answered.
+    Answer(Answer),
+    /// An attempt brought the head of a response.
+    ResponseHead(&'a ResponseHead),
+    /// An attempt brought none.
+    AttemptFailed(Lost),
+    /// The body of the response broke off.
+    ResponseBroke {
+        /// Nothing of the response has left, and the client can be told otherwise.
+        is_retracted: bool,
+        /// Its framing is broken; else its connection ended.
+        is_malformed: bool,
+    },
+    /// So much of the response was read after its client had left.
+    ReadOn {
+        /// Bytes.
+        bytes: u64,
+        /// Data events of a stream so far.
+        events: Option<u64>,
+        /// The response is over.
+        is_over: bool,
+    },
+    /// What the last verdict has the host wait for did not come in time.
+    Stalled,
+    /// The client left, or took nothing in time.
+    Disconnected {
+        /// Data events of a stream so far.
+        events: Option<u64>,
+        /// Answers that this worker reads to their end now, without clients.
+        reading_on: usize,
+    },
+    /// The response, or the gate's own, has left whole.
+    End {
+        /// A stream told of an error, which no status can after its head.
+        told_error: bool,
+    },
+    /// The host gives the exchange up.
+    Dropped {
+        /// The gate stops: its drain is over.
+        has_stopped: bool,
+    },
+}
+
+/// An attempt that brought no response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// Why.
+    pub failure: Failure,
+    /// Its connection had served others before.
+    pub was_kept: bool,
+    /// The upstream certainly did nothing with the request.
+    pub is_untaken: bool,
+}
+
+impl Lost {
+    /// Its upstream did nothing with the request: it can be sent again as if it never had been.
+    pub const UNTAKEN: Self = Self {
+        failure: Failure::Reset,
+        was_kept: false,
+        is_untaken: true,
+    };
+}
+
+impl From<Failure> for Lost {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            was_kept: false,
+            is_untaken: false,
+        }
+    }
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+#[must_use = "apply it"]
+pub enum Verdict {
+    /// Read the request's body, or more of it.
+    Read {
+        /// The longest wait for the next piece.
+        within: Duration,
+    },
+    /// Tell a browser what a page may send.
+    Preflight,
+    /// Answer with the names of models.
+    Models {
+        /// All that the workload can ask for.
+        names: Vec<Arc<str>>,
+        /// The one that was asked for.
+        one: Option<Arc<str>>,
+    },
+    /// The gate answers itself. Boxed: rare, and every verdict would be as large.
+    Refuse(Box<Refusal>),
+    /// Ask the world, and tell the exchange what it says.
+    Ask(Ask),
+    /// Send the request to an endpoint.
+    Attempt(Plan),
+    /// Forward the response.
+    Relay(Relay),
+    /// Nobody waits for the response any more; read it to its end, for its usage.
+    ReadToEnd {
+        /// How it is read.
+        form: Form,
+        /// The longest that this may take from the moment the client left.
+        within: Duration,
+    },
+    /// End the response so that its client sees that it is not whole.
+    Cut,
+    /// Drop what is kept for the client; it has left.
+    Abandon,
+    /// Nothing is left to do.
+    Finish,
+}
+
+/// A question, and how long its answer is waited for.
+#[derive(Debug)]
+pub struct Ask {
+    /// The question.
+    pub question: Question,
+    /// The longest wait.
+    pub within: Duration,
+}
+
+/// What policy needs of the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Enter the exchange in the usage ledger.
+    Enter {
+        /// What it may come to.
+        held: Held,
+        /// The answer is waited for: the entry must be on disk first.
+        is_durable: bool,
+    },
+    /// May this caller make this call?
+    Authorize(AuthorizerId),
+    /// Which credential does the next attempt take to this endpoint?
+    Mint(EndpointId),
+}
+
+/// What the world said.
+#[derive(Debug)]
+pub enum Answer {
+    /// The exchange is in the ledger, as durably as was asked.
+    Entered,
+    /// The call may be made.
+    Allowed,
+    /// It may not.
+    Denied,
+    /// The complete header line of a credential, for one attempt.
+    Minted(Arc<Credential>),
+    /// Nobody could answer.
+    Unanswered,
+}
+
+/// A credential that was made for one attempt.
+#[derive(Debug)]
+pub struct Credential {
+    /// Header name, lower case.
+    pub name: String,
+    /// The whole value.
+    pub value: Secret,
+}
+
+/// One attempt: the request that goes to one endpoint, as far as it differs from the client's.
+#[derive(Debug)]
+pub struct Plan {
+    /// Where it goes.
+    pub endpoint: EndpointId,
+    /// A connection that has served others may be used.
+    pub may_reuse: bool,
+    /// Edits of the body, in order.
+    pub edits: Vec<Splice>,
+    /// The credential that was minted for it; else the endpoint's own is used.
+    pub minted: Option<Arc<Credential>>,
+    /// The span that the upstream is told of.
+    pub span: Option<u64>,
+}
+
+/// How a response goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relay {
+    /// How it is read for its usage.
+    pub form: Form,
+    /// It is a stream of events.
+    pub is_stream: bool,
+    /// The longest silence of the upstream.
+    pub idle: Duration,
+    /// The longest that its client may take nothing.
+    pub stall: Duration,
+}
+
+impl Relay {
+    /// Whether an event is taken out, so that the length is not what the upstream declared.
+    #[must_use]
+    pub fn withholds(&self) -> bool {
+        self.form == Form::Events { withhold: true }
+    }
+}
+
+/// Who answers the questions that the host cannot: a worker's way to authorisers and to those who make credentials.
+pub trait Callout {
+    /// Asks. The answer comes when it comes; the host waits no longer than the question says.
+    fn ask(&mut self, question: Question, record: &Record)
+    -> Pin<Box<dyn Future<Output = Answer>>>;
+}

@@ -1,0 +1,342 @@
+//! What a response becomes: forwarded, refused, or read to its end for nobody.
+//!
+//! Invariant: an upstream's word that our credential is bad never becomes the client's 401; a response in a form
+//! that is not the API's is never forwarded as if it were.
+//! Not here: forwarding (the host), reading usage ([`wire::meter`]), what it is charged (`charged`).
+
+use std::time::Duration;
+
+use wire::encoding::Coding;
+use wire::head::{Known, ResponseHead};
+use wire::meter::Form;
+
+use super::answered::tokens_of;
+use super::ending::Ending;
+use super::event::{Relay, Verdict};
+use super::{Active, Env, Exchange, Stage};
+use crate::abandon::{Abandon, Drain, Rest};
+use crate::attempt::{Failure, Sent, asked};
+use crate::clock::Mono;
+use crate::operation::Operation;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::request_id;
+use crate::snapshot::Snapshot;
+
+/// What a response is charged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Metering {
+    /// Nothing: no response, or not one that costs tokens.
+    #[default]
+    Nothing,
+    /// What is read of it.
+    Read,
+    /// Its size: a good one in a form that cannot be read.
+    Size,
+    /// What it says that it costs, if it says so: an error.
+    Error,
+}
+
+/// What is done about a response whose client has left.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Disconnected {
+    /// What became of it.
+    pub(super) rest: Rest,
+    pub(super) at: Mono,
+    /// The bounds within which it is read to its end, where it is.
+    bounds: Option<Drain>,
+    /// Events that were forwarded.
+    pub(super) forwarded_events: Option<u64>,
+    /// Bytes that were read since.
+    pub(super) bytes: u64,
+}
+
+/// What kind of body a response has, by its content type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Json,
+    Events,
+    Other,
+}
+
+impl Exchange {
+    /// The response that is used.
+    pub(super) fn answered(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
+        let content = content(head);
+        self.record.upstream_id = request_id::of_upstream(&head.fields).map(Box::from);
+        let unix_ms = self.unix_ms(env.now);
+        let Stage::Active(active) = &mut self.stage else {
+            return self.refuse(Refusal::Bug("a response to no call"));
+        };
+        let has_left = active.left.is_some();
+        if !has_left && let Err(refusal) = check(&self.record, head, content, unix_ms) {
+            if (200..=299).contains(&head.status) {
+                // As if none had come.
+                active.sent.set(Sent::Whole);
+            }
+            return self.refuse(refusal);
+        }
+        let withhold = active.withhold_usage
+            && content == Content::Events
+            && head.status == 200
+            && head.fields.count(Known::ContentEncoding) == 0;
+        (active.metering, active.form) =
+            metering(&self.record, head, content, withhold, env.snapshot);
+        active.is_answered = true;
+        self.record.streamed = content == Content::Events;
+        let form = active.form;
+        if let Some(left) = &mut active.left {
+            left.forwarded_events =
+                matches!(form, Form::Events { .. } | Form::CodedEvents(_)).then_some(0);
+            let within = left.bounds.map_or(Duration::ZERO, |bounds| bounds.time);
+            return Verdict::ReadToEnd { form, within };
+        }
+        self.record.status = head.status;
+        let backend = self.record.backend.and_then(|id| env.snapshot.backend(id));
+        Verdict::Relay(Relay {
+            form,
+            is_stream: content == Content::Events,
+            idle: backend.map_or(Duration::ZERO, |backend| backend.timeouts.idle),
+            stall: env.snapshot.bounds.write_stall,
+        })
+    }
+
+    /// Whether the gate is to count this call for itself: a response that is read, or none to a request that went
+    /// upstream whole.
+    #[must_use]
+    pub fn is_to_be_counted(&self, s: &Snapshot) -> bool {
+        let Stage::Active(active) = &self.stage else {
+            return false;
+        };
+        match active.metering {
+            Metering::Read => true,
+            Metering::Nothing => self.charged_unanswered(true, s).is_some(),
+            Metering::Size | Metering::Error => false,
+        }
+    }
+
+    /// The body of the response broke off. Where nothing of it has left, the client gets an error instead.
+    #[cold]
+    pub(super) fn response_broke(&mut self, is_retracted: bool, is_malformed: bool) -> Verdict {
+        if let Stage::Active(Active { left: Some(_), .. }) = &self.stage {
+            self.end(Ending::Left);
+            return Verdict::Finish;
+        }
+        if !is_retracted {
+            self.end(Ending::Cut);
+            return Verdict::Cut;
+        }
+        if let Stage::Active(active) = &mut self.stage {
+            if (200..300).contains(&self.record.status) {
+                // It could not be read: as if none had come.
+                active.sent.set(Sent::Whole);
+            }
+            active.metering = Metering::Nothing;
+            self.record.streamed = false;
+        }
+        self.refuse(Refusal::Upstream(if is_malformed {
+            Failure::Malformed
+        } else {
+            Failure::Reset
+        }))
+    }
+
+    /// The client left.
+    #[cold]
+    pub(super) fn disconnected(
+        &mut self,
+        events: Option<u64>,
+        reading_on: usize,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        let (form, bounds) = match &mut self.stage {
+            Stage::Active(active) if active.is_answered || active.sent.get() != Sent::Nothing => {
+                let bounds = active.leave(events, reading_on, &self.record, env);
+                (active.form, bounds)
+            }
+            Stage::Idle | Stage::Reading(_) | Stage::Active(_) => (Form::Unread, None),
+        };
+        match bounds {
+            Some(bounds) => Verdict::ReadToEnd {
+                form,
+                within: bounds.time,
+            },
+            None => {
+                self.end(Ending::Left);
+                Verdict::Abandon
+            }
+        }
+    }
+
+    /// So much more was read of a response without a client.
+    pub(super) fn read_on(
+        &mut self,
+        bytes: u64,
+        events: Option<u64>,
+        is_over: bool,
+        now: Mono,
+    ) -> Verdict {
+        let Stage::Active(Active {
+            form,
+            left: Some(left),
+            ..
+        }) = &mut self.stage
+        else {
+            return self.refuse(Refusal::Bug("a response that nobody left"));
+        };
+        left.bytes += bytes;
+        let since = events.map(|events| events - left.forwarded_events.unwrap_or(0));
+        let tokens = since.unwrap_or(tokens_of(left.bytes));
+        if let Some(bounds) = left.bounds
+            && !is_over
+            // A stream that never pauses must come to its time too.
+            && tokens <= bounds.tokens
+            && now < left.at.after(bounds.time)
+        {
+            return Verdict::ReadToEnd {
+                form: *form,
+                within: bounds.time,
+            };
+        }
+        if is_over {
+            left.rest = Rest::Drained;
+        }
+        self.end(Ending::Left);
+        Verdict::Finish
+    }
+}
+
+impl Active {
+    /// What the route does when its client leaves: the bounds within which the response is read to its end.
+    fn leave(
+        &mut self,
+        events: Option<u64>,
+        reading_on: usize,
+        record: &Record,
+        env: &mut Env<'_>,
+    ) -> Option<Drain> {
+        if let Some(left) = &self.left {
+            return left.bounds;
+        }
+        let route = record.route.and_then(|id| env.snapshot.route(id));
+        let has_room = reading_on < env.snapshot.bounds.drains;
+        let (rest, bounds) = match route.map_or(Abandon::Cancel, |route| route.abandon) {
+            Abandon::Cancel => (Rest::Cancelled, None),
+            Abandon::Drain(bounds) if has_room => (Rest::CutShort, Some(bounds)),
+            Abandon::Drain(_) => (Rest::NoRoom, None),
+        };
+        self.left = Some(Box::new(Disconnected {
+            rest,
+            at: env.now,
+            bounds,
+            forwarded_events: events,
+            bytes: 0,
+        }));
+        bounds
+    }
+}
+
+/// Whether a content type is this one, whatever its parameters.
+fn is_kind(value: &[u8], kind: &[u8]) -> bool {
+    let value = value.trim_ascii_start();
+    value
+        .split_at_checked(kind.len())
+        .is_some_and(|(begins, rest)| {
+            begins.eq_ignore_ascii_case(kind) && matches!(rest.trim_ascii_start(), [] | [b';', ..])
+        })
+}
+
+fn content(head: &ResponseHead) -> Content {
+    let value = head.fields.get(Known::ContentType).unwrap_or_default();
+    if is_kind(value, b"application/json") {
+        Content::Json
+    } else if is_kind(value, b"text/event-stream") {
+        Content::Events
+    } else {
+        Content::Other
+    }
+}
+
+/// Refuses what must not be passed on.
+fn check(
+    record: &Record,
+    head: &ResponseHead,
+    content: Content,
+    unix_ms: u64,
+) -> Result<(), Refusal> {
+    let reads = record.operation.is_some_and(Operation::answers_json);
+    match head.status {
+        401 | 403 => Err(Refusal::UpstreamCredential),
+        300..=399 => Err(Refusal::UpstreamFormat),
+        200..=299 if reads && content == Content::Other => Err(Refusal::UpstreamFormat),
+        400.. if content == Content::Other => Err(unreadable(head, unix_ms)),
+        _ => Ok(()),
+    }
+}
+
+/// An error in a form that is not the API's. What it says of waiting is passed on.
+#[cold]
+fn unreadable(head: &ResponseHead, unix_ms: u64) -> Refusal {
+    match asked(head, unix_ms) {
+        Some(wait) => Refusal::UpstreamBusy {
+            status: head.status,
+            wait,
+        },
+        None => Refusal::Upstream(Failure::Status(head.status)),
+    }
+}
+
+/// What a response is charged by, and how it is read.
+fn metering(
+    record: &Record,
+    head: &ResponseHead,
+    content: Content,
+    withhold: bool,
+    s: &Snapshot,
+) -> (Metering, Form) {
+    if is_charged_as_written(record, s) {
+        let is_good = (200..300).contains(&head.status);
+        let metering = if is_good {
+            Metering::Size
+        } else {
+            Metering::Nothing
+        };
+        return (metering, Form::Unread);
+    }
+    if !record.operation.is_some_and(Operation::reports_usage) {
+        return (Metering::Nothing, Form::Unread);
+    }
+    let is_plain = head.fields.count(Known::ContentEncoding) == 0;
+    if head.status != 200 {
+        return if is_plain && content == Content::Json {
+            (Metering::Error, Form::Json)
+        } else {
+            (Metering::Nothing, Form::Unread)
+        };
+    }
+    let coding = || {
+        let coding = head.fields.only(Known::ContentEncoding).ok().flatten();
+        coding.and_then(Coding::of)
+    };
+    let form = match content {
+        Content::Json if is_plain => Some(Form::Json),
+        Content::Events if is_plain => Some(Form::Events { withhold }),
+        Content::Json => coding().map(Form::CodedJson),
+        Content::Events => coding().map(Form::CodedEvents),
+        Content::Other => None,
+    };
+    match form {
+        Some(form) => (Metering::Read, form),
+        None => (Metering::Size, Form::Unread),
+    }
+}
+
+/// Whether its route says what a call is charged, whatever its response says.
+pub(super) fn is_charged_as_written(record: &Record, s: &Snapshot) -> bool {
+    let Some(nth) = record.listed else {
+        return false;
+    };
+    let route = record.route.and_then(|id| s.route(id));
+    let listed = route.and_then(|route| route.unread.get(usize::from(nth)));
+    listed.is_some_and(|listed| listed.tokens.is_some() || listed.price.is_some())
+}

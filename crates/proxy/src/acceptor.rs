@@ -1,0 +1,222 @@
+//! One thread, one current-thread runtime, one listener: accepts connections and hands each to its handler.
+//!
+//! Invariant: nothing here is shared with another thread but the count of connections, which is touched only as
+//! they come and go.
+//! Not here: what exchanges share (`worker`), a connection's life (`downstream`).
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use policy::fast_hash::finalize;
+use policy::record::{Gauge, Trouble};
+use policy::trace::Sampling;
+use tokio::runtime::LocalOptions;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::clock::{Clock, unix_ms};
+use crate::connections::Connections;
+use crate::downstream;
+use crate::listener::Listener;
+use crate::publication::{Facts, Ports, Publication};
+use crate::socket::Socket;
+use crate::source::Source;
+use crate::timers::Timers;
+use crate::wheel::{self, TICK};
+use crate::worker::Worker;
+
+/// What a worker thread starts from.
+pub(crate) struct Start {
+    pub(crate) index: usize,
+    pub(crate) listener: TcpListener,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    /// Notified at each tick.
+    pub(crate) ticks: Arc<Notify>,
+    pub(crate) publication: Publication,
+    pub(crate) ports: Ports,
+    pub(crate) room: usize,
+    /// Connections of all workers, which share the descriptors.
+    pub(crate) taken: Arc<AtomicUsize>,
+    pub(crate) base: Instant,
+    pub(crate) timers: Timers,
+    pub(crate) sampling: Option<Sampling>,
+}
+
+/// What a worker is told to do.
+pub(crate) enum Command {
+    Publish(Publication),
+    Scrape(oneshot::Sender<Facts>),
+    Drain(Duration),
+}
+
+/// Runs a worker to its end: until drained, or its commands' other end is gone. Gives its last
+/// facts, unless it could not start.
+pub(crate) fn run(start: Start) -> Option<Facts> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .on_thread_unpark(wheel::woken)
+        .build_local(LocalOptions::default());
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, worker = start.index, "cannot start a worker's runtime");
+            return None;
+        }
+    };
+    let worker = runtime.block_on(accept(start))?;
+    // Exchanges that are cut here leave their records too. A look-up that hangs is not waited for.
+    runtime.shutdown_background();
+    worker.tick();
+    Some(worker.facts())
+}
+
+async fn accept(start: Start) -> Option<Rc<Worker>> {
+    // Gates of a fleet may start in one millisecond with one process id: the system's chance is in it.
+    let chance = RandomState::new().hash_one(start.index);
+    let seed = finalize(unix_ms() ^ chance);
+    let clocks = (Clock::new(start.base, unix_ms), start.timers);
+    let connections = Connections::new(start.taken);
+    let Start {
+        publication,
+        ports,
+        sampling,
+        room,
+        ticks,
+        mut commands,
+        ..
+    } = start;
+    let worker = Worker::new(&publication, ports, clocks, connections, sampling, seed);
+    let listener = match Listener::new(start.listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, worker = start.index, "cannot use the listener");
+            return None;
+        }
+    };
+    let grace = loop {
+        tokio::select! {
+            // Without room, clients wait in the kernel's queue; the tick looks again.
+            accepted = listener.accept(), if worker.connections.of_all() < room => match accepted {
+                Ok((tcp, peer)) => open(&worker, tcp, peer),
+                Err(error) => {
+                    worker.trouble(Trouble::AcceptFailed, &error);
+                    // Running out of descriptors must not become a busy loop; live streams go on meanwhile.
+                    worker.timers.sleep(Duration::from_millis(50)).await;
+                }
+            },
+            command = commands.recv() => match command {
+                Some(Command::Publish(publication)) => worker.adopt(&publication),
+                Some(Command::Scrape(to)) => drop(to.send(worker.facts())),
+                Some(Command::Drain(grace)) => break grace,
+                None => break Duration::ZERO,
+            },
+            () = ticks.notified() => {
+                worker.tick();
+                if worker.connections.of_all() >= room {
+                    let detail = "half of the descriptors are taken";
+                    worker.trouble(Trouble::AcceptPaused, &detail);
+                }
+            }
+        }
+    };
+    drain(&worker, listener, commands, &ticks, grace).await;
+    worker.stop();
+    Some(worker)
+}
+
+/// Serves a connection, if there is room for it.
+fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr) {
+    let view = worker.view();
+    // A trusted proxy's connections are those of many clients.
+    let is_client = !view.snapshot.clients.trusts(peer);
+    let source = is_client.then(|| Source::of(peer));
+    let place = match worker.connections.admit(source, &view.snapshot.bounds) {
+        Ok(place) => Ok(place),
+        Err(at) => {
+            worker.closed(at);
+            match worker.connections.turn_away() {
+                Some(away) => Err(away),
+                None => return, // Dropped: the client sees the connection closed.
+            }
+        }
+    };
+    let socket = match Socket::new(tcp, peer) {
+        Ok(socket) => socket,
+        Err(error) => return worker.trouble(Trouble::AcceptFailed, &error),
+    };
+    let open = Counted::begin(worker);
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        let _open = open;
+        match place {
+            Ok(_place) => downstream::serve(worker, view, socket).await,
+            Err(_away) => downstream::turn_away(worker, view, socket).await,
+        }
+    });
+}
+
+/// Stops accepting; exchanges go on until they end or `grace` is over.
+async fn drain(
+    worker: &Rc<Worker>,
+    listener: Listener,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+    ticks: &Notify,
+    grace: Duration,
+) {
+    // Connections that the kernel has queued for this listener would be reset with it.
+    let timers = &worker.timers;
+    while let Ok(Ok((tcp, peer))) = timers
+        .timeout(Duration::from_millis(1), listener.accept())
+        .await
+    {
+        open(worker, tcp, peer);
+    }
+    drop(listener);
+    worker.begin_drain();
+    let over = timers.sleep(grace);
+    tokio::pin!(over);
+    // The last exchange of an HTTP/2 connection ends just after it.
+    while worker.connections.open() > 0 || worker.exchanges() > 0 {
+        tokio::select! {
+            () = &mut over => {
+                let (connections, cut) = (worker.connections.open(), worker.exchanges());
+                tracing::warn!(connections, cut, "grace is over: exchanges are cut");
+                return;
+            }
+            command = commands.recv() => match command {
+                Some(Command::Scrape(to)) => drop(to.send(worker.facts())),
+                Some(Command::Drain(Duration::ZERO)) => return,
+                Some(Command::Publish(_) | Command::Drain(_)) => {}
+                None => timers.sleep(TICK).await,
+            },
+            () = worker.connections.ended.notified() => {}
+            () = ticks.notified() => worker.tick(),
+        }
+    }
+}
+
+/// A connection in the count and in the gauge, whatever ends it.
+struct Counted {
+    _open: crate::connections::Open,
+    worker: Rc<Worker>,
+}
+
+impl Counted {
+    fn begin(worker: &Rc<Worker>) -> Self {
+        worker.sink(|s| s.gauge(Gauge::Connections, 1));
+        Self {
+            _open: worker.connections.begin(),
+            worker: Rc::clone(worker),
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.worker.sink(|s| s.gauge(Gauge::Connections, -1));
+    }
+}

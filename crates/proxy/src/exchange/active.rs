@@ -1,0 +1,303 @@
+//! An exchange that has begun and must end: policy's machine, and what its host keeps for it.
+//!
+//! Not here: the steps between (`exchange`).
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use policy::book::{Entry, Held, Told};
+use policy::clock::Mono;
+use policy::counting::{Tally, Uncounted};
+use policy::exchange::{Env, Event, Exchange, Verdict};
+use wire::head::RequestHead;
+use wire::meter::Meter;
+use wire::usage::Reading;
+
+use crate::cors::Cors;
+use crate::deadline::Deadline;
+use crate::reply::Standing;
+use crate::view::View;
+use crate::worker::Worker;
+
+/// How often an open stream notes in the ledger how far it has come.
+const NOTE_EVERY: Duration = Duration::from_secs(5);
+
+/// The guard: dropped without [`ActiveExchange::finish`], its exchange is aborted.
+pub(crate) struct ActiveExchange {
+    pub(super) worker: Rc<Worker>,
+    pub(super) view: Rc<View>,
+    pub(super) exchange: Exchange,
+    /// Reads the response for its usage.
+    pub(super) meter: Meter,
+    /// Its entry in the ledger, once it was let in and where there is one.
+    entry: Option<Entry>,
+    /// When it next notes there how far it has come.
+    note_at: Option<Mono>,
+    /// What is kept of the response for who counts it.
+    capture: Option<Box<Tally>>,
+    /// Its place among the responses that are read to their end without a client.
+    pub(super) reading_on: Option<Box<ReadingOn>>,
+    /// Bytes of the request's body that are kept.
+    kept: usize,
+    is_over: bool,
+}
+
+/// A place among the worker's responses that nobody waits for, until it is dropped.
+pub(super) struct ReadingOn {
+    pub(super) deadline: Deadline,
+    worker: Rc<Worker>,
+}
+
+impl ReadingOn {
+    fn begin(worker: &Rc<Worker>, within: Duration) -> Self {
+        worker.read_on_began();
+        let mut deadline = Deadline::new(&worker.clock.wheel);
+        deadline.set(within);
+        Self {
+            deadline,
+            worker: Rc::clone(worker),
+        }
+    }
+}
+
+impl Drop for ReadingOn {
+    fn drop(&mut self) {
+        self.worker.read_on_ended();
+    }
+}
+
+impl ActiveExchange {
+    #[inline(always)]
+    pub(super) fn begin(
+        worker: &Rc<Worker>,
+        view: Rc<View>,
+        head: &RequestHead,
+        peer: IpAddr,
+    ) -> Self {
+        let now = worker.clock.arrival();
+        worker.exchange_began();
+        Self {
+            exchange: {
+                let mut shard = view.shard.borrow_mut();
+                let env = &mut Env {
+                    snapshot: &view.snapshot,
+                    shard: &mut shard,
+                    now,
+                };
+                Exchange::begin(head, peer, worker.clock.wall_ms(now), env)
+            },
+            worker: Rc::clone(worker),
+            view,
+            meter: Meter::default(),
+            entry: None,
+            note_at: None,
+            capture: None,
+            reading_on: None,
+            kept: 0,
+            is_over: false,
+        }
+    }
+
+    /// What follows from an event that happened when the gate's own time last began to run.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, event: Event<'_>) -> Verdict {
+        let now = self.exchange.timing.mark;
+        self.tell_at(now, event)
+    }
+
+    /// What follows from an event.
+    #[inline(always)]
+    pub(super) fn tell_at(&mut self, now: Mono, event: Event<'_>) -> Verdict {
+        let mut env = Env {
+            snapshot: &self.view.snapshot,
+            shard: &mut self.view.shard.borrow_mut(),
+            now,
+        };
+        self.exchange.handle(event, &mut env)
+    }
+
+    /// The client left, or takes nothing.
+    #[cold]
+    pub(super) fn disconnected(&mut self) -> Verdict {
+        let (events, reading_on) = (self.meter.events(), self.worker.reading_on());
+        let now = self.worker.now();
+        let verdict = self.tell_at(now, Event::Disconnected { events, reading_on });
+        if let (Verdict::ReadToEnd { within, .. }, None) = (&verdict, &self.reading_on) {
+            self.reading_on = Some(Box::new(ReadingOn::begin(&self.worker, *within)));
+        }
+        verdict
+    }
+
+    /// Keeps so many more bytes of the request's body; false where there is no room.
+    #[inline]
+    pub(super) fn keep_body(&mut self, bytes: usize) -> bool {
+        let bound = self.view.snapshot.bounds.bodies_bytes;
+        let has_room = self.worker.keep_body(bytes, bound);
+        if has_room {
+            self.kept += bytes;
+        }
+        has_room
+    }
+
+    /// The request's body is kept no longer.
+    #[inline]
+    pub(super) fn drop_body(&mut self) {
+        self.worker.drop_body(std::mem::take(&mut self.kept));
+    }
+
+    /// Enters it in the ledger. Whether there is one.
+    pub(super) fn enter(&mut self, held: Held, told: Option<Told>) {
+        let (snapshot, record) = (&self.view.snapshot, self.exchange.record());
+        let book = &self.worker;
+        self.entry = book.book(|book| book.admit(snapshot, record, held, told));
+    }
+
+    /// Its entry is worth nothing; `is_late`: it may reach the disk yet.
+    #[cold]
+    pub(super) fn withdraw(&mut self, is_late: bool) {
+        if let Some(entry) = self.entry.take()
+            && is_late
+        {
+            self.worker.book(|book| book.withdraw(entry));
+        }
+    }
+
+    /// No more of the request is needed: it is handed to who counts it, where its model is counted.
+    pub(super) fn count(&mut self, request: Vec<Bytes>) {
+        self.drop_body();
+        let (of, exchange) = (&self.view.snapshot, &self.exchange);
+        let begun = self.worker.counting(|counting| {
+            let counts = exchange.is_to_be_counted(of);
+            counts.then(|| counting.begin(of, exchange.record(), request))
+        });
+        self.capture = begun.flatten().flatten();
+    }
+
+    /// This was forwarded.
+    #[inline]
+    pub(super) fn forwarded(&mut self, data: &[u8]) {
+        self.exchange.forwarded(data.len() as u64);
+        if let Some(capture) = &mut self.capture
+            && capture.keep(self.meter.text(data))
+        {
+            self.worker.counting(|counting| counting.more(capture));
+        }
+    }
+
+    /// A stream begins: from now on it notes in the ledger how far it has come.
+    pub(super) fn begin_notes(&mut self) {
+        let is_stream = self.meter.events().is_some() && self.entry.is_some();
+        self.note_at = is_stream.then(|| self.worker.clock.latest().after(NOTE_EVERY));
+    }
+
+    /// Notes it when it is time.
+    #[inline]
+    pub(super) fn note(&mut self) {
+        if let (Some(due), Some(entry)) = (self.note_at, self.entry) {
+            let now = self.worker.clock.latest();
+            if now >= due {
+                self.note_at = Some(now.after(NOTE_EVERY));
+                let (tokens, bytes) = (self.certain(), self.exchange.record().bytes_out);
+                self.worker.book(|book| book.progress(entry, tokens, bytes));
+            }
+        }
+    }
+
+    /// Tokens that a stream has certainly come to: what the engine said so far, or else one for every
+    /// second event, because some events begin, end or only describe.
+    fn certain(&self) -> u64 {
+        let heard = self.meter.so_far();
+        match heard.reading {
+            Reading::Valid(usage) => {
+                let told = |count: Option<u64>| count.unwrap_or(0);
+                told(usage.prompt).saturating_add(told(usage.completion))
+            }
+            Reading::Absent | Reading::Invalid(_) => heard.events.unwrap_or(0) / 2,
+        }
+    }
+
+    /// What is left of the caller's limits.
+    pub(super) fn standing(&self) -> Standing<'_> {
+        let (snapshot, record) = (&self.view.snapshot, self.exchange.record());
+        let workload = record.workload.and_then(|w| snapshot.workload(w));
+        let grant = workload.and_then(|w| w.grants.iter().find(|g| Some(g.route) == record.route));
+        grant.map_or_else(Standing::default, |grant| {
+            Standing::of(&grant.limits, &self.view, self.exchange.timing.mark)
+        })
+    }
+
+    /// Who may read the answer.
+    pub(super) fn cors(&self) -> Cors<'_> {
+        Cors {
+            origins: &self.view.snapshot.web.origins,
+            page: self.exchange.page(),
+        }
+    }
+
+    /// Ends the exchange: settles, and hands on its record. Only the first end counts.
+    ///
+    /// By reference: the whole of it would be copied, half a kilobyte.
+    pub(super) fn finish(&mut self) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        self.drop_body();
+        let out = self.exchange.timing.out;
+        let (view, worker) = (&self.view, &self.worker);
+        let mut env = Env {
+            snapshot: &view.snapshot,
+            shard: &mut view.shard.borrow_mut(),
+            now: out.unwrap_or_else(|| worker.now()),
+        };
+        let is_counted = self.capture.is_some();
+        let finished = self.exchange.finish(&mut self.meter, is_counted, &mut env);
+        // Told before the record, so that whoever reads that finds nothing running.
+        self.reading_on = None;
+        let (snapshot, record) = (&view.snapshot, self.exchange.record());
+        worker.sink(|sink| {
+            if let Some(rest) = finished.rest {
+                sink.abandoned(rest);
+            }
+            if let Some(span) = &finished.span {
+                sink.span(snapshot, span);
+            }
+            if !finished.awaits_count {
+                sink.exchange(snapshot, record);
+            }
+        });
+        let has_row = self.entry.is_some();
+        if let Some(mut entry) = self.entry.take() {
+            entry.tally = self.capture.as_ref().map(|capture| capture.id);
+            worker.book(|book| book.settle(entry, snapshot, record));
+        }
+        if let Some(capture) = self.capture.take() {
+            let waiting = finished.awaits_count.then(|| {
+                Box::new(Uncounted {
+                    of: Arc::clone(snapshot),
+                    record: record.clone(),
+                    settled: finished.settled,
+                    has_row,
+                })
+            });
+            let handed = worker.counting(|counts| counts.end(capture, snapshot, record, waiting));
+            if handed.flatten().is_some() {
+                worker.sink(|sink| sink.exchange(snapshot, record));
+            }
+        }
+        worker.exchange_ended();
+    }
+}
+
+impl Drop for ActiveExchange {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let has_stopped = self.worker.has_stopped();
+            if let Verdict::Finish = self.tell(Event::Dropped { has_stopped }) {
+                self.finish();
+            }
+        }
+    }
+}

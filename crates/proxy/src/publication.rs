@@ -1,0 +1,39 @@
+//! What a gate is given: a configuration with what its files held, and what each worker hands on to.
+//!
+//! Not here: what becomes of it (`view`, `worker`).
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use policy::book::Book;
+use policy::counting::Counting;
+use policy::exchange::Callout;
+use policy::record::Sink;
+use policy::snapshot::Snapshot;
+
+/// One configuration, complete with what its files held.
+#[derive(Clone)]
+pub struct Publication {
+    /// What policy reads.
+    pub snapshot: Arc<Snapshot>,
+    /// TLS on the data listener, when configured.
+    pub acceptor: Option<Arc<rustls::ServerConfig>>,
+    /// Trust for upstreams by `Origin::ca_file`; the empty name is the system's roots.
+    pub connectors: HashMap<String, Arc<rustls::ClientConfig>>,
+}
+
+/// What a worker hands on, and whom it asks.
+pub struct Ports {
+    /// Where its facts go.
+    pub sink: Box<dyn Sink + Send>,
+    /// Its way to the usage ledger; without one nothing is entered, and a strict route runs no call.
+    pub book: Option<Box<dyn Book + Send>>,
+    /// Its way to those who count; without one nothing is counted.
+    pub counting: Option<Box<dyn Counting + Send>>,
+    /// Its way to those who answer policy's other questions; without one they have no answer.
+    pub callout: Option<Box<dyn Callout + Send>>,
+}
+
+/// A copy of what a worker's [`Sink`] holds.
+pub type Facts = Box<dyn Any + Send>;

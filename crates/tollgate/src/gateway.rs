@@ -1,0 +1,104 @@
+//! What the admin endpoint shows of the running gate.
+//!
+//! Not here: paths and who may ask (`admin`), the metrics (`metrics`), what limits and budgets are (`policy`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use admin::{Access, Budget, Config, Gateway, Health, Limit};
+use policy::budget::{Scope, Unit};
+use policy::clock::Mono;
+use policy::snapshot::{self, Snapshot};
+
+use crate::budget::now_ms;
+use crate::metrics;
+use crate::running::Running;
+
+impl Gateway for Running {
+    fn access(&self) -> Arc<Access> {
+        self.current().access
+    }
+
+    fn health(&self) -> Health {
+        Health {
+            is_alive: self.gate.is_alive(),
+            is_ready: self.is_ready(),
+            is_draining: self.draining.load(Ordering::SeqCst),
+            ledger_available: self.ledger_available(),
+        }
+    }
+
+    fn config(&self) -> Config {
+        let current = self.current();
+        Config {
+            version: current.snapshot.version.clone(),
+            document: current.document,
+        }
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        limits(&self.current().snapshot, self.now())
+    }
+
+    fn budgets(&self) -> Vec<Budget> {
+        let snapshot = self.current().snapshot;
+        let now = now_ms();
+        let budgets = snapshot.budgets.list.iter();
+        budgets.map(|budget| of_budget(budget, now)).collect()
+    }
+
+    fn ledger(&self) -> Option<serde_json::Value> {
+        self.outlets.ledger.as_ref().map(metrics::ledger::state)
+    }
+
+    async fn metrics(&self) -> String {
+        metrics::merged(self).await.render(&metrics::of(self))
+    }
+}
+
+fn limits(snapshot: &Snapshot, now: Mono) -> Vec<Limit> {
+    let of = |limit: &snapshot::Limit| {
+        let (rate, level) = (limit.bucket.rate(), limit.bucket.level(now));
+        Some(Limit {
+            workload: snapshot.workload(limit.workload)?.name.to_string(),
+            route: snapshot.route(limit.route)?.name.to_string(),
+            unit: limit.kind.as_str(),
+            amount: rate.amount,
+            window_seconds: rate.per.as_secs_f64(),
+            burst: rate.burst,
+            remaining: level.remaining,
+            full_in_seconds: level.reset.as_secs_f64(),
+        })
+    };
+    snapshot.limits.iter().filter_map(of).collect()
+}
+
+fn of_budget(budget: &policy::budget::Budget, now: u64) -> Budget {
+    let calendar = budget.spent.calendar();
+    let period = calendar.of(now);
+    let level = budget.spent.level(period);
+    let (starts, ends) = calendar.span(period);
+    let (unit, currency) = match &budget.unit {
+        Unit::Tokens => ("tokens", None),
+        Unit::Money(currency) => ("nano_units", Some(currency.to_string())),
+    };
+    Budget {
+        name: budget.name.to_string(),
+        unit,
+        currency,
+        amount: budget.amount,
+        held: level.held,
+        remaining: budget.amount.saturating_sub(level.held),
+        refused_calls: level.refused,
+        period: calendar.every.as_str(),
+        period_starts_unix_ms: starts,
+        period_ends_unix_ms: ends,
+        workloads: match &budget.scope {
+            Scope::Everyone => None,
+            Scope::Workloads(names) => Some(names.iter().map(ToString::to_string).collect()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! The ledger as the configuration asks for it, and what the log says of it: what a start found, each change for
+//! the worse and back, and from time to time where the chain ends.
+//!
+//! Invariant: one line for each change of state, with a count of what it costs; the chain's head is
+//! in the log at each start, each end, and once an hour in which rows came.
+//! Not here: rows (`ledger`), the numbers for a scrape (`metrics`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ledger::{Doubt, Head, LedgerService, Options, Recovered, ShipError, Shipping, Stats};
+use policy::snapshot::Snapshot;
+
+use crate::running::Running;
+
+/// How often the ledger is looked at.
+const EVERY: Duration = Duration::from_secs(1);
+/// How often its head is told.
+const HEAD_EVERY: Duration = Duration::from_secs(3600);
+
+/// Opens it, and tells of what the last process left.
+pub(crate) fn open(settings: &config::Ledger) -> Result<LedgerService, String> {
+    let options = Options {
+        node: settings.node.clone(),
+        keep: settings.retention,
+        bytes_max: settings.bytes_max,
+        ..Options::at(&settings.path)
+    };
+    let (mut service, recovered) =
+        LedgerService::open(options).map_err(|error| format!("the ledger: {error}"))?;
+    let path = settings.path.display().to_string();
+    opened(&recovered, &path, service.ledger().head());
+    if let Some(secret) = &settings.postgres {
+        // The parser's own words could repeat a password.
+        let not_one = "ledger.postgres: the connection string is not understood; write it as \
+                       postgres://user@host/database";
+        let server = std::str::from_utf8(secret.expose()).map_err(|_| not_one)?;
+        service.ship_to(server).map_err(|error| match error {
+            ShipError::Config(_) => not_one.to_owned(),
+            ShipError::Trust(says) => format!("ledger.postgres: {says}"),
+            _ => "cannot start the thread that copies the ledger to Postgres".to_owned(),
+        })?;
+    }
+    Ok(service)
+}
+
+/// Begins budgets with what is on record, and keeps the prices that rows will name.
+pub(crate) fn begin(
+    service: &LedgerService,
+    snapshot: &Snapshot,
+    before: Option<&Snapshot>,
+) -> Result<(), String> {
+    let doubt = |doubt| match doubt {
+        Doubt::NotFlushed => {
+            tracing::warn!("the disk takes no rows: new budgets begin with what is on it");
+        }
+        Doubt::Rows {
+            budget,
+            held,
+            today,
+            unknown,
+        } => tracing::warn!(
+            %budget,
+            held,
+            today,
+            unknown,
+            "calls of this period whose end or cost is not on record: counted as what was held \
+             for them, at today's price, or not at all where there is none"
+        ),
+    };
+    let seeded = service.ledger().seed_budgets(snapshot, before, doubt);
+    seeded.map_err(|error| format!("budgets: {error}"))?;
+    service.keep_prices(snapshot);
+    Ok(())
+}
+
+/// Writes what is left, and tells where the chain ends. Every worker has to have ended.
+pub(crate) fn close(service: LedgerService) {
+    let ledger = service.ledger();
+    if !service.close() {
+        let why = ledger.intake().unavailable();
+        tracing::error!(
+            why = why.map(|u| u.why).unwrap_or_default(),
+            "the disk did not take the ledger's last rows: they are lost, and what was admitted of them becomes indeterminate"
+        );
+    }
+    head(&ledger.path().display().to_string(), ledger.head());
+    service.stop_shipping();
+}
+
+/// What a start found.
+fn opened(recovered: &Recovered, path: &str, at: Head) {
+    if recovered.is_new {
+        tracing::warn!(
+            ledger = path,
+            "there was no ledger: a new one begins, and so do all budgets"
+        );
+    }
+    if recovered.indeterminate > 0 {
+        tracing::warn!(
+            rows = recovered.indeterminate,
+            "the last process ended in the middle of exchanges: their rows are indeterminate"
+        );
+    }
+    if recovered.without_head {
+        tracing::warn!(
+            ledger = path,
+            "there was no readable .head beside the ledger: nothing tells whether it was set back; it is written anew"
+        );
+    }
+    for lost in &recovered.lost {
+        tracing::warn!(ledger = path, rows = lost.rows(), "{lost}");
+    }
+    if recovered.unchecked {
+        tracing::info!(
+            ledger = path,
+            "the ledger is large: its newest rows are checked, the rest is checked while the gate serves"
+        );
+    }
+    head(path, at);
+}
+
+/// Where the chain ends, for whoever keeps the log.
+fn head(path: &str, head: Head) {
+    tracing::info!(ledger = path, %head, "the ledger's head; `tollgate usage verify --head` finds what is missing before it");
+}
+
+/// Tells of changes. Never ends.
+pub(crate) async fn watch(running: Arc<Running>) {
+    let Some(service) = &running.outlets.ledger else {
+        return;
+    };
+    let mut said = Said::new(service);
+    let mut every = tokio::time::interval(EVERY);
+    loop {
+        every.tick().await;
+        said.look(service);
+    }
+}
+
+/// What the log has said last.
+struct Said {
+    path: String,
+    unavailable: Option<String>,
+    head_fault: Option<String>,
+    lost: u64,
+    shipping: Option<(bool, Option<bool>)>,
+    head: Head,
+    head_at: Instant,
+}
+
+impl Said {
+    fn new(service: &LedgerService) -> Self {
+        Self {
+            path: service.ledger().path().display().to_string(),
+            unavailable: None,
+            head_fault: None,
+            lost: 0,
+            shipping: None,
+            head: service.ledger().head(),
+            head_at: Instant::now(),
+        }
+    }
+
+    fn look(&mut self, service: &LedgerService) {
+        self.availability(service, service.ledger().stats());
+        self.head_file(service.ledger().head_fault());
+        if let Some(shipping) = service.shipping() {
+            self.shipping(&shipping);
+        }
+        let at = service.ledger().head();
+        if at != self.head && self.head_at.elapsed() >= HEAD_EVERY {
+            (self.head, self.head_at) = (at, Instant::now());
+            head(&self.path, at);
+        }
+    }
+
+    fn availability(&mut self, service: &LedgerService, stats: Stats) {
+        let now = service.ledger().intake().unavailable().map(|now| now.why);
+        let path = &self.path;
+        match (&self.unavailable, &now) {
+            (None, Some(why)) => {
+                self.lost = stats.lost_settlements;
+                tracing::error!(ledger = path, %why, "the ledger takes no rows: strict routes refuse, other rows wait in memory");
+            }
+            // A commit that waits tells how long, anew each time.
+            (Some(before), Some(why)) if before != why && !why.starts_with("a commit") => {
+                tracing::error!(ledger = path, %why, waiting = stats.spilled, "the ledger still takes no rows");
+            }
+            (Some(_), None) => {
+                let lost = stats.lost_settlements.saturating_sub(self.lost);
+                tracing::warn!(ledger = path, lost, "the ledger takes rows again");
+            }
+            _ => {}
+        }
+        self.unavailable = now;
+    }
+
+    fn head_file(&mut self, fault: Option<String>) {
+        let path = &self.path;
+        match (&self.head_fault, &fault) {
+            (None, Some(why)) => {
+                tracing::warn!(ledger = path, %why, "the head beside the ledger is not written: the next start cannot tell whether the ledger was set back");
+            }
+            (Some(_), None) => {
+                tracing::warn!(ledger = path, "the head beside the ledger is written again");
+            }
+            _ => {}
+        }
+        self.head_fault = fault;
+    }
+
+    fn shipping(&mut self, shipping: &Shipping) {
+        let now = (shipping.forked, shipping.encrypted);
+        if self.shipping.replace(now) == Some(now) {
+            return;
+        }
+        if shipping.forked {
+            tracing::error!(why = shipping.last_fault, "nothing is copied to Postgres");
+        } else if shipping.encrypted == Some(false) {
+            tracing::warn!(
+                "the connection to Postgres is not encrypted: sslmode=verify-full in its connection string asks for that"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Metrics of what the binary wires together: configuration, workers, quota, ledger, counting.
+//!
+//! Not here: what exchanges leave behind, budgets, spans, memory and CPU time (`telemetry`).
+
+mod counting;
+pub(crate) mod ledger;
+
+use std::sync::atomic::Ordering;
+
+use ::counting::CountingPool;
+use proxy::quota;
+use telemetry::extras::{number, of_traces, process};
+use telemetry::{Copied, Extra, Merged, budget};
+
+use crate::budget::now_ms;
+use crate::running::Running;
+
+/// All workers' facts, with everything configured at least at 0.
+pub(crate) async fn merged(running: &Running) -> Merged {
+    let copies = running.gate.scrape().await;
+    let counted = running.outlets.counting.as_ref().map(CountingPool::copy);
+    let copies = copies.into_iter().chain(counted);
+    let mut merged = telemetry::merge(copies.filter_map(Copied::of).collect());
+    merged.register(&running.current().snapshot);
+    merged
+}
+
+/// All of them, now.
+pub(crate) fn of(running: &Running) -> Vec<Extra> {
+    let version = running.current().snapshot.version.clone();
+    let flag = |yes: bool| f64::from(u8::from(yes));
+    let [good, bad] = &running.reloads;
+    let mut extras = vec![
+        Extra::gauge(
+            "tollgate_build_info",
+            "Version of this program, always 1.",
+            1.0,
+        )
+        .with("version", env!("CARGO_PKG_VERSION")),
+        Extra::gauge(
+            "tollgate_config_info",
+            "Version of the configuration in use, always 1.",
+            1.0,
+        )
+        .with("version", &version),
+        Extra::gauge(
+            "tollgate_config_last_reload_success",
+            "Whether the last reload was taken (1) or refused (0).",
+            flag(running.last_reload_good.load(Ordering::SeqCst)),
+        ),
+        reload("taken", number(good.load(Ordering::SeqCst))),
+        reload("refused", number(bad.load(Ordering::SeqCst))),
+        Extra::gauge(
+            "tollgate_workers",
+            "Worker threads.",
+            number(running.workers as u64),
+        ),
+        Extra::gauge(
+            "tollgate_cpus",
+            "CPUs this process may run on.",
+            number(running.quota.cpus as u64),
+        ),
+        Extra::gauge(
+            "tollgate_uptime_seconds",
+            "Time since start, seconds.",
+            running.started.elapsed().as_secs_f64(),
+        ),
+    ];
+    if let Some(log) = &running.outlets.log {
+        extras.push(Extra::counter(
+            "tollgate_access_log_dropped_total",
+            "Access-log lines that could not be written.",
+            number(log.dropped()),
+        ));
+    }
+    if let Some(service) = &running.outlets.ledger {
+        extras.extend(ledger::of(service));
+    }
+    extras.extend(budget::metrics(&running.current().snapshot, now_ms()));
+    if let Some(counting) = &running.outlets.counting {
+        extras.extend(counting::of(counting));
+    }
+    if let Some(traces) = &running.outlets.traces {
+        extras.extend(of_traces(traces.stats()));
+    }
+    if let Some(quota) = running.quota.quota {
+        let help = "CPUs' worth of time that the cgroup allows.";
+        extras.push(Extra::gauge("tollgate_cpu_quota", help, quota));
+    }
+    if let Some((periods, micros)) = quota::throttled() {
+        extras.push(Extra::counter(
+            "tollgate_cpu_throttled_periods_total",
+            "Periods in which the cgroup was throttled (nr_throttled).",
+            number(periods),
+        ));
+        extras.push(Extra::counter(
+            "tollgate_cpu_throttled_seconds_total",
+            "Time for which the cgroup was throttled, seconds.",
+            number(micros) / 1e6,
+        ));
+    }
+    extras.extend(process());
+    extras
+}
+
+fn reload(result: &str, value: f64) -> Extra {
+    Extra::counter(
+        "tollgate_config_reloads_total",
+        "Reloads, by result.",
+        value,
+    )
+    .with("result", result)
+}

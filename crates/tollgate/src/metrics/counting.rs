@@ -1,0 +1,87 @@
+//! Metrics of the gate's own count: how much of the traffic it covers, and how far the engines' reports are from it.
+//!
+//! Not here: when an alarm goes off (`tokens::drift`), tokens by workload (`telemetry`).
+
+use counting::{Direction, RESULTS};
+use telemetry::Extra;
+use telemetry::extras::number;
+
+use crate::pool::Pool;
+
+/// All of them, now.
+pub(super) fn of(counting: &Pool) -> Vec<Extra> {
+    let mut extras = vec![
+        Extra::gauge(
+            "tollgate_counting_bytes",
+            "Bytes of requests and answers that wait to be counted, or are being counted.",
+            number(counting.bytes_held() as u64),
+        ),
+        Extra::counter(
+            "tollgate_counting_seconds_total",
+            "Time spent counting, all threads together, seconds.",
+            counting.metrics().busy().as_secs_f64(),
+        ),
+    ];
+    for direction in Direction::ALL {
+        let results = counting.metrics().results(direction);
+        for (result, n) in RESULTS.into_iter().zip(results) {
+            let help = "Exchanges by what became of their count.";
+            let extra = Extra::counter("tollgate_counting_exchanges_total", help, number(n));
+            extras.push(
+                extra
+                    .with("direction", direction.as_str())
+                    .with("result", result),
+            );
+        }
+    }
+    extras.extend(drift(counting));
+    extras
+}
+
+fn drift(counting: &Pool) -> Vec<Extra> {
+    let mut extras = Vec::new();
+    for ((model, direction), series) in counting.metrics().series() {
+        let labelled = |extra: Extra| {
+            extra
+                .with("model", &model)
+                .with("direction", direction.as_str())
+        };
+        let drift = &series.drift;
+        if let Some(ratio) = drift.ratio() {
+            let help = "Tokens that engines reported over those that the gate counted, less one.";
+            extras.push(labelled(Extra::gauge(
+                "tollgate_token_drift_ratio",
+                help,
+                ratio,
+            )));
+        }
+        let (reported, counted) = drift.tokens();
+        for (witness, tokens) in [("reported", reported), ("counted", counted)] {
+            let help = "Tokens of exchanges that have both witnesses.";
+            let extra = Extra::counter("tollgate_token_drift_tokens_total", help, number(tokens));
+            extras.push(labelled(extra).with("source", witness));
+        }
+        let (exchanges, outside) = drift.exchanges();
+        for (within, n) in [("yes", exchanges.saturating_sub(outside)), ("no", outside)] {
+            let help =
+                "Exchanges that have both witnesses, by whether they agree within the tolerance.";
+            let extra = Extra::counter("tollgate_token_drift_exchanges_total", help, number(n));
+            extras.push(labelled(extra).with("within", within));
+        }
+        let help = "Whether the alarm is on (1) or off (0).";
+        let on = f64::from(u8::from(drift.is_raised()));
+        extras.push(labelled(Extra::gauge(
+            "tollgate_token_drift_alarm",
+            help,
+            on,
+        )));
+        let help = "How often the alarm went off.";
+        let extra = Extra::counter(
+            "tollgate_token_drift_alarms_total",
+            help,
+            number(series.alarms),
+        );
+        extras.push(labelled(extra));
+    }
+    extras
+}

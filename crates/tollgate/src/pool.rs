@@ -1,0 +1,70 @@
+//! The counting pool as the configuration asks for it, with its rows' way to the ledger.
+//!
+//! Not here: counting and reconciling (`counting`), what a count changes in a row (`ledger::PendingRow`).
+
+use std::sync::Arc;
+
+use config::{TokenizerSource, Vocabulary};
+use counting::{Counters, CountingPool, Counts, Settings, TokenizerCache};
+use ledger::{Defer, Intake, PendingRow};
+use telemetry::Facts;
+use tokens::{BuiltIn, Counter};
+
+/// The pool; rows of the ledger wait in it.
+pub(crate) type Pool = CountingPool<Box<PendingRow>>;
+
+/// Starts the threads; rows go to this ledger, where there is one.
+pub(crate) fn start(
+    settings: &config::Counting,
+    cache: Arc<TokenizerCache>,
+    intake: Option<Intake>,
+    facts: Facts,
+) -> Result<Pool, String> {
+    let settings = Settings {
+        threads: settings.threads,
+        queue_bytes: settings.queue_bytes,
+        longest_bytes: settings.longest_bytes,
+        prompt_per_mille: settings.prompt_per_mille,
+        output_per_mille: settings.output_per_mille,
+    };
+    let settle = move |mut pending: Box<PendingRow>, counts: Option<Counts>| {
+        if let Some(counts) = counts {
+            pending.complete(counts.prompt, counts.completion, counts.billed.as_ref());
+        }
+        if let Some(intake) = &intake {
+            intake.settle(pending.row);
+        }
+    };
+    CountingPool::start(settings, cache, Box::new(facts), Box::new(settle))
+}
+
+/// A worker's way for rows that wait for their counts.
+pub(crate) fn defer(pool: &Pool) -> Defer {
+    let rows = pool.rows();
+    Box::new(move |tally, row| rows.hold(tally, row))
+}
+
+/// Builds the configuration's tokenizers, where they are new.
+pub(crate) fn build(
+    cache: &TokenizerCache,
+    sources: &[TokenizerSource],
+) -> Result<Counters, String> {
+    let sources = sources.iter().map(|source| {
+        let build = || counter(&source.vocabulary);
+        (source.key, &*source.place, build)
+    });
+    cache.build(sources)
+}
+
+fn counter(vocabulary: &Vocabulary) -> Result<Counter, String> {
+    match vocabulary {
+        Vocabulary::Harmony => Ok(Counter::harmony()),
+        Vocabulary::O200k => Ok(Counter::without_template(BuiltIn::O200k)),
+        Vocabulary::Cl100k => Ok(Counter::without_template(BuiltIn::Cl100k)),
+        Vocabulary::Files {
+            tokenizer,
+            template,
+            settings,
+        } => counting::from_files(tokenizer, template.as_deref(), settings.as_deref()),
+    }
+}

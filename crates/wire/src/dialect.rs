@@ -1,0 +1,336 @@
+//! The APIs that the gate reads: one table, and what follows from it.
+//!
+//! A dialect is one file beside this one and one line of the table below. What its calls, answers and streams hold is
+//! composed from the table when the crate is compiled, so that a body is still read by one scanner.
+//! Invariant: one table from method and path to operation; routing, authorisation and forwarding use its result and
+//! never look at the path again.
+//! Not here: path hygiene (`http1`), what is made of a member (`call`, `usage`, `sse`).
+
+mod anthropic_messages;
+mod count_tokens;
+mod description;
+mod embeddings;
+mod openai_chat;
+mod openai_completions;
+mod openai_other;
+mod openai_responses;
+
+pub use description::ErrorFormat;
+pub(crate) use description::Name;
+use description::{Body, Dialect};
+
+use crate::head::{Method, percent_decoded};
+use crate::json::is_same;
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident = $dialect:expr,)*) => {
+        /// The API call that a request makes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Operation {
+            $($(#[$doc])* $name,)*
+        }
+
+        /// All operations with what is known of each.
+        const TABLE: &[(Operation, Dialect)] = &[$((Operation::$name, $dialect),)*];
+
+        impl Operation {
+            /// All operations, for metric tables.
+            pub const ALL: [Self; TABLE.len()] = [$(Self::$name,)*];
+
+            #[inline]
+            const fn dialect(self) -> &'static Dialect {
+                match self {
+                    $(Self::$name => const { &$dialect },)*
+                }
+            }
+
+            /// Whether a streamed answer reports usage only when `stream_options.include_usage` asks.
+            #[inline]
+            #[must_use]
+            pub const fn usage_on_request(self) -> bool {
+                match self {
+                    $(Self::$name => const { $dialect.name_of(Name::IncludeUsage, 0).is_some() },)*
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    /// `POST /v1/chat/completions`
+    Chat = openai_chat::DIALECT,
+    /// `POST /v1/completions`
+    Completions = openai_completions::DIALECT,
+    /// `POST /v1/responses`
+    Responses = openai_responses::DIALECT,
+    /// `POST /v1/messages`, Anthropic's
+    Messages = anthropic_messages::DIALECT,
+    /// `POST /v1/embeddings`
+    Embeddings = embeddings::DIALECT,
+    /// `GET /v1/models` and `GET /v1/models/{id}`
+    Models = Dialect { name: "models", ..Dialect::UNREAD },
+    /// `POST /v1/messages/count_tokens` and `POST /v1/responses/input_tokens`: cost nothing.
+    CountTokens = count_tokens::DIALECT,
+    /// `POST /v1/moderations`
+    Moderations = openai_other::MODERATIONS,
+    /// `POST /v1/rerank` and `POST /v1/score`, as vLLM has them
+    Rerank = openai_other::RERANK,
+    /// `POST /v1/audio/speech`
+    Speech = openai_other::SPEECH,
+    /// `POST /v1/audio/transcriptions` and `POST /v1/audio/translations`: a form, not read.
+    Transcriptions = openai_other::TRANSCRIPTIONS,
+    /// `POST /v1/images/generations`
+    Images = openai_other::IMAGES,
+    /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form, not read.
+    ImageEdits = openai_other::IMAGE_EDITS,
+    /// A call that a route lists and lets through unread.
+    Unread = Dialect { name: "unread", ..Dialect::UNREAD },
+}
+
+/// Why a path and method name no operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// Not under `/v1/`.
+    Path,
+    /// The path exists, with these methods (the `allow` header).
+    Method(&'static str),
+    /// Under `/v1/`, and not in the table.
+    Operation,
+}
+
+/// The paths below `/v1/` that are known and take POST.
+static POSTED: [(&str, Operation); PATHS] = {
+    let mut posted = [("", Operation::Unread); PATHS];
+    let (mut row, mut at) = (0, 0);
+    while row < TABLE.len() {
+        let mut paths = TABLE[row].1.paths;
+        while let Some((path, rest)) = paths.split_first() {
+            posted[at] = (*path, TABLE[row].0);
+            at += 1;
+            paths = rest;
+        }
+        row += 1;
+    }
+    posted
+};
+
+const PATHS: usize = {
+    let (mut row, mut count) = (0, 0);
+    while row < TABLE.len() {
+        count += TABLE[row].1.paths.len();
+        row += 1;
+    }
+    count
+};
+
+/// The path that matters most.
+const CHAT: &str = openai_chat::DIALECT.paths[0];
+/// The path of the models; one of them is named below it.
+pub const MODELS: &str = "models";
+/// Longest name of a model in a path, decoded.
+const MODEL_BYTES: usize = 256;
+
+/// The paths below `/v1/` that are known and take POST.
+pub fn posted_paths() -> impl Iterator<Item = &'static str> {
+    POSTED.iter().map(|(path, _)| *path)
+}
+
+impl Operation {
+    /// The name used in metrics (`gen_ai_operation_name`) and the access log.
+    #[inline]
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.dialect().name
+    }
+
+    /// Whose API it is, as OpenTelemetry names providers.
+    #[must_use]
+    pub fn provider(self) -> &'static str {
+        self.dialect().provider
+    }
+
+    /// Whether the body is JSON that policy reads.
+    #[inline]
+    #[must_use]
+    pub fn reads_body(self) -> bool {
+        self.dialect().body == Body::Json
+    }
+
+    /// Whether the body is a form, whose model policy does not read.
+    #[inline]
+    #[must_use]
+    pub fn is_form(self) -> bool {
+        self.dialect().body == Body::Form
+    }
+
+    /// Whether a good answer can only be JSON or a stream of events.
+    #[inline]
+    #[must_use]
+    pub fn answers_json(self) -> bool {
+        self.dialect().answers_json
+    }
+
+    /// Whether the answer may report its usage.
+    #[inline]
+    #[must_use]
+    pub fn reports_usage(self) -> bool {
+        self.dialect().reports_usage
+    }
+
+    /// Whether limits of tokens and budgets count it by what it says and what is reported of it.
+    #[inline]
+    #[must_use]
+    pub fn is_metered(self) -> bool {
+        self.dialect().is_metered
+    }
+
+    /// Whether the answer is generated text that costs completion tokens.
+    #[inline]
+    #[must_use]
+    pub fn generates(self) -> bool {
+        self.dialect().generates
+    }
+
+    /// Whether its body may name what the upstream keeps of earlier calls.
+    #[must_use]
+    pub fn keeps_state(self) -> bool {
+        let kept = [Name::PreviousResponse, Name::Conversation, Name::Container];
+        kept.into_iter()
+            .any(|name| self.dialect().name_of(name, 0).is_some())
+    }
+
+    /// Reads method and path. [`Unread`](Self::Unread) is what a route may list and must, to be let
+    /// through.
+    ///
+    /// # Errors
+    /// [`Unknown`] when nothing here answers to them, and no route could.
+    #[inline]
+    pub fn of(method: Method, path: &str) -> Result<Self, Unknown> {
+        let Some(rest) = path.strip_prefix("/v1/") else {
+            return Err(Unknown::Path);
+        };
+        // The one that matters most, without a look through the others.
+        if rest == CHAT && method == Method::Post {
+            return Ok(Self::Chat);
+        }
+        Self::of_rest(method, rest)
+    }
+
+    fn of_rest(method: Method, rest: &str) -> Result<Self, Unknown> {
+        if rest.is_empty() {
+            return Err(Unknown::Path);
+        }
+        let posted = POSTED.iter().find(|(known, _)| *known == rest);
+        match (method, posted) {
+            (Method::Post, Some((_, operation))) => Ok(*operation),
+            (Method::Get | Method::Head, Some(_)) => Ok(Self::Unread),
+            (_, Some(_)) => Err(Unknown::Method("POST")),
+            (Method::Get | Method::Head, None) if is_models(rest) => Ok(Self::Models),
+            (Method::Options | Method::Other, None) if rest == MODELS => {
+                Err(Unknown::Method("GET, HEAD"))
+            }
+            (Method::Options | Method::Other, None) => {
+                Err(Unknown::Method("GET, HEAD, POST, PUT, PATCH, DELETE"))
+            }
+            _ => Ok(Self::Unread),
+        }
+    }
+
+    /// Why a call that no route lists is refused.
+    #[must_use]
+    pub fn unlisted(path: &str) -> Unknown {
+        let rest = path.strip_prefix("/v1/").unwrap_or_default();
+        if posted_paths().any(|known| known == rest) {
+            Unknown::Method("POST")
+        } else if rest == MODELS {
+            Unknown::Method("GET, HEAD")
+        } else {
+            Unknown::Operation
+        }
+    }
+}
+
+/// Whether this is the list of the models, or one of them.
+fn is_models(rest: &str) -> bool {
+    let Some(name) = rest.strip_prefix(MODELS) else {
+        return false;
+    };
+    if name.is_empty() {
+        return true;
+    }
+    let Some(name) = name.strip_prefix('/') else {
+        return false;
+    };
+    let name = percent_decoded(name);
+    let is_good =
+        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'/' | b'@' | b'-');
+    (1..=MODEL_BYTES).contains(&name.len()) && name.iter().all(is_good) && !name.ends_with(b"/")
+}
+
+impl ErrorFormat {
+    /// What the callers of a path expect: that of the API whose path it is, or lies below.
+    #[must_use]
+    pub fn of(path: &str) -> Self {
+        let Some(rest) = path.strip_prefix("/v1/") else {
+            return Self::default();
+        };
+        let is_below = |(known, _): &&(&str, Operation)| {
+            let below = rest.strip_prefix(known);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        };
+        let api = POSTED.iter().find(is_below);
+        api.map_or(Self::default(), |(_, operation)| operation.dialect().errors)
+    }
+
+    /// What stands before the member `error`. Anthropic's body is OpenAI's with a `type` around it, so that either
+    /// kind of client finds what it looks for.
+    #[must_use]
+    pub fn opening(self) -> &'static str {
+        match self {
+            Self::OpenAi => "{",
+            Self::Anthropic => "{\"type\":\"error\",",
+        }
+    }
+
+    /// The type of an error with this status, which OpenAI calls `kind`.
+    #[must_use]
+    pub fn error_type(self, status: u16, kind: &'static str) -> &'static str {
+        match self {
+            Self::OpenAi => kind,
+            Self::Anthropic => anthropic_messages::error_type(status),
+        }
+    }
+}
+
+/// The different names that dialects have for this, in the order of the table. `N` must be their number: a dialect
+/// with a new name does not compile until its reader has a place for it.
+pub(crate) const fn names<const N: usize>(of: Name) -> [&'static str; N] {
+    let mut names = [""; N];
+    let (mut row, mut count) = (0, 0);
+    while row < TABLE.len() {
+        let mut nth = 0;
+        while let Some(name) = TABLE[row].1.name_of(of, nth) {
+            let mut known = 0;
+            while known < count && !is_same(names[known].as_bytes(), name.as_bytes()) {
+                known += 1;
+            }
+            if known == count {
+                names[count] = name;
+                count += 1;
+            }
+            nth += 1;
+        }
+        row += 1;
+    }
+    assert!(count == N, "another number of names");
+    names
+}
+
+/// The only name that dialects have for this.
+pub(crate) const fn name(of: Name) -> &'static str {
+    let [name] = names(of);
+    name
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! OpenAI's chat completions, as every engine has them.
+
+use super::description::{Dialect, Name};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    name: "chat",
+    paths: &["chat/completions"],
+    members: &[
+        (Name::Model, "model"),
+        (Name::Stream, "stream"),
+        (Name::StreamOptions, "stream_options"),
+        (Name::IncludeUsage, "stream_options.include_usage"),
+        (Name::MaxTokens, "max_tokens"),
+        (Name::MaxCompletionTokens, "max_completion_tokens"),
+        (Name::N, "n"),
+        (Name::Counted, "messages"),
+        (Name::Counted, "tools"),
+        (Name::Counted, "functions"),
+    ],
+    reports: REPORTS,
+    generates: true,
+    ..Dialect::JSON
+};
+
+pub(super) const REPORTS: &[(Name, &str)] = &[
+    (Name::Usage, "usage"),
+    (Name::PromptTokens, "prompt_tokens"),
+    (Name::CompletionTokens, "completion_tokens"),
+    (Name::TotalTokens, "total_tokens"),
+    (Name::PromptDetails, "prompt_tokens_details"),
+    (Name::CachedTokens, "cached_tokens"),
+    (Name::CompletionDetails, "completion_tokens_details"),
+    (Name::ReasoningTokens, "reasoning_tokens"),
+    (Name::AudioTokens, "audio_tokens"),
+    (Name::EventChoices, "choices"),
+    (Name::EventUsage, "usage"),
+    (Name::EventError, "error"),
+    (Name::EndMark, "[DONE]"),
+];

@@ -1,0 +1,40 @@
+//! OpenAI's calls of which only the model is read: moderations, audio and images; and vLLM's rerank.
+
+use super::description::Dialect;
+
+pub(super) const MODERATIONS: Dialect = Dialect {
+    name: "moderations",
+    paths: &["moderations"],
+    ..Dialect::JSON
+};
+
+pub(super) const RERANK: Dialect = Dialect {
+    name: "rerank",
+    paths: &["rerank", "score"],
+    ..Dialect::JSON
+};
+
+pub(super) const SPEECH: Dialect = Dialect {
+    name: "speech",
+    paths: &["audio/speech"],
+    answers_json: false,
+    ..Dialect::JSON
+};
+
+pub(super) const TRANSCRIPTIONS: Dialect = Dialect {
+    name: "transcriptions",
+    paths: &["audio/transcriptions", "audio/translations"],
+    ..Dialect::FORM
+};
+
+pub(super) const IMAGES: Dialect = Dialect {
+    name: "images",
+    paths: &["images/generations"],
+    ..Dialect::JSON
+};
+
+pub(super) const IMAGE_EDITS: Dialect = Dialect {
+    name: "image_edits",
+    paths: &["images/edits", "images/variations"],
+    ..Dialect::FORM
+};

@@ -1,0 +1,156 @@
+//! The table from path and method to operation, row by row, and what lies around it.
+
+use crate::head::Method;
+
+use super::Operation::{
+    Chat, Completions, CountTokens, Embeddings, ImageEdits, Images, Messages, Models, Moderations,
+    Rerank, Responses, Speech, Transcriptions, Unread,
+};
+use super::{ErrorFormat, Name, Operation, POSTED, Unknown, names};
+
+#[test]
+fn every_path_and_method_has_one_meaning() {
+    let any = Unknown::Method("GET, HEAD, POST, PUT, PATCH, DELETE");
+    let post = Unknown::Method("POST");
+    let read = Unknown::Method("GET, HEAD");
+    let table: &[(Method, &str, Result<Operation, Unknown>)] = &[
+        (Method::Post, "/v1/chat/completions", Ok(Chat)),
+        (Method::Get, "/v1/chat/completions", Ok(Unread)),
+        (Method::Put, "/v1/chat/completions", Err(post)),
+        (Method::Options, "/v1/chat/completions", Err(post)),
+        (Method::Post, "/v1/completions", Ok(Completions)),
+        (Method::Get, "/v1/completions", Ok(Unread)),
+        (Method::Post, "/v1/responses", Ok(Responses)),
+        (Method::Delete, "/v1/responses", Err(post)),
+        (Method::Get, "/v1/responses/resp_1", Ok(Unread)),
+        (Method::Post, "/v1/responses/input_tokens", Ok(CountTokens)),
+        (Method::Post, "/v1/messages", Ok(Messages)),
+        (Method::Post, "/v1/messages/count_tokens", Ok(CountTokens)),
+        (Method::Patch, "/v1/messages/count_tokens", Err(post)),
+        (Method::Post, "/v1/embeddings", Ok(Embeddings)),
+        (Method::Delete, "/v1/embeddings", Err(post)),
+        (Method::Post, "/v1/moderations", Ok(Moderations)),
+        (Method::Post, "/v1/rerank", Ok(Rerank)),
+        (Method::Post, "/v1/score", Ok(Rerank)),
+        (Method::Post, "/v1/audio/speech", Ok(Speech)),
+        (Method::Post, "/v1/audio/transcriptions", Ok(Transcriptions)),
+        (Method::Post, "/v1/audio/translations", Ok(Transcriptions)),
+        (Method::Post, "/v1/images/generations", Ok(Images)),
+        (Method::Post, "/v1/images/edits", Ok(ImageEdits)),
+        (Method::Post, "/v1/images/variations", Ok(ImageEdits)),
+        (Method::Get, "/v1/models", Ok(Models)),
+        (Method::Head, "/v1/models", Ok(Models)),
+        (Method::Post, "/v1/models", Ok(Unread)),
+        (Method::Options, "/v1/models", Err(read)),
+        (Method::Get, "/v1/models/org/name", Ok(Models)),
+        (Method::Get, "/v1/models/ft%3Agpt-4o", Ok(Models)),
+        (Method::Get, "/v1/models/", Ok(Unread)),
+        (Method::Get, "/v1/models/a%3Fb", Ok(Unread)),
+        (Method::Get, "/v1/models/a%c5%bf", Ok(Unread)),
+        (Method::Delete, "/v1/models/mine", Ok(Unread)),
+        (Method::Post, "/v1/v1/chat/completions", Ok(Unread)),
+        (Method::Patch, "/v1/x", Ok(Unread)),
+        (Method::Other, "/v1/x", Err(any)),
+        (Method::Options, "/v1/x", Err(any)),
+        (Method::Get, "/v1/", Err(Unknown::Path)),
+        (Method::Get, "/v1", Err(Unknown::Path)),
+        (Method::Get, "/", Err(Unknown::Path)),
+        (Method::Post, "/V1/chat/completions", Err(Unknown::Path)),
+        (Method::Post, "/v2/chat/completions", Err(Unknown::Path)),
+        (Method::Post, "/v1x/chat/completions", Err(Unknown::Path)),
+    ];
+    for (method, path, expected) in table {
+        assert_eq!(Operation::of(*method, path), *expected, "{method:?} {path}");
+    }
+}
+
+#[test]
+fn a_call_that_nobody_lists_is_told_which_method_its_path_takes() {
+    assert_eq!(
+        Operation::unlisted("/v1/chat/completions"),
+        Unknown::Method("POST")
+    );
+    assert_eq!(
+        Operation::unlisted("/v1/models"),
+        Unknown::Method("GET, HEAD")
+    );
+    assert_eq!(Operation::unlisted("/v1/files"), Unknown::Operation);
+    assert_eq!(
+        Operation::unlisted("/v1/Chat/completions"),
+        Unknown::Operation
+    );
+}
+
+#[test]
+fn only_the_very_path_of_an_operation_names_it() {
+    for (path, operation) in POSTED {
+        let whole = format!("/v1/{path}");
+        assert_eq!(Operation::of(Method::Post, &whole), Ok(operation));
+        let others = [
+            format!("{whole}/"),
+            format!("/v1//{path}"),
+            format!("/v1/v1/{path}"),
+            format!("/v1/{}", path.to_uppercase()),
+            format!("{whole}%20"),
+            format!("{whole}%3Fa=b"),
+            format!("{whole}%c5%bf"),
+            format!("{}%c5%bf", whole.trim_end_matches('s')),
+            whole.replacen('o', "%6f", 1),
+            path.replace('/', "%2f"),
+            format!("{whole}."),
+        ];
+        for other in others {
+            let found = Operation::of(Method::Post, &other);
+            let nowhere = matches!(found, Ok(Unread) | Err(Unknown::Path));
+            assert!(nowhere || other == whole, "{other}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
+    for operation in Operation::ALL {
+        let reads = operation.reads_body();
+        assert!(reads || !operation.generates(), "{operation:?}");
+        assert!(reads || !operation.is_metered(), "{operation:?}");
+        assert!(reads || !operation.answers_json(), "{operation:?}");
+        assert!(!reads || !operation.is_form(), "{operation:?}");
+        assert!(
+            operation.generates() || !operation.usage_on_request(),
+            "{operation:?}"
+        );
+    }
+    let mut names = Operation::ALL.map(Operation::as_str);
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+}
+
+#[test]
+fn an_event_is_decoded_for_every_usage_and_error_that_a_dialect_has() {
+    // `sse` looks for these two words before it decodes.
+    let ends = |path: &str, word| path.rsplit('.').next() == Some(word);
+    let usage = names::<3>(Name::EventUsage);
+    assert!(usage.iter().all(|path| ends(path, "usage")), "{usage:?}");
+    let errors = names::<2>(Name::EventError);
+    assert!(errors.iter().all(|path| ends(path, "error")), "{errors:?}");
+}
+
+#[test]
+fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
+    for path in [
+        "/v1/messages",
+        "/v1/messages/batches",
+        "/v1/messages/count_tokens",
+    ] {
+        assert_eq!(ErrorFormat::of(path), ErrorFormat::Anthropic, "{path}");
+    }
+    for path in [
+        "/v1/messagesx",
+        "/messages",
+        "/v1/responses/input_tokens",
+        "/v1/x",
+        "",
+    ] {
+        assert_eq!(ErrorFormat::of(path), ErrorFormat::OpenAi, "{path}");
+    }
+}

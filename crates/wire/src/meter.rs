@@ -1,0 +1,246 @@
+//! Reads an answer for its usage while it passes, in whichever form it comes.
+//!
+//! Invariant: what passes is forwarded as it came, but for a stream's usage event that is withheld. What cannot be
+//! decoded makes the rest unread, never the answer bad.
+//! Not here: which form an answer has (`policy`), what a usage object means ([`crate::usage`]).
+
+use bytes::Bytes;
+
+use crate::encoding::{Coding, Decoder};
+use crate::sse::{Mode, Scanner};
+use crate::usage::{Reading, UnaryUsage};
+
+/// Decoded text of a compressed answer for which the room is kept from chunk to chunk.
+const KEPT_TEXT_BYTES: usize = 64 << 10;
+
+/// What is read of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Nothing.
+    #[default]
+    Unread,
+    /// One JSON document.
+    Json,
+    /// A stream of events.
+    Events {
+        /// The usage event that the client did not ask for is taken out.
+        withhold: bool,
+    },
+    /// One JSON document that came under this coding.
+    CodedJson(Coding),
+    /// A stream of events that came under this coding.
+    CodedEvents(Coding),
+}
+
+/// What an answer said, as far as it was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Its usage.
+    pub reading: Reading,
+    /// Data events of a stream.
+    pub events: Option<u64>,
+    /// A stream told of an error, which no status can after its head.
+    pub told_error: bool,
+}
+
+/// Reads one answer.
+#[derive(Debug, Default)]
+pub struct Meter(Inner);
+
+#[derive(Debug, Default)]
+enum Inner {
+    #[default]
+    Unread,
+    Json(UnaryUsage),
+    Events {
+        scanner: Box<Scanner>,
+        withhold: bool,
+    },
+    Coded(Box<Coded>),
+}
+
+/// A compressed answer, decoded beside the bytes that pass.
+#[derive(Debug)]
+struct Coded {
+    decoder: Decoder,
+    /// Reads what was decoded.
+    meter: Meter,
+    /// What the latest chunk decoded to.
+    text: Vec<u8>,
+}
+
+impl Meter {
+    /// One that reads answers of this form.
+    #[must_use]
+    pub fn new(form: Form) -> Self {
+        let coded = |coding, form| {
+            Inner::Coded(Box::new(Coded {
+                decoder: Decoder::new(coding),
+                meter: Self::new(form),
+                text: Vec::new(),
+            }))
+        };
+        Self(match form {
+            Form::Unread => Inner::Unread,
+            Form::Json => Inner::Json(UnaryUsage::default()),
+            Form::Events { withhold } => {
+                let mode = if withhold {
+                    Mode::Withhold
+                } else {
+                    Mode::Observe
+                };
+                Inner::Events {
+                    scanner: Box::new(Scanner::new(mode)),
+                    withhold,
+                }
+            }
+            Form::CodedJson(coding) => coded(coding, Form::Json),
+            Form::CodedEvents(coding) => coded(coding, Form::Events { withhold: false }),
+        })
+    }
+
+    /// Reads a chunk that is forwarded whole. `false` where part of it may be withheld: then it was not read,
+    /// and is for [`Meter::sift`].
+    #[inline]
+    pub fn pass(&mut self, chunk: &[u8], is_over: bool) -> bool {
+        if let Inner::Events {
+            scanner,
+            withhold: true,
+        } = &mut self.0
+        {
+            return scanner.pass(chunk);
+        }
+        self.observe(chunk);
+        if is_over {
+            self.finish();
+        }
+        true
+    }
+
+    /// Reads a chunk of a stream from which an event is withheld; what is forwarded of it goes to `out`.
+    pub fn sift(&mut self, chunk: &[u8], is_over: bool, out: &mut Vec<Bytes>) {
+        let Inner::Events { scanner, .. } = &mut self.0 else {
+            out.push(Bytes::copy_from_slice(chunk));
+            return;
+        };
+        if !chunk.is_empty() {
+            scanner.push(Bytes::copy_from_slice(chunk), out);
+        }
+        if is_over {
+            scanner.finish(out);
+        }
+    }
+
+    /// The answer broke off: what was held back of it goes to `out`.
+    pub fn release(&mut self, out: &mut Vec<Bytes>) {
+        if let Inner::Events {
+            scanner,
+            withhold: true,
+        } = &mut self.0
+        {
+            scanner.finish(out);
+        }
+    }
+
+    /// Reads a chunk that is not forwarded, or forwarded whatever is in it.
+    #[inline]
+    pub fn observe(&mut self, chunk: &[u8]) {
+        match &mut self.0 {
+            Inner::Unread => {}
+            Inner::Json(usage) => usage.push(chunk),
+            Inner::Events { scanner, .. } => scanner.observe(chunk),
+            Inner::Coded(coded) => coded.observe(chunk),
+        }
+    }
+
+    /// The answer came to its end: an event that no empty line ended is read too, as many clients do.
+    pub fn finish(&mut self) {
+        match &mut self.0 {
+            Inner::Events { scanner, .. } => scanner.finish(&mut Vec::new()),
+            Inner::Coded(coded) => coded.meter.finish(),
+            Inner::Unread | Inner::Json(_) => {}
+        }
+    }
+
+    /// What the latest chunk said to a reader: its decoded text, where it came compressed.
+    #[inline]
+    #[must_use]
+    pub fn text<'a>(&'a self, chunk: &'a [u8]) -> &'a [u8] {
+        match &self.0 {
+            Inner::Coded(coded) => &coded.text,
+            Inner::Unread | Inner::Json(_) | Inner::Events { .. } => chunk,
+        }
+    }
+
+    /// Data events of a stream so far.
+    #[must_use]
+    pub fn events(&self) -> Option<u64> {
+        match &self.0 {
+            Inner::Events { scanner, .. } => Some(scanner.stats().data_events),
+            Inner::Coded(coded) => coded.meter.events(),
+            Inner::Unread | Inner::Json(_) => None,
+        }
+    }
+
+    /// What a stream said so far; nothing of other answers, which say it at their end.
+    #[must_use]
+    pub fn so_far(&self) -> Heard {
+        match &self.0 {
+            Inner::Events { scanner, .. } => {
+                let stats = scanner.stats();
+                Heard {
+                    reading: stats.usage,
+                    events: Some(stats.data_events),
+                    told_error: stats.error,
+                }
+            }
+            Inner::Coded(coded) => coded.meter.so_far(),
+            Inner::Unread | Inner::Json(_) => Heard::default(),
+        }
+    }
+
+    /// What the answer said. One that came whole and does not decode to its end said nothing.
+    #[must_use]
+    pub fn heard(&mut self, is_whole: bool) -> Heard {
+        match &mut self.0 {
+            Inner::Unread => Heard::default(),
+            Inner::Json(usage) => Heard {
+                reading: usage.finish(),
+                ..Heard::default()
+            },
+            Inner::Events { .. } => self.so_far(),
+            Inner::Coded(coded) => {
+                if is_whole && coded.decoder.finish().is_err() {
+                    return Heard {
+                        told_error: coded.meter.so_far().told_error,
+                        ..Heard::default()
+                    };
+                }
+                coded.meter.heard(is_whole)
+            }
+        }
+    }
+}
+
+impl Coded {
+    fn observe(&mut self, chunk: &[u8]) {
+        self.text.clear();
+        self.text.shrink_to(KEPT_TEXT_BYTES);
+        let Self {
+            decoder,
+            meter,
+            text,
+        } = self;
+        let decoded = decoder.push(chunk, |piece| {
+            meter.observe(piece);
+            text.extend_from_slice(piece);
+        });
+        if decoded.is_err() {
+            *meter = Meter::default();
+            text.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

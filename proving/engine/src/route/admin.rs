@@ -1,0 +1,150 @@
+//! What needs no key and is no part of OpenAI's API: health, metrics, tokens, and the engine's own pages.
+//!
+//! Invariant: pages under `/_engine/` that show what arrived are there only if the engine was told to keep it.
+//! Not here: `/v1` (the parent).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use http::request::Parts;
+use hyper::body::Incoming;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Answer, JSON, full, parse, typed, whole_body};
+use crate::completions::token_id;
+use crate::error::Refusal;
+use crate::faults::{FaultInjector, FaultRequest};
+use crate::json::Json;
+use crate::render::Conversation;
+use crate::state::State;
+use crate::tools;
+use crate::validate::{self, MEDIA_TOKENS, Message};
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The vLLM whose face this is.
+const VERSION: &str = "0.26.0";
+
+pub(super) async fn answer(
+    state: &Arc<State>,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Answer, Refusal> {
+    let path = head.uri.path();
+    let read = || whole_body(body, head, state.config.max_body_bytes);
+    match (&head.method, path) {
+        (&Method::GET | &Method::POST, "/ping") | (&Method::GET, "/health") => {
+            Ok(full(JSON, Bytes::new()))
+        }
+        (&Method::GET, "/version") => Ok(full(
+            JSON,
+            json!({"version": format!("{VERSION}+simulated")}).to_string(),
+        )),
+        (&Method::GET, "/metrics") => Ok(full(PROMETHEUS, state.recorder.metrics().exposition())),
+        (&Method::POST, "/tokenize") => tokenize(state, &read().await?),
+        (&Method::POST, "/detokenize") => detokenize(state, &read().await?),
+        (&Method::POST, "/_engine/faults") => {
+            let request: FaultRequest = typed(parse_any(&read().await?)?)?;
+            let injector = FaultInjector::new(&request).map_err(Refusal::bad_request)?;
+            Ok(report(state, Some(injector)))
+        }
+        (&Method::DELETE, "/_engine/faults") => Ok(report(state, Some(FaultInjector::default()))),
+        (&Method::GET, "/_engine/faults") => Ok(report(state, None)),
+        (method, path) if path.starts_with("/_engine/") => inspection(state, method, path),
+        (_, "/health" | "/ping" | "/version" | "/metrics" | "/tokenize" | "/detokenize") => {
+            Err(Refusal::method())
+        }
+        _ => Err(Refusal::not_found("Not Found")),
+    }
+}
+
+fn report(state: &State, new: Option<FaultInjector>) -> Answer {
+    let mut injector = state.injector();
+    if let Some(new) = new {
+        *injector = new;
+    }
+    full(JSON, injector.report().to_string())
+}
+
+fn parse_any(body: &[u8]) -> Result<Json, Refusal> {
+    serde_json::from_slice(body)
+        .map_err(|e| Refusal::bad_request(format!("JSON decode error: {e}")))
+}
+
+fn inspection(state: &State, method: &Method, path: &str) -> Result<Answer, Refusal> {
+    let Some(mut inspector) = state.recorder.inspector() else {
+        return Err(Refusal::not_found("Not Found"));
+    };
+    let body = match (method, path) {
+        (&Method::GET, "/_engine/requests") => json!({"requests": inspector.requests()}),
+        (&Method::DELETE, "/_engine/requests") => {
+            inspector.clear();
+            json!({"requests": []})
+        }
+        (&Method::GET, "/_engine/stats") => json!(state.recorder.metrics().stats()),
+        _ => return Err(Refusal::not_found("Not Found")),
+    };
+    Ok(full(JSON, body.to_string()))
+}
+
+#[derive(Deserialize)]
+struct Tokenize {
+    #[serde(default)]
+    prompt: Option<String>,
+    #[serde(default)]
+    messages: Option<Vec<Message>>,
+    #[serde(default)]
+    tools: Option<Vec<Json>>,
+    #[serde(default)]
+    reasoning_effort: Option<String>,
+    #[serde(default)]
+    return_token_strs: Option<bool>,
+}
+
+fn tokenize(state: &State, body: &[u8]) -> Result<Answer, Refusal> {
+    let (request, model) = parse(state, body)?;
+    let (request, model): (Tokenize, _) = (typed(request)?, &state.models[model]);
+    let tokens = match (request.prompt, request.messages) {
+        (Some(prompt), None) => model.tokenizer().encode(&prompt),
+        (None, Some(messages)) => {
+            let harmony = model.format.is_harmony();
+            let parsed = validate::messages(messages, harmony)?;
+            let tools = tools::offered(request.tools.as_deref())?;
+            let effort = crate::chat::effort(request.reasoning_effort.as_deref(), harmony)?;
+            let mut prompt = model.prompt(&Conversation {
+                messages: parsed.messages,
+                tools,
+                effort,
+            })?;
+            prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+            prompt
+        }
+        _ => return Err(Refusal::bad_request("give either prompt or messages").about("prompt")),
+    };
+    let strings = request.return_token_strs.unwrap_or(false).then(|| {
+        let text = |id: &u32| model.tokenizer().decode(&[*id]).unwrap_or_default();
+        tokens.iter().map(text).collect::<Vec<_>>()
+    });
+    let answer = json!({"count": tokens.len(), "max_model_len": state.config.max_model_len, "tokens": tokens,
+        "token_strs": strings});
+    Ok(full(JSON, answer.to_string()))
+}
+
+#[derive(Deserialize)]
+struct Detokenize {
+    tokens: Vec<Json>,
+}
+
+fn detokenize(state: &State, body: &[u8]) -> Result<Answer, Refusal> {
+    let (request, model) = parse(state, body)?;
+    let (request, model): (Detokenize, _) = (typed(request)?, &state.models[model]);
+    let fault = |why: String| Refusal::bad_request(why).about("tokens");
+    let ids: Option<Vec<u32>> = request.tokens.iter().map(token_id).collect();
+    let ids = ids.ok_or_else(|| fault("tokens must be whole numbers of 32 bits".to_owned()))?;
+    let prompt = model
+        .tokenizer()
+        .decode(&ids)
+        .map_err(|id| fault(format!("token {id} is out of vocabulary")))?;
+    Ok(full(JSON, json!({"prompt": prompt}).to_string()))
+}

@@ -1,0 +1,114 @@
+//! Presets: what an engine is like, as data.
+//!
+//! A preset is a TOML file; those that come with the program are known by their names.
+//! Invariant: a preset that was parsed is complete and makes sense; an error names its place.
+//! Not here: reading the files of others (`prove`), what the figures mean (`cost`, `scheduler`).
+
+mod file;
+
+use crate::cost::{FrontendCost, StepCost};
+use crate::gpus::Gpus;
+use crate::scheduler::SchedulerConfig;
+
+/// An engine as data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preset {
+    /// By which it is called.
+    pub name: String,
+    /// The model it serves.
+    pub model: String,
+    /// Where its figures come from.
+    pub source: String,
+    /// Limits and KV cache.
+    pub scheduler: SchedulerConfig,
+    /// What the server in front costs.
+    pub frontend: FrontendCost,
+    /// What steps cost.
+    pub step: StepCost,
+    /// The GPUs it pretends to run on.
+    pub gpus: Gpus,
+}
+
+/// Why a preset cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PresetError {
+    /// No preset of that name; its caller has looked for such a file.
+    #[error("no preset is called {name} and no file is there of that name; the presets are {}", names().join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The file has a fault.
+    #[error("{place}: {says}")]
+    Fault {
+        /// The file, and the line or the member.
+        place: String,
+        /// What is wrong.
+        says: String,
+    },
+}
+
+const EMBEDDED: &[(&str, &str)] = &[
+    (
+        "gpt-oss-120b.h100x4",
+        include_str!("../presets/gpt-oss-120b.h100x4.toml"),
+    ),
+    (
+        "rtx4090.llama-3.1-8b",
+        include_str!("../presets/rtx4090.llama-3.1-8b.toml"),
+    ),
+    (
+        "rtxpro6000x2.qwen3-32b",
+        include_str!("../presets/rtxpro6000x2.qwen3-32b.toml"),
+    ),
+    ("instant", include_str!("../presets/instant.toml")),
+];
+
+/// The presets that come with the program.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    EMBEDDED.iter().map(|&(name, _)| name).collect()
+}
+
+impl Preset {
+    /// The preset of that name.
+    ///
+    /// # Errors
+    /// When none that comes with the program has it.
+    pub fn named(name: &str) -> Result<Self, PresetError> {
+        let found = EMBEDDED.iter().find(|&&(known, _)| known == name);
+        let (_, text) = found.ok_or_else(|| PresetError::Unknown {
+            name: name.to_owned(),
+        })?;
+        Self::parse(text, name)
+    }
+
+    /// Reads a preset; `origin` is what errors call the file.
+    ///
+    /// # Errors
+    /// Says which line or member has a fault.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PresetError> {
+        let file: file::File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| {
+                1 + text[..span.start.min(text.len())].matches('\n').count()
+            });
+            PresetError::Fault {
+                place: format!("{origin}:{line}"),
+                says: error.message().to_owned(),
+            }
+        })?;
+        file.lower().map_err(|(member, says)| PresetError::Fault {
+            place: format!("{origin}: {member}"),
+            says,
+        })
+    }
+
+    /// The preset as a file.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        file::write(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Clocks made one, and bad lines by number.
+
+use super::*;
+use std::time::Duration;
+
+const LINE: &str = r#"{"request_id": "a", "input_toks": 10, "output_toks": 3, "arrival_time": 1000.5, "queued_ts": 20.5, "scheduled_ts": 20.5, "first_token_ts": 20.75, "last_token_ts": 21.25}"#;
+
+#[test]
+fn times_count_from_the_first_arrival_on_one_clock() {
+    let later = LINE
+        .replace("1000.5", "1001.5")
+        .replace("\"queued_ts\": 20.5", "\"queued_ts\": 21.6");
+    let later = later
+        .replace("20.75", "22.0")
+        .replace("21.25", "22.5")
+        .replace("\"a\"", "\"b\"");
+    let requests = request::parse(&format!("{later}\n{LINE}\n")).unwrap();
+    let [a, b] = requests.as_slice() else {
+        panic!("two requests")
+    };
+    assert_eq!((a.id.as_str(), b.id.as_str()), ("a", "b"));
+    assert_eq!(a.times.arrival, Duration::ZERO);
+    assert_eq!(
+        (a.times.ttft(), a.times.e2e(), a.times.tpot(3)),
+        (0.25, 0.75, Some(0.25))
+    );
+    assert_eq!(a.times.tpot(1), None);
+    assert!(
+        (b.times.ttft() - 0.5).abs() < 1e-9,
+        "it was queued late, and has itself to thank for it"
+    );
+}
+
+#[test]
+fn a_bad_line_is_named() {
+    let faults = [
+        ("{", "EOF"),
+        (
+            &LINE.replace("\"output_toks\": 3", "\"output_toks\": 0"),
+            "without",
+        ),
+        (&LINE.replace("20.75", "20.25"), "out of order"),
+        (&LINE.replace("\"input_toks\": 10, ", ""), "input_toks"),
+    ];
+    for (line, says) in faults {
+        let (number, what) = request::parse(&format!("{LINE}\n\n{line}\n")).unwrap_err();
+        assert!(number == 3 && what.contains(says), "{number}: {what}");
+    }
+    assert!(request::parse("\n").is_err());
+    assert!(
+        parse_timeseries("t,running\n")
+            .unwrap_err()
+            .1
+            .contains("waiting")
+    );
+    let (number, _) =
+        parse_timeseries("t,running,waiting,kv_cache_pct\n1,2,3,4\n2,x,3,4\n").unwrap_err();
+    assert_eq!(number, 3);
+}
+
+#[test]
+fn what_meta_says_in_full_goes_before_what_was_asked_for() {
+    let meta = Meta::parse(
+        r#"{"model": "m", "engine_kwargs": {"max_num_seqs": 128, "max_num_batched_tokens": 2048, "max_model_len": null},
+        "kv_cache": {"num_gpu_blocks": 99, "block_size": 16, "enable_prefix_caching": true},
+        "resolved_config": {"scheduler_config": {"max_num_seqs": 64, "async_scheduling": false}}}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        (meta.max_num_seqs, meta.max_num_batched_tokens),
+        (Some(64), Some(2048))
+    );
+    assert_eq!((meta.blocks, meta.max_model_len), (Some(99), None));
+    assert_eq!(
+        (meta.async_scheduling, meta.reserve_full_prompt),
+        (Some(false), None)
+    );
+    assert!(Meta::parse(r#"{"model": "m", "engine_kwargs": {"max_num_seqs": 0}}"#).is_err());
+}

@@ -1,0 +1,39 @@
+//! Commands that run without a word unless they fail.
+//!
+//! Not here: what is installed (`debian`, `node`, `postgres`, `python`).
+
+use std::process::Command;
+
+/// Runs a command to its end; its output is shown only when it fails.
+pub(super) fn run_quietly(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .output()
+        .map_err(|cause| format!("{command:?} did not start: {cause}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if output.status.success() {
+        return Ok(said);
+    }
+    let complained = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "{command:?} failed ({})\n{said}\n{}",
+        output.status,
+        complained.trim()
+    ))
+}
+
+/// Installs a Debian package where that is permitted.
+pub(super) fn apt_install(package: &str) -> Result<(), String> {
+    println!("installing {package}");
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    let install =
+        || run_quietly(apt().args(["install", "-y", "-qq", "--no-install-recommends", package]));
+    // The lists of a fresh machine are empty or old: fetch them only when they do not do.
+    install()
+        .or_else(|_| run_quietly(apt().args(["update", "-qq"])).and_then(|_| install()))
+        .map(drop)
+        .map_err(|says| format!("{says}\nInstall it yourself: sudo apt-get install {package}"))
+}
