@@ -188,6 +188,8 @@ record! {
         optional credential: Credential,
         /// Models it serves, for /v1/models.
         optional models: OneOrMany<Model>,
+        /// What it calls models that the gate knows by other names. Prices, limits and budgets go by the gate's.
+        optional model_names: MapOf<Model, At<Model>>,
         /// How long each phase of a call may take.
         optional timeouts: Timeouts,
         /// auto (over TLS what ALPN chooses, in clear HTTP/1.1), http1 or http2. Default auto.

@@ -69,6 +69,9 @@ pub enum Failure {
     /// No credential could be had for the endpoint.
     #[error("no credential could be had for it")]
     Credential,
+    /// The endpoint's dialect cannot say what was asked.
+    #[error("its API cannot express this call")]
+    Untranslatable,
     /// The gate itself had no connection to spare: its own bound, descriptors or local ports.
     #[error("the gateway has no connection to spare for it")]
     LocalCapacity,
@@ -90,6 +93,8 @@ impl Failure {
             | Self::Malformed
             | Self::Status(_) => 502,
             Self::Exhausted | Self::Credential | Self::LocalCapacity => 503,
+            // The client's to mend: no time makes it better.
+            Self::Untranslatable => 400,
         }
     }
 
@@ -108,6 +113,7 @@ impl Failure {
             Self::Exhausted => "upstream_unavailable",
             Self::Status(_) => "upstream_status",
             Self::Credential => "upstream_credential_unavailable",
+            Self::Untranslatable => "call_not_translatable",
             Self::LocalCapacity => "connections_exhausted",
         }
     }
@@ -130,7 +136,7 @@ impl Failure {
     fn is_sick(self) -> bool {
         match self {
             Self::Status(status) => status >= 500,
-            Self::Credential | Self::LocalCapacity => false,
+            Self::Credential | Self::Untranslatable | Self::LocalCapacity => false,
             Self::Resolve
             | Self::Connect
             | Self::ConnectTimeout

@@ -43,6 +43,7 @@ pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent, may_repeat};
 use crate::book::{Billing, Held};
 use crate::clock::Mono;
+use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::shard::Shard;
@@ -117,6 +118,8 @@ struct Active {
     call: Option<CallHead>,
     force_usage: bool,
     withhold_usage: bool,
+    /// What the upstream of the last attempt is asked for, where its calls are translated.
+    translated: Option<Operation>,
     /// The client asked for a stream.
     stream: bool,
     /// It may run twice.
@@ -429,6 +432,7 @@ impl Exchange {
             repeats: may_repeat(opened.operation, head.method),
             attempts: None,
             minting: None,
+            translated: None,
             sent: Cell::new(Sent::Nothing),
             ended: None,
             span: None,

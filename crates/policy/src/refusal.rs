@@ -300,6 +300,9 @@ impl Refusal {
             Self::Upstream(failure) if failure.is_local() => {
                 (failure.status(), "server_error", failure.code())
             }
+            Self::Upstream(failure @ Failure::Untranslatable) => {
+                (failure.status(), invalid, failure.code())
+            }
             Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
             Self::UpstreamBusy { status, .. } => {
                 let failure = Failure::Status(*status);

@@ -5,10 +5,12 @@
 //! that changes.
 //! Not here: what a person writes and how it becomes this (`config`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
+
+use wire::dialect::Translator;
 
 use crate::abandon::Abandon;
 use crate::book::Billing;
@@ -109,7 +111,7 @@ pub struct Route {
 }
 
 /// A named upstream target.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Backend {
     /// For logs and labels.
     pub name: Arc<str>,
@@ -117,8 +119,25 @@ pub struct Backend {
     pub endpoints: Vec<EndpointId>,
     /// Models it is known to serve, for `/v1/models`; may be empty.
     pub models: Vec<Arc<str>>,
+    /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and
+    /// records go by the gate's name.
+    pub model_names: BTreeMap<Box<str>, Box<str>>,
+    /// Translates the calls to it; `None`: it speaks the dialects that the gate's clients speak.
+    pub translator: Option<Arc<dyn Translator>>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
+}
+
+impl Backend {
+    /// What it calls a model.
+    #[must_use]
+    #[inline]
+    pub fn model_name<'a>(&'a self, model: &'a str) -> &'a str {
+        if self.model_names.is_empty() {
+            return model;
+        }
+        self.model_names.get(model).map_or(model, |name| name)
+    }
 }
 
 /// Protocol spoken to an endpoint.
@@ -322,12 +341,10 @@ impl Snapshot {
         self.endpoints.get(id.index())
     }
 
-    /// How long each phase of an attempt at an endpoint may take, if the id is of this snapshot.
+    /// The backend of an endpoint, if the id is of this snapshot.
     #[must_use]
-    pub fn timeouts(&self, id: EndpointId) -> Option<&Timeouts> {
-        let endpoint = self.endpoint(id)?;
-        self.backend(endpoint.backend)
-            .map(|backend| &backend.timeouts)
+    pub fn backend_of(&self, id: EndpointId) -> Option<&Backend> {
+        self.backend(self.endpoint(id)?.backend)
     }
 
     /// The limit, if the id is of this snapshot.

@@ -40,6 +40,7 @@ pub(crate) fn of(failure: Failure) -> String {
         | Failure::FirstByteTimeout
         | Failure::Reset
         | Failure::Credential
+        | Failure::Untranslatable
         | Failure::Exhausted => code.to_owned(),
     }
 }

@@ -79,6 +79,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             endpoints: vec![EndpointId(0)],
             models: vec![Arc::from("gpt-oss-120b")],
             timeouts: Timeouts::default(),
+            ..Backend::default()
         }],
         endpoints: vec![Endpoint {
             name: Arc::from("on-prem#1"),

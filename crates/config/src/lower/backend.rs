@@ -3,7 +3,7 @@
 //! Invariant: backends stand in the snapshot by name, whatever the order in the document; each
 //! has at least one endpoint.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use policy::id::{BackendId, EndpointId};
@@ -106,6 +106,8 @@ impl super::Lowering<'_> {
             name: Arc::from(name.value.0.as_str()),
             endpoints,
             models: self.models(written),
+            model_names: self.model_names(written),
+            translator: None,
             timeouts: timeouts(written),
         });
     }
@@ -200,6 +202,17 @@ impl super::Lowering<'_> {
             }
         }
         models
+    }
+
+    /// What it calls models, by the gate's names for them.
+    fn model_names(&mut self, written: &Backend) -> BTreeMap<Box<str>, Box<str>> {
+        let mut names = BTreeMap::new();
+        for (model, name) in written.model_names.get().map_or(&[][..], |names| &names.0) {
+            let Some(name) = name else { continue };
+            let (model, name) = (&model.value.0, &name.value.0);
+            names.insert(model.as_str().into(), name.as_str().into());
+        }
+        names
     }
 
     pub(super) fn in_clear(&mut self, target: &At<Target>) {

@@ -4,7 +4,7 @@
 //! given apart and come last.
 //! Not here: framing (`proxy`), which headers pass ([`crate::credential`]), edits of the body ([`wire::call`]).
 
-use wire::head::{Method, RequestHead};
+use wire::head::{Known, Method, RequestHead};
 
 use crate::credential::{self, UpstreamAuth};
 use crate::exchange::{Exchange, Plan};
@@ -23,10 +23,12 @@ pub struct AttemptRequest<'a> {
     pub method: Method,
     /// The same as text.
     pub method_text: &'a str,
-    /// What follows the endpoint's base path: `/chat/completions`.
+    /// What follows the endpoint's base path: `/chat/completions`; the host puts a translation's in its place.
     pub path: &'a str,
     /// The query, with its `?`; empty where there is none.
     pub query: String,
+    /// It goes in another dialect than the client's.
+    is_translated: bool,
     plan: &'a Plan,
     head: &'a RequestHead,
     record: &'a Record,
@@ -44,16 +46,19 @@ impl<'a> AttemptRequest<'a> {
         snapshot: &'a Snapshot,
     ) -> Option<Self> {
         let record = exchange.record();
+        let endpoint = snapshot.endpoint(plan.endpoint)?;
+        let backend = snapshot.backend(endpoint.backend)?;
         let query = head
             .query()
             .zip(record.operation)
             .and_then(|(query, operation)| query::forwarded(operation, query));
         Some(Self {
-            endpoint: snapshot.endpoint(plan.endpoint)?,
+            endpoint,
             method: head.method,
             method_text: head.method_text(),
             path: head.path().strip_prefix("/v1").unwrap_or_default(),
             query: query.map_or_else(String::new, |query| format!("?{query}")),
+            is_translated: backend.translator.is_some(),
             plan,
             head,
             record,
@@ -75,6 +80,10 @@ impl<'a> AttemptRequest<'a> {
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
         for field in self.head.fields.iter() {
+            // A coded response could not be translated.
+            if self.is_translated && field.known == Known::AcceptEncoding {
+                continue;
+            }
             if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed)
                 && trace.is_none_or(|trace| trace::forwards(&trace, field.known))
             {

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use wire::call::splices;
+use wire::dialect::Translator;
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
@@ -96,12 +97,18 @@ impl Exchange {
         let Stage::Active(active) = &mut self.stage else {
             return self.refuse(Refusal::Bug("an attempt of no call"));
         };
+        let backend = self.record.backend.and_then(|id| env.snapshot.backend(id));
         // The model that the client named needs no edit.
         let asked = self.record.model_asked.as_deref();
         let model = self.record.model_sent.as_deref();
+        let model = model.map(|model| backend.map_or(model, |backend| backend.model_name(model)));
         let model = model.filter(|model| Some(*model) != asked);
+        let translator = backend.and_then(|backend| backend.translator.as_deref());
+        // A translation tells the upstream itself what it shall report.
+        let force_usage = active.force_usage && translator.is_none();
+        active.translated = translator.map(Translator::operation);
         let edits = match &active.call {
-            Some(call) => splices(call, model, active.force_usage),
+            Some(call) => splices(call, model, force_usage),
             None => Vec::new(),
         };
         let span = self.record.trace.map(|trace| {

@@ -117,7 +117,7 @@ impl Exchange {
             events: forwarded.or(heard.events),
             bytes: self.record.bytes_out + left.map_or(0, |left| left.bytes),
             is_whole,
-            operation: self.record.operation,
+            operation: active.translated.or(self.record.operation),
             is_listed: self.record.listed.is_some(),
             prompt: active.prompt_estimate,
             completion: active.completion(),

@@ -69,7 +69,15 @@ impl Exchange {
             return self.refuse(Refusal::Bug("a response to no call"));
         };
         let has_left = active.left.is_some();
-        if !has_left && let Err(refusal) = check(&self.record, head, content, unix_ms) {
+        let operation = active.translated.or(self.record.operation);
+        let checked = match active.translated {
+            // What is coded cannot be translated.
+            Some(_) if head.fields.count(Known::ContentEncoding) > 0 => {
+                Err(Refusal::UpstreamFormat)
+            }
+            _ => check(operation, head, content, unix_ms),
+        };
+        if !has_left && let Err(refusal) = checked {
             if (200..=299).contains(&head.status) {
                 // As if none had come.
                 active.sent.set(Sent::Whole);
@@ -77,11 +85,18 @@ impl Exchange {
             return self.refuse(refusal);
         }
         let withhold = active.withhold_usage
+            && active.translated.is_none()
             && content == Content::Events
             && head.status == 200
             && head.fields.count(Known::ContentEncoding) == 0;
-        (active.metering, active.form) =
-            metering(&self.record, head, content, withhold, env.snapshot);
+        (active.metering, active.form) = metering(
+            &self.record,
+            operation,
+            head,
+            content,
+            withhold,
+            env.snapshot,
+        );
         active.is_answered = true;
         self.record.streamed = content == Content::Events;
         let form = active.form;
@@ -259,12 +274,12 @@ fn content(head: &ResponseHead) -> Content {
 
 /// Refuses what must not be passed on.
 fn check(
-    record: &Record,
+    operation: Option<Operation>,
     head: &ResponseHead,
     content: Content,
     unix_ms: u64,
 ) -> Result<(), Refusal> {
-    let reads = record.operation.is_some_and(Operation::answers_json);
+    let reads = operation.is_some_and(Operation::answers_json);
     match head.status {
         401 | 403 => Err(Refusal::UpstreamCredential),
         300..=399 => Err(Refusal::UpstreamFormat),
@@ -286,9 +301,10 @@ fn unreadable(head: &ResponseHead, unix_ms: u64) -> Refusal {
     }
 }
 
-/// What a response is charged by, and how it is read.
+/// What a response is charged by, and how it is read. `operation` is what its upstream was asked for.
 fn metering(
     record: &Record,
+    operation: Option<Operation>,
     head: &ResponseHead,
     content: Content,
     withhold: bool,
@@ -303,7 +319,7 @@ fn metering(
         };
         return (metering, Form::Unread);
     }
-    if !record.operation.is_some_and(Operation::reports_usage) {
+    if !operation.is_some_and(Operation::reports_usage) {
         return (Metering::Nothing, Form::Unread);
     }
     let is_plain = head.fields.count(Known::ContentEncoding) == 0;

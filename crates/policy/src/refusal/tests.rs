@@ -29,6 +29,7 @@ fn every_refusal() -> Vec<Refusal> {
         Failure::Status(503),
         Failure::LocalCapacity,
         Failure::Proxy,
+        Failure::Untranslatable,
     ];
     let bodies = [
         r#"{"model":1}"#,

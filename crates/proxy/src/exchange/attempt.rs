@@ -15,6 +15,7 @@ use policy::clock::Mono;
 use policy::exchange::{Event, Lost, Plan, Verdict};
 use policy::refusal::Refusal;
 use wire::call::{apply, spliced_len};
+use wire::dialect::Translated;
 use wire::head::RequestHead;
 use wire::meter::Meter;
 
@@ -47,14 +48,30 @@ pub(super) async fn run<D: Downstream>(
 ) -> Verdict {
     *response = None;
     let (view, worker) = (Rc::clone(&active.view), Rc::clone(&active.worker));
-    let (pool, timeouts) = (
+    let (pool, backend) = (
         view.pool(plan.endpoint),
-        view.snapshot.timeouts(plan.endpoint),
+        view.snapshot.backend_of(plan.endpoint),
     );
-    let (Some(pool), Some(timeouts)) = (pool, timeouts) else {
+    let (Some(pool), Some(backend)) = (pool, backend) else {
         let bug = Refusal::Bug("an endpoint without a pool");
         return active.tell(Event::Unreadable(bug));
     };
+    let timeouts = &backend.timeouts;
+    let edited;
+    let mut body = body;
+    if !plan.edits.is_empty() {
+        edited = apply(body, &plan.edits);
+        body = &edited;
+    }
+    let translator = backend.translator.as_deref();
+    let asked = active.exchange.record().operation;
+    let mut translated = None;
+    if let (Some(translator), Some(asked)) = (translator, asked) {
+        translated = translator.request(asked, body);
+        if translated.is_none() {
+            return failed(active, Failure::Untranslatable.into());
+        }
+    }
     let kept = if plan.may_reuse { reuse(pool) } else { None };
     let was_kept = kept.is_some();
     let line = match kept {
@@ -78,23 +95,22 @@ pub(super) async fn run<D: Downstream>(
             }
         }
     };
-    let edited;
-    let body = if plan.edits.is_empty() {
-        body
-    } else {
-        edited = apply(body, &plan.edits);
-        &edited
-    };
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
-    let Some(request) = AttemptRequest::new(&plan, &active.exchange, head, &view.snapshot) else {
+    let Some(mut request) = AttemptRequest::new(&plan, &active.exchange, head, &view.snapshot)
+    else {
         let bug = Refusal::Bug("an unknown endpoint");
         return active.tell(Event::Unreadable(bug));
     };
     let bytes = usize::try_from(active.exchange.record().bytes_in).unwrap_or(usize::MAX);
-    let length = request
+    let mut length = request
         .has_body()
         .then(|| spliced_len(bytes, &plan.edits) as u64);
+    if let Some(Translated { path, body: other }) = &translated {
+        request.path = path;
+        body = other;
+        length = Some(other.iter().map(|piece| piece.len() as u64).sum());
+    }
     let mut watch;
     let answered = match line {
         Line::H1(connection) => {
@@ -127,12 +143,17 @@ pub(super) async fn run<D: Downstream>(
         Answered::Lost(lost) => failed(active, Lost { was_kept, ..lost }),
         Answered::Gone => verdict.unwrap_or(Verdict::Abandon),
         Answered::Head => {
-            let head = response
-                .as_ref()
-                .and_then(|response| response.head.as_ref());
-            let Some(head) = head else {
+            let Some(Response {
+                head: Some(head),
+                translation,
+                ..
+            }) = response
+            else {
                 return active.disconnected();
             };
+            if let (Some(translator), Some(asked)) = (translator, asked) {
+                *translation = Some(translator.response(asked, head));
+            }
             let verdict = active.tell(Event::ResponseHead(head));
             told(active);
             if let Verdict::ReadToEnd { form, .. } = verdict {

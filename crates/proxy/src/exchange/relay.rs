@@ -13,6 +13,7 @@ use bytes::Bytes;
 use policy::credential;
 use policy::exchange::{Event, Relay, Verdict};
 use policy::record::{Closed, Gauge};
+use wire::dialect::Translation;
 use wire::head::Known;
 use wire::meter::Meter;
 
@@ -46,6 +47,7 @@ pub(super) async fn run<D: Downstream>(
         is_first: true,
         has_waited: false,
         kept: Vec::new(),
+        translation: response.translation.take(),
         stint: Stint::default(),
     };
     match pump.run(&mut response.body).await {
@@ -129,8 +131,9 @@ struct Pump<'a, D> {
     is_first: bool,
     /// The first piece did not come with the head.
     has_waited: bool,
-    /// What a sifted piece leaves to forward; empty between pieces.
+    /// What a sifted or translated piece leaves to forward; empty between pieces.
     kept: Vec<Bytes>,
+    translation: Option<Box<dyn Translation>>,
     stint: Stint,
 }
 
@@ -208,11 +211,15 @@ impl<D: Downstream> Pump<'_, D> {
                 .resume(self.worker.clock.arrival());
         }
         self.stint.add(data.len());
-        if self.active.meter.pass(data, is_over) {
+        if let Some(translation) = &mut self.translation {
+            self.active.meter.pass(data, is_over);
+            translation.translate(data, is_over, &mut self.kept);
+        } else if self.active.meter.pass(data, is_over) {
             self.active.forwarded(data);
             return self.client.send(cx, &[data], is_over);
+        } else {
+            self.active.meter.sift(data, is_over, &mut self.kept);
         }
-        self.active.meter.sift(data, is_over, &mut self.kept);
         let pieces: Vec<&[u8]> = self.kept.iter().map(|b| &b[..]).collect();
         pieces.iter().for_each(|piece| self.active.forwarded(piece));
         if !pieces.is_empty() || is_over {
@@ -264,7 +271,9 @@ fn begin<D: Downstream>(
 ) {
     let Some(head) = &response.head else { return };
     let extent = match response.body.length(head) {
-        Some(length) if !relay.withholds() => Extent::Length(length),
+        Some(length) if !relay.withholds() && response.translation.is_none() => {
+            Extent::Length(length)
+        }
         Some(_) | None => Extent::Open,
     };
     let record = active.exchange.record();

@@ -191,6 +191,7 @@ pub(crate) async fn exchange(
             frame: Bytes::new(),
             _busy: busy,
         }),
+        translation: None,
     });
     Answered::Head
 }

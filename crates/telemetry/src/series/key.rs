@@ -146,7 +146,7 @@ pub(crate) fn endpoint_parts(key: u64) -> (NameId, NameId) {
 }
 
 /// Results of an attempt as labels.
-pub(crate) const RESULTS: [&str; 17] = [
+pub(crate) const RESULTS: [&str; 18] = [
     "1xx",
     "2xx",
     "3xx",
@@ -164,6 +164,7 @@ pub(crate) const RESULTS: [&str; 17] = [
     "connections_exhausted",
     "upstream_proxy_error",
     "upstream_credential_unavailable",
+    "call_not_translatable",
 ];
 
 /// Position of a result in [`RESULTS`].
@@ -184,5 +185,6 @@ pub(crate) fn result_index(result: Result<u16, Failure>) -> usize {
         Err(Failure::LocalCapacity) => 14,
         Err(Failure::Proxy) => 15,
         Err(Failure::Credential) => 16,
+        Err(Failure::Untranslatable) => 17,
     }
 }
