@@ -355,14 +355,14 @@ impl Refusal {
     /// Whether the exchange failed (upstream or us) rather than was refused.
     #[must_use]
     pub fn is_failure(&self) -> bool {
-        matches!(
-            self,
-            Self::Upstream(_)
-                | Self::UpstreamBusy { .. }
-                | Self::UpstreamCredential
-                | Self::UpstreamFormat
-                | Self::Bug(_)
-        )
+        match self {
+            Self::Upstream(failure) => *failure != Failure::Untranslatable,
+            Self::UpstreamBusy { .. }
+            | Self::UpstreamCredential
+            | Self::UpstreamFormat
+            | Self::Bug(_) => true,
+            _ => false,
+        }
     }
 
     /// The kind of limit that refused, for the counter.

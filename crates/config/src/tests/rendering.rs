@@ -48,6 +48,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             backend.name, backend.models
         )
         .unwrap();
+        for (model, name) in &backend.model_names {
+            writeln!(out, "  calls {model} {name}").unwrap();
+        }
         for id in &backend.endpoints {
             let e = s.endpoint(*id).unwrap();
             let injects = match &e.auth {

@@ -72,28 +72,10 @@ pub(super) async fn run<D: Downstream>(
             return failed(active, Failure::Untranslatable.into());
         }
     }
-    let kept = if plan.may_reuse { reuse(pool) } else { None };
-    let was_kept = kept.is_some();
-    let line = match kept {
-        Some(line) => line,
-        None => {
-            active.exchange.timing.pause(worker.now());
-            deadline.clear();
-            let mut dialling = Box::pin(dial(pool, &worker.timers, timeouts.connect));
-            let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
-                Poll::Ready(dialled) => Poll::Ready(Some(dialled)),
-                Poll::Pending => client.poll_gone(&worker.buffers, cx).map(|()| None),
-            });
-            let dialled = dialled.await;
-            let Some(dialled) = dialled else {
-                return active.disconnected();
-            };
-            active.exchange.timing.resume(worker.now());
-            match dialled {
-                Ok(line) => line,
-                Err(failure) => return failed(active, failure.into()),
-            }
-        }
+    let (line, was_kept) = match line(active, pool, &plan, timeouts.connect, client, deadline).await
+    {
+        Ok(line) => line,
+        Err(verdict) => return verdict,
     };
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
@@ -161,6 +143,39 @@ pub(super) async fn run<D: Downstream>(
             }
             verdict
         }
+    }
+}
+
+/// A connection for an attempt, and whether it has served others before.
+#[inline]
+async fn line<D: Downstream>(
+    active: &mut ActiveExchange,
+    pool: &Rc<Pool>,
+    plan: &Plan,
+    limit: Duration,
+    client: &mut D,
+    deadline: &mut Deadline,
+) -> Result<(Line, bool), Verdict> {
+    if plan.may_reuse
+        && let Some(line) = reuse(pool)
+    {
+        return Ok((line, true));
+    }
+    let worker = Rc::clone(&active.worker);
+    active.exchange.timing.pause(worker.now());
+    deadline.clear();
+    let mut dialling = Box::pin(dial(pool, &worker.timers, limit));
+    let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
+        Poll::Ready(dialled) => Poll::Ready(Some(dialled)),
+        Poll::Pending => client.poll_gone(&worker.buffers, cx).map(|()| None),
+    });
+    let Some(dialled) = dialled.await else {
+        return Err(active.disconnected());
+    };
+    active.exchange.timing.resume(worker.now());
+    match dialled {
+        Ok(line) => Ok((line, false)),
+        Err(failure) => Err(failed(active, failure.into())),
     }
 }
 

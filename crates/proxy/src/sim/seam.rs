@@ -1,0 +1,373 @@
+//! Features to come, sketched against the seam between policy and its host as it is: an authoriser that takes its
+//! time, a credential that is minted for each attempt, another dialect on the second attempt of one call.
+//!
+//! Not here: the features.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use policy::credential::UpstreamAuth;
+use policy::exchange::{Answer, Callout, Credential, Question};
+use policy::id::AuthorizerId;
+use policy::record::{Count, Record};
+use policy::secret::Secret;
+use policy::snapshot::Snapshot;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::time::{Instant, sleep};
+use wire::dialect::{Operation, Translated, Translation, Translator};
+use wire::head::ResponseHead;
+
+use super::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
+use super::ports::{Facts, Told};
+use super::{connect, unix_ms};
+use crate::clock::Clock;
+use crate::connections::Connections;
+use crate::memory::{self, Pipe};
+use crate::publication::{Ports, Publication};
+use crate::stream::Stream;
+use crate::timers::Timers;
+use crate::wheel::{self, TICK};
+use crate::worker::Worker;
+
+/// A request that an upstream read, as text, and when.
+#[derive(Debug, Clone)]
+struct Arrived {
+    at: Duration,
+    text: String,
+}
+
+/// What came of one call.
+struct Seen {
+    /// The whole response, as text.
+    response: String,
+    arrived: Vec<Arrived>,
+    record: Record,
+}
+
+impl Seen {
+    fn body(&self) -> &str {
+        self.response
+            .split_once("\r\n\r\n")
+            .map_or("", |(_, body)| body)
+    }
+}
+
+/// One workload, and two backends that are tried in turn.
+fn two_backends() -> Snapshot {
+    let backend = |name| BackendPlan { name, ..ONE };
+    snapshot(&[RoutePlan {
+        workloads: &["app"],
+        backends: &[backend("near"), backend("far")],
+        ..RoutePlan::default()
+    }])
+}
+
+fn json(status: u16, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+const BUSY: &str = r#"{"error":{"message":"busy"}}"#;
+const CHAT: &str =
+    r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}"#;
+
+/// Makes one call, and answers each attempt with the next of `responses`.
+fn call(
+    snapshot: Snapshot,
+    callout: impl Callout + Send + 'static,
+    body: &str,
+    responses: Vec<String>,
+) -> Seen {
+    let facts = Arc::new(Mutex::new(Facts::default()));
+    let arrived = Rc::new(RefCell::new(Vec::new()));
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_unpark(wheel::woken)
+        .build_local(LocalOptions::default())
+        .expect("a runtime");
+    let response = runtime.block_on(async {
+        let began = Instant::now();
+        let ports = Ports {
+            sink: Box::new(Told(Arc::clone(&facts))),
+            book: None,
+            counting: None,
+            callout: Some(Box::new(callout)),
+        };
+        let publication = Publication {
+            snapshot: Arc::new(snapshot),
+            acceptor: None,
+            connectors: std::collections::HashMap::new(),
+        };
+        let clock = Clock::new(began, unix_ms);
+        let timers = Timers(tokio::runtime::Handle::current());
+        let connections = Connections::new(Arc::default());
+        let worker = Worker::new(&publication, ports, (clock, timers), connections, None, 1);
+        let responses = Rc::new(RefCell::new(responses.into_iter()));
+        let seen = Rc::clone(&arrived);
+        memory::dial_with(Rc::new(move |_| {
+            let (ours, theirs) = memory::pipe();
+            let (responses, seen) = (Rc::clone(&responses), Rc::clone(&seen));
+            tokio::task::spawn_local(async move {
+                let mut ours = ours;
+                let text = request(&mut ours).await;
+                let at = began.elapsed();
+                seen.borrow_mut().push(Arrived { at, text });
+                let response = responses.borrow_mut().next().expect("another response");
+                ours.write_all(response.as_bytes()).await.expect("a reader");
+            });
+            Ok(Stream::Memory(theirs))
+        }));
+        let ticking = Rc::clone(&worker);
+        tokio::task::spawn_local(async move {
+            loop {
+                sleep(TICK).await;
+                ticking.tick();
+            }
+        });
+        let mut client = connect(&worker);
+        let length = body.len();
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: gate.test\r\nx-workload-app: app\r\n\
+             authorization: Bearer client-key\r\naccept-encoding: gzip\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        client.write_all(request.as_bytes()).await.expect("a gate");
+        let mut response = Vec::new();
+        client.read_to_end(&mut response).await.expect("a response");
+        String::from_utf8(response).expect("text")
+    });
+    drop(runtime);
+    let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(facts.records.len(), 1);
+    Seen {
+        response,
+        arrived: arrived.take(),
+        record: facts.records.remove(0),
+    }
+}
+
+/// One whole request.
+async fn request(pipe: &mut Pipe) -> String {
+    let (mut text, mut buffer) = (String::new(), [0; 4096]);
+    loop {
+        let read = pipe.read(&mut buffer).await.expect("a request");
+        assert!(read > 0, "it ended early: {text}");
+        text.push_str(std::str::from_utf8(&buffer[..read]).expect("text"));
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let length = line.strip_prefix("content-length: ")?;
+                length.parse::<usize>().ok()
+            });
+            if body.len() >= length.expect("a length") {
+                return text;
+            }
+        }
+    }
+}
+
+/// Answers after a while.
+struct After<F>(Duration, F);
+
+impl<F: FnMut(Question) -> Answer + Send> Callout for After<F> {
+    fn ask(&mut self, question: Question, _: &Record) -> Pin<Box<dyn Future<Output = Answer>>> {
+        let Self(after, answer) = self;
+        let (after, answer) = (*after, answer(question));
+        Box::pin(async move {
+            sleep(after).await;
+            answer
+        })
+    }
+}
+
+fn authorized(after: Duration, answer: fn() -> Answer) -> Seen {
+    let mut s = two_backends();
+    s.workloads[0].authorizer = Some(AuthorizerId(7));
+    let asked = move |question| {
+        assert_eq!(question, Question::Authorize(AuthorizerId(7)));
+        answer()
+    };
+    call(
+        s,
+        After(after, asked),
+        r#"{"model":"m"}"#,
+        vec![json(200, CHAT)],
+    )
+}
+
+#[test]
+fn an_authorizer_that_answers_after_five_milliseconds_is_waited_for() {
+    let five = Duration::from_millis(5);
+    let seen = authorized(five, || Answer::Allowed);
+    assert_eq!(seen.record.status, 200, "{}", seen.response);
+    assert!(seen.arrived[0].at >= five, "{:?}", seen.arrived);
+    // The wait is not the gate's own time.
+    assert!(seen.record.own < Some(five), "{:?}", seen.record);
+    assert_eq!(seen.record.tokens.prompt, Count::Reported(3));
+}
+
+#[test]
+fn a_denied_call_and_one_without_an_answer_reach_no_upstream() {
+    let denied = authorized(Duration::from_millis(5), || Answer::Denied);
+    assert_eq!(
+        (denied.record.status, denied.record.code),
+        (403, "not_authorized")
+    );
+    let late = authorized(Duration::from_secs(60), || Answer::Allowed);
+    assert_eq!(
+        (late.record.status, late.record.code),
+        (503, "authorizer_unavailable")
+    );
+    assert!(denied.arrived.is_empty() && late.arrived.is_empty());
+}
+
+#[test]
+fn each_attempt_has_a_credential_minted_for_it() {
+    let mut s = two_backends();
+    for endpoint in &mut s.endpoints {
+        endpoint.auth = UpstreamAuth::Minted;
+    }
+    let mut count = 0;
+    let mint = move |question| {
+        let Question::Mint(endpoint) = question else {
+            return Answer::Unanswered;
+        };
+        count += 1;
+        Answer::Minted(Arc::new(Credential {
+            name: "authorization".to_owned(),
+            value: Secret::new(format!("Bearer {endpoint:?}/{count}").into_bytes()),
+        }))
+    };
+    let responses = vec![json(503, BUSY), json(200, CHAT)];
+    let minting = After(Duration::from_millis(1), mint);
+    let seen = call(s, minting, r#"{"model":"m"}"#, responses);
+    assert_eq!((seen.record.status, seen.record.attempts), (200, 2));
+    let credentials: Vec<_> = seen
+        .arrived
+        .iter()
+        .map(|arrived| {
+            let mut lines = arrived.text.lines();
+            lines
+                .find_map(|line| line.strip_prefix("authorization: "))
+                .unwrap_or("none")
+        })
+        .collect();
+    assert_eq!(
+        credentials,
+        ["Bearer EndpointId(0)/1", "Bearer EndpointId(1)/2"]
+    );
+}
+
+/// A sketch of Anthropic's dialect: one text in, one text out.
+#[derive(Debug)]
+struct ToMessages;
+
+impl Translator for ToMessages {
+    fn operation(&self) -> Operation {
+        Operation::Messages
+    }
+
+    fn request(&self, asked: Operation, body: &[Bytes]) -> Option<Translated> {
+        let text = String::from_utf8(body.concat()).ok()?;
+        // Images are what this sketch cannot say.
+        if asked != Operation::Chat || text.contains("image_url") {
+            return None;
+        }
+        let body = text.replacen('{', r#"{"max_tokens":64,"#, 1);
+        Some(Translated {
+            path: "/messages".to_owned(),
+            body: vec![Bytes::from(body)],
+        })
+    }
+
+    fn response(&self, _: Operation, head: &ResponseHead) -> Box<dyn Translation> {
+        assert_eq!(head.status, 200);
+        Box::new(FromMessages(String::new()))
+    }
+}
+
+/// Gathers a response, and tells its text as a chat completion does.
+#[derive(Debug)]
+struct FromMessages(String);
+
+impl Translation for FromMessages {
+    fn translate(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) {
+        self.0.push_str(std::str::from_utf8(piece).expect("text"));
+        if is_over {
+            let text = self.0.split(r#""text":""#).nth(1);
+            let text = text.and_then(|text| text.split('"').next()).unwrap_or("");
+            let message = format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#);
+            out.push(Bytes::from(message));
+        }
+    }
+}
+
+fn in_two_dialects(body: &str) -> Seen {
+    let mut s = two_backends();
+    s.routes[0].forward_headers = vec![(*b"accept-encoding").into()];
+    s.backends[1].translator = Some(Arc::new(ToMessages));
+    s.backends[1]
+        .model_names
+        .insert("m".into(), "claude".into());
+    let answer = r#"{"type":"message","content":[{"type":"text","text":"hello"}],"usage":{"input_tokens":7,"output_tokens":4}}"#;
+    let nobody = After(Duration::ZERO, |_| Answer::Unanswered);
+    call(s, nobody, body, vec![json(503, BUSY), json(200, answer)])
+}
+
+#[test]
+fn the_second_attempt_of_a_call_speaks_another_dialect() {
+    let seen = in_two_dialects(r#"{"model":"m","messages":[]}"#);
+    let [first, second] = &seen.arrived[..] else {
+        panic!("{:?}", seen.arrived);
+    };
+    assert!(
+        first
+            .text
+            .starts_with("POST /v1/chat/completions HTTP/1.1\r\n")
+    );
+    assert!(first.text.ends_with(r#"{"model":"m","messages":[]}"#));
+    assert!(first.text.contains("accept-encoding"));
+    assert!(second.text.starts_with("POST /v1/messages HTTP/1.1\r\n"));
+    assert!(
+        second
+            .text
+            .ends_with(r#"{"max_tokens":64,"model":"claude","messages":[]}"#)
+    );
+    assert!(!second.text.contains("accept-encoding"));
+    assert!(
+        seen.response.starts_with("HTTP/1.1 200 "),
+        "{}",
+        seen.response
+    );
+    assert!(
+        seen.body()
+            .contains(r#"{"choices":[{"message":{"content":"hello"}}]}"#)
+    );
+    assert!(!seen.body().contains("input_tokens"));
+    // Metered as its upstream said it; recorded as its client asked it.
+    let tokens = seen.record.tokens;
+    assert_eq!(
+        (tokens.prompt, tokens.completion),
+        (Count::Reported(7), Count::Reported(4))
+    );
+    assert_eq!(seen.record.operation, Some(Operation::Chat));
+    assert_eq!(seen.record.model_sent.as_deref(), Some("m"));
+}
+
+#[test]
+fn a_call_that_a_dialect_cannot_say_is_the_clients_to_mend() {
+    let seen = in_two_dialects(r#"{"model":"m","messages":[{"image_url":""}]}"#);
+    assert_eq!(
+        (seen.record.status, seen.record.code),
+        (400, "call_not_translatable")
+    );
+    assert_eq!(seen.arrived.len(), 1, "{:?}", seen.arrived);
+}
