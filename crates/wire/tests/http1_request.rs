@@ -8,7 +8,7 @@ mod check;
 use std::path::Path;
 
 #[test]
-fn the_corpus_breaks_no_invariant() {
+fn the_corpus_of_http1_request_breaks_no_invariant() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http1_request");
     let mut replayed = 0;
     for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {

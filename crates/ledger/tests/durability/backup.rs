@@ -9,7 +9,7 @@ use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
 use crate::salvaged::salvaged;
 
 #[test]
-fn a_copy_made_while_rows_come_is_whole_and_starts() {
+fn a_backup_made_during_writes_is_complete_and_opens() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
@@ -55,7 +55,7 @@ fn a_copy_made_while_rows_come_is_whole_and_starts() {
 }
 
 #[test]
-fn a_copy_of_a_damaged_ledger_does_not_pass_for_a_backup() {
+fn a_backup_of_a_damaged_ledger_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
@@ -106,7 +106,7 @@ fn a_backup_of_a_ledger_with_a_damaged_page_blames_the_ledger() {
 }
 
 #[test]
-fn a_backup_that_is_put_back_is_refused_until_its_loss_is_accepted() {
+fn a_restored_backup_is_refused_until_its_loss_is_accepted() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let ledger = opened(options(dir.path()));
@@ -159,7 +159,7 @@ fn a_backup_that_is_put_back_is_refused_until_its_loss_is_accepted() {
 }
 
 #[test]
-fn the_log_is_copied_into_the_file_on_a_schedule() {
+fn the_wal_is_checkpointed_on_a_schedule() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
         checkpoint_every: Duration::from_millis(300),

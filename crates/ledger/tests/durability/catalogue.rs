@@ -424,7 +424,7 @@ impl Table {
 }
 
 #[test]
-fn whatever_happens_to_its_files_a_ledger_opens_whole_or_not_at_all() {
+fn a_damaged_ledger_opens_complete_or_not_at_all() {
     let seed = std::env::var("LEDGER_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
@@ -642,7 +642,7 @@ fn the_log(table: &mut Table, killed: &Files, random: &mut Random) {
 
 /// The file is written over while a gate has it open: found at the latest when it is read.
 #[test]
-fn damage_that_a_running_gate_meets_is_a_disk_that_takes_nothing() {
+fn damage_found_while_running_stops_writes() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();

@@ -45,7 +45,7 @@ fn files(dir: &Path) -> [Option<Vec<u8>>; 3] {
 }
 
 #[test]
-fn rows_that_another_process_has_written_condemn_it() {
+fn rows_written_by_another_process_stop_writes() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = with_rows(dir.path(), 10);
     let other = Connection::open(ledger.path()).expect("opens");
@@ -77,7 +77,7 @@ fn rows_that_another_process_has_written_condemn_it() {
 
 /// As when the check that goes on while the gate serves finds something.
 #[test]
-fn a_ledger_that_was_found_damaged_while_it_is_open_stays_as_it_is() {
+fn an_open_ledger_found_damaged_is_not_modified() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
         checkpoint_every: Duration::from_millis(300),
@@ -108,7 +108,7 @@ fn a_ledger_that_was_found_damaged_while_it_is_open_stays_as_it_is() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_is_noticed_and_not_written_over() {
+fn a_truncated_file_is_detected_and_not_overwritten() {
     const MOST: u64 = 20 * 4096;
     for keeps in [0, 4096, MOST] {
         let dir = tempfile::tempdir().expect("a directory");
@@ -145,7 +145,7 @@ fn a_file_that_is_cut_short_is_noticed_and_not_written_over() {
 
 /// What is pruned gives its pages back: the file shrinks, and nothing is wrong.
 #[test]
-fn a_file_that_shrinks_because_rows_were_pruned_is_not_taken_for_cut() {
+fn a_file_that_shrinks_by_pruning_is_not_reported_as_truncated() {
     let dir = tempfile::tempdir().expect("a directory");
     let most = 300_000;
     let ledger = opened(Options {
@@ -183,7 +183,7 @@ fn a_file_that_shrinks_because_rows_were_pruned_is_not_taken_for_cut() {
 }
 
 #[test]
-fn a_head_that_cannot_be_written_is_told_and_so_is_that_it_can_again() {
+fn a_head_that_cannot_be_written_is_reported_and_so_is_its_recovery() {
     let dir = tempfile::tempdir().expect("a directory");
     let beside = dir.path().join("ledger.db.head");
     std::fs::create_dir(&beside).expect("a directory in its place");
@@ -212,7 +212,7 @@ fn a_head_that_cannot_be_written_is_told_and_so_is_that_it_can_again() {
 }
 
 #[test]
-fn a_log_that_is_cut_short_is_noticed_and_the_file_stays_as_it_is() {
+fn a_truncated_wal_is_detected_and_the_file_not_modified() {
     for keeps in [0, 32] {
         let dir = tempfile::tempdir().expect("a directory");
         let ledger = opened(options(dir.path()));
@@ -235,7 +235,7 @@ fn a_log_that_is_cut_short_is_noticed_and_the_file_stays_as_it_is() {
 
 /// As whoever opens the ledger with another program may do.
 #[test]
-fn a_log_that_somebody_else_copied_into_the_file_is_not_taken_for_cut() {
+fn a_wal_checkpointed_by_another_process_is_not_reported_as_truncated() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     for round in 0..3 {

@@ -18,7 +18,7 @@ fn overwrite(path: &Path, at: u64, length: usize) {
 
 /// The log of a writer that did not end in order, and one bit of it turned.
 #[test]
-fn a_log_altered_behind_its_commits_is_refused_though_nothing_beside_it_says_so() {
+fn a_wal_altered_before_its_last_commits_is_refused_also_without_a_head() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();
@@ -55,7 +55,7 @@ fn a_log_altered_behind_its_commits_is_refused_though_nothing_beside_it_says_so(
 }
 
 #[test]
-fn a_log_cut_anywhere_opens_to_whole_commits() {
+fn a_wal_truncated_anywhere_opens_to_whole_commits() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();

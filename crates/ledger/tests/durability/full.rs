@@ -8,7 +8,7 @@ use ledger::{Ledger, Options, Period, ReadError, Reader};
 use crate::rows::{admitted, eventually, flushed, id, opened, options, settlement};
 
 #[test]
-fn a_full_disk_is_told_at_once_and_what_finds_no_room_in_memory_is_counted() {
+fn a_full_disk_is_reported_at_once_and_dropped_rows_are_counted() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
         pages_max: Some(40),
@@ -49,7 +49,7 @@ fn a_full_disk_is_told_at_once_and_what_finds_no_room_in_memory_is_counted() {
 /// A file system of one megabyte, filled by somebody else and emptied again. Needs the right to
 /// mount; where there is none it says so, and the test above stands alone.
 #[test]
-fn when_the_disk_has_room_again_nothing_is_lost_or_doubled() {
+fn after_a_full_disk_recovers_no_row_is_lost_or_duplicated() {
     let dir = tempfile::tempdir().expect("a directory");
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])

@@ -23,7 +23,7 @@ const KILLS: &str = "LEDGER_KILLS";
 const ROUND: u64 = 64;
 
 #[test]
-fn a_killed_writer_loses_nothing_and_doubles_nothing() {
+fn a_killed_writer_neither_loses_nor_duplicates_a_row() {
     let kills = std::env::var(KILLS)
         .ok()
         .and_then(|n| n.parse().ok())

@@ -7,7 +7,7 @@ use ledger::{Finding, Ledger, OpenError, Period, Progress, ReadError, Reader, sa
 use crate::rows::{admitted, flushed, id, opened, options, settlement};
 
 #[test]
-fn a_second_writer_is_refused_and_told_which_process_writes() {
+fn a_second_writer_is_refused_and_the_writing_process_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let first = opened(options(dir.path()));
     let refused = Ledger::open(options(dir.path())).expect_err("is locked");
@@ -26,7 +26,7 @@ fn a_second_writer_is_refused_and_told_which_process_writes() {
 }
 
 #[test]
-fn what_was_open_becomes_indeterminate_with_bounds_and_only_once() {
+fn open_exchanges_become_indeterminate_with_bounds_and_only_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();
@@ -67,7 +67,7 @@ fn what_was_open_becomes_indeterminate_with_bounds_and_only_once() {
 }
 
 #[test]
-fn an_admission_that_was_withdrawn_leaves_nothing() {
+fn a_withdrawn_admission_leaves_no_row() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();
@@ -81,7 +81,7 @@ fn an_admission_that_was_withdrawn_leaves_nothing() {
 
 /// What this build adds to a file, taken away again.
 #[test]
-fn a_ledger_of_an_earlier_build_opens_and_gets_what_it_lacks() {
+fn a_ledger_of_an_earlier_build_is_migrated_when_opened() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let ledger = opened(options(dir.path()));
@@ -110,7 +110,7 @@ fn a_ledger_of_an_earlier_build_opens_and_gets_what_it_lacks() {
 }
 
 #[test]
-fn a_head_beside_it_says_of_each_file_whether_it_is_the_one_that_was_there() {
+fn the_head_file_detects_missing_commits() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     // Nothing settles: the chain alone would not show that admissions are missing.
@@ -131,7 +131,7 @@ fn a_head_beside_it_says_of_each_file_whether_it_is_the_one_that_was_there() {
 
 /// SQLite's log stands beside one name: whoever opens the other does not see it.
 #[test]
-fn a_ledger_with_two_names_is_refused() {
+fn a_ledger_with_two_hard_links_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     ledger.intake().settle(settlement(1));

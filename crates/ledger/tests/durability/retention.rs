@@ -7,7 +7,7 @@ use ledger::{Options, Reader};
 use crate::rows::{eventually, flushed, opened, options, settlement};
 
 #[test]
-fn rows_past_their_age_go_and_the_chain_still_verifies() {
+fn expired_rows_are_pruned_and_the_chain_still_verifies() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
         keep: Some(Duration::from_secs(86_400)),
@@ -39,7 +39,7 @@ fn rows_past_their_age_go_and_the_chain_still_verifies() {
 }
 
 #[test]
-fn a_file_past_its_size_loses_its_oldest_rows() {
+fn a_file_beyond_its_size_limit_loses_its_oldest_rows() {
     let dir = tempfile::tempdir().expect("a directory");
     let most = 300_000;
     let ledger = opened(Options {

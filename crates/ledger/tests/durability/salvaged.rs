@@ -42,7 +42,7 @@ fn overwrite(path: &Path, at: u64, length: usize) {
 }
 
 #[test]
-fn a_damaged_page_costs_the_rows_on_it_and_the_ledger_goes_on_behind_the_last_number() {
+fn salvage_loses_the_rows_of_a_damaged_page_and_continues_after_the_last_number() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let head = written(dir.path(), 1..=ROWS);
@@ -84,7 +84,7 @@ fn a_damaged_page_costs_the_rows_on_it_and_the_ledger_goes_on_behind_the_last_nu
 }
 
 #[test]
-fn what_a_salvage_lost_is_pruned_like_any_row_and_stays_on_record() {
+fn rows_lost_by_a_salvage_stay_on_record_when_pruned() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     written(dir.path(), 1..=ROWS);
@@ -119,7 +119,7 @@ fn what_a_salvage_lost_is_pruned_like_any_row_and_stays_on_record() {
 }
 
 #[test]
-fn a_ledger_that_is_open_is_not_salvaged() {
+fn an_open_ledger_is_not_salvaged() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let refused = salvage(ledger.path()).expect_err("it is open").to_string();
@@ -150,7 +150,7 @@ fn all_files(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
 }
 
 #[test]
-fn of_a_ledger_that_is_whole_nothing_is_salvaged() {
+fn an_intact_ledger_is_not_salvaged() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let head = written(dir.path(), 1..=100);
@@ -167,7 +167,7 @@ fn of_a_ledger_that_is_whole_nothing_is_salvaged() {
 }
 
 #[test]
-fn rows_that_two_salvages_lost_are_counted_once_and_told_with_each() {
+fn rows_lost_by_two_salvages_are_counted_once_and_reported_with_each() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     written(dir.path(), 1..=ROWS);
@@ -235,7 +235,7 @@ const PAGE: usize = 4096;
 
 /// Some of these the database reads without an error, and has fewer rows.
 #[test]
-fn rows_that_vanish_with_a_branch_of_the_tree_are_told_as_lost() {
+fn rows_lost_with_an_interior_page_are_reported_as_lost() {
     const MANY: u64 = 3000;
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
@@ -314,7 +314,7 @@ fn rows_that_vanish_with_a_branch_of_the_tree_are_told_as_lost() {
 
 /// The database takes such a row for one that it never let in, and so does the new file.
 #[test]
-fn an_open_exchange_that_lacks_what_every_one_has_is_told_as_lost() {
+fn an_open_exchange_without_a_required_value_is_reported_as_lost() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     written(dir.path(), 1..=10);
@@ -350,7 +350,7 @@ fn an_open_exchange_that_lacks_what_every_one_has_is_told_as_lost() {
 
 /// Without a head beside it, as a backup is, and with its tables elsewhere than a new ledger has them.
 #[test]
-fn a_backup_that_was_cut_short_keeps_the_rows_that_it_has() {
+fn salvage_of_a_truncated_backup_keeps_its_rows() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     written(dir.path(), 1..=ROWS);
@@ -373,7 +373,7 @@ fn a_backup_that_was_cut_short_keeps_the_rows_that_it_has() {
 }
 
 #[test]
-fn a_ledger_of_which_nothing_can_be_read_or_told_stays_as_it_is() {
+fn a_ledger_that_cannot_be_salvaged_is_not_modified() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     written(dir.path(), 1..=100);

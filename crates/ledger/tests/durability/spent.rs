@@ -22,7 +22,7 @@ fn read(dir: &Path, from: u64, to: u64) -> (Vec<Spent>, Vec<Unsure>) {
 }
 
 #[test]
-fn rows_count_where_they_began_and_what_is_not_sure_is_handed_on() {
+fn rows_count_in_the_period_they_started_in_and_uncertain_ones_are_listed() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();

@@ -30,7 +30,7 @@ fn noticed(ledger: &Ledger, within: Duration) -> String {
 }
 
 #[test]
-fn a_file_that_is_removed_is_noticed_at_once_and_saved_and_never_begun_anew() {
+fn a_removed_ledger_file_is_detected_at_once_saved_and_never_recreated() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let ledger = with_rows(dir.path());
@@ -68,7 +68,7 @@ fn a_file_that_is_removed_is_noticed_at_once_and_saved_and_never_begun_anew() {
 }
 
 #[test]
-fn a_log_or_an_index_that_is_removed_is_noticed_too() {
+fn a_removed_wal_or_its_index_is_detected() {
     for name in ["ledger.db-wal", "ledger.db-shm"] {
         let dir = tempfile::tempdir().expect("a directory");
         let ledger = with_rows(dir.path());
@@ -88,7 +88,7 @@ fn a_log_or_an_index_that_is_removed_is_noticed_too() {
 }
 
 #[test]
-fn files_that_come_back_are_written_again_and_others_in_their_place_are_not_touched() {
+fn restored_files_are_written_again_and_replacements_are_not_touched() {
     let dir = tempfile::tempdir().expect("a directory");
     let other = tempfile::tempdir().expect("a directory");
     let ledger = with_rows(dir.path());

@@ -72,7 +72,7 @@ fn opened(dir: &std::path::Path, name: &str) -> Ledger {
 }
 
 #[test]
-fn each_row_arrives_once_through_a_server_that_goes_and_comes_back() {
+fn each_row_is_shipped_once_despite_a_server_restart() {
     let Some(mut server) = Server::start() else {
         return;
     };
@@ -111,7 +111,7 @@ fn each_row_arrives_once_through_a_server_that_goes_and_comes_back() {
 }
 
 #[test]
-fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new_name() {
+fn a_rolled_back_ledger_ships_nothing_until_it_is_renamed() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -172,7 +172,7 @@ fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new
 }
 
 #[test]
-fn what_sslmode_asks_for_is_had_or_there_is_no_connection() {
+fn sslmode_is_enforced_or_the_connection_fails() {
     let Some(server) = Server::start() else {
         return;
     };

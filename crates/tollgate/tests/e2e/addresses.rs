@@ -34,7 +34,7 @@ fn recorded(gate: &Gate, n: usize) -> String {
 }
 
 #[test]
-fn the_access_log_has_the_clients_address_whole_shortened_or_not_at_all() {
+fn the_access_log_holds_the_client_address_in_full_truncated_or_omitted() {
     let upstream = upstream();
     for (extra, expected) in [
         ("", "127.0.0.1"),
@@ -55,7 +55,7 @@ fn the_access_log_has_the_clients_address_whole_shortened_or_not_at_all() {
 }
 
 #[test]
-fn a_forwarded_address_counts_only_from_a_trusted_proxy() {
+fn a_forwarded_address_is_trusted_only_from_a_trusted_proxy() {
     let upstream = upstream();
     let list = ["6.6.6.6", "203.0.113.9, 10.1.1.1"];
     for (extra, expected) in [
@@ -98,7 +98,7 @@ fn introduced(gate: &Gate, begins: &[u8]) -> (Connection, Response) {
 }
 
 #[test]
-fn a_header_of_a_proxy_that_ends_in_its_middle_holds_nobody() {
+fn a_truncated_proxy_protocol_header_does_not_block_other_connections() {
     let upstream = upstream();
     let gate = Gate::start(&config(upstream.address, REQUIRED), &[]);
     let ended = std::net::TcpStream::connect(gate.data).expect("connects");
@@ -113,7 +113,7 @@ fn a_header_of_a_proxy_that_ends_in_its_middle_holds_nobody() {
 }
 
 #[test]
-fn a_trusted_proxy_of_connections_says_who_the_client_is() {
+fn a_proxy_protocol_header_from_a_trusted_proxy_sets_the_client_address() {
     let upstream = upstream();
     let gate = Gate::start(&config(upstream.address, REQUIRED), &[]);
     let v1 = b"PROXY TCP4 203.0.113.9 10.0.0.1 4660 443\r\n";
@@ -141,7 +141,7 @@ fn a_trusted_proxy_of_connections_says_who_the_client_is() {
 }
 
 #[test]
-fn what_a_trusted_proxy_says_comes_before_tls() {
+fn the_proxy_protocol_header_is_read_before_the_tls_handshake() {
     let upstream = upstream();
     let authority = Authority::new();
     let leaf = authority.leaf("gate.test");
@@ -168,7 +168,7 @@ fn what_a_trusted_proxy_says_comes_before_tls() {
 }
 
 #[test]
-fn a_trusted_proxy_that_says_nothing_is_not_served_and_others_need_not() {
+fn a_required_proxy_protocol_header_is_required_of_trusted_proxies_only() {
     let upstream = upstream();
     let gate = Gate::start(&config(upstream.address, REQUIRED), &[]);
     for begins in [
@@ -199,7 +199,7 @@ fn a_trusted_proxy_that_says_nothing_is_not_served_and_others_need_not() {
 }
 
 #[test]
-fn connections_of_one_client_behind_a_proxy_are_bounded_too() {
+fn the_connection_limit_of_a_client_applies_behind_a_proxy() {
     let upstream = upstream();
     let bounds = "bounds: { source_connections: 2 }\n";
     let more = REQUIRED.replace("bounds: { head_time: 1s }\n", bounds);

@@ -31,7 +31,7 @@ fn gate(extra: &str) -> Gate {
 }
 
 #[test]
-fn with_a_bearer_nobody_reads_more_than_probes_without_it() {
+fn admin_pages_other_than_probes_require_the_configured_bearer() {
     let gate = gate(BEARER);
     let with = |secret: &str| format!("authorization: Bearer {secret}\r\n");
     for path in PROBES {
@@ -85,7 +85,7 @@ fn with_a_bearer_nobody_reads_more_than_probes_without_it() {
 }
 
 #[test]
-fn no_web_page_reads_the_admin_listener_whatever_its_origin() {
+fn admin_requests_of_web_pages_are_refused_whatever_their_origin() {
     let gate = gate("cors: { origins: \"*\" }\n");
     for path in PROBES.iter().chain(&PAGES) {
         for lines in [
@@ -124,7 +124,7 @@ fn warnings(listen: &str, extra: &str) -> String {
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_warned_of() {
+fn check_warns_of_listeners_that_other_machines_can_reach() {
     assert_eq!(warnings("data: 127.0.0.1:1975", ""), "");
     let open = warnings("data: 0.0.0.0:1975", "");
     assert!(

@@ -14,7 +14,7 @@ use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
 use crate::scene::{After, Scene, WHO, answer, call};
 
 #[test]
-fn b1_what_is_not_one_json_object_is_refused() {
+fn b1_a_body_that_is_not_one_json_object_is_refused() {
     let scene = Scene::new();
     let bodies = [
         "",
@@ -47,7 +47,7 @@ fn b1_what_is_not_one_json_object_is_refused() {
 }
 
 #[test]
-fn b2_text_that_policy_reads_must_be_unicode_and_other_text_passes_as_it_is() {
+fn b2_inspected_text_must_be_unicode_and_other_text_passes_unchanged() {
     let scene = Scene::new();
     for name in [r"\ud800", r"a\u0000", r"\udc00\ud800"] {
         let body = format!(r#"{{"model":"{name}","messages":[]}}"#);
@@ -77,7 +77,7 @@ fn b2_text_that_policy_reads_must_be_unicode_and_other_text_passes_as_it_is() {
 }
 
 #[test]
-fn b3_nesting_is_bounded_and_costs_nothing() {
+fn b3_nesting_depth_is_bounded() {
     let scene = Scene::new();
     let nested = |depth: usize| {
         let (open, close) = ("[".repeat(depth), "]".repeat(depth));
@@ -106,7 +106,7 @@ fn b3_nesting_is_bounded_and_costs_nothing() {
 }
 
 #[test]
-fn b4_a_member_that_policy_reads_may_not_come_twice() {
+fn b4_a_duplicate_of_an_inspected_member_is_refused() {
     let scene = Scene::new();
     let rows = [
         (r#"{"model":"m","model":"m"}"#, "model"),
@@ -146,7 +146,7 @@ fn b4_a_member_that_policy_reads_may_not_come_twice() {
 }
 
 #[test]
-fn b5_a_member_that_policy_reads_may_not_come_in_other_letters() {
+fn b5_a_case_variant_of_an_inspected_member_is_refused() {
     let scene = Scene::new();
     let rows = [
         (r#"{"model":"cheap","MODEL":"dear"}"#, "model", "MODEL"),
@@ -215,7 +215,7 @@ fn b5_a_member_that_policy_reads_may_not_come_in_other_letters() {
 }
 
 #[test]
-fn b5_names_that_policy_does_not_read_pass_in_any_letters() {
+fn b5_case_variants_of_other_members_pass() {
     let scene = Scene::new();
     let body = r#"{"Temperature":1,"USER":"u","Models":[],"model":"m","messages":[{"Name":"x","Model":"y","MAX_TOKENS":-1}]}"#;
     let seen = scene.forwards("members in other letters", &call(body));
@@ -224,7 +224,7 @@ fn b5_names_that_policy_does_not_read_pass_in_any_letters() {
 }
 
 #[test]
-fn b5_a_model_in_other_letters_is_never_taken_for_the_model() {
+fn b5_a_case_variant_of_model_is_never_read_as_the_model() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
@@ -248,7 +248,7 @@ fn b5_a_model_in_other_letters_is_never_taken_for_the_model() {
 }
 
 #[test]
-fn b7_a_model_name_is_checked_before_it_is_used_anywhere() {
+fn b7_a_model_name_is_validated_before_use() {
     let scene = Scene::new();
     let long = "m".repeat(257);
     let longer = "m".repeat(10 << 10);
@@ -285,7 +285,7 @@ fn b7_a_model_name_is_checked_before_it_is_used_anywhere() {
 }
 
 #[test]
-fn b7_names_that_clients_invent_do_not_fill_the_metrics() {
+fn b7_unknown_model_names_do_not_become_metric_labels() {
     let scene = Scene::new();
     let mut connection = Connection::open(scene.gate.data);
     for n in 0..400 {
@@ -304,7 +304,7 @@ fn b7_names_that_clients_invent_do_not_fill_the_metrics() {
 }
 
 #[test]
-fn b9_a_body_in_an_encoding_is_refused_where_it_must_be_read() {
+fn b9_a_body_with_a_content_encoding_is_refused_where_policy_must_read_it() {
     let scene = Scene::new();
     for encoding in [
         "gzip",
@@ -351,7 +351,7 @@ fn b9_a_body_in_an_encoding_is_refused_where_it_must_be_read() {
 }
 
 #[test]
-fn b10_only_json_is_taken_where_json_is_read() {
+fn b10_only_json_content_types_are_accepted_where_json_is_read() {
     let scene = Scene::new();
     let with = |kind: &str| {
         let body = chat("m", false);

@@ -34,7 +34,7 @@ fn all<'r>(response: &'r Response, name: &str) -> Vec<&'r str> {
 }
 
 #[test]
-fn a_request_of_a_web_page_is_refused_unless_its_origin_is_configured() {
+fn a_cross_origin_request_is_refused_unless_its_origin_is_configured() {
     let scene = Scene::new();
     for origin in [APP, "null", "http://127.0.0.1:1975", "vscode-webview://x"] {
         let line = format!("origin: {origin}");
@@ -68,7 +68,7 @@ fn a_request_of_a_web_page_is_refused_unless_its_origin_is_configured() {
 }
 
 #[test]
-fn a_page_of_a_configured_origin_may_call_and_read_what_it_gets() {
+fn a_configured_origin_passes_the_preflight_and_gets_cors_headers() {
     let scene = Scene::with(CORS);
     let asks = "origin: https://app.example\r\naccess-control-request-method: POST\r\naccess-control-request-headers: authorization,content-type,x-workload-app\r\naccess-control-request-private-network: true\r\n";
     let told = Connection::open(scene.gate.data).call(&preflight(asks));
@@ -125,7 +125,7 @@ fn a_page_of_a_configured_origin_may_call_and_read_what_it_gets() {
 }
 
 #[test]
-fn over_http2_the_same_pages_are_answered_and_refused() {
+fn origins_are_checked_over_http2_too() {
     let scene = Scene::with(CORS);
     h2::run(async {
         let mut client = h2::connect(scene.gate.data).await;
@@ -141,7 +141,7 @@ fn over_http2_the_same_pages_are_answered_and_refused() {
 }
 
 #[test]
-fn every_origin_is_allowed_where_the_configuration_says_so_and_null_never() {
+fn a_wildcard_allows_every_origin_except_null() {
     let scene = Scene::with("cors: { origins: \"*\" }\n");
     let answer = scene
         .gate
@@ -154,7 +154,7 @@ fn every_origin_is_allowed_where_the_configuration_says_so_and_null_never() {
 }
 
 #[test]
-fn an_upstreams_word_about_origins_stays_there() {
+fn cors_headers_of_an_upstream_are_not_forwarded() {
     let upstream = Upstream::start(|_, _| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\naccess-control-allow-origin: *\r\naccess-control-allow-credentials: true\r\ncontent-length: 2\r\n\r\n{}";
         vec![Step::Send(head.into())]
@@ -170,7 +170,7 @@ fn an_upstreams_word_about_origins_stays_there() {
 }
 
 #[test]
-fn on_loopback_only_loopback_hosts_and_those_that_are_listed_are_answered() {
+fn a_loopback_listener_answers_only_loopback_and_listed_hosts() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let gate = Gate::start_listening("", &config(upstream.address, ""), &[]);
     for host in [

@@ -100,7 +100,7 @@ fn c1_a_body_that_trickles_is_refused_at_its_rate() {
 }
 
 #[test]
-fn c1_an_idle_connection_is_closed_without_a_word() {
+fn c1_an_idle_connection_is_closed_without_a_response() {
     let scene = Scene::with("bounds: { keep_alive: 1s }\n");
     let mut fresh = Connection::open(scene.gate.data);
     let mut used = Connection::open(scene.gate.data);
@@ -113,7 +113,7 @@ fn c1_an_idle_connection_is_closed_without_a_word() {
 }
 
 #[test]
-fn c1_a_client_that_takes_nothing_is_gone_and_its_upstream_is_let_go() {
+fn c1_a_client_that_reads_nothing_is_disconnected_and_its_upstream_call_cancelled() {
     let (count, counted) = std::sync::mpsc::channel();
     let upstream = Upstream::start(move |_, _| {
         count.send(()).expect("the test listens");
@@ -164,7 +164,7 @@ fn c1_a_client_that_takes_nothing_is_gone_and_its_upstream_is_let_go() {
 }
 
 #[test]
-fn c3_without_descriptors_accepting_pauses_and_streams_live() {
+fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
     let engine = spawn_thread(EngineConfig {
         ttft: Duration::ZERO,
         inter_token: Duration::from_millis(20),
@@ -246,7 +246,7 @@ fn c3_thousands_of_idle_connections_cost_little() {
 }
 
 #[test]
-fn c4_connections_beyond_the_bound_are_turned_away_and_the_others_served() {
+fn c4_connections_beyond_the_bound_are_refused_and_the_others_served() {
     let scene = Scene::with("bounds: { connections: 4 }\n");
     let mut kept: Vec<_> = (0..4).map(|_| Connection::open(scene.gate.data)).collect();
     for connection in &mut kept {
@@ -274,7 +274,7 @@ fn c4_connections_beyond_the_bound_are_turned_away_and_the_others_served() {
 }
 
 #[test]
-fn c4_ten_times_the_load_is_shed_at_once_and_never_reaches_the_upstream() {
+fn c4_ten_times_the_limit_is_refused_with_429_without_reaching_the_upstream() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let limited = format!(
         "workers: 1\nbackends: {{ up: {{ url: http://{}/v1 }} }}\n\

@@ -50,7 +50,7 @@ fn promtool(args: &[&str]) {
 }
 
 #[test]
-fn promtool_takes_the_configuration_and_alerts_fire_when_they_should() {
+fn promtool_accepts_the_configuration_and_alerts_fire_when_they_should() {
     promtool(&[
         "check",
         "config",
@@ -161,7 +161,7 @@ fn unknown(asked: &Asked, known: &Known) -> Vec<String> {
 }
 
 #[test]
-fn every_metric_label_and_value_asked_for_is_there() {
+fn every_metric_label_and_value_that_is_queried_exists() {
     let scene = Scene::play();
     let prometheus = Prometheus::start(DEPLOY, &scene.targets());
     let rules = prometheus.rules();
@@ -205,7 +205,7 @@ fn every_metric_label_and_value_asked_for_is_there() {
 }
 
 #[test]
-fn a_question_about_what_is_not_there_is_noticed() {
+fn a_query_for_a_missing_metric_or_label_is_detected() {
     let mut known = Known::new();
     let labels = [("workload", "w"), ("outcome", "failed")];
     let labels = labels.map(|(l, v)| (l.to_owned(), BTreeSet::from([v.to_owned()])));
@@ -247,7 +247,7 @@ fn a_question_about_what_is_not_there_is_noticed() {
 }
 
 #[test]
-fn dashboards_are_laid_out_and_explain_themselves() {
+fn dashboards_have_unique_ids_and_panels_that_do_not_overlap() {
     let mut uids = BTreeSet::new();
     for name in DASHBOARDS {
         let board = dashboard(name);

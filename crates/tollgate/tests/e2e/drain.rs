@@ -41,7 +41,7 @@ fn call() -> Vec<u8> {
 }
 
 #[test]
-fn open_streams_run_on_whole_and_nothing_new_begins() {
+fn a_drain_completes_open_streams_and_refuses_new_connections() {
     let upstream = Streams::start(Duration::from_millis(30));
     let mut gate = Gate::start(&config(upstream.address, "1m"), &[]);
     let mut idle = Connection::open(gate.data);
@@ -95,7 +95,7 @@ fn open_streams_run_on_whole_and_nothing_new_begins() {
 }
 
 #[test]
-fn a_response_that_begins_in_a_drain_says_that_the_connection_closes() {
+fn a_response_that_starts_during_a_drain_says_connection_close() {
     let upstream = Upstream::start(|_, _| {
         let body =
             r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
@@ -137,7 +137,7 @@ fn a_response_that_begins_in_a_drain_says_that_the_connection_closes() {
 }
 
 #[test]
-fn what_outlives_the_grace_is_cut_visibly_and_recorded() {
+fn streams_open_after_the_grace_period_are_cut_visibly_and_recorded() {
     let upstream = Streams::start(Duration::from_millis(30));
     let mut gate = Gate::start(&config(upstream.address, "1s"), &[]);
     let clients = open_streams(&gate, 100);
@@ -154,7 +154,7 @@ fn what_outlives_the_grace_is_cut_visibly_and_recorded() {
 }
 
 #[test]
-fn told_twice_the_gate_ends_at_once() {
+fn a_second_signal_ends_the_gate_at_once() {
     let upstream = Streams::start(Duration::from_millis(30));
     let mut gate = Gate::start(&config(upstream.address, "10m"), &[]);
     let clients = open_streams(&gate, 100);
@@ -170,7 +170,7 @@ fn told_twice_the_gate_ends_at_once() {
 }
 
 #[test]
-fn a_second_word_ends_the_delay_and_a_third_the_drain() {
+fn a_second_signal_ends_the_delay_and_a_third_the_drain() {
     let upstream = Streams::start(Duration::from_millis(30));
     let config = config(upstream.address, "10m").replace("grace:", "delay: 10m, grace:");
     let mut gate = Gate::start(&config, &[]);
@@ -222,7 +222,7 @@ fn cut(
 }
 
 #[test]
-fn without_traffic_the_end_is_prompt() {
+fn without_traffic_shutdown_is_prompt() {
     let mut gate = Gate::start(
         &config("127.0.0.1:9".parse().expect("an address"), "10m"),
         &[],
@@ -238,7 +238,7 @@ fn without_traffic_the_end_is_prompt() {
 }
 
 #[test]
-fn after_sigterm_the_door_stays_open_for_the_delay_while_readiness_is_false() {
+fn after_sigterm_connections_are_accepted_during_the_delay_while_readiness_is_false() {
     let upstream = Upstream::start(|_, _| {
         vec![Step::Send(crate::harness::answer::json(
             200,

@@ -53,7 +53,7 @@ fn bad() -> Upstream {
 }
 
 #[test]
-fn what_another_backend_may_do_better_goes_there() {
+fn retryable_failures_go_to_the_next_backend() {
     for (n, case) in [
         "408",
         "425",
@@ -117,7 +117,7 @@ fn what_another_backend_may_do_better_goes_there() {
 }
 
 #[test]
-fn a_refused_connection_goes_to_the_next() {
+fn a_refused_connection_is_retried_at_the_next_backend() {
     let second = good();
     let gate = Gate::start(&pair(free_address(), second.address), &[]);
     assert_eq!(gate.call(&call("m", false)).text(), COMPLETION);
@@ -125,7 +125,7 @@ fn a_refused_connection_goes_to_the_next() {
 }
 
 #[test]
-fn what_no_backend_would_do_better_stays() {
+fn failures_that_are_not_retryable_are_not_retried() {
     let (first, second) = (bad(), good());
     let gate = Gate::start(&pair(first.address, second.address), &[]);
     for status in [400_u16, 404, 409, 413, 422] {
@@ -141,7 +141,7 @@ fn what_no_backend_would_do_better_stays() {
 }
 
 #[test]
-fn the_last_answer_is_the_clients_when_all_are_bad() {
+fn when_every_backend_fails_the_client_gets_the_last_answer() {
     let (first, second) = (bad(), bad());
     let gate = Gate::start(&pair(first.address, second.address), &[]);
     for status in [429_u16, 503, 529] {
@@ -170,7 +170,7 @@ fn an_upstreams_retry_after_reaches_the_client() {
 }
 
 #[test]
-fn a_kept_connection_that_breaks_with_a_call_is_replaced_and_counted() {
+fn a_call_lost_with_a_reused_connection_is_retried_and_counted() {
     // Answers once on each connection, then resets it when the next request has come.
     let upstream = Upstream::start(|n, _| {
         if n % 2 == 0 {
@@ -198,7 +198,7 @@ fn a_kept_connection_that_breaks_with_a_call_is_replaced_and_counted() {
 }
 
 #[test]
-fn a_connection_that_the_upstream_closed_while_idle_is_not_used() {
+fn an_idle_connection_closed_by_the_upstream_is_not_reused() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION)), Step::Close]);
     let gate = Gate::start(&crate::upstream_faults::one(upstream.address), &[]);
     let mut connection = Connection::open(gate.data);

@@ -9,7 +9,7 @@ use std::path::Path;
 const ROWS: [(char, u32); 3] = [('b', 13), ('h', 15), ('c', 4)];
 
 #[test]
-fn the_page_and_the_tests_agree() {
+fn the_faults_page_names_every_test_and_only_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("../../docs/faults.md")).expect("the page");
     let mut tests = BTreeSet::new();

@@ -22,7 +22,7 @@ fn framed(lines: &str, rest: &str) -> Vec<u8> {
 }
 
 #[test]
-fn h1_a_body_of_two_lengths_is_refused() {
+fn h1_conflicting_body_lengths_are_refused() {
     let scene = Scene::new();
     let rows = [
         (
@@ -132,7 +132,7 @@ fn h2_malformed_chunks_are_refused() {
 }
 
 #[test]
-fn h2_good_chunks_arrive_as_one_body_however_they_are_cut() {
+fn h2_valid_chunks_become_one_body_however_they_are_split() {
     let scene = Scene::new();
     let body = chat("m", false);
     for size in [1, 2, 7, 1000] {
@@ -220,7 +220,7 @@ fn h11_only_100_continue_may_be_expected() {
 }
 
 #[test]
-fn h12_nothing_is_upgraded_and_what_was_pipelined_is_a_request() {
+fn h12_upgrade_is_ignored_and_pipelined_bytes_are_the_next_request() {
     let scene = Scene::new();
     for protocol in ["foo", "websocket", "h2c"] {
         let lines = format!(

@@ -144,7 +144,7 @@ fn refusals_leave_the_connection_usable() {
 }
 
 #[test]
-fn tls_clients_choose_the_version_and_streams_flow() {
+fn alpn_selects_the_version_of_tls_clients() {
     let engine = engine(20);
     let authority = tls::Authority::new();
     let leaf = authority.leaf("gate.test");
@@ -265,7 +265,7 @@ fn a_client_that_resets_before_an_answer_cancels_the_upstream_too() {
 }
 
 #[test]
-fn an_upstream_that_breaks_off_becomes_a_reset_stream() {
+fn a_broken_upstream_response_resets_the_http2_stream() {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let event = "f\r\ndata: {\"a\":1}\n\n\r\n";
@@ -303,7 +303,7 @@ fn an_upstream_that_breaks_off_becomes_a_reset_stream() {
 }
 
 #[test]
-fn a_drain_says_goaway_and_lets_streams_run_to_their_end() {
+fn a_drain_sends_goaway_and_completes_open_streams() {
     let engine = engine(10);
     let mut gate = Gate::start(&config(engine.addr(), "drain: { grace: 30s }\n"), &[]);
     let mut frames = Frames::open(gate.data, &[]);
@@ -359,7 +359,7 @@ fn a_hundred_streams_share_a_connection() {
 }
 
 #[test]
-fn an_idle_connection_is_given_up() {
+fn an_idle_http2_connection_is_closed_after_goaway() {
     let scene = Scene::with("bounds: { keep_alive: 1s }\n");
     let mut frames = Frames::open(scene.gate.data, &[]);
     frames.headers(1, &list(""), false);
@@ -377,7 +377,7 @@ fn an_idle_connection_is_given_up() {
 }
 
 #[test]
-fn c1_a_body_over_http2_that_stops_is_refused() {
+fn c1_a_stalled_body_over_http2_is_refused() {
     let scene = Scene::with("bounds: { body_idle: 1s }\n");
     let mut frames = Frames::open(scene.gate.data, &[]);
     let began = Instant::now();
@@ -396,7 +396,7 @@ fn c1_a_body_over_http2_that_stops_is_refused() {
 }
 
 #[test]
-fn c1_a_head_over_http2_that_never_ends_is_given_up() {
+fn c1_an_endless_head_over_http2_closes_the_connection() {
     let scene = Scene::with("bounds: { keep_alive: 1s }\n");
     let mut half = Frames::open(scene.gate.data, &[]);
     half.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
@@ -413,7 +413,7 @@ fn c1_a_head_over_http2_that_never_ends_is_given_up() {
 }
 
 #[test]
-fn a_client_that_opens_no_window_is_gone_after_the_write_stall() {
+fn a_client_that_opens_no_window_is_disconnected_after_write_stall() {
     let upstream = Upstream::start(|_, _| {
         let body = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
         let head = format!(

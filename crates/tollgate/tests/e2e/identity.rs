@@ -8,7 +8,7 @@ use crate::harness::{chat, post};
 use crate::scene::{After, Scene, WHO};
 
 #[test]
-fn h5_connection_options_cannot_take_away_what_the_gate_relies_on_or_sets() {
+fn h5_connection_options_cannot_remove_headers_that_the_gate_reads_or_sets() {
     let scene = Scene::new();
     let abuse = "connection: close, x-workload-app, authorization, host, content-length, x-request-id, content-type";
     let request = post(
@@ -50,7 +50,7 @@ fn h5_connection_options_cannot_take_away_what_the_gate_relies_on_or_sets() {
 }
 
 #[test]
-fn h6_an_identity_is_exactly_one_registered_value() {
+fn h6_an_identity_must_be_exactly_one_registered_value() {
     let scene = Scene::new();
     let body = chat("m", false);
     let rows: &[(&[&str], u16, &str)] = &[
@@ -101,7 +101,7 @@ fn h6_an_identity_is_exactly_one_registered_value() {
 }
 
 #[test]
-fn h6_words_about_the_client_stay_here() {
+fn h6_headers_about_the_client_are_not_forwarded() {
     let scene = Scene::new();
     let lines = [
         WHO,
@@ -127,7 +127,7 @@ fn h6_words_about_the_client_stay_here() {
 }
 
 #[test]
-fn h7_one_authorization_at_most() {
+fn h7_two_authorizations_are_refused() {
     let scene = Scene::new();
     let body = chat("m", false);
     for lines in [
@@ -208,7 +208,7 @@ fn h8_credentials_in_two_places_are_refused() {
 }
 
 #[test]
-fn h8_every_form_of_credential_is_taken_away_and_ours_put_in_its_place() {
+fn h8_every_form_of_credential_is_replaced_by_the_gates() {
     let scene = Scene::new();
     let rows: &[(&str, &str)] = &[
         ("", "authorization: Bearer canary"),

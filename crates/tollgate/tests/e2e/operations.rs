@@ -53,7 +53,7 @@ fn passed(gate: &Gate, upstream: &Upstream, bytes: &[u8]) -> (Seen, Response) {
 }
 
 #[test]
-fn what_is_neither_known_nor_listed_never_reaches_an_upstream() {
+fn an_operation_neither_known_nor_listed_is_not_forwarded() {
     let upstream = quiet();
     let gate = Gate::start(
         &format!(
@@ -104,7 +104,7 @@ fn what_is_neither_known_nor_listed_never_reaches_an_upstream() {
 }
 
 #[test]
-fn an_engine_at_the_root_of_its_address_is_said_to_be_there_and_no_path_leads_round_the_rules() {
+fn an_engine_at_the_root_needs_at_root_and_no_path_bypasses_the_operation_rules() {
     let upstream = quiet();
     let config = |more: &str| {
         format!(
@@ -143,7 +143,7 @@ fn an_engine_at_the_root_of_its_address_is_said_to_be_there_and_no_path_leads_ro
 }
 
 #[test]
-fn a_response_in_the_background_is_refused_and_says_so() {
+fn a_background_response_is_refused_with_background_not_served() {
     let upstream = quiet();
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1 }} }}\nroutes: [ {{ workload: w, backend: up }} ]\n",

@@ -9,7 +9,7 @@ const HEAD: &str =
 const PAUSE: Duration = Duration::from_millis(600);
 
 #[test]
-fn waiting_for_an_upstream_between_head_and_first_event_is_not_the_gates_time() {
+fn waiting_for_the_first_event_is_not_gate_overhead() {
     let upstream = Upstream::start(|_, _| {
         let event =
             "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n";

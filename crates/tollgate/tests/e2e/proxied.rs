@@ -80,7 +80,7 @@ fn tunnel(mut client: TcpStream, upstream: SocketAddr, all: &Mutex<Vec<String>>)
 }
 
 #[test]
-fn tls_goes_through_a_tunnel_and_the_password_to_the_proxy_alone() {
+fn tls_uses_a_connect_tunnel_and_the_password_goes_to_the_proxy_only() {
     let authority = Authority::new();
     let leaf = authority.leaf("engine.test");
     let files: [(&str, &[u8]); 3] = [
@@ -130,7 +130,7 @@ fn tls_goes_through_a_tunnel_and_the_password_to_the_proxy_alone() {
 }
 
 #[test]
-fn plain_http_is_sent_to_the_proxy_with_the_whole_address() {
+fn plain_http_is_sent_to_the_proxy_in_absolute_form() {
     let proxy = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
     let config = "backends: { up: { url: http://engine.test/base, credential: { inline: gate-key } } }\n\
          routes: [ { workload: w, backend: up } ]\n";
@@ -154,7 +154,7 @@ fn plain_http_is_sent_to_the_proxy_with_the_whole_address() {
 }
 
 #[test]
-fn what_no_proxy_names_goes_straight_and_so_does_loopback() {
+fn hosts_in_no_proxy_and_loopback_bypass_the_proxy() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
     let proxy = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
     let config = format!(

@@ -83,7 +83,7 @@ struct Tally {
 }
 
 #[test]
-fn what_each_engine_understands_is_what_was_judged_and_metered() {
+fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
     let seed = seed();
     let asked = std::env::var("TOLLGATE_READING_CASES").ok();
     let cases = asked.map_or(CASES, |n| n.parse().expect("a number"));

@@ -25,17 +25,17 @@ const SHOWN: [&str; 11] = [
 ];
 
 #[test]
-fn the_sdk_for_python_finds_every_dialect_behind_the_gate() {
+fn the_python_sdk_works_with_every_dialect() {
     surface(Sdk::Python);
 }
 
 #[test]
-fn the_sdk_for_node_finds_every_dialect_behind_the_gate() {
+fn the_node_sdk_works_with_every_dialect() {
     surface(Sdk::Node);
 }
 
 #[test]
-fn anthropics_sdk_finds_its_messages_behind_the_gate() {
+fn the_anthropic_sdk_works_with_messages() {
     let engine = spawn_thread(EngineConfig {
         models: vec!["gpt-oss-120b".into()],
         api_key: Some("engine-key".into()),
@@ -59,7 +59,7 @@ fn anthropics_sdk_finds_its_messages_behind_the_gate() {
 }
 
 #[test]
-fn a_script_fails_where_nothing_answers() {
+fn an_sdk_script_fails_when_nothing_answers() {
     let closed = free_address();
     for sdk in Sdk::BOTH {
         let call = json!({ "headers": {}, "body": { "model": "m", "messages": [] } });

@@ -219,7 +219,7 @@ fn clean_response(what: &str, response: &Response) {
 }
 
 #[test]
-fn no_secret_credential_or_prompt_is_where_it_was_not_sent() {
+fn secrets_credentials_and_prompts_do_not_leak() {
     let upstream = faults();
     let config = config(&upstream, untrusted());
     let own = |name: &str| format!("{CANARY}-own-{name}");
@@ -536,7 +536,7 @@ fn clean_output(what: &str, output: &Output) {
 }
 
 #[test]
-fn check_shows_no_secret_whatever_is_wrong() {
+fn check_prints_no_secret_whatever_the_fault() {
     let directory = tempfile::tempdir().expect("a directory");
     let secret = format!("{CANARY}-own");
     std::fs::write(directory.path().join("key"), &secret).expect("a file");
@@ -699,7 +699,7 @@ fn http_2_logs_no_more_than_http_1() {
 }
 
 #[test]
-fn a_tls_key_and_what_passes_over_tls_stay_secret() {
+fn tls_keys_and_tls_traffic_do_not_leak() {
     let made = rcgen::generate_simple_self_signed(vec!["gate.test".into()]).expect("a certificate");
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let upstream = faults();

@@ -87,7 +87,7 @@ fn ask(gate: &Gate, method: &str, path: &str, host: &str) -> crate::harness::Res
 }
 
 #[test]
-fn every_page_answers_get_and_head_and_nothing_else() {
+fn admin_pages_answer_only_get_and_head() {
     let upstream = answering();
     let gate = Gate::start_listening("", &config(&upstream), &[]);
     for path in PAGES {
@@ -396,7 +396,7 @@ fn promtool(page: &str) {
 }
 
 #[test]
-fn the_gates_own_time_is_shown_in_microseconds() {
+fn gate_overhead_is_exported_with_microsecond_resolution() {
     let upstream = answering();
     let gate = Gate::start(&config(&upstream), &[]);
     traffic(&gate);
@@ -432,7 +432,7 @@ fn the_gates_own_time_is_shown_in_microseconds() {
 }
 
 #[test]
-fn a_client_cannot_make_new_series() {
+fn a_client_cannot_create_metric_series() {
     let upstream = answering();
     let gate = Gate::start(&config(&upstream), &[]);
     let mut connection = Connection::open(gate.data);
@@ -480,7 +480,7 @@ fn a_client_cannot_make_new_series() {
 }
 
 #[test]
-fn the_number_of_workers_follows_what_was_found_and_the_log_says_so() {
+fn the_worker_count_is_in_metrics_threads_and_log() {
     let upstream = answering();
     let gate = Gate::start(&config(&upstream), &[]);
     let log = gate.log();

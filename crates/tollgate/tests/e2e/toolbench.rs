@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::harness::{Demo, Sdk, seen_by};
 
 #[test]
-fn samples_are_answered_and_counted_as_the_engine_counts() {
+fn sample_conversations_are_answered_with_the_engines_token_counts() {
     let (files, prefixes) = replay(&here().join("tests/e2e/toolbench"));
     assert_eq!((files, prefixes), (4, 11));
 }
 
 #[test]
-fn genuine_files_are_answered_and_counted_as_the_engine_counts() {
+fn genuine_conversations_are_answered_with_the_engines_token_counts() {
     let named = std::env::var_os("TOLLGATE_TOOLBENCH").map(PathBuf::from);
     let beside = here().join("../../../shared/data/toolbench");
     let Some(dir) = named.or_else(|| beside.is_dir().then_some(beside)) else {

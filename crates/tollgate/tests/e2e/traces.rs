@@ -188,7 +188,7 @@ fn row(mut gate: Gate) -> serde_json::Value {
 }
 
 #[test]
-fn what_is_open_or_queued_at_the_end_is_sent_before_the_gate_ends() {
+fn open_and_queued_spans_are_flushed_at_shutdown() {
     let (upstream, collector) = (upstream(0), collector());
     let mut gate = traced(&upstream, collector.address, "");
     let mut connection = Connection::open(gate.data);
@@ -202,7 +202,7 @@ fn what_is_open_or_queued_at_the_end_is_sent_before_the_gate_ends() {
 }
 
 #[test]
-fn a_collector_that_is_away_or_hangs_costs_no_call_anything() {
+fn an_unreachable_or_hung_collector_delays_no_call() {
     let upstream = upstream(0);
     let hangs = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(60))]);
     for collector in [free_address(), hangs.address] {
@@ -233,7 +233,7 @@ fn a_collector_that_is_away_or_hangs_costs_no_call_anything() {
 }
 
 #[test]
-fn a_collector_that_refuses_is_not_asked_twice_for_one_batch() {
+fn a_batch_refused_by_the_collector_is_not_retried() {
     let upstream = upstream(0);
     let collector = Upstream::start(|_, _| {
         vec![Step::Send(

@@ -63,12 +63,12 @@ fn script(interpreter: &str, file: &str) {
 }
 
 #[test]
-fn the_sdk_for_python_works_unmodified() {
+fn the_python_sdk_works_unmodified() {
     script("TOLLGATE_E2E_PYTHON", "openai_sdk.py");
 }
 
 #[test]
-fn the_sdk_for_node_works_unmodified() {
+fn the_node_sdk_works_unmodified() {
     script("TOLLGATE_E2E_NODE", "openai_sdk.mjs");
 }
 
@@ -119,7 +119,7 @@ fn metrics(address: SocketAddr) -> String {
 }
 
 #[test]
-fn promtool_finds_no_fault_that_vllm_has_not() {
+fn promtool_finds_only_faults_that_vllm_has_too() {
     for old_names in [false, true] {
         let page = metrics(start(old_names).addr());
         assert_eq!(promtool(&page), Vec::<String>::new());

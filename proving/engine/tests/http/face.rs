@@ -31,7 +31,7 @@ fn several_choices_are_counted_together() {
 }
 
 #[test]
-fn a_stop_string_ends_a_stream_before_itself() {
+fn a_stop_string_ends_a_stream_and_is_not_sent() {
     let engine = start(fast());
     let call = |extra: Value| {
         let mut body = chat(extra);
@@ -65,7 +65,7 @@ fn a_stop_string_ends_a_stream_before_itself() {
 }
 
 #[test]
-fn log_probabilities_name_every_token_that_is_said() {
+fn log_probabilities_list_every_visible_token() {
     let engine = start(fast());
     let body = chat(json!({"logprobs": true, "top_logprobs": 2}));
     let headers = [("x-engine-tokens", "9")];
@@ -132,7 +132,7 @@ fn tokenize_and_detokenize_agree() {
 }
 
 #[test]
-fn an_interval_packs_tokens_into_events() {
+fn a_stream_interval_groups_tokens_into_events() {
     let engine = start(EngineConfig {
         stream_interval: 20,
         ..fast()

@@ -74,7 +74,7 @@ fn value(metrics: &str, start: &str) -> f64 {
 }
 
 #[test]
-fn steps_take_their_time_and_answers_are_whole() {
+fn steps_take_their_time_and_answers_are_complete() {
     let engine = start(machine(5.0, 0.0, 1000));
     for streamed in [false, true] {
         let began = Instant::now();
@@ -117,7 +117,7 @@ fn a_long_prompt_slows_the_others() {
 }
 
 #[test]
-fn the_prefix_cache_and_the_scheduler_show_in_metrics() {
+fn metrics_show_the_prefix_cache_and_the_scheduler() {
     let engine = start(machine(0.2, 0.0, 1000));
     let long =
         chat(json!({"messages": [{"role": "user", "content": "word ".repeat(200)}]})).to_string();
@@ -158,7 +158,7 @@ fn a_request_that_can_never_fit_is_refused() {
 }
 
 #[test]
-fn clients_that_leave_at_random_leave_nothing_behind() {
+fn random_disconnects_leak_no_requests_or_cache_blocks() {
     let clients = std::env::var("ENGINE_ABORTS")
         .ok()
         .and_then(|n| n.parse().ok())
@@ -219,7 +219,7 @@ fn clients_that_leave_at_random_leave_nothing_behind() {
 }
 
 #[test]
-fn an_exporter_shows_the_gpus_beside_the_engine() {
+fn a_gpu_exporter_is_served_beside_the_engine() {
     let free = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -83,7 +83,7 @@ fn continuous_usage_grows_with_the_tokens() {
 }
 
 #[test]
-fn a_streamed_tool_call_spells_its_arguments() {
+fn the_arguments_of_a_streamed_tool_call_concatenate_to_json() {
     let tools = json!([{"type": "function", "function": {"name": "f", "parameters": {
         "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}]);
     let choice = json!({"type": "function", "function": {"name": "f"}});
@@ -177,7 +177,7 @@ fn a_response_stream_is_numbered_and_ends_completed() {
 }
 
 #[test]
-fn the_pace_is_what_the_headers_say() {
+fn the_pace_is_that_of_the_headers() {
     let headers = [
         ("x-engine-ttft-ms", "40"),
         ("x-engine-itl-ms", "10"),
@@ -242,7 +242,7 @@ fn http_2_with_prior_knowledge_streams_the_same() {
 }
 
 #[test]
-fn a_messages_stream_opens_tells_and_closes_its_blocks() {
+fn a_messages_stream_starts_fills_and_stops_its_blocks() {
     let engine = start(fast());
     let mut body = json!({"model": "gpt-oss-120b", "max_tokens": 60,
         "messages": [{"role": "user", "content": "Where is the gate?"}]});

@@ -39,7 +39,7 @@ fn held(args: &[&str]) -> impl Fn(&str) -> Value {
 }
 
 #[test]
-fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
+fn a_killed_gate_loses_no_row_of_a_strict_route() {
     let args = [
         "kills",
         "--requests",
@@ -56,7 +56,7 @@ fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
 }
 
 #[test]
-fn a_gate_that_is_killed_loses_of_a_grouped_route_only_the_last_moments() {
+fn a_killed_gate_loses_only_the_last_moments_of_a_grouped_route() {
     let args = [
         "kills",
         "--billing",
@@ -78,7 +78,7 @@ fn a_full_disk_stops_strict_routes_alone_and_loses_nothing() {
 }
 
 #[test]
-fn clients_that_leave_are_recorded_as_they_were_served() {
+fn calls_of_clients_that_disconnect_are_recorded_as_served() {
     for more in [
         &[][..],
         &["--http2"],
@@ -119,7 +119,7 @@ fn no_call_runs_twice_without_a_counted_retry_when_upstreams_die_with_it() {
 }
 
 #[test]
-fn what_cannot_be_held_is_said() {
+fn an_audit_without_a_gate_binary_says_what_to_build() {
     let dir = tempfile::tempdir().expect("a directory");
     let nothing = dir.path().join("nothing").display().to_string();
     let output = Command::new(PROVE)

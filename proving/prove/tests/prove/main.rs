@@ -115,7 +115,7 @@ fn a_race_measures_every_subject_in_every_scenario_and_writes_what_it_prints() {
 }
 
 #[test]
-fn a_quota_is_kept_where_it_may_be_set() {
+fn a_cpu_quota_is_enforced_where_it_may_be_set() {
     let dir = subjects(&[SAME]);
     let output = race(dir.path(), "1", &["--scenarios", "quota_small,small"])
         .output()
@@ -164,7 +164,7 @@ fn a_profile_is_a_flame_graph_or_a_note_that_says_why_there_is_none() {
 }
 
 #[test]
-fn while_one_subject_is_measured_the_others_stand_still() {
+fn other_subjects_are_stopped_while_one_is_measured() {
     let other = ("other", PROVE, SAME.2);
     let dir = subjects(&[SAME, other]);
     let mut child = race(dir.path(), "2", &["--scenarios", "small"])

@@ -8,7 +8,7 @@ use crate::harness::{Gate, Step, Upstream, post};
 use crate::scene::{After, Scene, WHO, call, config};
 
 #[test]
-fn b6_numbers_that_policy_does_not_need_pass_digit_for_digit() {
+fn b6_numbers_that_policy_does_not_read_pass_unchanged() {
     let scene = Scene::new();
     let digits = "9".repeat(300);
     for number in [
@@ -28,7 +28,7 @@ fn b6_numbers_that_policy_does_not_need_pass_digit_for_digit() {
 }
 
 #[test]
-fn b6_numbers_that_policy_needs_must_be_plain_integers_in_range() {
+fn b6_numbers_that_policy_reads_must_be_integers_in_range() {
     let scene = Scene::new();
     let digits = "9".repeat(300);
     let members = [
@@ -64,7 +64,7 @@ fn b6_numbers_that_policy_needs_must_be_plain_integers_in_range() {
 }
 
 #[test]
-fn b6_flags_must_be_flags() {
+fn b6_flags_must_be_booleans() {
     let scene = Scene::new();
     for body in [
         r#"{"stream":"true"}"#,
@@ -79,7 +79,7 @@ fn b6_flags_must_be_flags() {
 }
 
 #[test]
-fn b11_usage_is_asked_for_and_hidden_from_a_client_that_did_not_ask() {
+fn b11_include_usage_is_added_and_the_usage_event_withheld_from_a_client_that_did_not_ask() {
     let engine = spawn_thread(EngineConfig {
         inspect: true,
         ttft: std::time::Duration::ZERO,
@@ -129,7 +129,7 @@ fn b11_usage_is_asked_for_and_hidden_from_a_client_that_did_not_ask() {
 }
 
 #[test]
-fn b11_usage_is_asked_for_of_a_stream_with_many_choices_too() {
+fn b11_include_usage_is_added_to_a_stream_with_several_choices() {
     let upstream = Upstream::start(|_, _| {
         let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
             data: {\"choices\":[{\"index\":127,\"delta\":{\"content\":\"x\"}}]}\n\n\

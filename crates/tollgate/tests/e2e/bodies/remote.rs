@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use crate::scene::{Scene, call};
 
 #[test]
-fn b12_a_schema_with_references_is_never_looked_up() {
+fn b12_references_in_a_schema_are_never_resolved() {
     let (scene, trap) = (Scene::new(), trap());
     let port = trap.local_addr().expect("it is bound").port();
     for schema in [

@@ -8,7 +8,7 @@ use crate::harness::{Connection, Gate, eventually};
 const DAY: &str = "company: { tokens: 1000, per: month }";
 
 #[test]
-fn a_restart_forgets_nothing_that_was_spent() {
+fn budget_spending_survives_a_restart() {
     let upstream = engine(Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -25,7 +25,7 @@ fn a_restart_forgets_nothing_that_was_spent() {
 }
 
 #[test]
-fn a_call_that_was_open_when_the_gate_was_killed_counts_as_what_was_held_for_it() {
+fn a_call_open_at_a_kill_is_charged_its_reservation() {
     let upstream = engine(Duration::from_secs(20));
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -51,7 +51,7 @@ fn a_call_that_was_open_when_the_gate_was_killed_counts_as_what_was_held_for_it(
 }
 
 #[test]
-fn a_reload_keeps_what_was_spent_and_a_new_budget_begins_with_the_ledgers_sum() {
+fn a_reload_keeps_spending_and_a_new_budget_starts_from_the_ledger() {
     let upstream = engine(Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");

@@ -51,7 +51,7 @@ fn to(model: &str, workload: &str, usage: &str) -> Vec<u8> {
 }
 
 #[test]
-fn calls_are_charged_by_model_and_backend_and_money_runs_out() {
+fn calls_are_priced_by_model_and_backend_until_the_budget_is_exceeded() {
     let upstream = engine(Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");

@@ -15,7 +15,7 @@ fn grouped(upstream: &Upstream, ledger: &std::path::Path, budgets: &str) -> Stri
 }
 
 #[test]
-fn each_level_refuses_for_itself_and_the_others_keep_what_they_have() {
+fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
     let upstream = engine(Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -67,7 +67,7 @@ fn each_level_refuses_for_itself_and_the_others_keep_what_they_have() {
 }
 
 #[test]
-fn what_fails_gives_back_what_it_held_and_what_was_left_may_have_run() {
+fn a_failed_call_releases_its_reservation_and_an_abandoned_one_is_charged_for_it() {
     let upstream = Upstream::start(|_, seen| {
         if seen.json()["user"] == "hang" {
             return vec![Step::Sleep(Duration::from_secs(20))];
@@ -96,7 +96,7 @@ fn what_fails_gives_back_what_it_held_and_what_was_left_may_have_run() {
 }
 
 #[test]
-fn many_at_once_never_overdraw() {
+fn concurrent_calls_never_overspend_a_budget() {
     const CLIENTS: usize = 16;
     let upstream = engine(Duration::from_millis(2));
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -8,7 +8,7 @@ use crate::harness::streams::{self, Streams};
 use crate::harness::{Connection, Gate, chat, eventually, post};
 
 #[test]
-fn an_exchange_keeps_the_version_it_began_with() {
+fn an_exchange_keeps_the_configuration_version_it_started_with() {
     let (old, new) = (
         Streams::start(Duration::from_millis(20)),
         Streams::start(Duration::from_millis(20)),
@@ -58,7 +58,7 @@ fn an_exchange_keeps_the_version_it_began_with() {
 }
 
 #[test]
-fn a_limit_keeps_what_it_is_owed() {
+fn a_reload_keeps_the_usage_and_counters_of_a_limit() {
     let upstream = Streams::start(Duration::from_millis(20));
     let config = |requests: u32, others: &str| {
         format!(
@@ -84,7 +84,7 @@ fn a_limit_keeps_what_it_is_owed() {
 }
 
 #[test]
-fn a_limit_is_exact_while_reloads_go_on() {
+fn a_limit_is_exact_during_reloads() {
     const ADMITTED: usize = 300;
     const CALLS: usize = 1500;
     const RELOADS: usize = 10;
@@ -136,7 +136,7 @@ fn a_limit_is_exact_while_reloads_go_on() {
 }
 
 #[test]
-fn the_listener_stays_where_it_was() {
+fn a_changed_listen_address_does_not_move_the_listener() {
     let upstream = Streams::start(Duration::from_millis(20));
     let gate = Gate::start(&one_route(upstream.address), &[]);
     let head = std::fs::read_to_string(gate.path("head.yaml")).expect("it was written");

@@ -7,7 +7,7 @@ use crate::harness::streams::Streams;
 use crate::harness::{Gate, eventually};
 
 #[test]
-fn a_faulty_configuration_is_refused_whole_and_every_fault_is_named() {
+fn an_invalid_configuration_is_refused_whole_and_every_fault_is_named() {
     let upstream = Streams::start(Duration::from_millis(50));
     let gate = Gate::start(&one_route(upstream.address), &[]);
     let before = gate.admin("/config").text();
@@ -66,7 +66,7 @@ fn a_faulty_configuration_is_refused_whole_and_every_fault_is_named() {
 }
 
 #[test]
-fn the_version_is_a_metric_and_sighup_reloads_without_a_change() {
+fn the_version_is_a_metric_and_sighup_reloads_an_unchanged_configuration() {
     let upstream = Streams::start(Duration::from_millis(50));
     let gate = Gate::start(&one_route(upstream.address), &[]);
     let shown = |gate: &Gate| {
@@ -90,7 +90,7 @@ fn the_version_is_a_metric_and_sighup_reloads_without_a_change() {
 }
 
 #[test]
-fn sighup_opens_the_access_log_anew() {
+fn sighup_reopens_the_access_log() {
     let upstream = Streams::start(Duration::from_millis(50));
     let gate = Gate::start(&one_route(upstream.address), &[]);
     assert_eq!(call(&gate, "w").status, 200);
@@ -108,7 +108,7 @@ fn sighup_opens_the_access_log_anew() {
 }
 
 #[test]
-fn the_warning_of_a_reload_names_the_settings_that_wait_for_the_next_start() {
+fn a_reload_warns_of_settings_that_need_a_restart() {
     let upstream = Streams::start(Duration::from_millis(50));
     let route = one_route(upstream.address);
     let ledger = "ledger: { path: usage.db }\n";

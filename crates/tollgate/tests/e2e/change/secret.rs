@@ -19,7 +19,7 @@ fn last(upstream: &Streams) -> String {
 }
 
 #[test]
-fn a_rotated_secret_is_in_use_within_a_second_and_nothing_is_cut() {
+fn a_rotated_secret_is_used_within_a_second_and_no_stream_is_cut() {
     let upstream = Streams::start(Duration::from_millis(50));
     let gate = Gate::start(&config(&upstream), &[("key", b"first")]);
     let clients = streams::open(gate.data, None, 0..10);
@@ -46,7 +46,7 @@ fn a_rotated_secret_is_in_use_within_a_second_and_nothing_is_cut() {
 }
 
 #[test]
-fn an_empty_or_missing_secret_is_refused_and_the_old_one_serves_on() {
+fn an_empty_or_missing_secret_is_refused_and_the_old_one_stays_in_use() {
     let upstream = Streams::start(Duration::from_millis(50));
     let gate = Gate::start(&config(&upstream), &[("key", b"first-secret")]);
     let good = || gate.metric("tollgate_config_last_reload_success", &[]) == 1.0;
@@ -98,7 +98,7 @@ fn an_empty_or_missing_secret_is_refused_and_the_old_one_serves_on() {
 }
 
 #[test]
-fn a_secret_behind_a_link_that_moves_is_seen() {
+fn a_secret_behind_a_swapped_symlink_is_reloaded() {
     // As Kubernetes mounts secrets: the file is a link through a directory that is swapped.
     let upstream = Streams::start(Duration::from_millis(50));
     let files: [(&str, &[u8]); 2] = [("one/key", b"first"), ("two/key", b"other")];

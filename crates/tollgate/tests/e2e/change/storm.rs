@@ -29,7 +29,7 @@ fn held(gate: &Gate) -> (u64, u64, usize) {
 }
 
 #[test]
-fn a_storm_of_reloads_leaves_nothing_behind() {
+fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
     let upstream = Streams::start(Duration::from_millis(20));
     let config = |n: usize| {
         let mut text = format!(

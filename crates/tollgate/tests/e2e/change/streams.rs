@@ -82,7 +82,7 @@ fn config(upstream: std::net::SocketAddr, turn: usize) -> String {
 }
 
 #[test]
-fn a_thousand_streams_do_not_feel_reloads_rotations_and_new_certificates() {
+fn reloads_and_rotated_secrets_and_certificates_cut_none_of_a_thousand_streams() {
     rlimit::increase_nofile_limit(u64::MAX).expect("room for descriptors");
     let upstream = Streams::start(Duration::from_millis(500));
     let certificates: Vec<_> = (0..=ROUNDS).map(|_| certificate()).collect();

@@ -22,7 +22,7 @@ fn engine() -> Upstream {
 }
 
 #[test]
-fn good_events_before_a_malformed_chunk_are_forwarded_and_then_the_break_is_seen() {
+fn events_before_a_malformed_chunk_are_forwarded_and_the_response_is_cut() {
     let upstream = engine();
     let charged = Charged::one(upstream.address, "");
     // With usage that is kept from the client, and with usage that it asked for.
@@ -46,7 +46,7 @@ fn good_events_before_a_malformed_chunk_are_forwarded_and_then_the_break_is_seen
 }
 
 #[test]
-fn a_response_that_breaks_before_anything_was_sent_is_502() {
+fn a_response_that_breaks_before_any_byte_was_forwarded_is_502() {
     let upstream = engine();
     let charged = Charged::one(upstream.address, "");
     let answer = charged.gate.call(&named("at-once", &body(true, 50, 40)));
@@ -77,7 +77,7 @@ fn a_response_that_breaks_before_anything_was_sent_is_502() {
 }
 
 #[test]
-fn an_error_of_an_upstream_costs_nothing_also_where_its_body_breaks_at_once() {
+fn an_upstream_error_is_not_charged_even_when_its_body_breaks() {
     let upstream = Upstream::start(|_, seen| {
         let status = seen.header("x-request-id")[0].clone();
         let head = format!(

@@ -24,7 +24,7 @@ fn dying(how: Step) -> Upstream {
 }
 
 #[test]
-fn a_kept_connection_that_dies_with_a_call_is_a_counted_try() {
+fn a_call_lost_with_its_kept_alive_connection_is_a_counted_retry() {
     for how in [Step::Close, Step::Reset] {
         let upstream = dying(how.clone());
         let charged = Charged::one(upstream.address, "");
@@ -52,7 +52,7 @@ fn a_kept_connection_that_dies_with_a_call_is_a_counted_try() {
 }
 
 #[test]
-fn beyond_the_retry_budget_a_dead_connection_is_an_error() {
+fn beyond_the_retry_budget_a_lost_connection_is_502() {
     let upstream = dying(Step::Close);
     let charged = Charged::one(upstream.address, "");
     let mut statuses = Vec::new();
@@ -75,7 +75,7 @@ fn beyond_the_retry_budget_a_dead_connection_is_an_error() {
 }
 
 #[test]
-fn a_post_that_is_not_an_inference_call_is_never_sent_twice() {
+fn a_post_that_is_not_an_inference_call_is_never_retried() {
     let upstream = dying(Step::Close);
     let second = Upstream::start(|_, _| vec![Step::Send(json(200, "{}"))]);
     let config = format!(
@@ -95,7 +95,7 @@ fn a_post_that_is_not_an_inference_call_is_never_sent_twice() {
 
 /// Closes its connections when it is told, and says when it has.
 #[test]
-fn a_connection_that_was_closed_before_the_call_is_replaced_without_a_word() {
+fn a_connection_closed_before_the_call_is_replaced_without_a_counted_retry() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let address = listener.local_addr().expect("it is bound");
     let ((close, closing), (say, closed)) = (channel::<()>(), channel::<()>());

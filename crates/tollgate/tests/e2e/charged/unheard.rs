@@ -24,7 +24,7 @@ fn slow_engine() -> engine::EngineHandle {
 }
 
 #[test]
-fn calls_that_their_client_left_before_the_answer_are_charged_and_marked() {
+fn calls_whose_client_disconnects_before_the_answer_are_charged_and_marked() {
     for protocol in ["http1", "http2"] {
         let engine = slow_engine();
         let charged = Charged::one(engine.addr(), &format!(", protocol: {protocol}"));
@@ -56,7 +56,7 @@ fn calls_that_their_client_left_before_the_answer_are_charged_and_marked() {
 }
 
 #[test]
-fn a_stream_reset_over_http2_before_the_answer_is_charged_so_too() {
+fn an_http2_stream_reset_before_the_answer_is_charged() {
     let upstream = Witness::start(Vec::new());
     let charged = Charged::one(upstream.address, "");
     h2::run(async {
@@ -76,7 +76,7 @@ fn a_stream_reset_over_http2_before_the_answer_is_charged_so_too() {
 }
 
 #[test]
-fn the_prompt_of_a_call_without_an_answer_is_counted_where_it_can_be() {
+fn the_prompt_of_an_unanswered_call_is_counted_where_a_tokenizer_is_configured() {
     let upstream = Witness::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
     let charged = Charged::start(&backends, "up", "", "tokenizers: { m: cl100k }");
@@ -94,7 +94,7 @@ fn the_prompt_of_a_call_without_an_answer_is_counted_where_it_can_be() {
 }
 
 #[test]
-fn a_call_that_was_not_sent_whole_costs_nothing() {
+fn a_call_not_sent_whole_is_not_charged() {
     // Takes the connection and reads nothing: the kernel holds some megabytes of the body.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let charged = Charged::one(listener.local_addr().expect("it is bound"), "");
@@ -111,7 +111,7 @@ fn a_call_that_was_not_sent_whole_costs_nothing() {
 }
 
 #[test]
-fn an_attempt_that_timed_out_or_broke_is_charged_what_was_held_for_it() {
+fn an_attempt_that_timed_out_or_broke_is_charged_its_reservation() {
     let upstream = Upstream::start(|_, seen| match seen.header("x-request-id")[0].as_str() {
         "hangs" => vec![Step::Sleep(Duration::from_secs(2)), Step::Close],
         "breaks" => vec![Step::Sleep(Duration::from_millis(100)), Step::Reset],
@@ -157,7 +157,7 @@ fn an_attempt_that_timed_out_or_broke_is_charged_what_was_held_for_it() {
 }
 
 #[test]
-fn attempts_that_may_have_run_stand_in_the_record_beside_the_one_that_answered() {
+fn attempts_that_may_have_run_are_recorded_beside_the_one_that_answered() {
     let slow = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(2)), Step::Close]);
     let good = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
     let backends = format!(
@@ -180,7 +180,7 @@ fn attempts_that_may_have_run_stand_in_the_record_beside_the_one_that_answered()
 }
 
 #[test]
-fn a_drain_that_hears_nothing_is_charged_what_was_held() {
+fn an_abandoned_answer_that_never_comes_is_charged_its_reservation() {
     let upstream = Witness::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
     let drain = ", abandon: { drain: { tokens: 1K, seconds: 1 } }";
@@ -197,7 +197,7 @@ fn a_drain_that_hears_nothing_is_charged_what_was_held() {
 }
 
 #[test]
-fn an_answer_without_a_report_that_is_read_for_nobody_is_charged_by_its_size() {
+fn an_abandoned_answer_without_usage_is_charged_by_its_size() {
     let text = "word ".repeat(400);
     let silent = format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#);
     let answer = json(200, &silent);
@@ -224,7 +224,7 @@ fn an_answer_without_a_report_that_is_read_for_nobody_is_charged_by_its_size() {
 }
 
 #[test]
-fn a_client_that_leaves_while_it_is_uploading_costs_nothing() {
+fn a_client_that_disconnects_during_its_upload_is_not_charged() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
     let charged = Charged::one(upstream.address, "");
     let mut tcp = std::net::TcpStream::connect(charged.gate.data).expect("the gate listens");
@@ -241,7 +241,7 @@ fn a_client_that_leaves_while_it_is_uploading_costs_nothing() {
 }
 
 #[test]
-fn a_call_that_the_end_of_a_drain_cuts_is_charged_over_either_version() {
+fn a_call_cut_at_the_end_of_a_drain_is_charged_over_http1_and_http2() {
     for protocol in ["http1", "http2"] {
         let engine = slow_engine();
         let backends = format!(
@@ -273,7 +273,7 @@ fn a_call_that_the_end_of_a_drain_cuts_is_charged_over_either_version() {
 }
 
 #[test]
-fn a_call_that_is_read_on_when_the_gate_stops_is_its_clients_doing() {
+fn an_abandoned_call_open_at_shutdown_is_recorded_as_aborted_by_its_client() {
     let upstream = Witness::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
     let reads_on = ", abandon: { drain: { tokens: 1K, seconds: 60 } }";

@@ -20,7 +20,7 @@ fn call(n: u32) -> Vec<u8> {
 }
 
 #[test]
-fn an_endpoint_that_asks_for_time_is_left_alone_for_it() {
+fn an_endpoint_is_not_called_until_its_retry_after_has_elapsed() {
     let first = Upstream::start(|n, _| {
         vec![Step::Send(if n == 0 {
             busy(503, "retry-after: 2", "application/json")
@@ -45,7 +45,7 @@ fn an_endpoint_that_asks_for_time_is_left_alone_for_it() {
 }
 
 #[test]
-fn where_all_ask_for_time_the_client_is_told_how_long_and_nobody_is_called() {
+fn when_every_endpoint_is_backing_off_the_client_gets_retry_after_and_none_is_called() {
     for (status, fields, seconds) in [
         (429, "retry-after: 20", 18..=20),
         (503, "retry-after-ms: 20000", 18..=20),
@@ -78,7 +78,7 @@ fn where_all_ask_for_time_the_client_is_told_how_long_and_nobody_is_called() {
 }
 
 #[test]
-fn a_quota_of_one_model_keeps_no_other_away() {
+fn an_exhausted_quota_of_one_model_does_not_block_another() {
     let upstream = Upstream::start(|n, _| {
         vec![Step::Send(if n == 0 {
             busy(429, "retry-after: 20", "application/json")
@@ -96,7 +96,7 @@ fn a_quota_of_one_model_keeps_no_other_away() {
 }
 
 #[test]
-fn what_an_unreadable_error_says_of_waiting_reaches_the_client() {
+fn the_retry_after_of_an_unreadable_error_reaches_the_client() {
     let upstream =
         Upstream::start(|_, _| vec![Step::Send(busy(503, "retry-after: 17", "text/html"))]);
     let charged = Charged::one(upstream.address, "");

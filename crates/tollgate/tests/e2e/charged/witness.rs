@@ -42,7 +42,7 @@ fn left(charged: &Charged, budget: &str) -> f64 {
 }
 
 #[test]
-fn where_the_gates_count_is_billed_an_engines_lie_changes_nothing() {
+fn where_the_gates_count_is_billed_misreported_usage_is_ignored() {
     let engine = engine(Duration::ZERO);
     let backends = format!("up: {{ url: http://{}/v1 }}", engine.addr());
     let by = ", match: { model: m }, billed_by: counted, forward_headers: [x-fault]";
@@ -96,7 +96,7 @@ fn where_the_gates_count_is_billed_an_engines_lie_changes_nothing() {
 }
 
 #[test]
-fn limits_budgets_metrics_log_and_ledger_tell_one_sum_however_exchanges_end() {
+fn limits_budgets_metrics_log_and_ledger_agree_however_exchanges_end() {
     let engine = engine(Duration::from_millis(5));
     let backends = format!("up: {{ url: http://{}/v1 }}", engine.addr());
     for by in ["reported", "counted"] {

@@ -16,7 +16,7 @@ routes: [ { workload: w, backend: b, limits: [ { requests: 0, per: 1 fortnight }
 const WIDE: (&str, &str) = ("COLUMNS", "1000");
 
 #[test]
-fn every_fault_is_named_at_once_with_its_place() {
+fn check_reports_every_fault_with_its_location() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     fs::write(dir.path().join("bad.yaml"), BAD).expect("a file");
     let ended = tollgate(dir.path(), &["check", "-c", "bad.yaml"], &[WIDE]);
@@ -36,7 +36,7 @@ fn every_fault_is_named_at_once_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_a_fault() {
+fn a_missing_file_is_a_fault() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ended = tollgate(dir.path(), &["check", "-c", "none.yaml"], &[]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
@@ -57,7 +57,7 @@ fn writing(ledger: &str, log: &str, secret: &str) -> String {
 }
 
 #[test]
-fn without_a_name_the_file_of_the_current_directory_comes_before_the_environment() {
+fn without_a_path_the_file_of_the_current_directory_takes_precedence_over_the_environment() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let keys = [("OPENAI_API_KEY", "canary-1")];
     let ended = tollgate(dir.path(), &["check"], &keys);
@@ -97,7 +97,7 @@ fn without_a_name_the_file_of_the_current_directory_comes_before_the_environment
 }
 
 #[test]
-fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do() {
+fn unwritable_paths_and_missing_secrets_are_reported_with_a_remedy() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let check = |config: &str| {
         fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
@@ -165,7 +165,7 @@ fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do
 }
 
 #[test]
-fn the_demo_prints_a_configuration_that_is_good() {
+fn the_configuration_that_demo_prints_passes_check() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let printed = tollgate(dir.path(), &["demo", "--print-config"], &[]);
     assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
@@ -182,7 +182,7 @@ fn the_demo_prints_a_configuration_that_is_good() {
 
 /// Each example's own comments say how to make what it refers to; nothing else is made here.
 #[test]
-fn the_examples_are_good_with_files_made_as_their_comments_say() {
+fn the_examples_pass_check_with_files_made_as_their_comments_say() {
     let examples = examples();
     assert!(examples.len() >= 5, "{examples:?}");
     let programs = programs();
@@ -255,7 +255,7 @@ fn examples() -> Vec<PathBuf> {
 }
 
 #[test]
-fn an_answer_that_is_not_taken_is_a_failure() {
+fn output_that_cannot_be_written_is_a_failure() {
     for question in ["schema", "version"] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full");
         let ended = std::process::Command::new(crate::harness::Gate::binary())

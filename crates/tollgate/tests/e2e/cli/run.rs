@@ -12,7 +12,7 @@ use crate::harness::{
 };
 
 #[test]
-fn a_bad_configuration_ends_it_before_anything_listens() {
+fn an_invalid_configuration_stops_run_before_it_listens() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (data, admin) = (free_address(), free_address());
     let config = format!(
@@ -35,7 +35,7 @@ fn a_bad_configuration_ends_it_before_anything_listens() {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_what_to_do() {
+fn a_port_in_use_is_reported_with_a_remedy() {
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let held = held.local_addr().expect("it is bound").to_string();
     for (which, data, admin) in [
@@ -56,14 +56,14 @@ fn a_port_in_use_is_named_with_what_to_do() {
 }
 
 #[test]
-fn with_no_file_and_no_environment_it_says_what_to_set() {
+fn without_file_and_environment_run_says_what_to_set() {
     let ended = tollgate(std::path::Path::new("."), &["run"], &[]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
     assert!(ended.err.contains("set OPENAI_API_KEY"), "{}", ended.err);
 }
 
 #[test]
-fn without_a_name_it_runs_the_file_of_the_current_directory_and_says_so_first() {
+fn without_a_path_run_uses_the_file_of_the_current_directory_and_says_so_first() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let held = held.local_addr().expect("it is bound");
@@ -87,7 +87,7 @@ fn without_a_name_it_runs_the_file_of_the_current_directory_and_says_so_first() 
 }
 
 #[test]
-fn with_no_file_it_serves_the_provider_of_the_environment() {
+fn without_a_file_run_serves_the_provider_of_the_environment() {
     let engine = engine();
     let gate = FromEnvironment::start(&engine);
     for headers in [&[][..], &["x-workload-app: default"]] {
@@ -107,7 +107,7 @@ fn with_no_file_it_serves_the_provider_of_the_environment() {
 }
 
 #[test]
-fn the_last_records_are_written_before_it_ends() {
+fn the_last_records_are_flushed_before_exit() {
     let engine = engine();
     let config = format!(
         "backends: {{ up: {{ url: \"http://{}/v1\", credential: {{ inline: engine-key }} }} }}\n\

@@ -54,7 +54,7 @@ fn c1_a_declared_length_costs_no_memory_before_it_arrives() {
 }
 
 #[test]
-fn c6_bodies_beyond_what_a_worker_may_keep_are_refused_and_the_room_comes_back() {
+fn c6_bodies_beyond_the_memory_budget_are_refused_until_memory_is_released() {
     let scene = Scene::with("bounds: { body: 1MiB, bodies: 2MiB }\n");
     let kept = || scene.gate.metric("tollgate_body_bytes", &[]);
     let body = body_of(1 << 20);
@@ -92,7 +92,7 @@ fn c6_bodies_beyond_what_a_worker_may_keep_are_refused_and_the_room_comes_back()
 }
 
 #[test]
-fn c6_a_caller_over_its_limit_is_answered_before_it_uploads() {
+fn c6_a_workload_over_its_limit_is_refused_before_it_uploads() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let limited = format!(
         "workers: 1\nbackends: {{ up: {{ url: http://{}/v1 }} }}\n\
@@ -156,7 +156,7 @@ fn c6_a_caller_over_its_limit_is_answered_before_it_uploads() {
 }
 
 #[test]
-fn c1_a_body_that_comes_steadily_and_too_slowly_is_refused_at_its_time() {
+fn c1_a_steady_but_slow_body_is_refused_after_body_time() {
     let scene = Scene::with("bounds: { body_time: 2s }\n");
     let mut client = Connection::open(scene.gate.data);
     client.send(&head(200_000, ""));
@@ -223,7 +223,7 @@ fn c4_connections_of_one_address_are_bounded_and_other_addresses_served() {
 }
 
 #[test]
-fn c9_a_body_of_very_many_odd_members_leaves_others_served() {
+fn c9_a_body_that_is_costly_to_scan_does_not_block_other_calls() {
     let scene = Scene::new();
     // Names in escapes are read byte by byte.
     let mut body = String::from(r#"{"model":"m","messages":[]"#);

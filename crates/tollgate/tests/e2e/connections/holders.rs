@@ -56,7 +56,7 @@ struct Outcome {
 }
 
 #[test]
-fn holders_of_every_kind_are_let_go_and_others_are_served() {
+fn clients_that_hold_resources_are_disconnected_and_others_are_served() {
     let asked = std::env::var("TOLLGATE_HOLDERS").ok();
     let many: usize = asked.and_then(|n| n.parse().ok()).unwrap_or(40);
     let mut failed = Vec::new();

@@ -24,7 +24,7 @@ fn ask(gate: &Gate) -> Response {
 }
 
 #[test]
-fn a_good_certificate_is_trusted_by_name_and_by_address() {
+fn a_valid_certificate_is_trusted_by_name_and_by_address() {
     let authority = Authority::new();
     for host in ["localhost", "127.0.0.1"] {
         let upstream = TlsUpstream::start(&authority.leaf(host), &[b"h2", b"http/1.1"]);
@@ -94,7 +94,7 @@ fn a_long_body_reaches_an_upstream_that_reads_late() {
 }
 
 #[test]
-fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
+fn an_invalid_certificate_becomes_502_and_nothing_is_sent() {
     let authority = Authority::new();
     let rows: [(&str, Leaf); 4] = [
         ("wrong name", authority.leaf("other.test")),
@@ -132,7 +132,7 @@ fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
 }
 
 #[test]
-fn an_upstream_without_tls_is_not_spoken_to_in_clear() {
+fn an_upstream_without_tls_is_never_called_in_clear_text() {
     let upstream = crate::harness::Upstream::start(|_, _| vec![crate::harness::Step::Close]);
     let config = format!(
         "backends: {{ up: {{ url: \"https://127.0.0.1:{}/v1\", timeouts: {{ connect: 2s }}, credential: {{ inline: canary }} }} }}\n\
@@ -158,7 +158,7 @@ fn an_upstream_without_tls_is_not_spoken_to_in_clear() {
 }
 
 #[test]
-fn a_handshake_that_stalls_is_bounded_on_both_sides() {
+fn a_stalled_handshake_times_out_on_both_sides() {
     // Upstream: accepts and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let port = silent.local_addr().expect("it is bound").port();

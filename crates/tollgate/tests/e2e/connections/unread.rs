@@ -50,7 +50,7 @@ fn is_let_go(gate: &Gate) {
 }
 
 #[test]
-fn c1_refusals_that_nobody_reads_end_their_connection() {
+fn c1_unread_refusals_close_their_connection() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let gate = Gate::start(&config(upstream.address, BOUNDS), &[]);
     let tcp = narrow(gate.data);
@@ -60,7 +60,7 @@ fn c1_refusals_that_nobody_reads_end_their_connection() {
 }
 
 #[test]
-fn c1_refusals_that_nobody_reads_end_their_connection_under_tls() {
+fn c1_unread_refusals_close_their_connection_under_tls() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let authority = Authority::new();
     let leaf = authority.leaf("gate.test");

@@ -249,7 +249,7 @@ fn by_goldens(template: &str, goldens: &'static str) {
 }
 
 #[test]
-fn what_transformers_makes_of_a_template_is_what_the_gate_counts() {
+fn counts_agree_with_templates_rendered_by_transformers() {
     by_goldens(
         CHATML,
         include_str!("../../../../../vectors/tokens/chatml.txt"),

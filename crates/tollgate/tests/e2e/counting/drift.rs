@@ -54,7 +54,7 @@ fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Op
 const HARMONY: &str = "tokenizers: { \"*\": harmony }\n";
 
 #[test]
-fn u7_an_engine_that_lies_is_flagged_within_a_hundred_calls() {
+fn u7_an_engine_that_misreports_usage_is_flagged_within_a_hundred_calls() {
     for lie in ["x-fault: usage=x0.5", "x-fault: usage=x10"] {
         for direction in ["input", "output"] {
             let counting = "tokenizers: { gpt-oss-120b: harmony }";
@@ -66,7 +66,7 @@ fn u7_an_engine_that_lies_is_flagged_within_a_hundred_calls() {
 }
 
 #[test]
-fn u7_a_tokenizer_that_is_not_the_engines_is_flagged_within_a_hundred_calls() {
+fn u7_a_wrong_tokenizer_is_flagged_within_a_hundred_calls() {
     // The engine of any model but gpt-oss has cl100k and ChatML.
     let at = flagged("tokenizers: { other: harmony }", "other", &[], "input");
     println!("swapped: {at:?}");
@@ -87,7 +87,7 @@ fn u7_an_honest_engine_is_not_flagged() {
 }
 
 #[test]
-fn a_model_that_the_configuration_does_not_name_is_no_label() {
+fn an_unconfigured_model_does_not_become_a_metric_label() {
     let engine = engine(EngineConfig {
         models: vec!["invented-1".into(), "invented-2".into()],
         ..EngineConfig::default()

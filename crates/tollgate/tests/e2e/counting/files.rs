@@ -9,7 +9,7 @@ use super::{Counted, TOKENIZER, engine};
 use crate::harness::{eventually, tollgate};
 
 #[test]
-fn a_tokenizer_that_is_none_is_told_by_check_with_its_place() {
+fn check_reports_an_invalid_tokenizer_with_its_location() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = "backends: { up: { url: http://127.0.0.1:1/v1 } }\n\
                   routes: [ { workload: w, backend: up } ]\n\
@@ -31,7 +31,7 @@ fn a_tokenizer_that_is_none_is_told_by_check_with_its_place() {
 }
 
 #[test]
-fn a_template_that_changes_is_taken_and_a_bad_one_is_refused() {
+fn a_changed_template_is_reloaded_and_an_invalid_one_refused() {
     let engine = engine(EngineConfig {
         models: vec!["own".into()],
         ..EngineConfig::default()

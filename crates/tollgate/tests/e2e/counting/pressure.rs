@@ -9,7 +9,7 @@ use super::{Counted, TOKENIZER, engine};
 use crate::harness::{Connection, eventually, post};
 
 #[test]
-fn what_finds_no_room_is_not_counted_and_nothing_is_lost() {
+fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
     const CALLS: usize = 6;
     const CLIENTS: usize = 4;
     let engine = engine(EngineConfig {
@@ -68,7 +68,7 @@ fn what_finds_no_room_is_not_counted_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_is_longer_than_the_bound_is_not_counted_and_the_rest_of_it_is() {
+fn a_prompt_longer_than_the_bound_is_not_counted_but_its_completion_is() {
     let engine = engine(EngineConfig::default());
     let counting = "tokenizers: { gpt-oss-120b: harmony }\ncounting: { longest: 10kB }";
     let mut counted = Counted::start(engine.addr(), counting, &[]);
@@ -86,7 +86,7 @@ fn what_is_longer_than_the_bound_is_not_counted_and_the_rest_of_it_is() {
 }
 
 #[test]
-fn at_the_end_every_row_is_there_with_its_count() {
+fn shutdown_waits_until_every_row_is_counted() {
     let engine = engine(EngineConfig::default());
     let mut counted = Counted::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
     for n in 0..30 {

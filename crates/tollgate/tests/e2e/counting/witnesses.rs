@@ -14,7 +14,7 @@ fn body(stream: bool) -> Value {
 }
 
 #[test]
-fn u6_each_fault_of_usage_leaves_the_row_that_it_should() {
+fn u6_each_usage_fault_leaves_the_expected_row() {
     let engine = engine(EngineConfig::default());
     let mut counted = Counted::start(engine.addr(), COUNTING, &[]);
     let faults = [
@@ -59,7 +59,7 @@ fn u6_each_fault_of_usage_leaves_the_row_that_it_should() {
 }
 
 #[test]
-fn u6_of_an_impossible_report_both_numbers_are_kept() {
+fn u6_an_impossible_report_is_kept_beside_the_gates_count() {
     let upstream = Upstream::start(|_, _| {
         let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"four words of text"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000000000000000000,"completion_tokens":5,"total_tokens":3}}"#;
         let length = body.len();
@@ -158,7 +158,7 @@ fn messages_are_counted() {
 }
 
 #[test]
-fn u8_a_stream_that_its_client_left_is_counted_to_the_last_event() {
+fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     use std::io::Read;
     use std::time::Duration;
     let engine = engine::spawn_thread(EngineConfig {

@@ -9,7 +9,7 @@ const FLOAT: usize = 10 * 2;
 const CALLS: usize = 200;
 
 #[test]
-fn with_all_upstreams_dead_retries_stay_within_a_tenth() {
+fn with_every_upstream_down_retries_stay_within_ten_percent() {
     let config = format!("workers: 2\n{}", pair(free_address(), free_address()));
     let gate = Gate::start(&config, &[]);
     let mut connections: Vec<_> = (0..8).map(|_| Connection::open(gate.data)).collect();
@@ -31,7 +31,7 @@ fn with_all_upstreams_dead_retries_stay_within_a_tenth() {
 }
 
 #[test]
-fn overloaded_upstreams_get_a_tenth_more_at_most() {
+fn overloaded_upstreams_get_at_most_ten_percent_more_calls() {
     // 429 is no ejection: only the budget holds retries back here.
     let (first, second) = (bad(), bad());
     let config = siblings(first.address, second.address, 1);

@@ -8,7 +8,7 @@ use crate::harness::{Connection, Gate, Step, Upstream, chat, h2};
 use crate::upstream_faults::{call, one};
 
 #[test]
-fn weights_hold_roughly() {
+fn endpoints_get_calls_in_proportion_to_their_weights() {
     let (heavy, light) = (good(), good());
     let gate = Gate::start(&siblings(heavy.address, light.address, 3), &[]);
     let mut connection = Connection::open(gate.data);
@@ -22,7 +22,7 @@ fn weights_hold_roughly() {
 }
 
 #[test]
-fn an_endpoint_that_keeps_failing_is_left_alone() {
+fn an_endpoint_that_keeps_failing_is_ejected() {
     let (sick, well) = (
         bad(),
         Upstream::start(|_, _| vec![Step::Send(crate::harness::answer::json(200, COMPLETION))]),
@@ -38,7 +38,7 @@ fn an_endpoint_that_keeps_failing_is_left_alone() {
 }
 
 #[test]
-fn a_gate_out_of_descriptors_blames_itself_and_not_the_upstream() {
+fn running_out_of_descriptors_does_not_count_against_the_endpoint() {
     let slow = Upstream::start(|_, _| {
         vec![
             Step::Sleep(Duration::from_millis(1500)),

@@ -52,7 +52,7 @@ fn after_a_refusal_a_small_unread_body_is_skipped_and_a_large_one_ends_the_conne
 }
 
 #[test]
-fn http_1_0_clients_are_served_and_closed_unless_they_ask() {
+fn http_1_0_connections_are_closed_unless_keep_alive_is_requested() {
     let scene = Scene::new();
     let request =
         |lines: &str| format!("GET /v1/files HTTP/1.0\r\n{WHO}\r\n{lines}\r\n").into_bytes();
@@ -70,7 +70,7 @@ fn http_1_0_clients_are_served_and_closed_unless_they_ask() {
 }
 
 #[test]
-fn an_http_1_0_client_sees_the_end_of_a_stream_in_the_close_and_a_break_in_a_reset() {
+fn an_http_1_0_stream_ends_with_a_close_and_breaks_with_a_reset() {
     let upstream = Upstream::start(|n, _| {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
         let events = b"f\r\ndata: {\"a\":1}\n\n\r\n".to_vec();
@@ -109,7 +109,7 @@ fn an_http_1_0_client_sees_the_end_of_a_stream_in_the_close_and_a_break_in_a_res
 }
 
 #[test]
-fn a_head_request_has_a_head_and_no_body() {
+fn a_head_request_is_answered_without_a_body() {
     let upstream = Upstream::start(|_, seen| {
         let whole = answer();
         let end = whole
@@ -161,7 +161,7 @@ fn a_head_request_has_a_head_and_no_body() {
 }
 
 #[test]
-fn the_clients_word_to_close_is_kept() {
+fn connection_close_of_a_client_is_honoured() {
     let scene = Scene::new();
     let mut connection = Connection::open(scene.gate.data);
     let response = connection.call(&post(

@@ -35,7 +35,7 @@ fn is_date(date: &str) -> bool {
 }
 
 #[test]
-fn an_answer_has_a_reason_and_one_date() {
+fn a_response_has_a_reason_phrase_and_one_date() {
     let scene = Scene::new();
     let mut connection = Connection::open(scene.gate.data);
     connection.send(&call(&chat("m", false)));
@@ -95,7 +95,7 @@ fn the_upstreams_date_and_request_id_reach_the_client() {
 }
 
 #[test]
-fn h9_an_absolute_target_is_served_as_its_path() {
+fn h9_a_target_in_absolute_form_is_served_as_its_path() {
     let scene = Scene::new();
     let body = chat("m", false);
     let length = body.len();
@@ -163,7 +163,7 @@ fn empty_lines_before_a_request_are_skipped_and_bounded() {
 }
 
 #[test]
-fn http2_begins_with_a_connection_and_never_in_the_middle_of_one() {
+fn an_http2_preface_after_a_request_is_refused() {
     let scene = Scene::new();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for before in [&call(&chat("m", false))[..], b"\r\n"] {
@@ -214,7 +214,7 @@ fn h2_chunk_extensions_that_break_the_grammar_are_refused() {
 }
 
 #[test]
-fn a_client_that_ends_its_side_after_the_request_is_answered() {
+fn a_client_that_half_closes_after_its_request_is_answered() {
     let upstream = Upstream::start(|n, _| {
         if n == 0 {
             return vec![
@@ -250,7 +250,7 @@ fn a_client_that_ends_its_side_after_the_request_is_answered() {
 }
 
 #[test]
-fn requests_sent_before_a_client_ended_its_side_are_all_answered() {
+fn requests_sent_before_a_half_close_are_all_answered() {
     let upstream = Upstream::start(|_, _| {
         vec![
             Step::Sleep(Duration::from_millis(100)),
@@ -271,7 +271,7 @@ fn requests_sent_before_a_client_ended_its_side_are_all_answered() {
 }
 
 #[test]
-fn a_client_that_ends_its_side_in_the_middle_of_a_stream_has_left() {
+fn a_half_close_during_a_stream_is_a_disconnect() {
     let upstream = Witness::start([events_head(), chunk(delta("one").as_bytes())].concat());
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let mut connection = Connection::open(gate.data);

@@ -6,7 +6,7 @@ use crate::harness::Connection;
 use crate::scene::{After, Scene, WHO, get, is_closed};
 
 #[test]
-fn h3_heads_that_break_http_are_refused() {
+fn h3_malformed_heads_are_refused() {
     let scene = Scene::new();
     let rows: &[(&str, &[u8], u16, &str)] = &[
         (
@@ -152,7 +152,7 @@ fn h10_a_head_is_bounded_in_bytes_and_in_fields() {
 }
 
 #[test]
-fn h10_the_configured_bounds_count() {
+fn h10_the_configured_bounds_apply() {
     let scene = Scene::with("bounds: { head: 1KiB, fields: 5 }\n");
     scene.forwards("4 fields", &get("a: 1\r\nb: 2\r\n"));
     scene.refuses(

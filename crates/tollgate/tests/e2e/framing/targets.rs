@@ -5,7 +5,7 @@
 use crate::scene::{After, Scene, WHO};
 
 #[test]
-fn h9_a_path_that_reads_in_two_ways_is_refused() {
+fn h9_an_ambiguous_path_is_refused() {
     let scene = Scene::new();
     let rows = [
         ("//v1/files", "ambiguous_path"),
@@ -56,7 +56,7 @@ fn h9_a_path_that_reads_in_two_ways_is_refused() {
 }
 
 #[test]
-fn h9_a_host_is_one_name_or_address_and_never_goes_upstream() {
+fn h9_a_host_must_be_one_name_or_address_and_is_not_forwarded() {
     let scene = Scene::new();
     let rows = [
         ("", "host_missing"),
@@ -86,7 +86,7 @@ fn h9_a_host_is_one_name_or_address_and_never_goes_upstream() {
 }
 
 #[test]
-fn h15_methods_that_are_not_served_are_refused() {
+fn h15_unsupported_methods_are_refused() {
     let scene = Scene::new();
     for (method, after) in [
         ("TRACE", After::Kept),

@@ -87,7 +87,7 @@ fn survives(flood: impl FnOnce(&mut Frames) -> Ended + Send) -> Ended {
 }
 
 #[test]
-fn c2_rapid_reset_is_told_to_calm_down() {
+fn c2_rapid_reset_is_answered_with_enhance_your_calm() {
     let ended = survives(|frames| {
         let body = stream(5000);
         for n in 0..20_000_u32 {
@@ -108,7 +108,7 @@ fn c2_rapid_reset_is_told_to_calm_down() {
 }
 
 #[test]
-fn c2_streams_that_make_the_gate_reset_them_are_told_to_calm_down() {
+fn c2_streams_that_provoke_resets_are_answered_with_enhance_your_calm() {
     let ended = survives(|frames| {
         for n in 0..20_000_u32 {
             let id = 2 * n + 1;
@@ -128,7 +128,7 @@ fn c2_streams_that_make_the_gate_reset_them_are_told_to_calm_down() {
 }
 
 #[test]
-fn c2_continuation_without_end_is_cut_short() {
+fn c2_endless_continuation_frames_close_the_connection() {
     let ended = survives(|frames| {
         frames.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
         let more = h2::encoded(&[("x-a", "v".repeat(16_000).as_str())]);
@@ -146,7 +146,7 @@ fn c2_continuation_without_end_is_cut_short() {
 }
 
 #[test]
-fn c2_empty_continuations_are_cut_short() {
+fn c2_empty_continuation_frames_close_the_connection() {
     let ended = survives(|frames| {
         frames.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
         let some = h2::frame(h2::CONTINUATION, 0, 1, b"").repeat(1000);
@@ -164,7 +164,7 @@ fn c2_empty_continuations_are_cut_short() {
 }
 
 #[test]
-fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
+fn c2_frames_that_carry_no_request_share_one_budget() {
     let empty = h2::frame(h2::DATA, 0, 1, b"");
     let rows = [
         ("PRIORITY", h2::frame(h2::PRIORITY, 0, 3, &[0, 0, 0, 0, 1])),
@@ -222,7 +222,7 @@ fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
 }
 
 #[test]
-fn c2_windows_and_pings_of_a_client_at_work_are_never_too_many() {
+fn c2_window_updates_and_pings_of_an_active_client_are_never_refused() {
     // A millisecond apart, so that each event is a frame.
     let engine = engine(1);
     let gate = Gate::start(&config(engine.addr(), ""), &[]);

@@ -9,7 +9,7 @@ use crate::scene::Scene;
 const BODY: &[u8] = b"{}";
 
 #[test]
-fn h4_malformed_requests_end_their_stream_and_reach_nobody() {
+fn h4_malformed_requests_end_their_stream_and_are_not_forwarded() {
     let scene = Scene::new();
     let replaced = |name: &'static str, value: &'static str| {
         let mut list = list("");
@@ -150,7 +150,7 @@ fn h14_trailers_of_a_request_are_dropped() {
 }
 
 #[test]
-fn h14_pseudo_headers_in_trailers_end_the_connection_and_reach_nobody() {
+fn h14_pseudo_headers_in_trailers_end_the_connection_and_are_not_forwarded() {
     let scene = Scene::new();
     for trailers in [
         vec![(":path", "/v1/embeddings")],
@@ -198,7 +198,7 @@ fn h10_a_header_list_is_bounded_in_bytes_and_in_fields() {
 }
 
 #[test]
-fn h10_a_small_block_that_unpacks_to_a_large_list_is_refused() {
+fn h10_a_small_header_block_that_decodes_to_a_large_list_is_refused() {
     let scene = Scene::new();
     let before = super::floods::resident_mib(&scene.gate);
     // A field of 4,000 bytes is put into the table once and named 10,000 times: 40 MB decoded.
@@ -242,7 +242,7 @@ fn blocks(frames: &mut Frames, stream: u32, block: &[u8]) -> Ended {
 }
 
 #[test]
-fn h11_over_http2_a_body_is_awaited_without_a_word() {
+fn h11_no_100_continue_is_sent_over_http2() {
     let scene = Scene::new();
     let mut frames = Frames::open(scene.gate.data, &[]);
     frames.headers(

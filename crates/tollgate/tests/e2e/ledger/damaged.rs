@@ -61,7 +61,7 @@ fn overwrite(path: &Path, at: usize, with: &[u8]) {
 }
 
 #[test]
-fn twelve_bytes_of_damage_stop_the_gate_and_a_salvage_says_what_it_costs() {
+fn a_damaged_ledger_stops_the_gate_and_salvage_reports_the_lost_rows() {
     let scene = Scene::new();
     let before = scene.called(0..CALLS);
     let ledger = scene.ledger();
@@ -129,7 +129,7 @@ fn twelve_bytes_of_damage_stop_the_gate_and_a_salvage_says_what_it_costs() {
 }
 
 #[test]
-fn what_is_no_ledger_is_never_touched() {
+fn a_file_that_is_not_a_ledger_is_never_modified() {
     let scene = Scene::new();
     let path = scene.ledger();
     std::fs::write(&path, b"notes of mine, and no database; ".repeat(500)).expect("writes");
@@ -156,7 +156,7 @@ fn what_is_no_ledger_is_never_touched() {
 }
 
 #[test]
-fn a_file_that_is_set_back_or_gone_does_not_refill_a_budget() {
+fn a_rolled_back_or_missing_ledger_does_not_refill_a_budget() {
     let scene = Scene::new();
     let ledger = scene.ledger();
     scene.called(0..20);
@@ -185,7 +185,7 @@ fn a_file_that_is_set_back_or_gone_does_not_refill_a_budget() {
 }
 
 #[test]
-fn a_head_that_was_kept_finds_a_ledger_and_its_head_set_back_together() {
+fn a_saved_head_detects_a_ledger_rolled_back_together_with_its_head() {
     let scene = Scene::new();
     let ledger = scene.ledger();
     let beside = scene.dir.path().join("usage.db.head");
@@ -222,7 +222,7 @@ fn a_head_that_was_kept_finds_a_ledger_and_its_head_set_back_together() {
 }
 
 #[test]
-fn a_backup_taken_while_the_gate_runs_is_put_back_after_its_loss_is_accepted() {
+fn a_backup_taken_while_running_is_restored_after_its_loss_is_accepted() {
     let scene = Scene::new();
     let ledger = scene.ledger();
     let gate = Gate::start(&scene.config(), &[]);

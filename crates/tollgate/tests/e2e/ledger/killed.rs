@@ -13,7 +13,7 @@ const KILLS: usize = 4;
 const CLIENTS: usize = 4;
 
 #[test]
-fn killed_under_load_a_strict_route_loses_no_row_and_doubles_none() {
+fn a_strict_route_killed_under_load_neither_loses_nor_duplicates_a_row() {
     let upstream = engine(5, 4, Duration::from_millis(5));
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -87,7 +87,7 @@ fn killed_under_load_a_strict_route_loses_no_row_and_doubles_none() {
 }
 
 #[test]
-fn a_stream_that_was_open_when_the_gate_was_killed_keeps_its_last_mark() {
+fn a_stream_open_at_a_kill_keeps_its_last_checkpoint() {
     let pause = Duration::from_millis(100);
     let upstream = Upstream::start(move |_, _| {
         let event = || [Step::Send(chunk(delta("a").as_bytes())), Step::Sleep(pause)];

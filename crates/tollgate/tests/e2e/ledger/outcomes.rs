@@ -8,7 +8,7 @@ use super::{answer, call, config, rows, stop, usage};
 use crate::harness::{Connection, Gate, Step, Upstream, eventually};
 
 #[test]
-fn every_exchange_that_was_let_in_leaves_one_row_and_a_refused_one_none() {
+fn every_admitted_exchange_leaves_one_row_and_a_refused_one_none() {
     let upstream = Upstream::start(|_, seen| match seen.header("x-request-id")[0].as_str() {
         "broken" => vec![Step::Close],
         "left" => vec![Step::Sleep(Duration::from_secs(20))],

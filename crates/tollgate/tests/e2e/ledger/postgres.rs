@@ -111,7 +111,7 @@ fn assert_same(server: &str, ledger: &Path, least: usize) {
 }
 
 #[test]
-fn every_row_is_in_postgres_once_though_the_server_goes_and_the_gate_is_killed() {
+fn every_row_reaches_postgres_once_despite_server_outages_and_kills() {
     let Some(mut postgres) = Server::start() else {
         return;
     };
@@ -179,7 +179,7 @@ fn load(gate: SocketAddr) {
 }
 
 #[test]
-fn a_server_that_says_nothing_holds_up_neither_calls_nor_the_end() {
+fn an_unresponsive_postgres_delays_neither_calls_nor_shutdown() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
     let scene = Scene::new();

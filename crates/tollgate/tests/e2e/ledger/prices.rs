@@ -6,7 +6,7 @@ use super::{call, config, engine, rows, stop, usage};
 use crate::harness::{Gate, eventually};
 
 #[test]
-fn each_kind_of_tokens_is_a_charge_at_its_price_also_after_the_price_has_changed() {
+fn each_kind_of_token_is_charged_at_the_price_of_its_time() {
     let upstream = engine(5, 4, Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");

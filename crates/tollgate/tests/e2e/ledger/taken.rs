@@ -6,7 +6,7 @@ use super::{call, config, engine, refused, rows, stop};
 use crate::harness::{Gate, eventually};
 
 #[test]
-fn a_ledger_that_is_removed_under_a_strict_route_is_noticed_within_a_second() {
+fn removal_of_the_ledger_under_a_strict_route_is_detected_within_a_second() {
     let upstream = engine(3, 2, Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -55,7 +55,7 @@ fn a_ledger_that_is_removed_under_a_strict_route_is_noticed_within_a_second() {
 }
 
 #[test]
-fn a_lock_that_is_removed_stops_strict_calls_before_another_gate_can_write() {
+fn a_removed_lock_file_stops_strict_calls_before_another_gate_can_write() {
     let upstream = engine(3, 2, Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");

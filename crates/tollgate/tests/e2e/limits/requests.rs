@@ -32,7 +32,7 @@ fn admitted(responses: &[Response]) -> usize {
 }
 
 #[test]
-fn two_a_minute_is_two_on_64_connections_at_once() {
+fn two_a_minute_admits_two_of_64_concurrent_connections() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1m }"), &[]);
     let responses = volley(&gate, 64);
@@ -54,7 +54,7 @@ fn two_a_minute_is_two_on_64_connections_at_once() {
 }
 
 #[test]
-fn fifty_an_hour_is_fifty_under_200_at_once() {
+fn fifty_an_hour_admits_fifty_of_200_concurrent_calls() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 50, per: 1h }"), &[]);
     assert_eq!(admitted(&volley(&gate, 200)), 50);
@@ -63,7 +63,7 @@ fn fifty_an_hour_is_fifty_under_200_at_once() {
 }
 
 #[test]
-fn each_workload_has_its_own() {
+fn each_workload_has_a_limit_of_its_own() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1m }"), &[]);
     for workload in ["a", "b"] {
@@ -77,7 +77,7 @@ fn each_workload_has_its_own() {
 }
 
 #[test]
-fn headers_tell_the_state_on_every_answer() {
+fn rate_limit_headers_are_on_every_answer() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1m }"), &[]);
     let mut connection = Connection::open(gate.data);
@@ -104,7 +104,7 @@ fn headers_tell_the_state_on_every_answer() {
 }
 
 #[test]
-fn waiting_as_told_is_enough() {
+fn a_call_after_retry_after_is_admitted() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1s }"), &[]);
     let mut connection = Connection::open(gate.data);
@@ -124,7 +124,7 @@ fn waiting_as_told_is_enough() {
 }
 
 #[test]
-fn several_limits_take_together_or_not_at_all() {
+fn several_limits_are_reserved_together_or_not_at_all() {
     let upstream = engine();
     let limits =
         "{ requests: 100, per: 366d }, { tokens: 1000, per: 366d }, { requests: 3, per: 1h }";
@@ -161,7 +161,7 @@ fn all_of_sixteen_limits_hold() {
 }
 
 #[test]
-fn a_reload_keeps_what_is_owed() {
+fn a_reload_keeps_the_usage_of_a_limit_also_when_it_is_raised() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 10, per: 366d }"), &[]);
     for _ in 0..4 {

@@ -14,7 +14,7 @@ fn remaining(connection: &mut Connection) -> u64 {
 }
 
 #[test]
-fn what_was_reserved_and_not_used_is_free_again() {
+fn unused_reserved_tokens_are_released() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, LIMIT), &[]);
     let mut connection = Connection::open(gate.data);
@@ -30,7 +30,7 @@ fn what_was_reserved_and_not_used_is_free_again() {
 }
 
 #[test]
-fn a_streams_usage_settles_too() {
+fn the_usage_of_a_stream_is_settled() {
     let upstream = Upstream::start(|_, seen| {
         if seen.body.is_empty() {
             return vec![Step::Send(crate::harness::answer::json(200, "{}"))];
@@ -50,7 +50,7 @@ fn a_streams_usage_settles_too() {
 }
 
 #[test]
-fn what_was_used_beyond_is_owed_and_paid_back() {
+fn usage_beyond_the_reservation_becomes_debt_and_is_paid_back() {
     let upstream = engine();
     let limit = "{ tokens: 1000, per: 1s }";
     let gate = Gate::start(&config(&upstream, limit), &[]);
@@ -71,7 +71,7 @@ fn what_was_used_beyond_is_owed_and_paid_back() {
 }
 
 #[test]
-fn a_call_larger_than_the_limit_is_told_not_to_come_back() {
+fn a_call_larger_than_the_limit_is_refused_without_retry_after() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ tokens: 1000, per: 1m }"), &[]);
     let mut connection = Connection::open(gate.data);
@@ -102,7 +102,7 @@ fn a_call_larger_than_the_limit_is_told_not_to_come_back() {
 }
 
 #[test]
-fn a_small_cap_beside_the_one_that_the_engine_goes_by_makes_no_call_smaller() {
+fn the_largest_of_several_output_caps_is_reserved() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ tokens: 10000, per: 366d }"), &[]);
     let mut connection = Connection::open(gate.data);
@@ -170,7 +170,7 @@ fn a_small_cap_beside_the_one_that_the_engine_goes_by_makes_no_call_smaller() {
 }
 
 #[test]
-fn an_error_that_was_answered_costs_no_tokens() {
+fn an_upstream_error_settles_to_zero_tokens() {
     let upstream = Upstream::start(|n, seen| {
         if seen.body.is_empty() {
             return vec![Step::Send(crate::harness::answer::json(200, "{}"))];
@@ -188,7 +188,7 @@ fn an_error_that_was_answered_costs_no_tokens() {
 }
 
 #[test]
-fn what_is_in_flight_is_held() {
+fn tokens_of_calls_in_flight_stay_reserved() {
     let upstream = Witness::start(Vec::new());
     let config = format!(
         "workers: 2\nbackends: {{ up: {{ url: http://{}/v1 }} }}\n\

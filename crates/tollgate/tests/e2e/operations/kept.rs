@@ -17,7 +17,7 @@ fn config(upstream: &Upstream, alone: &str, one: &str) -> String {
 }
 
 #[test]
-fn ids_that_an_upstream_handed_out_are_for_the_workload_that_has_the_account() {
+fn ids_of_stored_objects_are_refused_where_the_account_is_shared() {
     let upstream = quiet();
     let gate = Gate::start(&config(&upstream, "", ""), &[]);
     for (path, body, member) in [
@@ -62,7 +62,7 @@ fn ids_that_an_upstream_handed_out_are_for_the_workload_that_has_the_account() {
 }
 
 #[test]
-fn what_an_upstream_keeps_is_listed_for_the_workload_that_has_the_account() {
+fn stored_objects_are_reachable_only_by_the_workload_that_owns_the_account() {
     let upstream = quiet();
     let calls = ", unread: [ { call: [GET /v1/files, \"GET /v1/files/{id}\", \
                  \"DELETE /v1/responses/{id}\"] } ]";
@@ -87,7 +87,7 @@ fn what_an_upstream_keeps_is_listed_for_the_workload_that_has_the_account() {
 }
 
 #[test]
-fn a_shared_account_cannot_be_listed_for_what_it_keeps() {
+fn check_refuses_a_route_to_stored_objects_of_a_shared_account() {
     let upstream = quiet();
     let dir = tempfile::tempdir().expect("a directory");
     let check = |more: &str| {

@@ -37,7 +37,7 @@ fn left(gate: &Gate) -> f64 {
 }
 
 #[test]
-fn a_listed_call_passes_unread_and_is_charged_what_its_route_says() {
+fn a_listed_call_passes_unread_at_the_charge_of_its_route() {
     let upstream = echo();
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = dir.path().join("usage.db");
@@ -92,7 +92,7 @@ fn a_listed_call_passes_unread_and_is_charged_what_its_route_says() {
 }
 
 #[test]
-fn a_template_takes_one_plain_segment_for_an_id_and_no_other_method() {
+fn a_path_template_matches_one_plain_segment_and_only_its_method() {
     let upstream = echo();
     let dir = tempfile::tempdir().expect("a directory");
     let gate = Gate::start(&config(&upstream, &dir.path().join("usage.db")), &[]);
@@ -123,7 +123,7 @@ fn a_template_takes_one_plain_segment_for_an_id_and_no_other_method() {
 }
 
 #[test]
-fn a_listed_call_that_was_open_when_the_gate_was_killed_stays_charged() {
+fn a_listed_call_open_at_a_kill_stays_charged() {
     let upstream = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(20))]);
     let dir = tempfile::tempdir().expect("a directory");
     let config = config(&upstream, &dir.path().join("usage.db"));

@@ -45,7 +45,7 @@ fn rogues(stream: bool) -> Vec<Value> {
 }
 
 #[test]
-fn a_rogue_credential_is_answered_and_never_crosses() {
+fn a_call_with_a_rogue_credential_is_answered_and_the_credential_not_forwarded() {
     for (sdk, stream) in Sdk::ways() {
         let demo = Demo::start();
         let calls = rogues(stream);

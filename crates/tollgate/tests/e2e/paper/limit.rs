@@ -8,7 +8,7 @@ use crate::harness::{Demo, Sdk};
 const REFUSALS: &str = "http_local_rate_limit_rate_limited";
 
 #[test]
-fn six_rapid_requests_at_two_a_minute_are_two_answers_and_four_refusals() {
+fn six_rapid_requests_at_two_a_minute_are_two_answers_and_four_429() {
     for (sdk, stream) in Sdk::ways() {
         let demo = Demo::start();
         let all = |kind: &str| demo.metric(REFUSALS, &[r#"workload="swe-rebench-ide""#, kind]);

@@ -4,7 +4,7 @@ use super::{call, make};
 use crate::harness::{Demo, Sdk, seen_by};
 
 #[test]
-fn one_body_under_three_identities_goes_three_ways() {
+fn the_same_body_is_routed_by_identity() {
     for (sdk, stream) in Sdk::ways() {
         let demo = Demo::start();
         let on_engines = || (seen_by(demo.on_prem).len(), seen_by(demo.frontier).len());

@@ -131,7 +131,7 @@ func main() {
 "#;
 
 #[test]
-fn the_decoders_read_as_the_languages_do() {
+fn the_decoders_agree_with_the_languages_they_model() {
     let seed = seed();
     let mut rng = Rng(seed);
     let mut corpus = String::new();

@@ -145,7 +145,7 @@ enum Outcome {
 }
 
 #[test]
-fn both_versions_refuse_the_same_and_forward_the_same() {
+fn http1_and_http2_refuse_and_forward_the_same_requests() {
     let seed = seed();
     let mut rng = Rng(seed);
     let engine = Engine::start();
@@ -223,7 +223,7 @@ fn both_versions_refuse_the_same_and_forward_the_same() {
 }
 
 #[test]
-fn h1_a_body_where_none_is_expected_is_never_another_request() {
+fn h1_an_unexpected_body_is_never_parsed_as_another_request() {
     let engine = Engine::start();
     let config = format!(
         "workers: 1\nbackends: {{ up: {{ url: \"http://{}/v1\" }} }}\n\

@@ -57,7 +57,7 @@ impl Drop for Ending {
 }
 
 #[test]
-fn workers_follow_the_quota_of_the_cgroup() {
+fn the_worker_count_follows_the_cgroup_cpu_quota() {
     let cpus = std::thread::available_parallelism()
         .expect("it can be asked")
         .get();

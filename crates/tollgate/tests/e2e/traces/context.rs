@@ -12,7 +12,7 @@ fn told(upstream: &Upstream, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn without_traces_the_callers_context_passes_as_it_came() {
+fn without_tracing_the_trace_context_passes_unchanged() {
     let upstream = upstream(0);
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let headers = ["traceparent: anything", "tracestate: b=2"];
@@ -24,7 +24,7 @@ fn without_traces_the_callers_context_passes_as_it_came() {
 }
 
 #[test]
-fn the_callers_decision_is_kept_and_the_ratio_decides_the_rest() {
+fn the_callers_sampling_decision_is_kept_and_the_ratio_applies_otherwise() {
     let (upstream, collector) = (upstream(0), collector());
     let gate = traced(&upstream, collector.address, ", ratio: 0");
     let mut connection = Connection::open(gate.data);
@@ -78,7 +78,7 @@ fn the_callers_decision_is_kept_and_the_ratio_decides_the_rest() {
 }
 
 #[test]
-fn a_malformed_context_begins_a_new_trace_and_its_state_goes_no_further() {
+fn a_malformed_traceparent_starts_a_new_trace_and_drops_tracestate() {
     let (upstream, collector) = (upstream(0), collector());
     let gate = traced(&upstream, collector.address, "");
     let again = format!("traceparent: {PARENT}");

@@ -127,7 +127,7 @@ fn sent(gate: &Gate, got: &Mutex<Got>, calls: usize) {
 }
 
 #[test]
-fn spans_arrive_over_grpc_and_what_is_unavailable_is_tried_again() {
+fn spans_are_exported_over_grpc_and_retried_when_unavailable() {
     let upstream = upstream(0);
     let (address, got) = collector(None, &[14]);
     let traces = format!("traces: {{ otlp: \"http://{address}\", protocol: grpc }}");
@@ -143,7 +143,7 @@ fn spans_arrive_over_grpc_and_what_is_unavailable_is_tried_again() {
 }
 
 #[test]
-fn tls_is_verified() {
+fn the_collectors_tls_certificate_is_verified() {
     let upstream = upstream(0);
     let authority = Authority::new();
     let (address, got) = collector(Some(&authority.leaf("127.0.0.1")), &[]);

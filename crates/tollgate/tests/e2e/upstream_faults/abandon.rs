@@ -71,7 +71,7 @@ fn assert_drained(gate: &Gate, engine: &engine::EngineHandle, record: &Value, to
 }
 
 #[test]
-fn a_drained_stream_is_recorded_with_the_usage_that_the_engine_says_at_its_end() {
+fn an_abandoned_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
     for protocol in ["http1", "http2"] {
         let engine = engine();
         let more = format!(", protocol: {protocol}");
@@ -91,7 +91,7 @@ fn a_drained_stream_is_recorded_with_the_usage_that_the_engine_says_at_its_end()
 }
 
 #[test]
-fn a_drained_stream_over_http2_is_recorded_so_too() {
+fn an_abandoned_http2_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
     let engine = engine();
     let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", "");
     h2::run(async {
@@ -106,7 +106,7 @@ fn a_drained_stream_over_http2_is_recorded_so_too() {
 }
 
 #[test]
-fn an_answer_in_one_piece_is_waited_for() {
+fn an_abandoned_unary_answer_is_read_to_its_end() {
     let engine = engine();
     let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", "");
     let mut connection = Connection::open(gate.data);
@@ -124,7 +124,7 @@ fn an_answer_in_one_piece_is_waited_for() {
 }
 
 #[test]
-fn a_drain_ends_at_its_tokens_and_counts_what_was_forwarded() {
+fn reading_to_the_end_stops_at_its_token_bound_and_counts_forwarded_tokens() {
     let engine = engine();
     let gate = gate(engine.addr(), "{ tokens: 5, seconds: 20 }", "");
     let mut connection = Connection::open(gate.data);
@@ -146,7 +146,7 @@ fn a_drain_ends_at_its_tokens_and_counts_what_was_forwarded() {
 }
 
 #[test]
-fn a_drain_ends_at_its_time_and_only_so_many_run_at_once() {
+fn reading_to_the_end_is_bounded_in_time_and_concurrency() {
     let upstream = Witness::start([events_head(), chunk(delta("one").as_bytes())].concat());
     let gate = gate(upstream.address, "{ tokens: 1K, seconds: 2 }", "");
     let mut closed = Vec::new();
@@ -180,7 +180,7 @@ fn a_drain_ends_at_its_time_and_only_so_many_run_at_once() {
 }
 
 #[test]
-fn nothing_is_tried_again_for_a_client_that_left() {
+fn a_call_whose_client_disconnected_is_not_retried() {
     let upstream = Upstream::start(|_, _| {
         let sorry = json(503, r#"{"error":{"message":"later"}}"#);
         vec![Step::Sleep(Duration::from_millis(500)), Step::Send(sorry)]

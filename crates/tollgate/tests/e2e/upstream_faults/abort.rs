@@ -59,7 +59,7 @@ fn leave(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
 }
 
 #[test]
-fn leaving_before_the_first_byte_ends_the_call_and_costs_its_prompt() {
+fn a_disconnect_before_the_first_byte_cancels_the_call_and_charges_its_prompt() {
     let gate = leave(Vec::new(), true, "");
     let mut spent = 0;
     for n in 0..3 {
@@ -75,7 +75,7 @@ fn leaving_before_the_first_byte_ends_the_call_and_costs_its_prompt() {
 }
 
 #[test]
-fn leaving_in_the_middle_of_a_stream_is_counted_to_the_last_event() {
+fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
     let stream = [
         chunk(delta("one").as_bytes()),
         chunk(delta("two").as_bytes()),
@@ -98,7 +98,7 @@ fn leaving_in_the_middle_of_a_stream_is_counted_to_the_last_event() {
 }
 
 #[test]
-fn leaving_in_the_middle_of_a_json_answer_closes_upstream() {
+fn a_disconnect_during_a_json_answer_closes_the_upstream_connection() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9000\r\n\r\n\
          {\"choices\":[";
     let gate = leave(head.into(), false, "choices");
@@ -107,7 +107,7 @@ fn leaving_in_the_middle_of_a_json_answer_closes_upstream() {
 }
 
 #[test]
-fn leaving_in_the_middle_of_an_upload_reaches_no_upstream() {
+fn a_disconnect_during_an_upload_reaches_no_upstream() {
     let upstream = Witness::start(Vec::new());
     let gate = gate(&upstream);
     let body = format!(r#"{{"model":"m","messages":["{}"]}}"#, "x".repeat(100_000));

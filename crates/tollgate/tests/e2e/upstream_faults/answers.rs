@@ -31,7 +31,7 @@ fn answer(case: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_the_api_becomes_a_typed_error() {
+fn an_answer_that_is_not_of_the_api_becomes_a_typed_error() {
     let upstream = Upstream::start(|_, seen| vec![Step::Send(answer(&case(seen)))]);
     let gate = Gate::start(&one(upstream.address), &[]);
     let format = "upstream_bad_response";
@@ -78,7 +78,7 @@ fn what_is_not_the_api_becomes_a_typed_error() {
 }
 
 #[test]
-fn errors_in_the_apis_format_pass_as_they_are() {
+fn errors_in_the_format_of_the_api_pass_unchanged() {
     let error = r#"{"error":{"message":"no such thing","type":"x","param":null,"code":"theirs"}}"#;
     let upstream = Upstream::start(move |_, seen| {
         let case = case(seen);

@@ -35,7 +35,7 @@ fn breaking(end: Step) -> Upstream {
 }
 
 #[test]
-fn a_stream_that_breaks_ends_visibly_broken() {
+fn a_broken_stream_is_visibly_incomplete() {
     for end in [Step::Reset, Step::Close] {
         let upstream = breaking(end.clone());
         let gate = Gate::start(&one(upstream.address), &[]);
@@ -55,7 +55,7 @@ fn a_stream_that_breaks_ends_visibly_broken() {
 }
 
 #[test]
-fn a_stream_that_tells_of_an_error_passes_whole_and_its_record_says_failed() {
+fn a_stream_with_an_error_event_passes_whole_and_is_recorded_as_failed() {
     let told = [
         "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n",
         "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
@@ -81,7 +81,7 @@ fn a_stream_that_tells_of_an_error_passes_whole_and_its_record_says_failed() {
 }
 
 #[test]
-fn a_break_after_the_head_is_never_tried_again() {
+fn a_break_after_the_head_is_never_retried() {
     let bad = breaking(Step::Reset);
     let good =
         Upstream::start(|_, _| vec![Step::Send(crate::harness::answer::json(200, COMPLETION))]);
@@ -126,7 +126,7 @@ fn a_reset_before_the_head_is_a_typed_error() {
 }
 
 #[test]
-fn a_body_shorter_than_declared_is_not_whole() {
+fn a_body_shorter_than_declared_is_incomplete() {
     let upstream = Upstream::start(|_, _| {
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n";
@@ -143,7 +143,7 @@ fn a_body_shorter_than_declared_is_not_whole() {
 }
 
 #[test]
-fn malformed_chunks_are_a_break() {
+fn malformed_chunks_make_a_response_incomplete() {
     let upstream = Upstream::start(|_, _| {
         let good = chunk(delta("one").as_bytes());
         let bad = b"zz\r\nnot a chunk\r\n".to_vec();

@@ -100,7 +100,7 @@ fn strange_streams_pass_byte_for_byte() {
 }
 
 #[test]
-fn the_last_event_of_a_stream_counts_without_its_empty_line() {
+fn usage_in_a_last_event_without_its_blank_line_still_counts() {
     let upstream = Upstream::start(|_, _| {
         let usage = usage_event(&counts(11, 5));
         let stream = [&delta("one"), usage.trim_end()].concat();

@@ -20,7 +20,7 @@ fn config(address: SocketAddr) -> String {
 const LONG: Duration = Duration::from_secs(5);
 
 #[test]
-fn silence_is_bounded_by_phase() {
+fn an_upstream_timeout_applies_in_each_phase() {
     let upstream = Upstream::start(|_, seen| {
         let begun = [events_head(), chunk(delta("one").as_bytes())].concat();
         match case(seen).as_str() {
@@ -64,7 +64,7 @@ fn silence_is_bounded_by_phase() {
 }
 
 #[test]
-fn a_stream_that_goes_on_slowly_is_never_cut() {
+fn a_slow_but_steady_stream_is_never_cut() {
     let upstream = Upstream::start(|_, _| {
         let mut steps = vec![Step::Send(events_head())];
         for _ in 0..12 {
@@ -83,7 +83,7 @@ fn a_stream_that_goes_on_slowly_is_never_cut() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_is_502() {
+fn an_unreachable_upstream_is_502() {
     let gate = Gate::start(&config(free_address()), &[]);
     assert_error(
         &gate.call(&call("m", true)),

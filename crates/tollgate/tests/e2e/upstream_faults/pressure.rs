@@ -93,7 +93,7 @@ fn clients_that_do_not_read_cost_the_gate_no_memory() {
 }
 
 #[test]
-fn a_slow_client_that_goes_on_reading_is_not_taken_for_gone() {
+fn a_slow_client_that_keeps_reading_is_not_disconnected() {
     const BYTES: usize = 24 << 20;
     let upstream = Upstream::start(|_, _| {
         let body = vec![b' '; BYTES];

@@ -108,14 +108,14 @@ fn check(response: Vec<u8>, body: &str, expected: &[u8], all_cuts: &[Vec<usize>]
 }
 
 #[test]
-fn a_cut_at_every_byte_changes_nothing() {
+fn a_split_at_every_byte_changes_nothing() {
     let response = response();
     let cuts: Vec<_> = (0..response.len()).map(|at| vec![at]).collect();
     check(response, &chat("m", true), expected().as_bytes(), &cuts);
 }
 
 #[test]
-fn random_cuts_change_nothing() {
+fn random_splits_change_nothing() {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("after 1970");
@@ -140,7 +140,7 @@ fn random_cuts_change_nothing() {
 }
 
 #[test]
-fn recorded_dialects_pass_for_every_cut() {
+fn recorded_dialects_pass_for_every_split() {
     let responses = concat!(
         "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n",
         "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":",

@@ -64,7 +64,7 @@ fn include_usage_is_spliced_into_streams_that_lack_it() {
 }
 
 #[test]
-fn what_needs_no_edit_arrives_byte_for_byte() {
+fn a_body_that_needs_no_edit_is_forwarded_byte_for_byte() {
     let same = [
         r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
         r#"{"model":"m","stream":false}"#,
@@ -82,7 +82,7 @@ fn what_needs_no_edit_arrives_byte_for_byte() {
 }
 
 #[test]
-fn another_model_is_spliced_in_and_nothing_else_changes() {
+fn a_model_override_is_spliced_in_and_nothing_else_changes() {
     let config = |up: &Upstream| {
         format!(
             "backends: {{ up: {{ url: http://{}/v1 }} }}\n\

@@ -273,7 +273,7 @@ fn usage_in_unexpected_places() {
 }
 
 #[test]
-fn sub_counts_are_kept() {
+fn detailed_token_counts_are_kept() {
     let usage = r#"{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13,"prompt_tokens_details":{"cached_tokens":5},"completion_tokens_details":{"reasoning_tokens":2}}"#;
     let upstream = Upstream::start(move |_, _| {
         vec![Step::Send(json(
