@@ -6,7 +6,7 @@ use std::time::Duration;
 use ledger::{BackupError, Expected, Finding, Ledger, OpenError, Options, Reader};
 
 use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
-use crate::salvaged::salvaged;
+use crate::salvage::salvaged;
 
 #[test]
 fn a_backup_made_during_writes_is_complete_and_opens() {

@@ -1,11 +1,11 @@
 //! The ledger against what happens to files: killed writers, full disks, damage, age.
 
 mod backup;
-mod catalogue;
-mod condemned;
+mod damage_catalogue;
+mod damaged_while_open;
 mod corpus;
-mod damage;
-mod full;
+mod damaged_wal;
+mod disk_full;
 mod kill;
 mod layout;
 #[path = "../../../../fuzz/checks/ledger_file.rs"]
@@ -13,8 +13,8 @@ mod ledger_file;
 mod opening;
 mod retention;
 mod rows;
-mod salvaged;
+mod salvage;
 #[path = "../../../../xtask/skipped.rs"]
 mod skipped;
-mod spent;
-mod taken;
+mod budget_sums;
+mod removed;

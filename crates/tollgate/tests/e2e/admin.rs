@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::harness::{Connection, Gate, Response, Step, Upstream, eventually, tollgate};
-use crate::scene::{answer, config};
+use crate::fixture::{answer, config};
 
 const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", "/health"];
 const PAGES: [&str; 6] = [

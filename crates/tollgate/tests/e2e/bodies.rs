@@ -11,7 +11,7 @@ mod size;
 use std::time::{Duration, Instant};
 
 use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
-use crate::scene::{After, Scene, WHO, answer, call};
+use crate::fixture::{After, Scene, WHO, answer, call};
 
 #[test]
 fn b1_a_body_that_is_not_one_json_object_is_refused() {

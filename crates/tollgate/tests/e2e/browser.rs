@@ -3,7 +3,7 @@
 //! Not here: hosts and origins in all their spellings (unit tests of `policy::web`).
 
 use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, h2, post};
-use crate::scene::{After, Scene, WHO, answer, config};
+use crate::fixture::{After, Scene, WHO, answer, config};
 
 const APP: &str = "https://app.example";
 const FROM_APP: &str = "origin: https://app.example";

@@ -4,8 +4,8 @@
 //! single calls; a refused call costs the engine nothing.
 //! Not here: the arithmetic of one budget (`policy::budget`).
 
-mod kept;
-mod money;
+mod persistence;
+mod prices;
 mod nested;
 mod refused;
 

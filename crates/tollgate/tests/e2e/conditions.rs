@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::harness::tls::{Authority, TlsUpstream};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address};
-use crate::scene::{answer, call};
+use crate::fixture::{answer, call};
 
 /// Lines of the log that hold this.
 fn lines(gate: &Gate, text: &str) -> Vec<String> {

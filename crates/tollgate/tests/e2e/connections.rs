@@ -4,8 +4,8 @@
 //! others.
 //! Not here: floods of HTTP/2 frames (`http2::floods`), limits by workload (`limits`).
 
-mod held;
-mod holders;
+mod bounds;
+mod resource_holders;
 mod tls;
 mod unread;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use engine::{EngineConfig, spawn_thread};
 
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, post};
-use crate::scene::{Scene, WHO, answer, call, config, is_closed};
+use crate::fixture::{Scene, WHO, answer, call, config, is_closed};
 
 /// How long a bound of one second may take on a busy machine.
 const SOON: Duration = Duration::from_secs(6);

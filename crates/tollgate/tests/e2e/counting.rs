@@ -15,8 +15,8 @@ use crate::ledger::{rows, stop};
 mod conversations;
 mod drift;
 mod files;
-mod pressure;
-mod witnesses;
+mod overload;
+mod usage_faults;
 
 /// A byte-level BPE of 700 tokens.
 const TOKENIZER: &[u8] = include_bytes!("../../../../vectors/tokens/tiny_tokenizer.json");

@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::harness::eventually;
 use prometheus::{Known, Prometheus};
 use promql::Question;
-use scene::Scene;
+use fixture::Scene;
 
 mod prometheus;
 mod promql;
-mod scene;
+mod fixture;
 
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const DASHBOARDS: [&str; 3] = ["gateway", "finops", "engine"];

@@ -4,8 +4,8 @@
 //! endpoint may not have, and only within the retry budget; each is counted.
 //! Not here: what a single endpoint's faults look like (`upstream_faults`).
 
-mod budget;
-mod spread;
+mod retry_budget;
+mod load_balancing;
 
 use std::net::SocketAddr;
 use std::time::Duration;

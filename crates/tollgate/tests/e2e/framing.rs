@@ -5,13 +5,13 @@
 //! Not here: headers that say who calls (`identity`), HTTP/2 (`http2`).
 
 mod connection;
-mod everyday;
+mod conformance;
 mod heads;
 mod response;
 mod targets;
 
 use crate::harness::{Connection, chat};
-use crate::scene::{After, Scene, WHO, call, get, is_closed};
+use crate::fixture::{After, Scene, WHO, call, get, is_closed};
 
 /// A POST with these framing lines, then `rest` as it is.
 fn framed(lines: &str, rest: &str) -> Vec<u8> {

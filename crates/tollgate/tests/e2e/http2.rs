@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 
 use crate::harness::h2::{self, Ended, Frames, INTERNAL_ERROR};
 use crate::harness::{Gate, Step, Upstream, chat, eventually, tls};
-use crate::scene::{Scene, WHO, config};
+use crate::fixture::{Scene, WHO, config};
 
 /// An engine that answers at this pace.
 fn engine(inter_token_ms: u64) -> EngineHandle {

@@ -5,7 +5,7 @@
 //! Not here: rotation of secrets, the predicates' own cases (`policy::credential`).
 
 use crate::harness::{chat, post};
-use crate::scene::{After, Scene, WHO};
+use crate::fixture::{After, Scene, WHO};
 
 #[test]
 fn h5_connection_options_cannot_remove_headers_that_the_gate_reads_or_sets() {

@@ -17,7 +17,7 @@ mod outcomes;
 mod postgres;
 mod prices;
 mod strict;
-mod taken;
+mod removed;
 
 /// An upstream that answers each chat call with this usage, after a while.
 fn engine(prompt: u64, completion: u64, after: Duration) -> Upstream {

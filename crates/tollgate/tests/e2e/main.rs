@@ -4,13 +4,13 @@
 //! every bound that is hit is a failure that says so.
 //! Not here: what can be shown without a process (unit tests and vectors).
 
-mod addresses;
+mod client_addresses;
 mod admin;
 mod bodies;
 mod browser;
 mod budgets;
-mod change;
-mod charged;
+mod reload;
+mod charging;
 mod cli;
 mod conditions;
 mod connections;
@@ -28,14 +28,14 @@ mod identity;
 mod ledger;
 mod limits;
 mod operations;
-mod own_time;
-mod paper;
-mod proxied;
-mod reading;
-mod scene;
+mod overhead;
+mod white_paper;
+mod forward_proxy;
+mod parser_agreement;
+mod fixture;
 mod sdk;
 mod secrecy;
-mod seeing;
+mod observability;
 #[path = "../../../../xtask/skipped.rs"]
 mod skipped;
 mod smoke;

@@ -5,7 +5,7 @@
 //! Not here: paths and heads that are ambiguous (`framing`), credentials (`credentials`).
 
 mod headers;
-mod kept;
+mod stored_objects;
 mod listed;
 mod metered;
 

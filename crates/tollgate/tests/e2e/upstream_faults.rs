@@ -4,15 +4,15 @@
 //! off; never an invented success. Each exchange leaves one record that says which.
 //! Not here: trying elsewhere (`failover`), what usage is read (`usage`).
 
-mod abandon;
-mod abort;
-mod answers;
-mod cut;
-mod encoded;
+mod read_to_end;
+mod disconnects;
+mod invalid_answers;
+mod broken_streams;
+mod compressed;
 mod events;
-mod hang;
+mod timeouts;
 mod heads;
-mod pressure;
+mod backpressure;
 mod splits;
 
 use std::net::SocketAddr;

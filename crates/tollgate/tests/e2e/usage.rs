@@ -4,5 +4,5 @@
 //! upstream's, but for the one event that the gate asked for itself.
 //! Not here: where streams are cut (`upstream_faults`).
 
-mod asked;
-mod read;
+mod requested;
+mod reported;

@@ -9,7 +9,7 @@ mod abort;
 mod calls;
 mod client;
 mod clocks;
-mod face;
+mod options;
 mod faults;
 mod fixed;
 mod limits;

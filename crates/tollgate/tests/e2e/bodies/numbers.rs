@@ -5,7 +5,7 @@
 use engine::{EngineConfig, spawn_thread};
 
 use crate::harness::{Gate, Step, Upstream, post};
-use crate::scene::{After, Scene, WHO, call, config};
+use crate::fixture::{After, Scene, WHO, call, config};
 
 #[test]
 fn b6_numbers_that_policy_does_not_read_pass_unchanged() {

@@ -5,7 +5,7 @@
 
 use std::net::TcpListener;
 
-use crate::scene::{Scene, call};
+use crate::fixture::{Scene, call};
 
 #[test]
 fn b12_references_in_a_schema_are_never_resolved() {

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use crate::harness::{Connection, Gate};
-use crate::scene::{After, Scene, WHO, call, is_closed};
+use crate::fixture::{After, Scene, WHO, call, is_closed};
 
 const MIB: usize = 1 << 20;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::tls::{self, Authority, Leaf, TlsUpstream};
 use crate::harness::{Connection, Gate, Response, chat, eventually};
-use crate::scene::{call, config, is_closed};
+use crate::fixture::{call, config, is_closed};
 
 /// A gate before this upstream, trusting `authority` alone.
 fn gate(upstream: &TlsUpstream, host: &str, authority: &Authority, lines: &str) -> Gate {

@@ -13,7 +13,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::harness::tls::Authority;
 use crate::harness::{Gate, Step, Upstream, eventually};
-use crate::scene::{answer, config};
+use crate::fixture::{answer, config};
 
 const BOUNDS: &str = "bounds: { write_stall: 2s, keep_alive: 5s }\n";
 /// The bounds above with the time for a last word, on a busy machine.

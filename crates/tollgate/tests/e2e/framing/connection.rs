@@ -3,7 +3,7 @@
 //! Not here: slow clients and bounds (`connections`).
 
 use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
-use crate::scene::{Scene, WHO, answer, call, config, is_closed};
+use crate::fixture::{Scene, WHO, answer, call, config, is_closed};
 
 #[test]
 fn two_pipelined_calls_are_answered_in_order() {

@@ -3,7 +3,7 @@
 //! Not here: the parser's own vectors (`wire`).
 
 use crate::harness::Connection;
-use crate::scene::{After, Scene, WHO, get, is_closed};
+use crate::fixture::{After, Scene, WHO, get, is_closed};
 
 #[test]
 fn h3_malformed_heads_are_refused() {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually};
-use crate::scene::{answer, call, config};
+use crate::fixture::{answer, call, config};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 

@@ -2,7 +2,7 @@
 //!
 //! Not here: which operations exist (`policy::operation`).
 
-use crate::scene::{After, Scene, WHO};
+use crate::fixture::{After, Scene, WHO};
 
 #[test]
 fn h9_an_ambiguous_path_is_refused() {

@@ -12,7 +12,7 @@ mod sdk;
 pub(crate) mod streams;
 pub(crate) mod tls;
 mod upstream;
-mod witness;
+mod partial_upstream;
 
 pub(crate) use command::tollgate;
 pub(crate) use demo::{Demo, get, seen_by};
@@ -20,7 +20,7 @@ pub(crate) use gate::Gate;
 pub(crate) use raw::{Connection, Response};
 pub(crate) use sdk::Sdk;
 pub(crate) use upstream::{Seen, Step, Upstream};
-pub(crate) use witness::Witness;
+pub(crate) use partial_upstream::Witness;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{engine, list, stream};
 use crate::harness::h2::{self, Ended, Frames};
 use crate::harness::{Connection, Gate, chat, eventually};
-use crate::scene::{call, config};
+use crate::fixture::{call, config};
 
 /// Megabytes that a flood may cost.
 const MARGIN_MIB: i64 = 48;

@@ -4,7 +4,7 @@
 
 use super::list;
 use crate::harness::h2::{self, Ended, Frames};
-use crate::scene::Scene;
+use crate::fixture::Scene;
 
 const BODY: &[u8] = b"{}";
 

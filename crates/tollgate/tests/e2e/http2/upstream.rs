@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{engine, stream};
 use crate::harness::{Connection, Gate, Response, chat, eventually};
-use crate::scene::call;
+use crate::fixture::call;
 
 fn gate(address: std::net::SocketAddr) -> Gate {
     let config = format!(
@@ -113,7 +113,7 @@ fn a_large_body_goes_through() {
 #[test]
 fn an_upstream_that_speaks_no_http2_becomes_502() {
     let upstream = crate::harness::Upstream::start(|_, _| {
-        vec![crate::harness::Step::Send(crate::scene::answer())]
+        vec![crate::harness::Step::Send(crate::fixture::answer())]
     });
     let gate = gate(upstream.address);
     let response = gate.call(&call(&chat("m", false)));

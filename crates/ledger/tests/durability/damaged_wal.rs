@@ -6,7 +6,7 @@ use std::path::Path;
 use ledger::{Finding, Ledger, OpenError, Reader};
 
 use crate::rows::{flushed, opened, options, settlement};
-use crate::salvaged::salvaged;
+use crate::salvage::salvaged;
 
 fn overwrite(path: &Path, at: u64, length: usize) {
     let file = std::fs::OpenOptions::new()

@@ -197,7 +197,7 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     counted.chat(
         "after",
         &["x-engine-tokens: 5"],
-        &super::witnesses::body(true),
+        &super::usage_faults::body(true),
     );
     let rows = counted.end();
     let row = &rows["left"];

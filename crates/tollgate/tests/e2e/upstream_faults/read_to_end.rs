@@ -41,7 +41,7 @@ fn body(stream: bool, tokens: u32) -> String {
 
 /// Tokens left, as a call that is too large is told.
 fn remaining(gate: &Gate) -> u64 {
-    let refused = gate.call(&crate::scene::call(&body(false, 200_000)));
+    let refused = gate.call(&crate::fixture::call(&body(false, 200_000)));
     assert_eq!(refused.code(), "request_exceeds_limit");
     let left = refused.header("x-ratelimit-remaining-tokens");
     left.expect("it is told").parse().expect("a number")
@@ -77,7 +77,7 @@ fn an_abandoned_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
         let more = format!(", protocol: {protocol}");
         let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", &more);
         let mut connection = Connection::open(gate.data);
-        connection.send(&crate::scene::call(&body(true, 40)));
+        connection.send(&crate::fixture::call(&body(true, 40)));
         while !String::from_utf8_lossy(connection.unread()).contains("data: ") {
             assert!(connection.more());
         }
@@ -110,7 +110,7 @@ fn an_abandoned_unary_answer_is_read_to_its_end() {
     let engine = engine();
     let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", "");
     let mut connection = Connection::open(gate.data);
-    connection.send(&crate::scene::call(&body(false, 30)));
+    connection.send(&crate::fixture::call(&body(false, 30)));
     eventually("it runs", Duration::from_secs(5), || {
         engine.stats().running == 1
     });
@@ -128,7 +128,7 @@ fn reading_to_the_end_stops_at_its_token_bound_and_counts_forwarded_tokens() {
     let engine = engine();
     let gate = gate(engine.addr(), "{ tokens: 5, seconds: 20 }", "");
     let mut connection = Connection::open(gate.data);
-    connection.send(&crate::scene::call(&body(true, 2000)));
+    connection.send(&crate::fixture::call(&body(true, 2000)));
     while !String::from_utf8_lossy(connection.unread()).contains("data: ") {
         assert!(connection.more());
     }

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use super::unread::{client_config, handshake};
 use crate::harness::Gate;
 use crate::harness::tls::Authority;
-use crate::scene::{WHO, answer};
+use crate::fixture::{WHO, answer};
 
 const BOUNDS: &str = "bounds: { head_time: 5s, body_idle: 5s, write_stall: 5s, keep_alive: 5s }\n";
 /// The bounds, a refusal's linger, and a busy machine.

@@ -11,7 +11,7 @@ mod decoders;
 mod engine;
 mod languages;
 mod senders;
-mod versions;
+mod http_versions;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};

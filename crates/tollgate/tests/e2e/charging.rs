@@ -4,11 +4,11 @@
 //! Invariant: limits, the ledger's row, the metrics and the access log tell the same number.
 //! Not here: usage that was reported (`usage`), clients that leave in the middle (`upstream_faults`).
 
-mod broken;
-mod twice;
-mod unheard;
-mod wait;
-mod witness;
+mod broken_responses;
+mod reconnects;
+mod unanswered;
+mod retry_after;
+mod billed_count;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

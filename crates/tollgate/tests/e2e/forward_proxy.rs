@@ -12,7 +12,7 @@ use std::thread;
 use crate::harness::answer::{COMPLETION, json};
 use crate::harness::tls::{Authority, TlsUpstream};
 use crate::harness::{Gate, Step, Upstream, chat};
-use crate::scene::call;
+use crate::fixture::call;
 
 /// `user:pass`, as a proxy is told.
 const PAIR: &str = "Basic dXNlcjpwYXNz";

@@ -2,10 +2,10 @@
 //!
 //! Not here: what a configuration may say (`config`'s own tests).
 
-mod carried;
+mod preserved;
 mod refused;
 mod secret;
-mod storm;
+mod leaks;
 mod streams;
 
 use std::net::SocketAddr;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::tls::{self, Authority};
 use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, eventually, h2, post};
-use crate::scene::{WHO, answer, config};
+use crate::fixture::{WHO, answer, config};
 
 fn upstream() -> Upstream {
     Upstream::start(|_, _| vec![Step::Send(answer())])

@@ -2,7 +2,7 @@
 //!
 //! Not here: that it shows no secret (`secrecy`).
 
-mod quota;
+mod cpu_quota;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

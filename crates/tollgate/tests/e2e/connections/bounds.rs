@@ -12,7 +12,7 @@ use super::SOON;
 use crate::harness::h2::{self, Frames};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, post};
 use crate::http2::resident_mib;
-use crate::scene::{Scene, WHO, answer, call};
+use crate::fixture::{Scene, WHO, answer, call};
 
 /// The head of a call that declares so much.
 fn head(length: usize, lines: &str) -> Vec<u8> {

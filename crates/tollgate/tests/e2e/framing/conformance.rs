@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::framed;
 use crate::harness::answer::{COMPLETION, LAST_CHUNK, chunk, delta, events_head, json};
 use crate::harness::{Connection, Gate, Step, Upstream, Witness, chat, h2};
-use crate::scene::{After, Scene, WHO, answer, call, config, is_closed};
+use crate::fixture::{After, Scene, WHO, answer, call, config, is_closed};
 
 /// Everything that comes until the gate closes.
 fn all(connection: &mut Connection) -> String {
