@@ -46,7 +46,7 @@ fn random_requests_break_no_invariant() {
     assert!(accepted > 500, "too few inputs reach the body: {accepted}");
 }
 
-/// A lax parser finds the same parts in whatever we accept.
+/// A lenient parser finds the same parts in every head that we accept.
 fn agrees_with_httparse(input: &[u8], head: &wire::head::RequestHead) {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut lax = httparse::Request::new(&mut fields);

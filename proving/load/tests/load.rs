@@ -1,4 +1,4 @@
-//! The client against tiny servers that answer well, badly, late and not at all.
+//! The load client against small servers that answer correctly, wrongly, late or not at all.
 
 mod server;
 

@@ -1,4 +1,4 @@
-//! Sums that budgets begin with: every row in exactly one place.
+//! Sums that budgets start with: every row counts in exactly one of them.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn rows_count_in_the_period_they_started_in_and_uncertain_ones_are_listed() {
     costing(11, "USD", Some(2001));
     costing(12, "EUR", Some(5000));
     costing(13, "USD", None);
-    // It began after the period, and one before it.
+    // One exchange started after the period, and one before it.
     costing(900, "USD", Some(7000));
     costing(1, "USD", Some(9000));
     admitted(&intake, 20).expect("on disk");
@@ -56,7 +56,7 @@ fn rows_count_in_the_period_they_started_in_and_uncertain_ones_are_listed() {
     assert_eq!(known, [Known::Counts(0, 13), Known::Held(1000)]);
     assert_eq!(unsure[1].workload, admission(20).workload.map(String::from));
 
-    // What was open when the process ended is held for as much afterwards.
+    // An exchange that was open when the process ended keeps its reservation.
     let copy = tempfile::tempdir().expect("a directory");
     for entry in std::fs::read_dir(dir.path()).expect("lists").flatten() {
         std::fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("copies");

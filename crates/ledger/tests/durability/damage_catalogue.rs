@@ -1,7 +1,7 @@
-//! The damage catalogue: every kind of page and of mishap, and nothing that is silent.
+//! The damage catalogue: every kind of page and of damage; none goes unnoticed.
 //!
 //! Each case damages a copy of a ledger's files. Then either the ledger does not open, its files
-//! stay byte for byte as they are, `verify` says so, and a salvage accounts for every row; or it
+//! stay unchanged, `verify` reports the damage, and a salvage accounts for every row; or it
 //! opens with all that was in it. The table is printed; docs/usage.md has its sums.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::rows::{admission, flushed, id, opened, options, settlement};
 const ROWS: u64 = 1500;
 const OPEN: u64 = 60;
 const PAGE: usize = 4096;
-/// Pages of a kind, and places on a page, that are tried.
+/// How many pages of a kind, and how many places on a page, are damaged.
 const PAGES: usize = 4;
 const PLACES: usize = 5;
 
@@ -35,7 +35,7 @@ fn files(dir: &Path) -> Files {
     [DB, LOG, HEAD].into_iter().filter_map(read).collect()
 }
 
-/// A log of no bytes may come, as with any reader.
+/// An empty WAL may be added, as any reader does.
 fn is_unchanged(dir: &Path, before: &Files) -> bool {
     let mut now = files(dir);
     if !before.contains_key(LOG) && now.get(LOG).is_some_and(Vec::is_empty) {
@@ -52,7 +52,7 @@ fn put(files: &Files) -> tempfile::TempDir {
     dir
 }
 
-/// Some rows fill pages of their own.
+/// Some rows are so long that they need overflow pages.
 fn row(n: u64) -> Settlement {
     let mut row = settlement(n);
     if n.is_multiple_of(50) {
@@ -67,12 +67,12 @@ fn row(n: u64) -> Settlement {
     row
 }
 
-/// Writes a ledger and gives its files: while it is open (as `kill -9` leaves them), and closed.
+/// Writes a ledger and returns its files: while it is open (as `kill -9` leaves them), and closed.
 fn written(dir: &Path, rows: std::ops::RangeInclusive<u64>) -> (Files, Files) {
     let ledger = opened(options(dir));
     let intake = ledger.intake();
     let base = 1_000_000 + rows.start() * 1000;
-    // What is deleted leaves free pages behind.
+    // Deleted rows leave free pages.
     for n in 1..=OPEN * 4 {
         intake.admit(admission(base + n));
     }
@@ -99,40 +99,40 @@ fn written(dir: &Path, rows: std::ops::RangeInclusive<u64>) -> (Files, Files) {
     (killed, files(dir))
 }
 
-/// What a ledger holds: its rows, without what differs from start to start.
+/// The rows of a ledger, without values that differ from start to start.
 #[derive(Debug, PartialEq)]
-struct Held {
+struct Contents {
     settled: Vec<Stored>,
     indeterminate: Vec<(String, Option<i64>, Option<i64>)>,
 }
 
-fn held(path: &Path) -> Result<Held, ReadError> {
+fn contents(path: &Path) -> Result<Contents, ReadError> {
     let reader = Reader::open(path)?;
-    let mut held = Held {
+    let mut contents = Contents {
         settled: Vec::new(),
         indeterminate: Vec::new(),
     };
     reader.each(Period::ALL, |row| {
         if row.text("state") == Some("settled") {
-            held.settled.push(row);
+            contents.settled.push(row);
         } else {
             let (least, reserved) = (row.number("at_least_tokens"), row.number("reserved_tokens"));
-            held.indeterminate.push((row.id(), least, reserved));
+            contents.indeterminate.push((row.id(), least, reserved));
         }
         Ok::<(), ReadError>(())
     })?;
-    Ok(held)
+    Ok(contents)
 }
 
-/// What a start on these files came to.
+/// The outcome of a start on damaged files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Refused(&'static str),
-    /// It serves, with everything that was there; nothing that is read was damaged.
+    /// It opens with every row; nothing that is read was damaged.
     Unharmed,
-    /// It serves with everything, and says that it cannot tell whether it was set back.
-    Told,
-    /// It begins anew, and says so: nothing is left that could say otherwise.
+    /// It opens with every row, and warns that it cannot tell whether it was rolled back.
+    Unverified,
+    /// It creates a new ledger and warns of that, because no file of the old one is left.
     New,
 }
 
@@ -151,8 +151,8 @@ fn word(error: &OpenError) -> &'static str {
     }
 }
 
-/// Starts on these files; what is silent, or not accounted for, fails here.
-fn start(what: &str, damaged: &Files, truth: &Held) -> Outcome {
+/// Opens a ledger on these files; asserts that no damage is silent and every row is accounted for.
+fn start(what: &str, damaged: &Files, truth: &Contents) -> Outcome {
     let dir = put(damaged);
     let path = dir.path().join(DB);
     let verified = Reader::open(&path).and_then(|reader| reader.verify(None));
@@ -187,7 +187,7 @@ fn start(what: &str, damaged: &Files, truth: &Held) -> Outcome {
     if recovered.is_new {
         return Outcome::New;
     }
-    let now = held(&path).unwrap_or_else(|error| panic!("{what}: it opened, and {error}"));
+    let now = contents(&path).unwrap_or_else(|error| panic!("{what}: it opened, and {error}"));
     assert!(
         now == *truth,
         "SILENT: {what}: it opened, and holds something else"
@@ -197,13 +197,13 @@ fn start(what: &str, damaged: &Files, truth: &Held) -> Outcome {
         "{what}: it opened with everything, and verify says {verified:?}"
     );
     if recovered.without_head {
-        return Outcome::Told;
+        return Outcome::Unverified;
     }
     Outcome::Unharmed
 }
 
-/// Every row is kept as it was or on record as lost, and what comes out opens and verifies.
-fn salvaged(what: &str, path: &Path, truth: &Held) {
+/// Asserts that a salvage keeps each row unchanged or records it as lost, and that its result opens and verifies.
+fn salvaged(what: &str, path: &Path, truth: &Contents) {
     let done = match salvage(path) {
         Ok(SalvageOutcome::Salvaged(done)) => done,
         other => panic!("{what}: {other:?}"),
@@ -220,7 +220,7 @@ fn salvaged(what: &str, path: &Path, truth: &Held) {
     let verified = Reader::open(path).and_then(|reader| reader.verify(None));
     let verified = verified.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(verified.findings, [], "{what}: after a salvage: {done:?}");
-    let now = held(path).expect("reads");
+    let now = contents(path).expect("reads");
     let is_lost = |seq: i64| {
         let mut lost = done.lost.iter();
         lost.any(|lost| (lost.from..=lost.to).contains(&seq))
@@ -258,7 +258,7 @@ fn salvaged(what: &str, path: &Path, truth: &Held) {
     );
 }
 
-/// What each page of a database is, by SQLite's own map of pages.
+/// Pages by kind, from SQLite's own page map.
 fn kinds(bytes: &[u8], roots: &BTreeMap<usize, String>) -> BTreeMap<String, Vec<usize>> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let pages = bytes.len() / PAGE;
@@ -308,7 +308,7 @@ fn roots(files: &Files) -> BTreeMap<usize, String> {
         .collect()
 }
 
-/// Free pages, as a table that came and went leaves them.
+/// Adds free pages by a table that is created and dropped.
 fn with_free_pages(files: &Files) -> Files {
     let dir = put(files);
     let db = rusqlite::Connection::open(dir.path().join(DB)).expect("opens");
@@ -371,7 +371,7 @@ fn foreign() -> Vec<u8> {
     std::fs::read(path).expect("reads")
 }
 
-/// Cases of each kind, and what they came to.
+/// Cases of each kind with their outcomes.
 #[derive(Default)]
 struct Table(Vec<(String, BTreeMap<Outcome, usize>)>);
 
@@ -410,7 +410,7 @@ impl Table {
             let counts = [
                 sum(|_| true),
                 sum(|o| matches!(o, Outcome::Refused(_))),
-                sum(|o| matches!(o, Outcome::Unharmed | Outcome::Told)),
+                sum(|o| matches!(o, Outcome::Unharmed | Outcome::Unverified)),
                 sum(|o| o == Outcome::New),
                 0,
             ];
@@ -438,7 +438,7 @@ fn a_damaged_ledger_opens_complete_or_not_at_all() {
     let truth = {
         let dir = put(&stopped);
         drop(opened(options(dir.path())));
-        held(&dir.path().join(DB)).expect("reads")
+        contents(&dir.path().join(DB)).expect("reads")
     };
     assert_eq!(truth.settled.len() as u64, ROWS);
     let mut table = Table::default();
@@ -473,7 +473,7 @@ fn a_damaged_ledger_opens_complete_or_not_at_all() {
     let id = overwritten(&stopped, DB, 68, b"none");
     table.count("the header's id overwritten", start("its id", &id, &truth));
     table.only("the header's id overwritten", Outcome::Refused("damaged"));
-    // Where it was reproduced: twelve bytes at the start of the third page.
+    // The original defect: twelve bytes at the start of the third page.
     let reproduced = overwritten(&stopped, DB, 8192, b"DAMAGED-PAGE");
     table.count(
         "twelve bytes at offset 8192",
@@ -483,7 +483,7 @@ fn a_damaged_ledger_opens_complete_or_not_at_all() {
 
     files_that_are_not_what_they_were(&mut table, &stopped, &early, &truth);
     the_log(&mut table, &killed, &mut random);
-    // The last pages here are free ones: to lose them loses nothing.
+    // The last pages are free, so losing them loses no row.
     for short in [100, PAGE] {
         let files = cut(&stopped, DB, stopped[DB].len() - short);
         let outcome = start("file truncated, free pages", &files, &truth);
@@ -515,7 +515,7 @@ fn files_that_are_not_what_they_were(
     table: &mut Table,
     stopped: &Files,
     early: &Files,
-    truth: &Held,
+    truth: &Contents,
 ) {
     let length = stopped[DB].len();
     let mut case = |kind: &str, files: &Files, expected: Outcome| {
@@ -538,11 +538,11 @@ fn files_that_are_not_what_they_were(
         Outcome::Refused("gone"),
     );
     case("all files removed", &Files::new(), Outcome::New);
-    case(".head removed", &without(stopped, &[HEAD]), Outcome::Told);
+    case(".head removed", &without(stopped, &[HEAD]), Outcome::Unverified);
     case(
         ".head overwritten",
         &overwritten(stopped, HEAD, 60, &[0xa5; 12]),
-        Outcome::Told,
+        Outcome::Unverified,
     );
     case(
         "replaced by garbage",
@@ -581,12 +581,12 @@ fn files_that_are_not_what_they_were(
     );
 }
 
-/// Of a gate that was killed: its last rows stand in the log alone.
+/// The files of a killed gate, whose last rows are only in the WAL.
 fn the_log(table: &mut Table, killed: &Files, random: &mut Random) {
     let truth = {
         let dir = put(killed);
         drop(opened(options(dir.path())));
-        held(&dir.path().join(DB)).expect("reads")
+        contents(&dir.path().join(DB)).expect("reads")
     };
     let length = killed[LOG].len();
     let frame = PAGE + 24;
@@ -629,7 +629,7 @@ fn the_log(table: &mut Table, killed: &Files, random: &mut Random) {
         &without(killed, &[DB, HEAD]),
         &[Outcome::Refused("parted")],
     );
-    // What a crash in the middle of a commit leaves: nobody was told of it.
+    // A crash during a commit leaves this; the commit was not acknowledged.
     let mut torn = killed.clone();
     let rest: Vec<u8> = killed[LOG][32..32 + frame / 2].to_vec();
     torn.get_mut(LOG).expect("is there").extend(rest);
@@ -640,7 +640,7 @@ fn the_log(table: &mut Table, killed: &Files, random: &mut Random) {
     );
 }
 
-/// The file is written over while a gate has it open: found at the latest when it is read.
+/// The file is overwritten while a gate has it open; the damage is found at the latest when it is read.
 #[test]
 fn damage_found_while_running_stops_writes() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -651,7 +651,7 @@ fn damage_found_while_running_stops_writes() {
     }
     flushed(&intake).expect("is on disk");
     let path: PathBuf = dir.path().join(DB);
-    // Through the database, so that the log cannot hide it.
+    // Checkpointed first, so that the WAL cannot hide the damage.
     let db = rusqlite::Connection::open(&path).expect("opens");
     db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
         .expect("copies");
@@ -665,7 +665,7 @@ fn damage_found_while_running_stops_writes() {
         file.write_all_at(&[0xa5; 200], page * PAGE as u64)
             .expect("writes");
     }
-    // The writer's own pages may be in memory; a reader's are not.
+    // The writer may have the pages in its cache; a new reader has not.
     let reader = Reader::open(&path).expect("opens");
     let found = reader.verify(None).expect("looks").findings;
     assert!(!found.is_empty());

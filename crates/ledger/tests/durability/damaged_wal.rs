@@ -1,4 +1,4 @@
-//! A log that a crash has cut is right, one that the disk has altered is not.
+//! A WAL that a crash has truncated is valid, one that the disk has altered is not.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn overwrite(path: &Path, at: u64, length: usize) {
     file.write_all_at(&vec![0xa5; length], at).expect("writes");
 }
 
-/// The log of a writer that did not end in order, and one bit of it turned.
+/// The WAL of a writer that was killed, with one bit flipped.
 #[test]
 fn a_wal_altered_before_its_last_commits_is_refused_also_without_a_head() {
     let dir = tempfile::tempdir().expect("a directory");

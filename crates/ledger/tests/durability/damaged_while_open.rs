@@ -1,4 +1,4 @@
-//! A ledger that turns out to be damaged while it is open: nothing is written to it any more.
+//! A ledger that is found damaged while it is open: nothing more is written to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
 
-/// With rows on disk, if only in the log.
+/// A ledger with durable rows, possibly only in the WAL.
 fn with_rows(dir: &Path, rows: u64) -> Ledger {
     let ledger = opened(Options {
         checkpoint_every: Duration::from_millis(50),
@@ -25,7 +25,7 @@ fn length(ledger: &Path) -> u64 {
     std::fs::metadata(ledger).expect("is there").len()
 }
 
-/// The most bytes that the file has had since, for as long as somebody asks.
+/// The greatest length of the file since this call; it is measured until the result is dropped.
 fn longest(ledger: &Path) -> Arc<AtomicU64> {
     let longest = Arc::new(AtomicU64::new(0));
     let (ledger, asked) = (ledger.to_owned(), Arc::downgrade(&longest));
@@ -75,7 +75,7 @@ fn rows_written_by_another_process_stop_writes() {
     assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
 }
 
-/// As when the check that goes on while the gate serves finds something.
+/// As when the background check of a running gate finds damage.
 #[test]
 fn an_open_ledger_found_damaged_is_not_modified() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -88,13 +88,13 @@ fn an_open_ledger_found_damaged_is_not_modified() {
     let now = u64::try_from(now.expect("a clock").as_millis()).expect("fits");
     for n in 1..=100 {
         let mut young = settlement(n);
-        // In two seconds it is old enough to go.
+        // After two seconds it is old enough to be pruned.
         young.ended_unix_ms = now - 365 * 86_400_000 + 2000;
         ledger.intake().settle(young);
     }
     flushed(&ledger.intake()).expect("is on disk");
     ledger.condemn("for a test");
-    // Until then a commit may be under way.
+    // Until then a commit may be in progress.
     eventually("it takes no rows", || flushed(&ledger.intake()).is_err());
     let before = files(dir.path());
     assert!(before[1].as_ref().is_some_and(|log| !log.is_empty()));
@@ -116,7 +116,7 @@ fn a_truncated_file_is_detected_and_not_overwritten() {
         eventually("a checkpoint copies the log into the file", || {
             length(ledger.path()) > MOST
         });
-        // The writer answers when it is done with that.
+        // The writer answers after it has finished that.
         flushed(&ledger.intake()).expect("is on disk");
         assert!(length(ledger.path()) > keeps, "{keeps}");
         let file = std::fs::OpenOptions::new().write(true).open(ledger.path());
@@ -132,7 +132,7 @@ fn a_truncated_file_is_detected_and_not_overwritten() {
         ledger.intake().settle(settlement(2000));
         assert!(!ledger.close(Duration::from_secs(5)), "a row is in memory");
         assert!(before == files(dir.path()), "it was written to");
-        // The log may have every page that the file lacks.
+        // The WAL may have every page that the file lacks.
         match Ledger::open(options(dir.path())) {
             Ok((ledger, _)) => assert_eq!(ledger.head().seq, 1000, "kept {keeps}"),
             Err(error) => assert!(
@@ -143,7 +143,7 @@ fn a_truncated_file_is_detected_and_not_overwritten() {
     }
 }
 
-/// What is pruned gives its pages back: the file shrinks, and nothing is wrong.
+/// Pruning frees pages, so the file shrinks without damage.
 #[test]
 fn a_file_that_shrinks_by_pruning_is_not_reported_as_truncated() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -165,7 +165,7 @@ fn a_file_that_shrinks_by_pruning_is_not_reported_as_truncated() {
             longest.load(Ordering::Relaxed) > 2 * most
         });
         eventually("the file shrank", || {
-            // Others may copy the log into the file, too.
+            // Other processes may checkpoint the WAL, too.
             if let Ok(db) = Connection::open(ledger.path()) {
                 drop(db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(())));
             }
@@ -233,7 +233,7 @@ fn a_truncated_wal_is_detected_and_the_file_not_modified() {
     }
 }
 
-/// As whoever opens the ledger with another program may do.
+/// As another program that opens the ledger may do.
 #[test]
 fn a_wal_checkpointed_by_another_process_is_not_reported_as_truncated() {
     let dir = tempfile::tempdir().expect("a directory");

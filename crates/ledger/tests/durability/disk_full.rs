@@ -1,4 +1,4 @@
-//! A disk that is full, by the database's own bound and for real.
+//! A full disk: simulated by the database's page limit, and real.
 
 use std::process::Command;
 use std::time::Duration;
@@ -46,8 +46,8 @@ fn a_full_disk_is_reported_at_once_and_dropped_rows_are_counted() {
     );
 }
 
-/// A file system of one megabyte, filled by somebody else and emptied again. Needs the right to
-/// mount; where there is none it says so, and the test above stands alone.
+/// A file system of one megabyte, filled by another file and emptied again. It needs the right to mount;
+/// without it the test is counted as skipped, and only the test above covers a full disk.
 #[test]
 fn after_a_full_disk_recovers_no_row_is_lost_or_duplicated() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -59,10 +59,10 @@ fn after_a_full_disk_recovers_no_row_is_lost_or_duplicated() {
         crate::skipped::skip("no right to mount a file system that can be full");
         return;
     }
-    let told = std::panic::catch_unwind(|| fill_and_empty(dir.path()));
+    let outcome = std::panic::catch_unwind(|| fill_and_empty(dir.path()));
     let unmounted = Command::new("umount").arg(dir.path()).status();
     assert!(unmounted.is_ok_and(|status| status.success()), "unmounts");
-    if let Err(panic) = told {
+    if let Err(panic) = outcome {
         std::panic::resume_unwind(panic);
     }
 }
@@ -83,7 +83,7 @@ fn fill_and_empty(dir: &std::path::Path) {
     admitted(&intake, 1_000_000).expect("there is room");
     let filler = dir.join("filler");
     for round in 0..3 {
-        // As much as fits: the write that fails has filled what was left.
+        // The write fails after it has filled the remaining space.
         assert!(std::fs::write(&filler, vec![1; 2 << 20]).is_err());
         let before = settle(200);
         drop(flushed(&intake));

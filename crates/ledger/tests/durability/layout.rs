@@ -1,4 +1,4 @@
-//! A file that an older build made: read as it is, and brought up to date by the next writer.
+//! A file of an older build: readable without a change, and migrated by the next writer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::rows::{flushed, id, opened, options, settlement};
 /// The first column that layout 1 does not have.
 const FIRST_ADDED: usize = 44;
 
-/// Makes the file what the build before wrote.
+/// Turns the file into one of layout 1.
 fn set_back_to_layout_1(path: &std::path::Path) {
     let db = Connection::open(path).expect("opens");
     for (name, _) in &ledger::COLUMNS[FIRST_ADDED..] {

@@ -1,4 +1,4 @@
-//! One writer, and what was open becomes indeterminate once.
+//! Opening a ledger: one writer, migration, and open exchanges that become indeterminate.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ fn a_withdrawn_admission_leaves_no_row() {
     assert_eq!(reader.head().expect("reads").seq, 0);
 }
 
-/// What this build adds to a file, taken away again.
+/// Removes from a new file what this build adds to an older one.
 #[test]
 fn a_ledger_of_an_earlier_build_is_migrated_when_opened() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -113,7 +113,7 @@ fn a_ledger_of_an_earlier_build_is_migrated_when_opened() {
 fn the_head_file_detects_missing_commits() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
-    // Nothing settles: the chain alone would not show that admissions are missing.
+    // Nothing is settled, so the hash chain alone would not show that admissions are missing.
     admitted(&ledger.intake(), 1).expect("is on disk");
     let early = std::fs::read(dir.path().join("ledger.db-wal")).expect("reads");
     admitted(&ledger.intake(), 2).expect("is on disk");
@@ -129,7 +129,7 @@ fn the_head_file_detects_missing_commits() {
     assert_eq!(findings, &[Finding::Commits { missing: 1 }]);
 }
 
-/// SQLite's log stands beside one name: whoever opens the other does not see it.
+/// SQLite's WAL belongs to one name: a process that opens the other name does not see it.
 #[test]
 fn a_ledger_with_two_hard_links_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -158,7 +158,7 @@ fn a_ledger_with_two_hard_links_is_refused() {
     std::fs::remove_file(&other).expect("removes");
     assert_eq!(opened(options(dir.path())).head().seq, 1);
 
-    // An empty file is no ledger yet, and none is made under two names.
+    // An empty file is not a ledger yet, and none is created in a file with two links.
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("ledger.db"), b"").expect("writes");
     std::fs::hard_link(dir.path().join("ledger.db"), dir.path().join("other.db")).expect("links");

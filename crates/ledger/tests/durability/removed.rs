@@ -1,4 +1,4 @@
-//! The files are taken away under a running gate, or replaced: a disk that takes nothing.
+//! Files that are removed or replaced while the ledger is open: treated as a full disk.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ fn a_removed_wal_or_its_index_is_detected() {
         let why = noticed(&ledger, Duration::from_secs(1));
         assert!(why.contains(name), "{why}");
         drop(ledger);
-        // Nothing that was acknowledged is missing without a word.
+        // No acknowledged row is missing without an error.
         match Ledger::open(options(dir.path())) {
             Ok((ledger, _)) => assert_eq!(ledger.head().seq, 100, "{name}"),
             Err(error) => assert!(
@@ -102,7 +102,7 @@ fn restored_files_are_written_again_and_replacements_are_not_touched() {
     moved(dir.path(), &away);
     noticed(&ledger, Duration::from_secs(1));
     ledger.intake().settle(settlement(101));
-    // Another ledger in its place is somebody else's.
+    // Another ledger in its place is not written to.
     let theirs = opened(options(other.path()));
     theirs.intake().settle(settlement(7));
     flushed(&theirs.intake()).expect("is on disk");

@@ -1,4 +1,4 @@
-//! Old rows go in small steps and what is left verifies.
+//! Retention: old rows are pruned in small steps, and the remaining ones verify.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn expired_rows_are_pruned_and_the_chain_still_verifies() {
     let mut young = settlement(1201);
     young.ended_unix_ms = u64::try_from(now.as_millis()).expect("fits");
     intake.settle(young);
-    // Old, but behind one that is not: rows go from the oldest on.
+    // Expired, but after a row that is not: rows are pruned in order.
     intake.settle(settlement(1202));
     flushed(&intake).expect("is on disk");
     eventually("1200 rows are pruned", || ledger.stats().pruned == 1200);

@@ -1,4 +1,4 @@
-//! What a salvage keeps, and what it writes down.
+//! What a salvage keeps, and what it records as lost.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use crate::rows::{eventually, flushed, opened, options, settlement};
 
 const ROWS: u64 = 2000;
 
-/// Salvages one that is not whole.
+/// Salvages a damaged ledger.
 pub(crate) fn salvaged(path: &Path) -> Salvaged {
     match salvage(path).expect("salvages") {
         SalvageOutcome::Salvaged(done) => done,
@@ -22,7 +22,7 @@ pub(crate) fn salvaged(path: &Path) -> Salvaged {
     }
 }
 
-/// Writes rows and gives the head.
+/// Writes rows and returns the head.
 fn written(dir: &Path, rows: std::ops::RangeInclusive<u64>) -> Head {
     written_as(dir, rows.map(settlement))
 }
@@ -56,7 +56,7 @@ fn salvage_loses_the_rows_of_a_damaged_page_and_continues_after_the_last_number(
     assert_eq!(done.settled + lost, ROWS, "{done:?}");
     assert!(done.kept_aside.iter().all(|kept| kept.exists()));
 
-    // A new name loses nothing more, and is on record too.
+    // A rename loses nothing more, and is recorded too.
     let again = under_new_name(&path).expect("salvages");
     assert_eq!((again.settled, again.rows_lost), (done.settled, 0));
 
@@ -129,7 +129,7 @@ fn an_open_ledger_is_not_salvaged() {
     );
 }
 
-/// Bytes of all files in a directory but the lock and what any reader leaves.
+/// The bytes of all files in a directory except the lock and files that any reader leaves behind.
 fn all_files(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(dir)
         .expect("lists")
@@ -158,7 +158,7 @@ fn an_intact_ledger_is_not_salvaged() {
     let outcome = salvage(&path).expect("has nothing to do");
     assert_eq!(outcome, SalvageOutcome::Whole { rows: 100, head });
     assert!(before == all_files(dir.path()), "it was changed");
-    // It is for whoever has Postgres keep another history under its old name.
+    // A new name is for a ledger whose old name has another history in Postgres.
     let done = under_new_name(&path).expect("copies");
     assert_eq!((done.settled, done.rows_lost), (100, 0));
     assert!(done.kept_aside[0].exists());
@@ -175,7 +175,7 @@ fn rows_lost_by_two_salvages_are_counted_once_and_reported_with_each() {
     overwrite(&path, bytes / 8192 * 4096, 3 * 4096);
     let first = salvaged(&path);
     assert!(first.rows_lost > 0, "{first:?}");
-    // With the rows on both sides gone, one range reaches over what is lost already.
+    // The rows on both sides are lost too, so one range includes rows that were lost before.
     let (from, to) = (first.lost[0].from, first.lost.last().expect("one").to);
     let db = rusqlite::Connection::open(&path).expect("opens");
     let around = [from - 10, to + 10];
@@ -193,11 +193,15 @@ fn rows_lost_by_two_salvages_are_counted_once_and_reported_with_each() {
     let (ledger, _) = Ledger::open(options(dir.path())).expect("opens");
     assert_eq!(ledger.stats().salvaged_lost, all);
     drop(ledger);
-    let told = Lost::by_salvage(&verified.lost);
-    assert_eq!(told.len(), 2, "{told:?}");
-    let counts: Vec<u64> = told.iter().map(|salvaged| salvaged.rows).collect();
-    assert_eq!(counts, [first.rows_lost, second.rows_lost], "{told:?}");
-    let says: Vec<String> = told.iter().map(ToString::to_string).collect();
+    let by_salvage = Lost::by_salvage(&verified.lost);
+    assert_eq!(by_salvage.len(), 2, "{by_salvage:?}");
+    let counts: Vec<u64> = by_salvage.iter().map(|salvaged| salvaged.rows).collect();
+    assert_eq!(
+        counts,
+        [first.rows_lost, second.rows_lost],
+        "{by_salvage:?}"
+    );
+    let says: Vec<String> = by_salvage.iter().map(ToString::to_string).collect();
     for (says, rows) in says.iter().zip(counts) {
         let expected = format!("Z: {rows} rows were lost: ");
         assert!(
@@ -207,7 +211,7 @@ fn rows_lost_by_two_salvages_are_counted_once_and_reported_with_each() {
     }
 }
 
-/// Pages of the tree of settled rows that hold no row themselves, the root first.
+/// Interior pages of the tree of settled rows, the root first.
 fn branches(bytes: &[u8], root: usize) -> Vec<usize> {
     let four = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
     let mut pages = vec![root];
@@ -233,13 +237,13 @@ fn branches(bytes: &[u8], root: usize) -> Vec<usize> {
 
 const PAGE: usize = 4096;
 
-/// Some of these the database reads without an error, and has fewer rows.
+/// The database reads some of these without an error and returns fewer rows.
 #[test]
 fn rows_lost_with_an_interior_page_are_reported_as_lost() {
     const MANY: u64 = 3000;
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
-    // Three to a page, so that few rows make a tree with branches.
+    // Three to a page, so that few rows make a tree with interior pages.
     let long = |n| Settlement {
         request_id: format!("{n:01000}").into(),
         ..settlement(n)
@@ -312,7 +316,7 @@ fn rows_lost_with_an_interior_page_are_reported_as_lost() {
     assert!(silent > 0, "the database told of each");
 }
 
-/// The database takes such a row for one that it never let in, and so does the new file.
+/// Such a row looks like one that was never admitted, also in the new file.
 #[test]
 fn an_open_exchange_without_a_required_value_is_reported_as_lost() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -348,7 +352,7 @@ fn an_open_exchange_without_a_required_value_is_reported_as_lost() {
     Ledger::open(options(dir.path())).expect("opens");
 }
 
-/// Without a head beside it, as a backup is, and with its tables elsewhere than a new ledger has them.
+/// Without a head file, like a backup, and with its tables on other pages than in a new ledger.
 #[test]
 fn salvage_of_a_truncated_backup_keeps_its_rows() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,11 +1,11 @@
-//! The admin listener asks for a bearer where one is configured, and answers no web page.
+//! The admin listener requires a bearer where one is configured, and refuses requests of web pages.
 //!
-//! Not here: what its pages say (`seeing`).
+//! Not here: what its pages contain (`observability`).
 
 use std::time::Duration;
 
-use crate::harness::{Connection, Gate, Response, Step, Upstream, eventually, tollgate};
 use crate::fixture::{answer, config};
+use crate::harness::{Connection, Gate, Response, Step, Upstream, eventually, tollgate};
 
 const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", "/health"];
 const PAGES: [&str; 6] = [
@@ -108,7 +108,7 @@ fn admin_requests_of_web_pages_are_refused_whatever_their_origin() {
     );
 }
 
-/// What `check` warns of in a document with these fields of `listen`.
+/// The warnings of `check` for a document with these fields of `listen`.
 fn warnings(listen: &str, extra: &str) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("tollgate.yaml");
@@ -119,7 +119,7 @@ fn warnings(listen: &str, extra: &str) -> String {
     let path = path.to_str().expect("UTF-8");
     let checked = tollgate(dir.path(), &["check", "-c", path], &[]);
     assert_eq!(checked.code, Some(0), "{}", checked.err);
-    // Wherever its lines are broken.
+    // Line breaks depend on the width of the terminal, so they are removed.
     checked.err.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

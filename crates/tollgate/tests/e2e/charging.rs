@@ -1,14 +1,13 @@
-//! What ran is charged, once: calls without an answer, calls that would run twice, and whose count
-//! is billed.
+//! What ran is charged once: unanswered calls, retried calls, and routes that bill the gate's own count.
 //!
-//! Invariant: limits, the ledger's row, the metrics and the access log tell the same number.
-//! Not here: usage that was reported (`usage`), clients that leave in the middle (`upstream_faults`).
+//! Invariant: limits, ledger rows, metrics and access log agree.
+//! Not here: reported usage (`usage`), clients that disconnect during an answer (`upstream_faults`).
 
+mod billed_count;
 mod broken_responses;
 mod reconnects;
-mod unanswered;
 mod retry_after;
-mod billed_count;
+mod unanswered;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -24,15 +23,15 @@ use crate::ledger::{rows, stop};
 /// Tokens of the limit's bucket.
 const TOKENS: u64 = 10_000_000;
 
-/// A gate with a ledger and a token limit, whose accounts are held against each other at the end.
-struct Charged {
+/// A gate with a ledger and a token limit; `end` checks that all its accounts agree.
+struct AuditedGate {
     gate: Gate,
     began: Instant,
     ledger: PathBuf,
     _dir: TempDir,
 }
 
-impl Charged {
+impl AuditedGate {
     /// `backends` are the members of the document's `backends`, `names` those that the route tries.
     fn start(backends: &str, names: &str, route: &str, more: &str) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
@@ -57,16 +56,20 @@ impl Charged {
         Self::start(&backends, "up", "", "")
     }
 
-    /// Tokens that limits were charged.
+    /// Tokens that were charged to the limit.
     fn spent(&self) -> u64 {
         let over = format!(r#"{{"model":"m","max_tokens":{}}}"#, 2 * TOKENS);
         let refused = self.gate.call(&named("over", &over));
         assert_eq!(refused.code(), "request_exceeds_limit");
         let left = refused.header("x-ratelimit-remaining-tokens");
-        TOKENS - left.expect("it is told").parse::<u64>().expect("a number")
+        TOKENS
+            - left
+                .expect("the header is set")
+                .parse::<u64>()
+                .expect("a number")
     }
 
-    /// Ends the gate. Every account must tell the same sums; gives the rows by request id.
+    /// Ends the gate and asserts that every account has the same sums; returns the rows by request id.
     fn end(self, exchanges: usize) -> HashMap<String, Value> {
         let lines = self.gate.records(exchanges);
         let spent = self.spent();
@@ -86,7 +89,7 @@ impl Charged {
             assert!((sum - metric).abs() < 0.5, "{sums:?}, {metrics:?}");
         }
         let all = sums[0] + sums[1];
-        // It fills meanwhile, a token in about three seconds.
+        // The bucket refills meanwhile, by one token in about three seconds.
         let filled = 1 + self.began.elapsed().as_secs() * TOKENS / (366 * 86_400);
         assert!(
             (all.saturating_sub(1 + filled)..=all).contains(&spent),
@@ -116,7 +119,7 @@ fn named(id: &str, body: &str) -> Vec<u8> {
     post("/v1/chat/completions", &["x-workload-app: w", &id], body)
 }
 
-/// A body of at least so many bytes, which caps its output.
+/// A chat body of at least `bytes` bytes with an output cap.
 fn body(stream: bool, cap: u64, bytes: usize) -> String {
     let text = "word ".repeat(bytes / 5);
     format!(
@@ -124,7 +127,7 @@ fn body(stream: bool, cap: u64, bytes: usize) -> String {
     )
 }
 
-/// A row's number; nothing where it is null.
+/// A number of a row; 0 where it is null.
 fn number(row: &Value, column: &str) -> u64 {
     row[column].as_u64().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The command line: what it prints, where, and with which exit code it ends.
+//! The command line: output, streams and exit codes.
 //!
 //! Not here: what the gate does once it runs.
 

@@ -1,13 +1,13 @@
-//! The client's address in the access log: whose word counts, and what of it is kept.
+//! The client address in the access log: which source is trusted, and how much of the address is logged.
 //!
 //! Not here: every form of a list of proxies (unit tests of `policy::client`), every header of the PROXY
 //! protocol (unit tests of `wire`).
 
 use std::time::{Duration, Instant};
 
+use crate::fixture::{IDENTITY, answer, config};
 use crate::harness::tls::{self, Authority};
 use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, eventually, h2, post};
-use crate::fixture::{WHO, answer, config};
 
 fn upstream() -> Upstream {
     Upstream::start(|_, _| vec![Step::Send(answer())])
@@ -18,7 +18,9 @@ fn call(lists: &[&str]) -> Vec<u8> {
         .iter()
         .map(|l| format!("x-forwarded-for: {l}"))
         .collect();
-    let lines = [WHO].into_iter().chain(lists.iter().map(String::as_str));
+    let lines = [IDENTITY]
+        .into_iter()
+        .chain(lists.iter().map(String::as_str));
     post(
         "/v1/chat/completions",
         &lines.collect::<Vec<_>>(),
@@ -26,7 +28,7 @@ fn call(lists: &[&str]) -> Vec<u8> {
     )
 }
 
-/// The address in the newest of `n` records; empty where there is none.
+/// The client address in the last of `n` records; empty where there is none.
 fn recorded(gate: &Gate, n: usize) -> String {
     let records = gate.records(n);
     let address = records[n - 1].get("client_address");
@@ -90,7 +92,7 @@ fn version_2() -> Vec<u8> {
     header
 }
 
-/// A connection that begins with these bytes, and the answer to the call that follows.
+/// Opens a connection, sends these bytes first and then a call; returns the connection and the answer to the call.
 fn introduced(gate: &Gate, begins: &[u8]) -> (Connection, Response) {
     let mut connection = Connection::open(gate.data);
     let response = connection.call(&[begins, &call(&[])].concat());

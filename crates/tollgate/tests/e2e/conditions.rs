@@ -1,27 +1,27 @@
-//! The log tells of what keeps the gate from its work: once when it begins and once when it is over.
+//! The log reports a condition that hinders the gate once when it begins and once when it ends.
 //!
-//! Not here: how often there is a line while something lasts (unit tests of `telemetry`).
+//! Not here: how often a lasting condition is logged (unit tests of `telemetry`).
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::fixture::{answer, call};
 use crate::harness::tls::{Authority, TlsUpstream};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address};
-use crate::fixture::{answer, call};
 
-/// Lines of the log that hold this.
+/// Lines of the log that contain this text.
 fn lines(gate: &Gate, text: &str) -> Vec<String> {
     let log = gate.log();
     let lines = log.lines().filter(|line| line.contains(text));
     lines.map(str::to_owned).collect()
 }
 
-/// The one line that holds this, once it is there.
+/// Waits for a line of the log that contains this text, and asserts that it is the only one.
 fn line(gate: &Gate, text: &str) -> String {
     eventually(text, Duration::from_secs(5), || {
         !lines(gate, text).is_empty()
     });
-    // Time for a second one that should not be.
+    // Leaves time for a second line, which must not come.
     std::thread::sleep(Duration::from_millis(1200));
     let lines = lines(gate, text);
     assert_eq!(lines.len(), 1, "{lines:#?}");

@@ -1,4 +1,4 @@
-//! No credential crosses: what a client sends as one never reaches a backend; ours, exactly once, does.
+//! Credentials: those of a client never reach a backend; the gate's own does, exactly once.
 //!
 //! Invariant: whatever form the client's credential has, the upstream sees one credential, the
 //! gate's. Faults H5, H7 and H8.

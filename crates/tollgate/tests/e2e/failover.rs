@@ -1,11 +1,11 @@
-//! U11: one bad of several, and all of them bad.
+//! U11: one endpoint fails, and every endpoint fails.
 //!
-//! Invariant: another try is made only before the first byte, only for failures that another
-//! endpoint may not have, and only within the retry budget; each is counted.
+//! Invariant: a call is retried only before the first byte, only after a retryable failure, and only
+//! within the retry budget; each retry is counted.
 //! Not here: what a single endpoint's faults look like (`upstream_faults`).
 
-mod retry_budget;
 mod load_balancing;
+mod retry_budget;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn good() -> Upstream {
     Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))])
 }
 
-/// Answers with the status that the call names, or as the name says.
+/// Fails as the model's name says: with this status, or in this way.
 fn bad() -> Upstream {
     Upstream::start(|_, seen| match case(seen).as_str() {
         "reset" => vec![Step::Reset],
@@ -71,7 +71,7 @@ fn retryable_failures_go_to_the_next_backend() {
     .into_iter()
     .enumerate()
     {
-        // A gate for each few, so that no endpoint is ejected and no budget is used up.
+        // A new gate for every few cases, so that no endpoint is ejected and no retry budget is exhausted.
         let (first, second) = (bad(), good());
         let gate = Gate::start(&pair(first.address, second.address), &[]);
         let response = gate.call(&call(case, n % 2 == 0));
@@ -92,7 +92,7 @@ fn retryable_failures_go_to_the_next_backend() {
             (&2.into(), &"second".into())
         );
         assert_eq!(record["status"], 200);
-        // What may have run at the first is charged too, and said.
+        // What may have run at the first backend is charged and recorded too.
         let may_have_run = !case.bytes().all(|b| b.is_ascii_digit());
         assert_eq!(
             record["unconfirmed_attempts"] == 1,
@@ -171,7 +171,7 @@ fn an_upstreams_retry_after_reaches_the_client() {
 
 #[test]
 fn a_call_lost_with_a_reused_connection_is_retried_and_counted() {
-    // Answers once on each connection, then resets it when the next request has come.
+    // Answers once on each connection, then resets it when the next request has arrived.
     let upstream = Upstream::start(|n, _| {
         if n % 2 == 0 {
             vec![Step::Send(json(200, COMPLETION))]

@@ -1,11 +1,11 @@
-//! The page about faults names only tests that exist, and none of ours is missing from it.
+//! The page about faults names only tests that exist, and every test of a catalogued fault.
 //!
 //! Not here: the tests themselves.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What every test about a row of the catalogue begins with, and how many rows there are.
+/// Prefixes of the tests for the rows of the catalogue, and how many rows each has.
 const ROWS: [(char, u32); 3] = [('b', 13), ('h', 15), ('c', 4)];
 
 #[test]

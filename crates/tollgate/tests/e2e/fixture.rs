@@ -1,8 +1,8 @@
-//! A gate before an upstream that counts, and what every refusal must look like.
+//! A gate in front of a recording upstream, and what every refusal must have.
 //!
-//! Invariant: `end` compares what clients were told with the access log and with what the upstream
-//! saw, one record for each answer and nothing upstream for a refusal.
-//! Not here: which input earns which answer.
+//! Invariant: `end` compares the answers with the access log and with what the upstream saw: one record
+//! for each answer, and nothing upstream for a refusal.
+//! Not here: which input gets which answer.
 
 use std::cell::{Cell, RefCell};
 use std::io::Read;
@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, chat, post};
 
-/// The header that makes a call one of the registered workload.
-pub(crate) const WHO: &str = "x-workload-app: w";
+/// The identity header of the registered workload.
+pub(crate) const IDENTITY: &str = "x-workload-app: w";
 
-/// What becomes of the client's connection after an answer.
+/// What happens to the client's connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     Kept,
     Closed,
 }
 
-/// What one record must say.
-struct Told {
+/// What one record must contain.
+struct ExpectedRecord {
     what: String,
     id: String,
     status: u16,
@@ -29,10 +29,10 @@ struct Told {
 }
 
 /// One gate with one worker, one route for workload `w`, and an upstream that answers every call.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) gate: Gate,
     pub(crate) upstream: Upstream,
-    told: RefCell<Vec<Told>>,
+    expected: RefCell<Vec<ExpectedRecord>>,
     forwarded: Cell<usize>,
 }
 
@@ -56,15 +56,15 @@ pub(crate) fn config(address: std::net::SocketAddr, extra: &str) -> String {
 
 /// A whole POST of the registered workload.
 pub(crate) fn call(body: &str) -> Vec<u8> {
-    post("/v1/chat/completions", &[WHO], body)
+    post("/v1/chat/completions", &[IDENTITY], body)
 }
 
 /// A GET of the registered workload that is forwarded; `lines` are further header lines.
 pub(crate) fn get(lines: &str) -> Vec<u8> {
-    format!("GET /v1/files HTTP/1.1\r\nhost: gate.test\r\n{WHO}\r\n{lines}\r\n").into_bytes()
+    format!("GET /v1/files HTTP/1.1\r\nhost: gate.test\r\n{IDENTITY}\r\n{lines}\r\n").into_bytes()
 }
 
-impl Scene {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with("")
     }
@@ -76,7 +76,7 @@ impl Scene {
         Self {
             gate,
             upstream,
-            told: RefCell::default(),
+            expected: RefCell::default(),
             forwarded: Cell::default(),
         }
     }
@@ -103,7 +103,7 @@ impl Scene {
         response
     }
 
-    /// Checks a refusal that was read already, and remembers it for `end`.
+    /// Asserts a refusal that was read already, and remembers it for `end`.
     pub(crate) fn refused(&self, what: &str, response: &Response, status: u16, code: &str) {
         assert_eq!(response.status, status, "{what}: {}", response.text());
         assert!(response.whole, "{what}");
@@ -122,36 +122,35 @@ impl Scene {
             error["type"].is_string() && error.get("param").is_some(),
             "{what}: {error}"
         );
-        self.tell(what, response, code);
+        self.expect_record(what, response, code);
     }
 
-    /// Sends these bytes on a connection of their own; gives what the upstream saw.
+    /// Sends these bytes on a connection of their own; returns what the upstream saw.
     pub(crate) fn forwards(&self, what: &str, bytes: &[u8]) -> Seen {
         let response = Connection::open(self.gate.data).call(bytes);
         self.forwarded(what, &response)
     }
 
-    /// Checks an answer that was read already; gives what the upstream saw of it, which is the next
-    /// thing that it saw.
+    /// Asserts an answer that was read already; returns the next request that the upstream saw.
     pub(crate) fn forwarded(&self, what: &str, response: &Response) -> Seen {
         assert_eq!(response.status, 200, "{what}: {}", response.text());
         assert!(response.whole, "{what}");
-        self.tell(what, response, "");
+        self.expect_record(what, response, "");
         let number = self.forwarded.replace(self.forwarded.get() + 1);
         let seen = self.upstream.seen().into_iter().nth(number);
         seen.unwrap_or_else(|| panic!("{what}: answered without the upstream"))
     }
 
-    /// The connection serves another call.
+    /// Asserts that the connection serves another call.
     pub(crate) fn forwards_on(&self, what: &str, connection: &mut Connection) {
         let response = connection.call(&call(&chat("m", false)));
         self.forwarded(&format!("after {what}"), &response);
     }
 
-    fn tell(&self, what: &str, response: &Response, code: &str) {
+    fn expect_record(&self, what: &str, response: &Response, code: &str) {
         let id = response.header("x-request-id").unwrap_or_default();
         assert!(!id.is_empty(), "{what}: no x-request-id");
-        self.told.borrow_mut().push(Told {
+        self.expected.borrow_mut().push(ExpectedRecord {
             what: what.into(),
             id: id.into(),
             status: response.status,
@@ -159,29 +158,37 @@ impl Scene {
         });
     }
 
-    /// Holds what was told against the log: one record for each answer, and no other record.
+    /// Compares the answers with the log: one record for each answer, and no other record.
     pub(crate) fn end(self) {
-        let told = self.told.into_inner();
-        assert!(!told.is_empty(), "nothing was tried");
-        let records = self.gate.records(told.len());
-        assert_eq!(records.len(), told.len(), "one record for each answer");
-        for told in told {
-            let of = |r: &&serde_json::Value| r["request_id"] == told.id.as_str();
+        let expected = self.expected.into_inner();
+        assert!(!expected.is_empty(), "nothing was tried");
+        let records = self.gate.records(expected.len());
+        assert_eq!(records.len(), expected.len(), "one record for each answer");
+        for expected in expected {
+            let of = |r: &&serde_json::Value| r["request_id"] == expected.id.as_str();
             let mine: Vec<_> = records.iter().filter(of).collect();
             let [record] = mine[..] else {
-                panic!("{}: {} records", told.what, mine.len())
+                panic!("{}: {} records", expected.what, mine.len())
             };
-            assert_eq!(record["status"], told.status, "{}: {record}", told.what);
-            if told.code.is_empty() {
-                assert_eq!(record["outcome"], "completed", "{}: {record}", told.what);
+            assert_eq!(
+                record["status"], expected.status,
+                "{}: {record}",
+                expected.what
+            );
+            if expected.code.is_empty() {
+                assert_eq!(
+                    record["outcome"], "completed",
+                    "{}: {record}",
+                    expected.what
+                );
             } else {
-                assert_eq!(record["outcome"], "refused", "{}: {record}", told.what);
-                assert_eq!(record["code"], told.code, "{}: {record}", told.what);
-                assert_eq!(record["attempts"], 0, "{}: {record}", told.what);
+                assert_eq!(record["outcome"], "refused", "{}: {record}", expected.what);
+                assert_eq!(record["code"], expected.code, "{}: {record}", expected.what);
+                assert_eq!(record["attempts"], 0, "{}: {record}", expected.what);
                 assert!(
                     record.get("completion_tokens").is_none(),
                     "{}: {record}",
-                    told.what
+                    expected.what
                 );
             }
         }
@@ -193,11 +200,11 @@ impl Scene {
     }
 }
 
-/// Whether the gate has closed its side, cleanly and with nothing more to say.
+/// Whether the gate has closed the connection cleanly without sending more.
 pub(crate) fn is_closed(connection: &mut Connection) -> bool {
-    let patience = connection
+    let timeout = connection
         .tcp
         .set_read_timeout(Some(Duration::from_secs(5)));
-    patience.expect("a socket option");
+    timeout.expect("a socket option");
     connection.unread().is_empty() && matches!(connection.tcp.read(&mut [0; 64]), Ok(0))
 }

@@ -1,7 +1,7 @@
-//! Upstreams behind an HTTP proxy, as the configuration or the environment names it.
+//! Upstreams behind an HTTP proxy that the configuration or the environment names.
 //!
-//! Invariant: what is meant for the proxy goes to it and to nobody else, what is meant for the upstream passes it
-//! unread where there is TLS.
+//! Invariant: the proxy's credential is sent to the proxy only, and with TLS the proxy cannot read what is sent to
+//! the upstream.
 //! Not here: how `NO_PROXY` is read (unit tests of `config`).
 
 use std::io::{Read, Write};
@@ -9,21 +9,21 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use crate::fixture::call;
 use crate::harness::answer::{COMPLETION, json};
 use crate::harness::tls::{Authority, TlsUpstream};
 use crate::harness::{Gate, Step, Upstream, chat};
-use crate::fixture::call;
 
-/// `user:pass`, as a proxy is told.
+/// `user:pass` in a `proxy-authorization` header.
 const PAIR: &str = "Basic dXNlcjpwYXNz";
 
-/// A proxy that makes tunnels to one upstream, whatever name it is asked for, for whoever says the password.
-struct Tunnels {
+/// A proxy that tunnels every CONNECT with the right password to one upstream, whatever host it names.
+struct TunnelProxy {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-impl Tunnels {
+impl TunnelProxy {
     fn start(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound");
@@ -63,7 +63,7 @@ fn tunnel(mut client: TcpStream, upstream: SocketAddr, all: &Mutex<Vec<String>>)
         return drop(client.write_all(refusal));
     }
     let server = TcpStream::connect(upstream).expect("the upstream listens");
-    // In two parts, and with a field: the tunnel begins after the empty line.
+    // In two writes and with a header: the tunnel begins after the empty line.
     for part in [
         "HTTP/1.1 200 Connection estab",
         "lished\r\nvia: 1.1 p\r\n\r\n",
@@ -90,7 +90,7 @@ fn tls_uses_a_connect_tunnel_and_the_password_goes_to_the_proxy_only() {
     ];
     for protocols in [&[&b"http/1.1"[..]], &[&b"h2"[..]]] {
         let upstream = TlsUpstream::start(&leaf, protocols);
-        let proxy = Tunnels::start(upstream.address);
+        let proxy = TunnelProxy::start(upstream.address);
         let config = |secret: &str| {
             format!(
                 "workers: 1\nbackends: {{ up: {{ url: https://engine.test:8443/v1, ca: ca.pem, credential: {{ inline: gate-key }}, \

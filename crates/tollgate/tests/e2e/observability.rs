@@ -1,6 +1,6 @@
-//! What the gate shows: the admin listener, the metrics page, the CPU quota it found.
+//! Observability: the pages of the admin listener, the metrics, the number of workers.
 //!
-//! Not here: that it shows no secret (`secrecy`).
+//! Not here: that no secret is shown (`secrecy`).
 
 mod cpu_quota;
 
@@ -163,7 +163,7 @@ struct Family {
     samples: Vec<(String, BTreeMap<String, String>, f64)>,
 }
 
-/// Reads a page strictly: whatever the format does not allow is a failure.
+/// Parses a metrics page strictly: anything that the format does not allow is a failure.
 fn parse(page: &str) -> BTreeMap<String, Family> {
     let mut families = BTreeMap::<String, Family>::new();
     let mut helped = BTreeSet::new();
@@ -245,7 +245,7 @@ fn labels(mut text: &str) -> BTreeMap<String, String> {
     all
 }
 
-/// Buckets rise to `+Inf`, which is the count.
+/// Asserts that buckets increase up to `+Inf`, which equals the count.
 fn check_histogram(name: &str, family: &Family) {
     let mut rows = BTreeMap::<String, Vec<(f64, f64)>>::new();
     let mut counts = BTreeMap::new();
@@ -280,7 +280,7 @@ fn check_histogram(name: &str, family: &Family) {
 /// Calls that [`traffic`] makes.
 const CALLS: usize = 9;
 
-/// Traffic of every kind that metrics tell apart.
+/// Traffic of every kind that metrics distinguish.
 fn traffic(gate: &Gate) {
     for (workload, stream) in [
         ("w", false),
@@ -369,7 +369,7 @@ fn the_metrics_page_is_well_formed_and_documented() {
     promtool(&page);
 }
 
-/// Has Prometheus's own tool read the page.
+/// Checks the page with Prometheus's own tool.
 fn promtool(page: &str) {
     let tool = Command::new("promtool")
         .args(["check", "metrics"])
@@ -420,14 +420,14 @@ fn gate_overhead_is_exported_with_microsecond_resolution() {
     let sum = sum.expect("a sum").2;
     assert!(sum > 1e-6 && sum < 1.0, "{sum} s for three calls");
     let records = gate.records(CALLS);
-    let told: f64 = records
+    let recorded: f64 = records
         .iter()
         .filter(|r| r["operation"] == "chat")
         .filter_map(|r| r["own_us"].as_f64())
         .sum();
     assert!(
-        (told / 1e6 - sum).abs() < 20e-6,
-        "records say {told} µs, the histogram {sum} s"
+        (recorded / 1e6 - sum).abs() < 20e-6,
+        "records say {recorded} µs, the histogram {sum} s"
     );
 }
 

@@ -1,13 +1,13 @@
-//! Which calls pass, and what of them: operations, listed calls, headers, queries.
+//! Which calls are forwarded, and which of their parts: operations, listed calls, headers, queries.
 //!
-//! Invariant: what is refused never reaches the upstream; what passes is metered, or charged what its
+//! Invariant: a refused call never reaches the upstream; a forwarded call is metered, or charged as its
 //! route says.
 //! Not here: paths and heads that are ambiguous (`framing`), credentials (`credentials`).
 
 mod headers;
-mod stored_objects;
 mod listed;
 mod metered;
+mod stored_objects;
 
 use crate::harness::answer::json;
 use crate::harness::{Gate, Response, Seen, Step, Upstream, chat, post, tollgate};
@@ -28,7 +28,7 @@ fn request(method: &str, target: &str, workload: &str) -> Vec<u8> {
     text.replacen("POST", method, 1).into()
 }
 
-/// The message of a refusal that nobody upstream heard of.
+/// Asserts a refusal that did not reach the upstream; returns its message.
 fn refused(gate: &Gate, upstream: &Upstream, bytes: &[u8], status: u16, code: &str) -> String {
     let before = upstream.seen().len();
     let response = gate.call(bytes);
@@ -44,7 +44,7 @@ fn refused(gate: &Gate, upstream: &Upstream, bytes: &[u8], status: u16, code: &s
     message.as_str().expect("a message").to_owned()
 }
 
-/// What the upstream saw of a call that passes.
+/// Asserts that a call is forwarded; returns what the upstream saw.
 fn passed(gate: &Gate, upstream: &Upstream, bytes: &[u8]) -> (Seen, Response) {
     let response = gate.call(bytes);
     let what = String::from_utf8_lossy(bytes).into_owned();

@@ -1,4 +1,4 @@
-//! The gate's own time is its own: what the upstream or the client takes is not in it.
+//! The gate's overhead excludes the time of the upstream and of the client.
 
 use std::time::Duration;
 

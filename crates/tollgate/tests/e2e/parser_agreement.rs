@@ -1,17 +1,17 @@
-//! What an engine understands is what the gate judged: requests in every spelling, before an engine that
-//! records what came and reads it as engines in Go, Python and JavaScript do.
+//! Agreement of parsers: generated requests are sent to an engine that records them and parses them as
+//! engines in Go, Python and JavaScript do; the gate must have understood the same.
 //!
-//! Invariant: a request that reached the engine is, to each reader, the operation, the model and the caps that
-//! the gate's record and reservation say; everything else was refused. The seed is printed first, the counts last.
+//! Invariant: for a request that reached the engine, each parser finds the operation, the model and the caps of
+//! the gate's record and reservation; all other requests were refused. The seed is printed first, the counts last.
 //! `SEED=<number>` repeats a run, `TOLLGATE_READING_CASES=100000` makes it a long one.
 //! Not here: single rules (`bodies`, `framing`, `http2`).
 
 mod cases;
 mod decoders;
 mod engine;
+mod http_versions;
 mod languages;
 mod senders;
-mod http_versions;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -25,22 +25,22 @@ use self::engine::{Engine, Seen};
 use self::senders::{Answer, Sender};
 use crate::harness::Gate;
 
-/// Requests of a run that is not asked to be longer.
+/// Requests of a run of the default length.
 const CASES: u64 = 4000;
-/// Clients at once, each a workload of its own with a limit of its own.
+/// Concurrent clients, each with workloads and limits of its own.
 const CLIENTS: u64 = 4;
 /// The paths of backends' addresses; an engine at the root serves its API under `/v1` too.
 const ADDRESSES: [&str; 4] = ["/v1", "/v1/", "/engine/v1", ""];
-/// Tokens of each limit, renewed at less than one a second.
+/// Tokens of each limit, refilled at less than one a second.
 const LIMIT_TOKENS: u64 = 1_000_000;
 /// What the engine reports of each call.
 const REPORTED_TOKENS: u64 = 2;
 /// More than the prompt of any case is estimated to have, and less than any cap.
 const PROMPT_TOKENS: u64 = 900;
-/// More than the limits renew in a run.
+/// More than the limits are refilled during a run.
 const RENEWED_TOKENS: u64 = 50;
 
-/// The seed of a run: given, or a new one. Printed.
+/// The seed of a run, given or new; it is printed.
 fn seed() -> u64 {
     let given = std::env::var("SEED")
         .ok()
@@ -71,14 +71,14 @@ fn config(engine: &Engine) -> String {
     text
 }
 
-/// What one client's requests came to.
+/// The results of one client's requests.
 #[derive(Default)]
-struct Tally {
+struct ClientResult {
     sent: u64,
     refused: u64,
     /// Refusals by their codes.
     codes: BTreeMap<String, u64>,
-    /// Those that the engine saw: the case and the tokens that were held for it.
+    /// Requests that the engine saw: case, request id and reserved tokens.
     reached: Vec<(Case, String, Option<u64>)>,
 }
 
@@ -98,15 +98,15 @@ fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
             })
         })
         .collect();
-    let tallies: Vec<Tally> = clients
+    let results: Vec<ClientResult> = clients
         .into_iter()
         .map(|client| client.join().expect("a client ends"))
         .collect();
 
-    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&ClientResult) -> u64| results.iter().map(of).sum::<u64>();
     let (sent, refused) = (sum(|t| t.sent), sum(|t| t.refused));
-    let reached: usize = tallies.iter().map(|tally| tally.reached.len()).sum();
-    // The log is written behind the answers.
+    let reached: usize = results.iter().map(|result| result.reached.len()).sum();
+    // The log is written after the answers.
     gate.records(reached);
     std::thread::sleep(Duration::from_secs(2));
     let records = gate.records(reached);
@@ -117,19 +117,19 @@ fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
     let seen = engine.seen();
     let mut checks = 0;
     let mut compared = 0;
-    for tally in &tallies {
-        for (case, id, held) in &tally.reached {
+    for result in &results {
+        for (case, id, reserved) in &result.reached {
             let seen = seen
                 .get(id)
                 .unwrap_or_else(|| panic!("answered without the engine: {case:?}"));
             let record = records.get(id.as_str()).copied();
             let record = record.unwrap_or_else(|| panic!("no record of {id}: {case:?}"));
-            checks += check(case, seen, record, *held);
-            compared += u64::from(held.is_some());
+            checks += check(case, seen, record, *reserved);
+            compared += u64::from(reserved.is_some());
         }
     }
     let mut codes = BTreeMap::<&str, u64>::new();
-    for (code, count) in tallies.iter().flat_map(|tally| &tally.codes) {
+    for (code, count) in results.iter().flat_map(|result| &result.codes) {
         *codes.entry(code).or_default() += count;
     }
     println!(
@@ -137,7 +137,7 @@ fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
          compared, of {compared} the reservation; refusals: {codes:?}"
     );
     assert_eq!(
-        engine.strays(),
+        engine.unmatched(),
         Vec::<String>::new(),
         "requests that nobody sent"
     );
@@ -151,41 +151,41 @@ fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
 }
 
 /// Sends a client's requests one after the other.
-fn run(address: std::net::SocketAddr, client: u64, cases: u64, mut rng: Rng) -> Tally {
-    let mut tally = Tally::default();
+fn run(address: std::net::SocketAddr, client: u64, cases: u64, mut rng: Rng) -> ClientResult {
+    let mut result = ClientResult::default();
     let mut sender = Sender::new(address);
     let mut levels = [LIMIT_TOKENS; ADDRESSES.len()];
     for _ in 0..cases {
         let case = Case::generate(&mut rng);
         let backend = case.backend;
         let answer = sender.send(&case, &format!("w{client}-{backend}"));
-        tally.sent += 1;
+        result.sent += 1;
         match answer {
             Answer::Refused(code) => {
-                tally.refused += 1;
-                *tally.codes.entry(code).or_default() += 1;
+                result.refused += 1;
+                *result.codes.entry(code).or_default() += 1;
             }
-            Answer::Own => tally.refused += 1,
+            Answer::Own => result.refused += 1,
             Answer::Forwarded { id, remaining } => {
-                let held = remaining.map(|left| levels[backend].saturating_sub(left));
+                let reserved = remaining.map(|left| levels[backend].saturating_sub(left));
                 if case.is_metered() {
                     levels[backend] -= REPORTED_TOKENS;
                 }
-                tally.reached.push((case, id, held));
+                result.reached.push((case, id, reserved));
             }
         }
     }
-    tally
+    result
 }
 
-/// Compares what was judged with what each reader understands. Gives how many comparisons were made.
-fn check(case: &Case, seen: &Seen, record: &Value, held: Option<u64>) -> u64 {
+/// Compares the gate's record with what each parser finds. Returns how many comparisons were made.
+fn check(case: &Case, seen: &Seen, record: &Value, reserved: Option<u64>) -> u64 {
     let judged = record["operation"].as_str().unwrap_or_default();
     let mut checks = 0;
     for decoder in DECODERS {
         let about = || {
             format!(
-                "{}: {case:?}\nseen {seen:?}\nrecord {record}\nheld {held:?}",
+                "{}: {case:?}\nseen {seen:?}\nrecord {record}\nheld {reserved:?}",
                 decoder.name()
             )
         };
@@ -203,16 +203,20 @@ fn check(case: &Case, seen: &Seen, record: &Value, held: Option<u64>) -> u64 {
         if matches!(operation, "chat" | "text_completion") {
             assert!(!call.stream || call.include_usage, "{}", about());
         }
-        if let (Some(completion), Some(held)) = (completion(operation, &call), held) {
+        if let (Some(completion), Some(reserved)) = (completion(operation, &call), reserved) {
             let range = completion.saturating_sub(RENEWED_TOKENS)..completion + PROMPT_TOKENS;
-            assert!(range.contains(&held), "{completion} may come: {}", about());
+            assert!(
+                range.contains(&reserved),
+                "{completion} may come: {}",
+                about()
+            );
         }
         checks += 1;
     }
     checks
 }
 
-/// The most that engines of this operation may generate, where the call caps it.
+/// The most tokens that engines may generate for this operation, where the call caps its output.
 fn completion(operation: &str, call: &Call) -> Option<u64> {
     let answers = call.n.unwrap_or(1).max(call.best_of.unwrap_or(1)).max(1);
     match operation {

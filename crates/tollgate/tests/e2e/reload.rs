@@ -1,11 +1,11 @@
-//! What changes while the gate runs, and what must not be felt of it.
+//! Reloads of configuration, secrets and certificates while the gate runs, without effect on open exchanges.
 //!
-//! Not here: what a configuration may say (`config`'s own tests).
+//! Not here: which configurations are valid (unit tests of `config`).
 
+mod leaks;
 mod preserved;
 mod refused;
 mod secret;
-mod leaks;
 mod streams;
 
 use std::net::SocketAddr;
@@ -32,14 +32,14 @@ fn call(gate: &Gate, workload: &str) -> Response {
     ))
 }
 
-/// The version in force.
+/// The version of the active configuration.
 fn version(gate: &Gate) -> String {
     let page: Value = gate.admin("/config").json();
     page["version"].as_str().expect("a version").to_owned()
 }
 
-/// Changes the configuration, tells the gate, and waits until it is in force.
-fn change(gate: &Gate, config: &str) {
+/// Replaces the configuration, sends SIGHUP, and waits until it is active.
+fn reload(gate: &Gate, config: &str) {
     let before = version(gate);
     gate.reconfigure(config);
     gate.signal(libc::SIGHUP);

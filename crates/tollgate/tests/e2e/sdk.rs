@@ -1,6 +1,6 @@
-//! What programs do with the SDKs of OpenAI and Anthropic, through the gate: the scripts `sdk/surface` and `sdk/messages` expect it.
+//! The SDKs of OpenAI and Anthropic through the gate; the scripts `sdk/surface` and `sdk/messages` assert the results.
 //!
-//! Not here: the white paper's policies (`paper`).
+//! Not here: the white paper's policies (`white_paper`).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Gate, Sdk, eventually, free_address};
 
-/// What both scripts must have shown, so that neither can leave one out.
+/// The checks that both scripts must report, so that neither can omit one.
 const SHOWN: [&str; 11] = [
     "chat_whole",
     "chat_streamed_without_usage_asked",
@@ -91,7 +91,7 @@ fn surface(sdk: Sdk) {
     the_records_say_what_the_engine_says(&gate, &engine, 100);
 }
 
-/// As many records of generated answers, with as many tokens, as the engine counts.
+/// Asserts that records and tokens of generated answers are as many as the engine counts.
 fn the_records_say_what_the_engine_says(gate: &Gate, engine: &EngineHandle, least: u64) {
     let stats = engine.stats();
     assert_eq!(stats.finished_abort, 0);

@@ -1,6 +1,6 @@
-//! Spans as a collector gets them, and trace context as upstreams see it.
+//! Spans as a collector receives them, and trace context as upstreams see it.
 //!
-//! Not here: every attribute of a span (`telemetry`'s own tests).
+//! Not here: every attribute of a span (unit tests of `telemetry`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ mod jaeger;
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// A collector that takes everything over HTTP.
+/// A collector that accepts every export over HTTP.
 fn collector() -> Upstream {
     Upstream::start(|_, _| {
         let answer =
@@ -29,7 +29,7 @@ fn collector() -> Upstream {
     })
 }
 
-/// An upstream whose first answers are 503, and then good.
+/// An upstream whose first `bad` answers are 503; later ones succeed.
 fn upstream(bad: usize) -> Upstream {
     Upstream::start(move |n, _| {
         let status = if n < bad {
@@ -75,7 +75,7 @@ fn decoded(body: &[u8]) -> Vec<Span> {
     of.flat_map(|of| of.spans).collect()
 }
 
-/// Everything that a collector got.
+/// Every span that a collector received.
 fn spans(collector: &Upstream) -> Vec<Span> {
     collector
         .seen()
@@ -84,7 +84,7 @@ fn spans(collector: &Upstream) -> Vec<Span> {
         .collect()
 }
 
-/// Waits for so many spans.
+/// Waits for this many spans.
 fn some_spans(collector: &Upstream, count: usize) -> Vec<Span> {
     let what = format!("{count} spans arrive");
     eventually(&what, Duration::from_secs(10), || {
@@ -151,14 +151,14 @@ fn one_span_for_the_exchange_and_one_for_each_attempt() {
         second.end_time_unix_nano, exchange.end_time_unix_nano,
         "until the last byte"
     );
-    // Each upstream call was told the span of its own attempt.
-    let told: Vec<String> = upstream
+    // Each upstream call carries the span of its own attempt in `traceparent`.
+    let parents: Vec<String> = upstream
         .seen()
         .iter()
         .flat_map(|seen| seen.header("traceparent"))
         .collect();
     let expected = [first, second].map(|span| format!("00-{TRACE}-{}-01", hex(&span.span_id)));
-    assert_eq!(told, expected);
+    assert_eq!(parents, expected);
     assert!(
         upstream
             .seen()

@@ -23,7 +23,7 @@ fn call(workload: &str, stream: bool) -> Value {
     })
 }
 
-/// Has the SDK make these calls, one after another; one outcome for each.
+/// Makes these calls with the SDK, one after the other; returns one outcome for each.
 fn make(sdk: Sdk, demo: &Demo, calls: &[Value]) -> Vec<Value> {
     let input = json!({ "base_url": demo.base_url(), "calls": calls });
     let outcomes = sdk.run("calls", &input).as_array().expect("a list").clone();

@@ -1,4 +1,4 @@
-//! A client that leaves stops the work, and is counted as an abort.
+//! A client disconnect stops the work and is counted as an abort.
 
 use std::io::Read;
 use std::time::{Duration, Instant};

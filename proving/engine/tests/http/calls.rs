@@ -1,4 +1,4 @@
-//! Answers that are not streams: every endpoint, honest usage, tools.
+//! Unary answers: every endpoint, correct usage, tools.
 
 use engine::tokenizer::Tokenizer;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn the_usage_of_a_chat_answer_matches_its_text() {
     let usage = &answer["usage"];
     let message = &answer["choices"][0]["message"];
     let reasoning = message["reasoning_content"].as_str().unwrap();
-    // Three marks before the reasoning, three after it; three before the answer and one after it.
+    // Three special tokens before the reasoning, three after it; three before the answer and one after it.
     assert_eq!(
         usage["completion_tokens"],
         10 + count(reasoning) + count(content)
@@ -280,8 +280,8 @@ fn the_usage_of_a_message_equals_that_of_the_same_chat() {
         panic!("thinking and text: {answer}");
     };
     let said = |block: &Value, member: &str| count(block[member].as_str().unwrap());
-    let told = said(thinking, "thinking") + said(text, "text");
-    assert_eq!(answer["usage"]["output_tokens"], 10 + told);
+    let content_tokens = said(thinking, "thinking") + said(text, "text");
+    assert_eq!(answer["usage"]["output_tokens"], 10 + content_tokens);
     assert_eq!(answer["stop_reason"], "end_turn");
     let same = json!({"model": "gpt-oss-120b", "messages": [
         {"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "Where is the gate?"}]});

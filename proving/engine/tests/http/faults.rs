@@ -1,4 +1,4 @@
-//! Faults that are asked for, and only those.
+//! Injected faults.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn stream(engine: &EngineHandle, fault: &str) -> Reply {
     )
 }
 
-/// What came of a stream, however it ended.
+/// The bytes of a stream, however it ended.
 fn raw(engine: &EngineHandle, fault: &str) -> String {
     let headers = [("x-fault", fault), ("x-engine-tokens", "9")];
     let body = chat(json!({"stream": true})).to_string();

@@ -1,4 +1,4 @@
-//! The fixed server: constant answers, keep-alive, both framings, streams.
+//! The fixed-response server: constant answers, keep-alive, both framings, streams.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! What is refused, and in which shape.
+//! Refusals: which requests, and the format of the errors.
 
 use engine::EngineConfig;
 use serde_json::{Value, json};

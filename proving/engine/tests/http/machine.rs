@@ -1,4 +1,4 @@
-//! A simulated machine behind the face: load is shared, blocks come back, and its metrics add up.
+//! A simulated machine behind the API: load is shared, cache blocks are released, and its metrics add up.
 
 use std::time::{Duration, Instant};
 
@@ -112,7 +112,7 @@ fn a_long_prompt_slows_the_others() {
         json!({"messages": [{"role": "user", "content": "word ".repeat(6000)}], "max_tokens": 1}),
     );
     post(address, "/v1/chat/completions", &[], &body.to_string());
-    // 6,000 tokens of 50 us in one step, which the other sits out.
+    // 6,000 tokens of 50 us in one step, for which the other request waits.
     assert!(quick.join().unwrap() > Duration::from_millis(300));
 }
 
@@ -182,7 +182,7 @@ fn random_disconnects_leak_no_requests_or_cache_blocks() {
             &[("x-engine-tokens", "500")],
             &body.to_string(),
         ));
-        // Only what was read can be left behind.
+        // Only a request that was read can be leaked.
         while engine.stats().received <= i {
             std::thread::sleep(Duration::from_micros(200));
         }

@@ -1,4 +1,4 @@
-//! The rest of the face: choices, stops, log probabilities, tokens in and out, intervals, old names.
+//! Options of the API: choices, stop strings, log probabilities, tokenization, stream intervals, old metric names.
 
 use engine::EngineConfig;
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ fn a_stream_interval_groups_tokens_into_events() {
     });
     let body = json!({"model": "gpt-oss-120b", "prompt": "a", "max_tokens": 100, "ignore_eos": true, "stream": true});
     let events = post(engine.addr(), "/v1/completions", &[], &body.to_string()).events();
-    // The first token by itself, then 20 at a time, the rest, and the end.
+    // The first token by itself, then 20 at a time, the remaining ones, and the end.
     assert_eq!(events.len(), 1 + 4 + 1 + 1);
 }
 

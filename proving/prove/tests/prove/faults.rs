@@ -1,6 +1,6 @@
-//! Subjects, scenarios and machines that do not behave: a row or an error each.
+//! Faulty subjects, scenarios and machines: each becomes a row or an error.
 //!
-//! Not here: what a race measures when all is well (`main`).
+//! Not here: what a race measures without faults (`main`).
 
 use std::fs;
 use std::process::Command;
@@ -61,10 +61,10 @@ fn failing_subjects_become_error_rows_and_fail_the_race() {
             .to_owned();
         assert!(problem.contains(says), "{subject}: {problem}");
     }
-    let told = result["subjects"].as_array().expect("subjects");
-    let leaky = told
+    let reported = result["subjects"].as_array().expect("subjects");
+    let leaky = reported
         .iter()
-        .find(|told| told["name"] == "leaky")
+        .find(|subject| subject["name"] == "leaky")
         .expect("leaky");
     assert!(
         leaky["problem"]
@@ -144,8 +144,8 @@ fn a_binary_that_is_older_than_its_sources_is_measured_with_a_warning() {
         .expect("prove");
     let result = result(&output);
     assert_eq!(row(&result, "ours", "small")["status"], "measured");
-    let told = result["subjects"].to_string();
-    assert!(told.contains("the binary is older than"), "{told}");
+    let reported = result["subjects"].to_string();
+    assert!(reported.contains("the binary is older than"), "{reported}");
     let table = String::from_utf8_lossy(&output.stderr);
     assert!(table.contains("note: the binary is older than"), "{table}");
 }
@@ -208,7 +208,7 @@ fn upstream_ports(ancestor: u32) -> Vec<u16> {
     started_by(ancestor).iter().filter_map(port).collect()
 }
 
-/// What `prove` has started: the children of its guards.
+/// The processes that `prove` has started: the children of its guards.
 pub(super) fn started_by(prove: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let path = format!("/proc/{pid}/task/{pid}/children");

@@ -1,6 +1,6 @@
 //! The binary as a person runs it.
 //!
-//! The well-behaved gateway is the upstream itself on another port: its answers are the same bytes.
+//! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
 mod faults;
 mod offline;
@@ -143,10 +143,10 @@ fn a_profile_is_a_flame_graph_or_a_note_that_says_why_there_is_none() {
         .output()
         .expect("prove");
     let result = result(&output);
-    let told = result["subjects"].as_array().expect("subjects");
-    let same = told
+    let reported = result["subjects"].as_array().expect("subjects");
+    let same = reported
         .iter()
-        .find(|told| told["name"] == "same")
+        .find(|subject| subject["name"] == "same")
         .expect("same");
     let page = fs::read_to_string(dir.path().join("out/result.html")).expect("a page");
     match same["flame"].as_str() {
@@ -170,7 +170,7 @@ fn other_subjects_are_stopped_while_one_is_measured() {
     let mut child = race(dir.path(), "2", &["--scenarios", "small"])
         .spawn()
         .expect("prove");
-    // The upstream, and two subjects: in the course of the race, each of the two stands still.
+    // The upstream and two subjects: during the race, each of the two is stopped at some time.
     let mut stood = std::collections::BTreeSet::new();
     while child.try_wait().expect("prove").is_none() {
         stood.extend(faults::started_by(child.id()).into_iter().filter(|pid| {

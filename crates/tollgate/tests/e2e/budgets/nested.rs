@@ -1,4 +1,4 @@
-//! Company, group, workload: a call must fit in all of them, and what it did not use comes back.
+//! Nested budgets (company, group, workload): a call must fit in each, and its unused reservation is released.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -90,7 +90,7 @@ fn a_failed_call_releases_its_reservation_and_an_abandoned_one_is_charged_for_it
     eventually("it has ended", Duration::from_secs(5), || {
         gate.metric("tollgate_exchanges_total", &aborted) > 0.5
     });
-    // It went upstream whole: all that was held for it may have been generated.
+    // It was sent upstream whole, so the engine may have generated all that was reserved for it.
     assert_eq!((left(&gate, "alone"), left(&gate, "company")), held);
     stop(gate);
 }
@@ -111,7 +111,7 @@ fn concurrent_calls_never_overspend_a_budget() {
             scope.spawn(move || {
                 let who = client % 2;
                 for n in 0..100 {
-                    // A call's reservation is more than what it is said to use.
+                    // The reservation of a call is greater than the usage that the upstream reports.
                     let usage = format!("{},{}", 5 + n % 3, 60 + n % 40);
                     let answer = gate.call(&call(["a", "b"][who], 100, &usage));
                     match answer.status {

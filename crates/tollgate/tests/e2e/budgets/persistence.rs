@@ -1,4 +1,4 @@
-//! What was spent outlives the process and the configuration.
+//! Spending survives restarts, kills and reloads.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Prices: what calls cost, in rows, reports, metrics and budgets.
+//! Prices: the cost of calls in ledger rows, reports, metrics and budgets.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a caller without budget is told, and what its SDK makes of it.
+//! The refusal for an exceeded budget, and how SDKs handle it.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! Whose count is billed, and one sum wherever it is asked for.
+//! Routes billed by the gate's count, and accounts that agree.
 
 use std::time::Duration;
 
 use engine::EngineConfig;
 use serde_json::json;
 
-use super::{Charged, number};
+use super::{AuditedGate, number};
 use crate::harness::{Connection, eventually};
 
 const TOKENIZER: &str = "tokenizers: { m: cl100k }\nprices: { m: { input: 2, output: 8 } }\n\
@@ -35,10 +35,10 @@ fn call(id: &str, stream: bool, cap: u32, fault: &str) -> Vec<u8> {
     crate::harness::post("/v1/chat/completions", &headers, &body.to_string())
 }
 
-/// What a budget has left.
-fn left(charged: &Charged, budget: &str) -> f64 {
+/// What remains of a budget.
+fn left(audited: &AuditedGate, budget: &str) -> f64 {
     let label = format!("budget=\"{budget}\"");
-    charged.gate.metric("tollgate_budget_left", &[&label])
+    audited.gate.metric("tollgate_budget_left", &[&label])
 }
 
 #[test]
@@ -46,18 +46,18 @@ fn where_the_gates_count_is_billed_misreported_usage_is_ignored() {
     let engine = engine(Duration::ZERO);
     let backends = format!("up: {{ url: http://{}/v1 }}", engine.addr());
     let by = ", match: { model: m }, billed_by: counted, forward_headers: [x-fault]";
-    let charged = Charged::start(&backends, "up", by, TOKENIZER);
+    let audited = AuditedGate::start(&backends, "up", by, TOKENIZER);
     for stream in [false, true] {
         for fault in ["none", "x10", "zero", "missing"] {
-            let answer = charged
+            let answer = audited
                 .gate
                 .call(&call(&format!("{fault}-{stream}"), stream, 30, fault));
             assert_eq!(answer.status, 200, "{}", answer.text());
         }
     }
-    charged.gate.records(8);
-    let (money, tokens) = (left(&charged, "all"), left(&charged, "tokens"));
-    let rows = charged.end(8);
+    audited.gate.records(8);
+    let (money, tokens) = (left(&audited, "all"), left(&audited, "tokens"));
+    let rows = audited.end(8);
     for honest in [&rows["none-false"], &rows["none-true"]] {
         let reported = number(honest, "completion_reported");
         let counted = number(honest, "completion_counted");
@@ -69,7 +69,7 @@ fn where_the_gates_count_is_billed_misreported_usage_is_ignored() {
         assert_eq!(row["completion_source"], "counted", "{row}");
         assert_eq!(row["prompt_tokens"], row["prompt_counted"], "{row}");
         assert_eq!(row["prompt_tokens"], rows["none-false"]["prompt_tokens"]);
-        // An answer may end before its cap; whatever is said of it, it has not more than that.
+        // An answer may end before its cap; whatever usage is reported, it has no more tokens than the cap.
         let output = number(row, "completion_tokens");
         assert!((1..=34).contains(&output), "{row}");
         let prompt = number(row, "prompt_tokens");
@@ -101,20 +101,20 @@ fn limits_budgets_metrics_log_and_ledger_agree_however_exchanges_end() {
     let backends = format!("up: {{ url: http://{}/v1 }}", engine.addr());
     for by in ["reported", "counted"] {
         let route = format!(", match: {{ model: m }}, billed_by: {by}, forward_headers: [x-fault]");
-        let charged = Charged::start(&backends, "up", &route, TOKENIZER);
+        let audited = AuditedGate::start(&backends, "up", &route, TOKENIZER);
         let mut calls = 0;
         for stream in [false, true] {
             for fault in ["none", "missing", "negative", "x10"] {
                 calls += 1;
                 let id = format!("whole-{fault}-{stream}");
-                let answer = charged.gate.call(&call(&id, stream, 20, fault));
+                let answer = audited.gate.call(&call(&id, stream, 20, fault));
                 assert_eq!(answer.status, 200, "{}", answer.text());
             }
         }
-        // Left in the middle, at different places, and before anything came.
+        // The client disconnects during the answer, at different places, and before any byte of it.
         for events in [0, 1, 2, 5, 9] {
             calls += 1;
-            let mut leaving = Connection::open(charged.gate.data);
+            let mut leaving = Connection::open(audited.gate.data);
             leaving.send(&call(&format!("left-{events}"), events > 0, 400, "none"));
             if events == 0 {
                 eventually("it runs", Duration::from_secs(5), || {
@@ -133,9 +133,9 @@ fn limits_budgets_metrics_log_and_ledger_agree_however_exchanges_end() {
                 engine.stats().running == 0
             });
         }
-        charged.gate.records(calls);
-        let (money, tokens) = (left(&charged, "all"), left(&charged, "tokens"));
-        let rows = charged.end(calls);
+        audited.gate.records(calls);
+        let (money, tokens) = (left(&audited, "all"), left(&audited, "tokens"));
+        let rows = audited.end(calls);
         let sources: std::collections::BTreeSet<&str> = rows
             .values()
             .filter_map(|row| row["completion_source"].as_str())

@@ -1,6 +1,6 @@
-//! A response whose framing breaks after good events in one read.
+//! Responses whose framing breaks after valid events in the same read.
 
-use super::{Charged, body, named, number};
+use super::{AuditedGate, body, named, number};
 use crate::harness::answer::{chunk, delta, events_head};
 use crate::harness::{Step, Upstream, h2};
 
@@ -24,20 +24,20 @@ fn engine() -> Upstream {
 #[test]
 fn events_before_a_malformed_chunk_are_forwarded_and_the_response_is_cut() {
     let upstream = engine();
-    let charged = Charged::one(upstream.address, "");
-    // With usage that is kept from the client, and with usage that it asked for.
+    let audited = AuditedGate::one(upstream.address, "");
+    // With a usage event that is withheld from the client, and with one that it asked for.
     for (n, options) in ["", r#","stream_options":{"include_usage":true}"#]
         .into_iter()
         .enumerate()
     {
         let whole = body(true, 50, 40);
         let body = format!("{}{options}}}", whole.strip_suffix('}').expect("an object"));
-        let answer = charged.gate.call(&named(&format!("after-good-{n}"), &body));
+        let answer = audited.gate.call(&named(&format!("after-good-{n}"), &body));
         assert_eq!(answer.status, 200, "{body} {}", answer.text());
         assert_eq!(answer.text(), delta("one") + &delta("two"));
         assert!(!answer.whole, "a made-up end");
     }
-    let rows = charged.end(2);
+    let rows = audited.end(2);
     for row in rows.values() {
         let cut = (&"upstream_cut".into(), &200.into());
         assert_eq!((&row["code"], &row["status"]), cut, "{row}");
@@ -48,8 +48,8 @@ fn events_before_a_malformed_chunk_are_forwarded_and_the_response_is_cut() {
 #[test]
 fn a_response_that_breaks_before_any_byte_was_forwarded_is_502() {
     let upstream = engine();
-    let charged = Charged::one(upstream.address, "");
-    let answer = charged.gate.call(&named("at-once", &body(true, 50, 40)));
+    let audited = AuditedGate::one(upstream.address, "");
+    let answer = audited.gate.call(&named("at-once", &body(true, 50, 40)));
     assert_eq!(
         (answer.status, answer.code().as_str()),
         (502, "upstream_malformed"),
@@ -57,7 +57,7 @@ fn a_response_that_breaks_before_any_byte_was_forwarded_is_502() {
         answer.text()
     );
     h2::run(async {
-        let mut client = h2::connect(charged.gate.data).await;
+        let mut client = h2::connect(audited.gate.data).await;
         let mut request = h2::post("/v1/chat/completions", body(true, 50, 40));
         let id = http::HeaderValue::from_static("over-http2");
         request.headers_mut().insert("x-request-id", id);
@@ -68,7 +68,7 @@ fn a_response_that_breaks_before_any_byte_was_forwarded_is_502() {
             (502, "upstream_malformed")
         );
     });
-    let rows = charged.end(2);
+    let rows = audited.end(2);
     for row in rows.values() {
         assert_eq!(row["status"], 502, "{row}");
         assert_eq!(row["estimate_reason"], "upstream_malformed", "{row}");
@@ -85,16 +85,16 @@ fn an_upstream_error_is_not_charged_even_when_its_body_breaks() {
         );
         vec![Step::Send(head.into()), Step::Close]
     });
-    let charged = Charged::one(upstream.address, "");
+    let audited = AuditedGate::one(upstream.address, "");
     let statuses = ["400", "404", "422"];
     for status in statuses {
-        let answer = charged.gate.call(&named(status, &body(false, 500, 40)));
+        let answer = audited.gate.call(&named(status, &body(false, 500, 40)));
         assert!(
             answer.status == 502 || !answer.whole,
             "{status}: {answer:?}"
         );
     }
-    let rows = charged.end(statuses.len());
+    let rows = audited.end(statuses.len());
     for status in statuses {
         let row = &rows[status];
         assert!(row["prompt_tokens"].is_null(), "{row}");

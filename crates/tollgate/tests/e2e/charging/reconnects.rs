@@ -1,16 +1,15 @@
-//! Kept connections that die with a request: what is sent again, and what that is called.
+//! Kept-alive connections that are lost with a request: which calls are retried, and how retries are counted.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::{Charged, body, named, number};
+use super::{AuditedGate, body, named, number};
 use crate::harness::answer::{COMPLETION, json};
 use crate::harness::{Connection, Step, Upstream, post};
 
-/// Answers the first request of a connection, and takes the second one whole: then it works a while
-/// and closes.
+/// Answers the first request of a connection; reads the second one whole, waits, and ends the connection.
 fn dying(how: Step) -> Upstream {
     let served = std::sync::Mutex::new(std::collections::HashSet::new());
     Upstream::start(move |_, seen| {
@@ -27,20 +26,20 @@ fn dying(how: Step) -> Upstream {
 fn a_call_lost_with_its_kept_alive_connection_is_a_counted_retry() {
     for how in [Step::Close, Step::Reset] {
         let upstream = dying(how.clone());
-        let charged = Charged::one(upstream.address, "");
-        let mut connection = Connection::open(charged.gate.data);
+        let audited = AuditedGate::one(upstream.address, "");
+        let mut connection = Connection::open(audited.gate.data);
         for n in 0..4 {
             let answer = connection.call(&named(&format!("c{n}"), &body(false, 50, 400)));
             assert_eq!(answer.text(), COMPLETION, "{how:?}");
         }
-        // The first opens a connection; each later one loses the kept one and opens another.
+        // The first call opens a connection; each later one loses the kept-alive connection and opens another.
         assert_eq!(upstream.seen().len(), 7, "{how:?}");
         assert_eq!(upstream.connections(), 4, "{how:?}");
-        let attempts = charged.gate.metric("tollgate_attempts_total", &[]);
+        let attempts = audited.gate.metric("tollgate_attempts_total", &[]);
         assert!((attempts - 7.0).abs() < 0.1, "{attempts}");
-        let retries = charged.gate.metric("tollgate_retries_total", &[]);
+        let retries = audited.gate.metric("tollgate_retries_total", &[]);
         assert!((retries - 3.0).abs() < 0.1, "{retries}");
-        let rows = charged.end(4);
+        let rows = audited.end(4);
         assert_eq!(number(&rows["c0"], "attempts"), 1);
         for n in 1..4 {
             let row = &rows[&format!("c{n}")];
@@ -54,10 +53,10 @@ fn a_call_lost_with_its_kept_alive_connection_is_a_counted_retry() {
 #[test]
 fn beyond_the_retry_budget_a_lost_connection_is_502() {
     let upstream = dying(Step::Close);
-    let charged = Charged::one(upstream.address, "");
+    let audited = AuditedGate::one(upstream.address, "");
     let mut statuses = Vec::new();
     for n in 0..30 {
-        let answer = charged
+        let answer = audited
             .gate
             .call(&named(&format!("c{n}"), &body(false, 50, 40)));
         statuses.push(answer.status);
@@ -65,7 +64,7 @@ fn beyond_the_retry_budget_a_lost_connection_is_502() {
     let failed = statuses.iter().filter(|status| **status == 502).count();
     assert!(failed > 3, "{statuses:?}");
     let seen = upstream.seen();
-    let rows = charged.end(30);
+    let rows = audited.end(30);
     for (id, row) in &rows {
         let runs = seen
             .iter()
@@ -93,7 +92,7 @@ fn a_post_that_is_not_an_inference_call_is_never_retried() {
     assert_eq!(gate.records(2)[1]["attempts"], 1);
 }
 
-/// Closes its connections when it is told, and says when it has.
+/// The upstream closes its connections on demand and reports when it has done so.
 #[test]
 fn a_connection_closed_before_the_call_is_replaced_without_a_counted_retry() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
@@ -106,17 +105,17 @@ fn a_connection_closed_before_the_call_is_replaced_without_a_counted_retry() {
             if matches!(tcp.read(&mut buffer), Ok(0) | Err(_)) {
                 continue;
             }
-            let told = count.send(()).is_ok()
+            let is_awaited = count.send(()).is_ok()
                 && tcp.write_all(&json(200, COMPLETION)).is_ok()
                 && closing.recv().is_ok();
             drop(tcp);
-            if !told || say.send(()).is_err() {
+            if !is_awaited || say.send(()).is_err() {
                 return;
             }
         }
     });
-    let charged = Charged::one(address, "");
-    let mut connection = Connection::open(charged.gate.data);
+    let audited = AuditedGate::one(address, "");
+    let mut connection = Connection::open(audited.gate.data);
     for n in 0..40 {
         let answer = connection.call(&named(&format!("c{n}"), &body(false, 50, 40)));
         assert_eq!(answer.text(), COMPLETION);
@@ -124,7 +123,7 @@ fn a_connection_closed_before_the_call_is_replaced_without_a_counted_retry() {
         closed.recv().expect("it closes");
     }
     assert_eq!(counted.try_iter().count(), 40, "none ran twice");
-    let rows = charged.end(40);
+    let rows = audited.end(40);
     for row in rows.values() {
         assert_eq!(number(row, "attempts"), 1, "{row}");
         assert_eq!(number(row, "unconfirmed_attempts"), 0, "{row}");

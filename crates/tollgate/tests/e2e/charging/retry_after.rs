@@ -1,8 +1,8 @@
-//! Upstreams that ask to be left alone.
+//! Upstreams that answer with `retry-after` or an exhausted quota.
 
 use std::time::Duration;
 
-use super::{Charged, body, named};
+use super::{AuditedGate, body, named};
 use crate::harness::answer::{COMPLETION, json};
 use crate::harness::{Step, Upstream};
 
@@ -33,15 +33,15 @@ fn an_endpoint_is_not_called_until_its_retry_after_has_elapsed() {
         "first: {{ url: http://{}/v1 }}, second: {{ url: http://{}/v1 }}",
         first.address, second.address
     );
-    let charged = Charged::start(&backends, "[first, second]", "", "");
+    let audited = AuditedGate::start(&backends, "[first, second]", "", "");
     for n in 0..5 {
-        assert_eq!(charged.gate.call(&call(n)).text(), COMPLETION);
+        assert_eq!(audited.gate.call(&call(n)).text(), COMPLETION);
     }
     assert_eq!((first.seen().len(), second.seen().len()), (1, 5));
     std::thread::sleep(Duration::from_millis(2100));
-    assert_eq!(charged.gate.call(&call(5)).text(), COMPLETION);
+    assert_eq!(audited.gate.call(&call(5)).text(), COMPLETION);
     assert_eq!((first.seen().len(), second.seen().len()), (2, 5));
-    charged.end(6);
+    audited.end(6);
 }
 
 #[test]
@@ -58,21 +58,21 @@ fn when_every_endpoint_is_backing_off_the_client_gets_retry_after_and_none_is_ca
     ] {
         let answer = busy(status, fields, "application/json");
         let upstream = Upstream::start(move |_, _| vec![Step::Send(answer.clone())]);
-        let charged = Charged::one(upstream.address, "");
-        // The first is the upstream's own answer, as it came.
-        assert_eq!(charged.gate.call(&call(0)).status, status);
+        let audited = AuditedGate::one(upstream.address, "");
+        // The first answer is the upstream's own.
+        assert_eq!(audited.gate.call(&call(0)).status, status);
         for n in 1..4 {
-            let told = charged.gate.call(&call(n));
+            let refusal = audited.gate.call(&call(n));
             assert_eq!(
-                (told.status, told.code().as_str()),
+                (refusal.status, refusal.code().as_str()),
                 (status, "upstream_status")
             );
-            let wait = told.header("retry-after").expect("it is told");
+            let wait = refusal.header("retry-after").expect("the header is set");
             let wait: u64 = wait.parse().expect("seconds");
             assert!(seconds.contains(&wait), "{fields}: {wait}");
         }
         assert_eq!(upstream.seen().len(), 1, "{fields}");
-        let rows = charged.end(4);
+        let rows = audited.end(4);
         assert_eq!(rows["c1"]["attempts"], 0);
     }
 }
@@ -86,25 +86,25 @@ fn an_exhausted_quota_of_one_model_does_not_block_another() {
             json(200, COMPLETION)
         })]
     });
-    let charged = Charged::one(upstream.address, "");
-    assert_eq!(charged.gate.call(&call(0)).status, 429);
-    assert_eq!(charged.gate.call(&call(1)).status, 429);
+    let audited = AuditedGate::one(upstream.address, "");
+    assert_eq!(audited.gate.call(&call(0)).status, 429);
+    assert_eq!(audited.gate.call(&call(1)).status, 429);
     let other = body(false, 20, 40).replace("\"m\"", "\"n\"");
-    assert_eq!(charged.gate.call(&named("other", &other)).status, 200);
+    assert_eq!(audited.gate.call(&named("other", &other)).status, 200);
     assert_eq!(upstream.seen().len(), 2);
-    charged.end(3);
+    audited.end(3);
 }
 
 #[test]
 fn the_retry_after_of_an_unreadable_error_reaches_the_client() {
     let upstream =
         Upstream::start(|_, _| vec![Step::Send(busy(503, "retry-after: 17", "text/html"))]);
-    let charged = Charged::one(upstream.address, "");
-    let told = charged.gate.call(&call(0));
+    let audited = AuditedGate::one(upstream.address, "");
+    let refusal = audited.gate.call(&call(0));
     assert_eq!(
-        (told.status, told.code().as_str()),
+        (refusal.status, refusal.code().as_str()),
         (503, "upstream_status")
     );
-    assert_eq!(told.header("retry-after"), Some("17"));
-    charged.end(1);
+    assert_eq!(refusal.header("retry-after"), Some("17"));
+    audited.end(1);
 }

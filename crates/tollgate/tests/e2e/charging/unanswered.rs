@@ -1,19 +1,19 @@
-//! Calls of which no answer was heard: left, timed out, broken off.
+//! Calls without a whole answer: abandoned by the client, timed out, or broken.
 
 use std::io::Write;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Charged, body, named, number};
+use super::{AuditedGate, body, named, number};
 use crate::harness::answer::{COMPLETION, json, whole};
-use crate::harness::{Connection, Step, Upstream, Witness, eventually, h2};
+use crate::harness::{Connection, PartialUpstream, Step, Upstream, eventually, h2};
 use crate::ledger::rows;
 
-/// Prompt tokens that 120 KB of text are taken for, at least.
+/// The least estimate in tokens for a prompt of 120 KB.
 const LONG_PROMPT: u64 = 25_000;
 
-/// An engine that answers nobody for a minute.
+/// An engine that sends no answer for a minute.
 fn slow_engine() -> engine::EngineHandle {
     engine::spawn_thread(engine::EngineConfig {
         models: vec!["m".to_owned()],
@@ -27,9 +27,9 @@ fn slow_engine() -> engine::EngineHandle {
 fn calls_whose_client_disconnects_before_the_answer_are_charged_and_marked() {
     for protocol in ["http1", "http2"] {
         let engine = slow_engine();
-        let charged = Charged::one(engine.addr(), &format!(", protocol: {protocol}"));
+        let audited = AuditedGate::one(engine.addr(), &format!(", protocol: {protocol}"));
         for (n, stream) in [false, true, false].into_iter().enumerate() {
-            let mut connection = Connection::open(charged.gate.data);
+            let mut connection = Connection::open(audited.gate.data);
             connection.send(&named(&format!("left-{n}"), &body(stream, 500, 120_000)));
             eventually("it runs", Duration::from_secs(10), || {
                 engine.stats().running == 1
@@ -39,8 +39,8 @@ fn calls_whose_client_disconnects_before_the_answer_are_charged_and_marked() {
                 engine.stats().running == 0
             });
         }
-        let rows = charged.end(3);
-        // The engine sends the head of a stream at once, so that one has begun, and said nothing.
+        let rows = audited.end(3);
+        // The engine sends the head of a stream at once, so this answer has started without content.
         let left = "left_before_answer".into();
         let reasons = [&left, &Value::Null, &left];
         for (n, completion) in [500, 0, 500].into_iter().enumerate() {
@@ -57,10 +57,10 @@ fn calls_whose_client_disconnects_before_the_answer_are_charged_and_marked() {
 
 #[test]
 fn an_http2_stream_reset_before_the_answer_is_charged() {
-    let upstream = Witness::start(Vec::new());
-    let charged = Charged::one(upstream.address, "");
+    let upstream = PartialUpstream::start(Vec::new());
+    let audited = AuditedGate::one(upstream.address, "");
     h2::run(async {
-        let mut client = h2::connect(charged.gate.data).await;
+        let mut client = h2::connect(audited.gate.data).await;
         let mut request = h2::post("/v1/chat/completions", body(true, 500, 4000));
         let id = http::HeaderValue::from_static("left");
         request.headers_mut().insert("x-request-id", id);
@@ -69,7 +69,7 @@ fn an_http2_stream_reset_before_the_answer_is_charged() {
         assert!(waited.is_err(), "nothing is answered");
     });
     upstream.reached();
-    let rows = charged.end(1);
+    let rows = audited.end(1);
     let row = &rows["left"];
     assert!(number(row, "prompt_tokens") > 900, "{row}");
     assert_eq!(row["estimate_reason"], "left_before_answer", "{row}");
@@ -77,15 +77,15 @@ fn an_http2_stream_reset_before_the_answer_is_charged() {
 
 #[test]
 fn the_prompt_of_an_unanswered_call_is_counted_where_a_tokenizer_is_configured() {
-    let upstream = Witness::start(Vec::new());
+    let upstream = PartialUpstream::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
-    let charged = Charged::start(&backends, "up", "", "tokenizers: { m: cl100k }");
-    let mut connection = Connection::open(charged.gate.data);
+    let audited = AuditedGate::start(&backends, "up", "", "tokenizers: { m: cl100k }");
+    let mut connection = Connection::open(audited.gate.data);
     connection.send(&named("left", &body(false, 300, 4000)));
     upstream.reached();
     drop(connection);
     upstream.closed();
-    let rows = charged.end(1);
+    let rows = audited.end(1);
     let row = &rows["left"];
     assert_eq!(row["prompt_source"], "counted", "{row}");
     assert!(number(row, "prompt_tokens").abs_diff(800) < 30, "{row}");
@@ -95,15 +95,15 @@ fn the_prompt_of_an_unanswered_call_is_counted_where_a_tokenizer_is_configured()
 
 #[test]
 fn a_call_not_sent_whole_is_not_charged() {
-    // Takes the connection and reads nothing: the kernel holds some megabytes of the body.
+    // Accepts the connection and reads nothing: the kernel buffers some megabytes of the body.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-    let charged = Charged::one(listener.local_addr().expect("it is bound"), "");
-    let mut connection = Connection::open(charged.gate.data);
+    let audited = AuditedGate::one(listener.local_addr().expect("it is bound"), "");
+    let mut connection = Connection::open(audited.gate.data);
     connection.send(&named("left", &body(false, 500, 24_000_000)));
     let (_upstream, _) = listener.accept().expect("the gate calls");
     std::thread::sleep(Duration::from_millis(300));
     drop(connection);
-    let rows = charged.end(1);
+    let rows = audited.end(1);
     let row = &rows["left"];
     assert_eq!(row["outcome"], "aborted", "{row}");
     assert!(row["prompt_tokens"].is_null(), "{row}");
@@ -119,12 +119,12 @@ fn an_attempt_that_timed_out_or_broke_is_charged_its_reservation() {
         "html" => vec![Step::Send(whole(200, "text/html", b"<p>"))],
         "error" => vec![Step::Send(json(500, r#"{"error":{"message":"no"}}"#))],
         "billed" => {
-            let told = r#"{"error":{"message":"no"},"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}"#;
-            vec![Step::Send(json(500, told))]
+            let error_with_usage = r#"{"error":{"message":"no"},"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}"#;
+            vec![Step::Send(json(500, error_with_usage))]
         }
         _ => vec![Step::Send(json(200, COMPLETION))],
     });
-    let charged = Charged::one(upstream.address, ", timeouts: { first_byte: 400ms }");
+    let audited = AuditedGate::one(upstream.address, ", timeouts: { first_byte: 400ms }");
     let cases = [
         ("hangs", 504, "upstream_timeout"),
         ("breaks", 502, "upstream_reset"),
@@ -132,14 +132,14 @@ fn an_attempt_that_timed_out_or_broke_is_charged_its_reservation() {
         ("html", 502, "upstream_bad_response"),
     ];
     for (case, status, code) in cases {
-        let answer = charged.gate.call(&named(case, &body(false, 700, 4000)));
+        let answer = audited.gate.call(&named(case, &body(false, 700, 4000)));
         assert_eq!((answer.status, answer.code().as_str()), (status, code));
     }
     for case in ["error", "billed"] {
-        let answer = charged.gate.call(&named(case, &body(false, 700, 4000)));
+        let answer = audited.gate.call(&named(case, &body(false, 700, 4000)));
         assert_eq!(answer.status, 500);
     }
-    let rows = charged.end(6);
+    let rows = audited.end(6);
     for (case, _, code) in cases {
         let row = &rows[case];
         assert_eq!(number(row, "completion_tokens"), 700, "{row}");
@@ -164,10 +164,10 @@ fn attempts_that_may_have_run_are_recorded_beside_the_one_that_answered() {
         "slow: {{ url: http://{}/v1, timeouts: {{ first_byte: 300ms }} }}, good: {{ url: http://{}/v1 }}",
         slow.address, good.address
     );
-    let charged = Charged::start(&backends, "[slow, good]", "", "");
-    let answer = charged.gate.call(&named("again", &body(false, 90, 4000)));
+    let audited = AuditedGate::start(&backends, "[slow, good]", "", "");
+    let answer = audited.gate.call(&named("again", &body(false, 90, 4000)));
     assert_eq!(answer.text(), COMPLETION);
-    let rows = charged.end(1);
+    let rows = audited.end(1);
     let row = &rows["again"];
     assert_eq!(number(row, "attempts"), 2, "{row}");
     assert_eq!(number(row, "unconfirmed_attempts"), 1, "{row}");
@@ -181,16 +181,16 @@ fn attempts_that_may_have_run_are_recorded_beside_the_one_that_answered() {
 
 #[test]
 fn an_abandoned_answer_that_never_comes_is_charged_its_reservation() {
-    let upstream = Witness::start(Vec::new());
+    let upstream = PartialUpstream::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
     let drain = ", abandon: { drain: { tokens: 1K, seconds: 1 } }";
-    let charged = Charged::start(&backends, "up", drain, "");
-    let mut connection = Connection::open(charged.gate.data);
+    let audited = AuditedGate::start(&backends, "up", drain, "");
+    let mut connection = Connection::open(audited.gate.data);
     connection.send(&named("left", &body(false, 300, 4000)));
     upstream.reached();
     drop(connection);
     upstream.closed();
-    let rows = charged.end(1);
+    let rows = audited.end(1);
     let row = &rows["left"];
     assert_eq!(number(row, "completion_tokens"), 300, "{row}");
     assert_eq!(row["estimate_reason"], "left_before_answer", "{row}");
@@ -209,34 +209,34 @@ fn an_abandoned_answer_without_usage_is_charged_by_its_size() {
     });
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
     let drain = ", abandon: { drain: { tokens: 1K, seconds: 10 } }";
-    let charged = Charged::start(&backends, "up", drain, "");
-    let mut connection = Connection::open(charged.gate.data);
+    let audited = AuditedGate::start(&backends, "up", drain, "");
+    let mut connection = Connection::open(audited.gate.data);
     connection.send(&named("left", &body(false, 900, 4000)));
     eventually("it is sent", Duration::from_secs(5), || {
         upstream.seen().len() == 1
     });
     drop(connection);
-    let rows = charged.end(1);
+    let rows = audited.end(1);
     let row = &rows["left"];
     assert_eq!(row["completion_source"], "estimated", "{row}");
-    let told = number(row, "completion_tokens");
-    assert!((400..600).contains(&told), "{row}");
+    let tokens = number(row, "completion_tokens");
+    assert!((400..600).contains(&tokens), "{row}");
 }
 
 #[test]
 fn a_client_that_disconnects_during_its_upload_is_not_charged() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
-    let charged = Charged::one(upstream.address, "");
-    let mut tcp = std::net::TcpStream::connect(charged.gate.data).expect("the gate listens");
+    let audited = AuditedGate::one(upstream.address, "");
+    let mut tcp = std::net::TcpStream::connect(audited.gate.data).expect("the gate listens");
     let call = named("left", &body(false, 300, 4000));
     tcp.write_all(&call[..call.len() - 10])
         .expect("it is taken");
     std::thread::sleep(Duration::from_millis(200));
     drop(tcp);
-    let lines = charged.gate.records(1);
+    let lines = audited.gate.records(1);
     assert_eq!(lines[0]["outcome"], "aborted", "{}", lines[0]);
     assert!(lines[0]["prompt_tokens"].is_null(), "{}", lines[0]);
-    assert_eq!(charged.spent(), 0);
+    assert_eq!(audited.spent(), 0);
     assert!(upstream.seen().is_empty());
 }
 
@@ -249,12 +249,12 @@ fn a_call_cut_at_the_end_of_a_drain_is_charged_over_http1_and_http2() {
             engine.addr()
         );
         let drain = "drain: { grace: 1s }";
-        let Charged {
+        let AuditedGate {
             mut gate,
             ledger,
             _dir,
             ..
-        } = Charged::start(&backends, "up", "", drain);
+        } = AuditedGate::start(&backends, "up", "", drain);
         let mut connection = Connection::open(gate.data);
         connection.send(&named("cut", &body(false, 300, 4000)));
         eventually("it runs", Duration::from_secs(10), || {
@@ -274,15 +274,15 @@ fn a_call_cut_at_the_end_of_a_drain_is_charged_over_http1_and_http2() {
 
 #[test]
 fn an_abandoned_call_open_at_shutdown_is_recorded_as_aborted_by_its_client() {
-    let upstream = Witness::start(Vec::new());
+    let upstream = PartialUpstream::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
     let reads_on = ", abandon: { drain: { tokens: 1K, seconds: 60 } }";
-    let Charged {
+    let AuditedGate {
         mut gate,
         ledger,
         _dir,
         ..
-    } = Charged::start(&backends, "up", reads_on, "drain: { grace: 1s }");
+    } = AuditedGate::start(&backends, "up", reads_on, "drain: { grace: 1s }");
     let mut connection = Connection::open(gate.data);
     connection.send(&named("left", &body(true, 300, 4000)));
     upstream.reached();

@@ -1,4 +1,4 @@
-//! `tollgate check`: good files, all faults of a bad one, and the examples that are shipped.
+//! `tollgate check`: valid files, every fault of an invalid one, and the shipped examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ backends: { a: { url: ftp://x, credentials: 1 } }
 routes: [ { workload: w, backend: b, limits: [ { requests: 0, per: 1 fortnight } ] } ]
 ";
 
-/// Lines of eighty columns are broken elsewhere (`width`).
+/// Wide enough that no line is broken; eighty columns are tested in `width`.
 const WIDE: (&str, &str) = ("COLUMNS", "1000");
 
 #[test]
@@ -84,7 +84,7 @@ fn without_a_path_the_file_of_the_current_directory_takes_precedence_over_the_en
         "tollgate.yaml: good (1 workloads, 1 routes, 1 backends)\n"
     );
 
-    // One that cannot be read is a fault, not a reason to take the environment.
+    // A file that cannot be read is a fault, not a reason to use the environment.
     fs::remove_file(dir.path().join("tollgate.yaml")).expect("it was there");
     fs::create_dir(dir.path().join("tollgate.yaml")).expect("a directory");
     let ended = tollgate(dir.path(), &["check"], &keys);
@@ -105,9 +105,9 @@ fn unwritable_paths_and_missing_secrets_are_reported_with_a_remedy() {
     };
     let ended = check(&writing("usage.db", "log.jsonl", "secrets/provider-key"));
     assert_eq!(ended.code, Some(1), "{}", ended.out);
-    let told = "tollgate.yaml:3: backends.a.credential.file: cannot read the file \
+    let message = "tollgate.yaml:3: backends.a.credential.file: cannot read the file \
                 \"secrets/provider-key\": it does not exist; write the secret alone into it";
-    assert!(ended.err.contains(told), "{}", ended.err);
+    assert!(ended.err.contains(message), "{}", ended.err);
 
     fs::create_dir(dir.path().join("secrets")).expect("a directory");
     fs::write(dir.path().join("secrets/provider-key"), "canary").expect("a file");
@@ -122,14 +122,18 @@ fn unwritable_paths_and_missing_secrets_are_reported_with_a_remedy() {
         "{}",
         ended.err
     );
-    for told in [
+    for message in [
         "tollgate.yaml: ledger.path: the directory ledgers does not exist; ",
         "tollgate.yaml: access_log: the directory logs does not exist; make the directory",
         "\n2 faults\n",
     ] {
-        assert!(ended.err.contains(told), "no {told:?}:\n{}", ended.err);
+        assert!(
+            ended.err.contains(message),
+            "no {message:?}:\n{}",
+            ended.err
+        );
     }
-    // `run` says the same, before anything listens.
+    // `run` reports the same, before anything listens.
     let ran = tollgate(dir.path(), &["run"], &[]);
     assert_eq!(ran.code, Some(1));
     assert!(
@@ -146,8 +150,12 @@ fn unwritable_paths_and_missing_secrets_are_reported_with_a_remedy() {
         "logs/log.jsonl",
         "secrets/provider-key",
     ));
-    for told in ["ledgers is no directory", "logs/log.jsonl is a directory"] {
-        assert!(ended.err.contains(told), "no {told:?}:\n{}", ended.err);
+    for message in ["ledgers is no directory", "logs/log.jsonl is a directory"] {
+        assert!(
+            ended.err.contains(message),
+            "no {message:?}:\n{}",
+            ended.err
+        );
     }
 
     fs::remove_file(dir.path().join("ledgers")).expect("it was there");
@@ -180,7 +188,7 @@ fn the_configuration_that_demo_prints_passes_check() {
     );
 }
 
-/// Each example's own comments say how to make what it refers to; nothing else is made here.
+/// The comments of each example say how to make the files that it refers to; the test makes only those.
 #[test]
 fn the_examples_pass_check_with_files_made_as_their_comments_say() {
     let examples = examples();
@@ -225,8 +233,8 @@ fn the_examples_pass_check_with_files_made_as_their_comments_say() {
     }
 }
 
-/// The gate under its name, and a stand-in for Hugging Face's command line, which would need an account:
-/// it puts a small tokenizer where it was told to.
+/// A directory with `tollgate`, and with a stub of the Hugging Face command line, which would need an
+/// account: the stub writes a small tokenizer to the path that it is given.
 fn programs() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::os::unix::fs::symlink(crate::harness::Gate::binary(), dir.path().join("tollgate"))

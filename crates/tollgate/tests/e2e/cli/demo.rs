@@ -1,4 +1,4 @@
-//! `tollgate demo`: what it shows a person, first and last.
+//! `tollgate demo`: its introduction and its summary.
 
 use std::net::TcpListener;
 use std::path::Path;

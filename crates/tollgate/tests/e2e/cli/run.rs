@@ -1,4 +1,4 @@
-//! `tollgate run`: what keeps it from starting, how it starts with no file, and how it ends.
+//! `tollgate run`: failures at start, a start without a file, and shutdown.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -49,8 +49,8 @@ fn a_port_in_use_is_reported_with_a_remedy() {
         ];
         let ended = tollgate(std::path::Path::new("."), &["run"], &environment);
         assert_eq!(ended.code, Some(1), "{}", ended.err);
-        let told = format!("cannot listen on {held} ({which}): ");
-        assert!(ended.err.contains(&told), "{}", ended.err);
+        let message = format!("cannot listen on {held} ({which}): ");
+        assert!(ended.err.contains(&message), "{}", ended.err);
         assert!(ended.err.contains("choose another port"), "{}", ended.err);
     }
 }
@@ -73,7 +73,7 @@ fn without_a_path_run_uses_the_file_of_the_current_directory_and_says_so_first()
          routes: [ {{ workload: w, backend: a }} ]\n"
     );
     fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
-    // The keys in the environment make no other gate of it: the port is that of the file.
+    // The keys in the environment have no effect: the port is that of the file.
     let ended = tollgate(dir.path(), &["run"], &[("OPENAI_API_KEY", "canary")]);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     let first = ended.err.lines().next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Eighty columns: what people read where there is no wider terminal.
+//! Output for people fits eighty columns.
 //!
-//! Not here: tables of the ledger, which are unit tests beside their questions.
+//! Not here: tables of the ledger, which have unit tests beside their queries.
 
 use std::path::Path;
 use std::time::Duration;

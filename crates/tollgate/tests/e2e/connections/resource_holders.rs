@@ -1,8 +1,9 @@
-//! Many clients at once that hold what they can: what they cost, how long they last, how others fare.
+//! Many clients at once that hold connections, streams and buffers: their memory, when they are disconnected,
+//! and the latency of other clients meanwhile.
 //!
 //! An experiment and a test: `TOLLGATE_HOLDERS=5000 cargo test -p tollgate --test e2e -- holders --nocapture` prints
 //! the table of docs/security.md; without the variable there are a few of each kind, and only their end is checked.
-//! Not here: each bound by itself (`held`, `unread`, `connections`).
+//! Not here: each bound by itself (`bounds`, `unread`, `connections`).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,16 +17,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::unread::{client_config, handshake};
+use crate::fixture::{IDENTITY, answer};
 use crate::harness::Gate;
 use crate::harness::tls::Authority;
-use crate::fixture::{WHO, answer};
 
 const BOUNDS: &str = "bounds: { head_time: 5s, body_idle: 5s, write_stall: 5s, keep_alive: 5s }\n";
-/// The bounds, a refusal's linger, and a busy machine.
-const SOON: Duration = Duration::from_secs(20);
-/// Clients that connect at one time.
+/// The bounds above, the lingering close of a refusal, and a busy machine.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// How many clients may be connecting at the same time.
 const OPENING: usize = 100;
-/// What a holder may cost, where there are enough of them to tell.
+/// Memory that one client may cost, where there are enough clients to measure it.
 const EACH_KIB: i64 = 160;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +46,13 @@ struct Cell {
     known: bool,
 }
 
-/// What came of it.
+/// The measurements of one row.
 struct Outcome {
     before_kib: i64,
     peak_kib: i64,
-    /// From the last client's arrival until the gate had let all of them go.
+    /// From the last client's arrival until the gate had disconnected all of them.
     gone: Option<Duration>,
-    /// A bystander's calls meanwhile, in order of their time.
+    /// Latencies of another client's calls meanwhile, sorted.
     calls: Vec<Duration>,
 }
 
@@ -74,12 +75,12 @@ fn clients_that_hold_resources_are_disconnected_and_others_are_served() {
         for tls in [false, true] {
             for known in [true, false] {
                 if !known && matches!(kind, Kind::SlowHead | Kind::Silent) {
-                    continue; // They never say who they are.
+                    continue; // These clients never send an identity.
                 }
                 let cell = Cell { kind, tls, known };
                 let outcome = run(cell, many);
                 let each = print(cell, many, &outcome);
-                if outcome.gone.is_none_or(|gone| gone > SOON) {
+                if outcome.gone.is_none_or(|gone| gone > DEADLINE) {
                     failed.push(format!("{cell:?}: held for {:?}", outcome.gone));
                 }
                 if many >= 1000 && each > EACH_KIB {
@@ -197,14 +198,14 @@ fn run(cell: Cell, many: usize) -> Outcome {
     }
 }
 
-/// A connection whose kernel takes little of an answer.
+/// A connection with a small receive buffer.
 async fn connect(address: SocketAddr) -> Option<tokio::net::TcpStream> {
     let socket = tokio::net::TcpSocket::new_v4().ok()?;
     socket.set_recv_buffer_size(4 << 10).ok()?;
     socket.connect(address).await.ok()
 }
 
-/// Connects when it is its turn, then holds what it can.
+/// Connects when a permit is free, then holds what its kind holds.
 async fn client(
     cell: Cell,
     data: SocketAddr,
@@ -231,7 +232,7 @@ async fn client(
     }
 }
 
-/// One client: does what its kind does, and reads nothing until all is over.
+/// One client: sends what its kind sends, and reads nothing until the measurement ends.
 async fn hold<S: AsyncRead + AsyncWrite + Unpin>(
     cell: Cell,
     mut stream: S,
@@ -240,7 +241,7 @@ async fn hold<S: AsyncRead + AsyncWrite + Unpin>(
     mut held: watch::Receiver<()>,
 ) {
     let who = if cell.known {
-        WHO
+        IDENTITY
     } else {
         "x-workload-app: nobody"
     };
@@ -279,7 +280,7 @@ async fn hold<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Calls of the registered workload, one after the other, until all is over.
+/// Calls of the registered workload, one after the other, until the measurement ends.
 fn bystander(
     data: SocketAddr,
     authority: Option<&Authority>,
@@ -302,7 +303,7 @@ fn bystander(
 fn calls(mut stream: impl Read + Write, over: &AtomicBool) -> Vec<Duration> {
     let body = r#"{"model":"bystander","messages":[]}"#;
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -324,8 +325,8 @@ fn calls(mut stream: impl Read + Write, over: &AtomicBool) -> Vec<Duration> {
     took
 }
 
-/// An upstream with a short answer for the bystander and a long one, in a coding that the gate does not read,
-/// for everybody else.
+/// An upstream with a short answer for the bystander and, for everybody else, a long answer in a content
+/// coding that the gate does not decode.
 fn upstream() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     listener.set_nonblocking(true).expect("a socket option");

@@ -1,11 +1,11 @@
-//! Tokenizer files: at the start, in `tollgate check`, and when they change.
+//! Tokenizer files: at start, in `tollgate check`, and on reload.
 
 use std::time::Duration;
 
 use engine::EngineConfig;
 use serde_json::json;
 
-use super::{Counted, TOKENIZER, engine};
+use super::{CountingGate, TOKENIZER, engine};
 use crate::harness::{eventually, tollgate};
 
 #[test]
@@ -41,10 +41,10 @@ fn a_changed_template_is_reloaded_and_an_invalid_one_refused() {
         ("m/tokenizer.json", TOKENIZER),
         ("m/template.jinja", &b"{{ messages[0]['content'] }}"[..]),
     ];
-    let mut counted = Counted::start(engine.addr(), counting, &files);
+    let mut counted = CountingGate::start(engine.addr(), counting, &files);
     let body = json!({"model": "own", "max_tokens": 1,
         "messages": [{"role": "user", "content": "Hello"}]});
-    let taken = |counted: &Counted, result: &str, n: f64| {
+    let taken = |counted: &CountingGate, result: &str, n: f64| {
         let label = format!("result=\"{result}\"");
         eventually("the change is seen", Duration::from_secs(10), || {
             counted

@@ -1,11 +1,11 @@
-//! More than can be counted: nothing waits, nothing is lost, and the record says so.
+//! More prompts than can be counted: calls are not delayed, no row is lost, and the record says `estimated`.
 
 use std::time::Duration;
 
 use engine::EngineConfig;
 use serde_json::json;
 
-use super::{Counted, TOKENIZER, engine};
+use super::{CountingGate, TOKENIZER, engine};
 use crate::harness::{Connection, eventually, post};
 
 #[test]
@@ -21,14 +21,14 @@ fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
         ("tokenizer.json", TOKENIZER),
         ("t.jinja", &b"{{ messages[0]['content'] }}"[..]),
     ];
-    let counted = Counted::start(engine.addr(), counting, &files);
+    let counted = CountingGate::start(engine.addr(), counting, &files);
     let data = counted.gate.data;
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             scope.spawn(move || {
                 let mut connection = Connection::open(data);
                 for n in 0..CALLS {
-                    // More than half of the room each, and a tokenizer that takes its time.
+                    // Each takes more than half of the queue, and the tokenizer is slow.
                     let text = format!("{client}-{n} words and words ").repeat(30_000);
                     let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
                         "messages": [{"role": "user", "content": text}]});
@@ -71,7 +71,7 @@ fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
 fn a_prompt_longer_than_the_bound_is_not_counted_but_its_completion_is() {
     let engine = engine(EngineConfig::default());
     let counting = "tokenizers: { gpt-oss-120b: harmony }\ncounting: { longest: 10kB }";
-    let mut counted = Counted::start(engine.addr(), counting, &[]);
+    let mut counted = CountingGate::start(engine.addr(), counting, &[]);
     let body = |words: usize| {
         json!({"model": "gpt-oss-120b", "stream": true, "max_tokens": 5,
             "messages": [{"role": "user", "content": "word ".repeat(words)}]})
@@ -88,14 +88,15 @@ fn a_prompt_longer_than_the_bound_is_not_counted_but_its_completion_is() {
 #[test]
 fn shutdown_waits_until_every_row_is_counted() {
     let engine = engine(EngineConfig::default());
-    let mut counted = Counted::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
+    let mut counted =
+        CountingGate::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
     for n in 0..30 {
         let text = "words that take a while to count ".repeat(3000);
         let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
             "messages": [{"role": "user", "content": text}]});
         counted.chat(&format!("c{n}"), &[], &body);
     }
-    // At once, with most of them not counted yet.
+    // Ends at once, with most of them not counted yet.
     let rows = counted.end();
     assert_eq!(rows.len(), 30);
     assert!(rows.values().all(|row| row["prompt_counted"].is_u64()));

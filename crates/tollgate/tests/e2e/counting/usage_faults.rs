@@ -1,9 +1,9 @@
-//! Usage that is missing, zero or impossible: what the row then holds of both witnesses.
+//! Usage that is missing, zero or impossible: what the row then has from the engine and from the gate.
 
 use engine::EngineConfig;
 use serde_json::{Value, json};
 
-use super::{Counted, engine, number};
+use super::{CountingGate, engine, number};
 use crate::harness::{Step, Upstream};
 
 const COUNTING: &str = "tokenizers: { gpt-oss-120b: harmony }";
@@ -16,7 +16,7 @@ fn body(stream: bool) -> Value {
 #[test]
 fn u6_each_usage_fault_leaves_the_expected_row() {
     let engine = engine(EngineConfig::default());
-    let mut counted = Counted::start(engine.addr(), COUNTING, &[]);
+    let mut counted = CountingGate::start(engine.addr(), COUNTING, &[]);
     let faults = [
         "none", "missing", "null", "zero", "negative", "huge", "repeated", "x10",
     ];
@@ -68,7 +68,7 @@ fn u6_an_impossible_report_is_kept_beside_the_gates_count() {
         );
         vec![Step::Send((head + body).into_bytes())]
     });
-    let mut counted = Counted::start(upstream.address, COUNTING, &[]);
+    let mut counted = CountingGate::start(upstream.address, COUNTING, &[]);
     counted.chat("c", &[], &body(false));
     let rows = counted.end();
     let row = &rows["c"];
@@ -91,7 +91,7 @@ fn u6_an_impossible_report_is_kept_beside_the_gates_count() {
 #[test]
 fn every_dialect_is_counted() {
     let engine = engine(EngineConfig::default());
-    let mut counted = Counted::start(engine.addr(), COUNTING, &[]);
+    let mut counted = CountingGate::start(engine.addr(), COUNTING, &[]);
     let text = "What is the weather in Paris?";
     for (id, path, mut body) in [
         ("chat", "/v1/chat/completions", body(false)),
@@ -143,7 +143,7 @@ fn messages_are_counted() {
         );
         vec![Step::Send((head + &body).into_bytes())]
     });
-    let mut counted = Counted::start(upstream.address, "tokenizers: { m: cl100k }", &[]);
+    let mut counted = CountingGate::start(upstream.address, "tokenizers: { m: cl100k }", &[]);
     let body = json!({"model": "m", "max_tokens": 9, "stream": true,
         "messages": [{"role": "user", "content": "hello world"}]});
     let answer = counted.call("c", "/v1/messages", &[], &body.to_string());
@@ -152,7 +152,7 @@ fn messages_are_counted() {
     let row = &rows["c"];
     assert_eq!(row["completion_source"], "counted", "{row}");
     assert_eq!(number(row, "completion_tokens"), 4, "{row}");
-    // Two words, the role, and what is documented around a message and an answer.
+    // Two words, the role, and the documented overhead of a message and an answer.
     assert_eq!(number(row, "prompt_tokens"), 2 + 1 + 3 + 3, "{row}");
     assert_eq!(row["prompt_source"], "counted", "{row}");
 }
@@ -167,7 +167,7 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
         ..EngineConfig::default()
     })
     .expect("an engine");
-    let mut counted = Counted::start(engine.addr(), COUNTING, &[]);
+    let mut counted = CountingGate::start(engine.addr(), COUNTING, &[]);
     let mut body = body(true);
     body["max_tokens"] = 2000.into();
     let request = crate::harness::post(
@@ -203,7 +203,7 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     let row = &rows["left"];
     assert_eq!(row["outcome"], "aborted");
     assert_eq!(row["completion_source"], "counted");
-    // One event says the role; the header of the channel is the engine's own token, too.
+    // One event carries the role; the engine also counts the header of the channel as a token.
     let received = events(&seen) as u64;
     let own = number(row, "completion_counted");
     assert!(

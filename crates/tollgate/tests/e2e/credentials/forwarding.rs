@@ -1,4 +1,4 @@
-//! What does cross: method, path, query, harmless headers, and bodies of any kind.
+//! What is forwarded: method, path, query, harmless headers, and bodies of any kind.
 
 use super::{OURS, credentials};
 use crate::harness::answer::{json, whole};

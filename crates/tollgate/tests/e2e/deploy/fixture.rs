@@ -1,19 +1,19 @@
-//! A gate with everything on, an engine with GPUs behind it, and traffic of every outcome.
+//! A gate with every feature enabled, an engine with GPUs behind it, and traffic with every outcome.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address, post};
 
-pub(super) struct Scene {
+pub(super) struct Fixture {
     gate: Gate,
     engine: engine::EngineHandle,
     dcgm: SocketAddr,
     _odd: Upstream,
 }
 
-impl Scene {
-    pub(super) fn play() -> Self {
+impl Fixture {
+    pub(super) fn start() -> Self {
         let dcgm = free_address();
         let hardware = engine::Hardware::named("gpt-oss-120b.h100x4").expect("a preset");
         let engine = engine::spawn_thread(engine::EngineConfig {
@@ -22,7 +22,7 @@ impl Scene {
             ..engine::EngineConfig::default()
         })
         .expect("an engine");
-        // It reports what cannot be, nothing at all, and a cached prompt.
+        // It reports impossible usage, no usage, and a cached prompt.
         let odd = Upstream::start(|n, _| {
             let usage = [
                 r#","usage":{"prompt_tokens":-1}"#,
@@ -38,17 +38,17 @@ impl Scene {
             vec![Step::Send((head + &body).into_bytes())]
         });
         let gate = Gate::start(&config(engine.addr(), odd.address), &[]);
-        let scene = Self {
+        let fixture = Self {
             gate,
             engine,
             dcgm,
             _odd: odd,
         };
-        scene.traffic();
-        scene
+        fixture.traffic();
+        fixture
     }
 
-    /// What prometheus.yml scrapes, and where it is here.
+    /// The jobs of prometheus.yml with their addresses in this test.
     pub(super) fn targets(&self) -> [(&'static str, SocketAddr); 3] {
         [
             ("127.0.0.1:1976", self.gate.admin),

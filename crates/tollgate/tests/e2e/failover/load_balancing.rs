@@ -1,4 +1,4 @@
-//! Several endpoints: weights, one that is left alone, and a gate that has no connection to spare.
+//! Several endpoints: weights, ejection, and a gate without free descriptors.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! The retry budget: when everything is bad, retries do not make it worse.
+//! The retry budget: when every upstream fails, retries do not multiply the load.
 
 use super::{bad, pair, siblings};
 use crate::harness::{Connection, Gate, free_address};
 use crate::upstream_faults::call;
 
-/// Retries in hand at the start, for each of this many workers at most.
-const FLOAT: usize = 10 * 2;
+/// Retries that are available at the start: ten for each worker, of which there are at most two.
+const INITIAL_RETRIES: usize = 10 * 2;
 const CALLS: usize = 200;
 
 #[test]
@@ -23,7 +23,7 @@ fn with_every_upstream_down_retries_stay_within_ten_percent() {
         .iter()
         .filter_map(|r| r["attempts"].as_u64())
         .sum();
-    let most = CALLS + CALLS / 10 + FLOAT;
+    let most = CALLS + CALLS / 10 + INITIAL_RETRIES;
     assert!(
         usize::try_from(attempts).expect("few") <= most,
         "{attempts} tries, {most} allowed"
@@ -32,7 +32,7 @@ fn with_every_upstream_down_retries_stay_within_ten_percent() {
 
 #[test]
 fn overloaded_upstreams_get_at_most_ten_percent_more_calls() {
-    // 429 is no ejection: only the budget holds retries back here.
+    // 429 ejects no endpoint, so only the budget limits retries here.
     let (first, second) = (bad(), bad());
     let config = siblings(first.address, second.address, 1);
     let gate = Gate::start(&format!("workers: 2\n{config}"), &[]);
@@ -41,12 +41,12 @@ fn overloaded_upstreams_get_at_most_ten_percent_more_calls() {
         assert_eq!(connections[n % 8].call(&call("429", false)).status, 429);
     }
     let attempts = first.seen().len() + second.seen().len();
-    let most = CALLS + CALLS / 10 + FLOAT;
+    let most = CALLS + CALLS / 10 + INITIAL_RETRIES;
     assert!(attempts > CALLS, "some were tried again");
     assert!(attempts <= most, "{attempts} tries, {most} allowed");
-    let told = gate.metric("tollgate_attempts_total", &["result=\"4xx\""]);
+    let counted = gate.metric("tollgate_attempts_total", &["result=\"4xx\""]);
     assert!(
-        (told - f64::from(u32::try_from(attempts).expect("few"))).abs() < 0.5,
-        "{told}"
+        (counted - f64::from(u32::try_from(attempts).expect("few"))).abs() < 0.5,
+        "{counted}"
     );
 }

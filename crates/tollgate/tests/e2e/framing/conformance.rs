@@ -1,5 +1,5 @@
-//! What HTTP/1.1 asks of any server and plain clients rely on: a reason, a date, absolute targets, empty lines
-//! before a request, an answer for whoever has ended its side.
+//! What HTTP/1.1 requires of any server: a reason phrase, a date, targets in absolute form, empty lines before
+//! a request, an answer after a half-close.
 //!
 //! Not here: what is refused (`framing`, `targets`, `heads`).
 
@@ -8,11 +8,11 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use super::framed;
+use crate::fixture::{After, Fixture, IDENTITY, answer, call, config, is_closed};
 use crate::harness::answer::{COMPLETION, LAST_CHUNK, chunk, delta, events_head, json};
-use crate::harness::{Connection, Gate, Step, Upstream, Witness, chat, h2};
-use crate::fixture::{After, Scene, WHO, answer, call, config, is_closed};
+use crate::harness::{Connection, Gate, PartialUpstream, Step, Upstream, chat, h2};
 
-/// Everything that comes until the gate closes.
+/// Everything that is received until the gate closes.
 fn all(connection: &mut Connection) -> String {
     let mut bytes = connection.unread().to_vec();
     connection
@@ -22,7 +22,7 @@ fn all(connection: &mut Connection) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// Whether it is a date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Whether it is an HTTP date: `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn is_date(date: &str) -> bool {
     let pattern = "Aaa, 00 Aaa 0000 00:00:00 GMT";
     date.len() == pattern.len()
@@ -36,8 +36,8 @@ fn is_date(date: &str) -> bool {
 
 #[test]
 fn a_response_has_a_reason_phrase_and_one_date() {
-    let scene = Scene::new();
-    let mut connection = Connection::open(scene.gate.data);
+    let fixture = Fixture::new();
+    let mut connection = Connection::open(fixture.gate.data);
     connection.send(&call(&chat("m", false)));
     while !String::from_utf8_lossy(connection.unread()).contains("\r\n\r\n") {
         assert!(connection.more(), "an answer");
@@ -46,9 +46,9 @@ fn a_response_has_a_reason_phrase_and_one_date() {
     let response = connection.response();
     let date = response.header("date").expect("a date").to_owned();
     assert!(is_date(&date), "{date}");
-    scene.forwarded("a call", &response);
-    let request = format!("GET /v2 HTTP/1.1\r\nhost: g\r\n{WHO}\r\nconnection: close\r\n\r\n");
-    let mut connection = Connection::open(scene.gate.data);
+    fixture.forwarded("a call", &response);
+    let request = format!("GET /v2 HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\nconnection: close\r\n\r\n");
+    let mut connection = Connection::open(fixture.gate.data);
     connection.send(request.as_bytes());
     let refusal = all(&mut connection);
     assert!(
@@ -58,7 +58,7 @@ fn a_response_has_a_reason_phrase_and_one_date() {
     let dates = refusal.lines().filter_map(|l| l.strip_prefix("date: "));
     assert_eq!(dates.filter(|d| is_date(d)).count(), 1, "{refusal}");
     let over_h2 = h2::run(async {
-        let mut client = h2::connect(scene.gate.data).await;
+        let mut client = h2::connect(fixture.gate.data).await;
         let request = h2::post("/v1/chat/completions", chat("m", false));
         h2::whole(client.send_request(request).await.expect("an answer"))
             .await
@@ -96,7 +96,7 @@ fn the_upstreams_date_and_request_id_reach_the_client() {
 
 #[test]
 fn h9_a_target_in_absolute_form_is_served_as_its_path() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let body = chat("m", false);
     let length = body.len();
     for target in [
@@ -105,10 +105,10 @@ fn h9_a_target_in_absolute_form_is_served_as_its_path() {
         "http://[::1]:1975/v1/chat/completions",
     ] {
         let request = format!(
-            "POST {target} HTTP/1.1\r\nhost: other.test\r\n{WHO}\r\n\
+            "POST {target} HTTP/1.1\r\nhost: other.test\r\n{IDENTITY}\r\n\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        let seen = scene.forwards(target, request.as_bytes());
+        let seen = fixture.forwards(target, request.as_bytes());
         assert!(
             seen.head
                 .starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
@@ -117,7 +117,7 @@ fn h9_a_target_in_absolute_form_is_served_as_its_path() {
         );
         assert_eq!(
             seen.header("host"),
-            [scene.upstream.address.to_string()],
+            [fixture.upstream.address.to_string()],
             "{target}"
         );
     }
@@ -130,20 +130,20 @@ fn h9_a_target_in_absolute_form_is_served_as_its_path() {
         ("http://g//v1/files", "ambiguous_path"),
         ("http://g\\v1/files", "ambiguous_path"),
     ] {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
-        scene.refuses(target, request.as_bytes(), 400, code, After::Closed);
+        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\r\n");
+        fixture.refuses(target, request.as_bytes(), 400, code, After::Closed);
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn empty_lines_before_a_request_are_skipped_and_bounded() {
-    let scene = Scene::with("bounds: { keep_alive: 1s }\n");
-    let mut connection = Connection::open(scene.gate.data);
+    let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
+    let mut connection = Connection::open(fixture.gate.data);
     for lines in [1, 3, 8] {
         let request = ["\r\n".repeat(lines).into_bytes(), call(&chat("m", false))].concat();
         let response = connection.call(&request);
-        scene.forwarded(&format!("{lines} empty lines"), &response);
+        fixture.forwarded(&format!("{lines} empty lines"), &response);
     }
     connection.send(b"\r\n");
     assert!(
@@ -151,27 +151,27 @@ fn empty_lines_before_a_request_are_skipped_and_bounded() {
         "an empty line alone begins no request: idle, and closed without a word"
     );
     let many = [b"\r\n".repeat(9), call(&chat("m", false))].concat();
-    scene.refuses("nine", &many, 400, "bad_start_line", After::Closed);
-    let mut trickling = Connection::open(scene.gate.data);
+    fixture.refuses("nine", &many, 400, "bad_start_line", After::Closed);
+    let mut trickling = Connection::open(fixture.gate.data);
     for _ in 0..9 {
         trickling.send(b"\r\n");
         std::thread::sleep(Duration::from_millis(20));
     }
     let response = trickling.response();
-    scene.refused("nine, one by one", &response, 400, "bad_start_line");
-    scene.end();
+    fixture.refused("nine, one by one", &response, 400, "bad_start_line");
+    fixture.end();
 }
 
 #[test]
 fn an_http2_preface_after_a_request_is_refused() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for before in [&call(&chat("m", false))[..], b"\r\n"] {
-        let mut connection = Connection::open(scene.gate.data);
+        let mut connection = Connection::open(fixture.gate.data);
         connection.send(before);
         if before.len() > 2 {
             let response = connection.response();
-            scene.forwarded("a call", &response);
+            fixture.forwarded("a call", &response);
         } else {
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -185,7 +185,7 @@ fn an_http2_preface_after_a_request_is_refused() {
 
 #[test]
 fn h2_chunk_extensions_that_break_the_grammar_are_refused() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     for rest in [
         "2;\r\n",
         "2;a=\r\n",
@@ -198,19 +198,19 @@ fn h2_chunk_extensions_that_break_the_grammar_are_refused() {
             "transfer-encoding: chunked\r\n",
             &format!("{rest}{{}}\r\n0\r\n\r\n"),
         );
-        scene.refuses(rest, &request, 400, "bad_chunk_extension", After::Closed);
+        fixture.refuses(rest, &request, 400, "bad_chunk_extension", After::Closed);
     }
     let body = chat("m", false);
     let good = format!(
         "{:x};a;b=c; d = \"e; \\\" f\"\r\n{body}\r\n0;z\r\n\r\n",
         body.len()
     );
-    let seen = scene.forwards(
+    let seen = fixture.forwards(
         "good ones",
         &framed("transfer-encoding: chunked\r\n", &good),
     );
     assert_eq!(seen.body, body.as_bytes());
-    scene.end();
+    fixture.end();
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn requests_sent_before_a_half_close_are_all_answered() {
 
 #[test]
 fn a_half_close_during_a_stream_is_a_disconnect() {
-    let upstream = Witness::start([events_head(), chunk(delta("one").as_bytes())].concat());
+    let upstream = PartialUpstream::start([events_head(), chunk(delta("one").as_bytes())].concat());
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let mut connection = Connection::open(gate.data);
     connection.send(&call(&chat("m", true)));

@@ -1,12 +1,12 @@
-//! What an upstream may not do to HTTP: H13.
+//! Upstream responses that violate HTTP: H13.
 //!
 //! Invariant: an ambiguous response becomes 502 and its connection is never used again.
 //! Not here: streams that break off, retries, slow upstreams.
 
 use std::time::Duration;
 
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually};
 use crate::fixture::{answer, call, config};
+use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
@@ -68,7 +68,7 @@ fn h13_ambiguous_responses_become_502_and_the_connection_is_discarded() {
         .iter()
         .map(|(_, text)| text.clone().into_bytes())
         .collect();
-    // A good answer after each bad one keeps the endpoint from being ejected.
+    // A valid answer after each malformed one prevents the ejection of the endpoint.
     let upstream = Upstream::start(move |n, _| {
         vec![Step::Send(if n % 2 == 0 {
             answers[n / 2].clone()

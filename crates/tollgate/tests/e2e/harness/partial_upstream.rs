@@ -1,6 +1,6 @@
-//! An upstream that answers in part and then watches its connection: when did the gate close it?
+//! An upstream that sends part of an answer and then reports when the gate closes the connection.
 //!
-//! Not here: answers that go on (`upstream`).
+//! Not here: scripted whole answers (`upstream`).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The upstream; its threads end with the test's process.
-pub(crate) struct Witness {
+pub(crate) struct PartialUpstream {
     pub(crate) address: SocketAddr,
     reached: Receiver<()>,
     closed: Receiver<Instant>,
 }
 
-impl Witness {
+impl PartialUpstream {
     /// Reads each request and sends `answer`, which may be empty or end in the middle.
     pub(crate) fn start(answer: Vec<u8>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
@@ -68,7 +68,7 @@ fn watch(mut tcp: TcpStream, answer: &[u8], reached: &Sender<()>, closed: &Sende
         return;
     }
     if reached.send(()).is_err() {
-        return; // Nobody waits any more.
+        return; // The test no longer waits for it.
     }
     while matches!(tcp.read(&mut buffer), Ok(1..)) {}
     let _: Result<(), _> = closed.send(Instant::now());

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use super::{engine, stream};
-use crate::harness::{Connection, Gate, Response, chat, eventually};
 use crate::fixture::call;
+use crate::harness::{Connection, Gate, Response, chat, eventually};
 
 fn gate(address: std::net::SocketAddr) -> Gate {
     let config = format!(

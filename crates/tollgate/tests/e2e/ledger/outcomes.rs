@@ -1,4 +1,4 @@
-//! Each way in which an exchange can end, and what it leaves.
+//! The row of each way in which an exchange can end.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn every_admitted_exchange_leaves_one_row_and_a_refused_one_none() {
         assert_eq!(rows["broken"]["outcome"], "failed");
         assert_eq!(rows["left"]["outcome"], "aborted");
         for unheard in ["broken", "left"] {
-            // Nobody said what came of them: what was held is charged.
+            // Their usage is unknown, so their reservation is charged.
             let row = &rows[unheard];
             let tokens = |column: &str| row[column].as_u64().unwrap_or(0);
             let charged = tokens("prompt_tokens") + tokens("completion_tokens");

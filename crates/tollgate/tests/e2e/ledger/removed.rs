@@ -1,4 +1,4 @@
-//! `rm usage.db*` under a running gate: as a full disk, and never a new ledger.
+//! `rm usage.db*` under a running gate: treated as a full disk, and no new ledger is created.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ fn removal_of_the_ledger_under_a_strict_route_is_detected_within_a_second() {
     gate.signal(libc::SIGTERM);
     assert!(gate.wait(Duration::from_secs(60)).code().is_some());
 
-    // What every strict call was promised is not gone, and nothing begins anew.
+    // The durable rows of strict calls are not lost, and no new ledger is created.
     let says = refused(&config);
     assert!(says.contains("is gone: it held rows up to 10"), "{says}");
     let saved = std::fs::read_dir(dir.path()).expect("lists").flatten();

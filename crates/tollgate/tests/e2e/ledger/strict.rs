@@ -1,4 +1,4 @@
-//! A disk that takes nothing: strict calls are refused, others run, and all is well when it is back.
+//! A full disk: strict calls are refused, others continue, and all recover once there is space.
 
 use std::time::Duration;
 

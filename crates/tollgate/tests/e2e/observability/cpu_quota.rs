@@ -1,6 +1,6 @@
 //! A gate under a CPU quota of a cgroup.
 //!
-//! Not here: how a quota is read (`proxy::quota`'s own tests).
+//! Not here: how a quota is read (unit tests of `proxy::quota`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::harness::{Connection, Gate, eventually, free_address};
 
-/// A cgroup of ours, gone when dropped.
-struct Group(PathBuf);
+/// A cgroup of the test, removed when dropped.
+struct Cgroup(PathBuf);
 
-impl Group {
-    /// So many hundredths of a CPU, or `None` where this process may not make cgroups.
+impl Cgroup {
+    /// A quota in hundredths of a CPU; `None` where this process may not create cgroups.
     fn new(name: &str, hundredths: u32) -> Option<Self> {
         let mount = Path::new("/sys/fs/cgroup");
         let is_v2 = mount.join("cgroup.controllers").exists();
@@ -35,7 +35,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         for _ in 0..200 {
             if std::fs::remove_dir(&self.0).is_ok() {
@@ -46,10 +46,10 @@ impl Drop for Group {
     }
 }
 
-/// A child that ends with the test.
-struct Ending(Child);
+/// A child process that is killed when dropped.
+struct KillOnDrop(Child);
 
-impl Drop for Ending {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
@@ -62,7 +62,7 @@ fn the_worker_count_follows_the_cgroup_cpu_quota() {
         .expect("it can be asked")
         .get();
     for (hundredths, by_quota) in [(50, 1), (100, 1), (140, 1), (160, 2), (300, 3)] {
-        let Some(group) = Group::new(&hundredths.to_string(), hundredths) else {
+        let Some(group) = Cgroup::new(&hundredths.to_string(), hundredths) else {
             crate::skipped::skip("this process may not make a cgroup with a CPU quota");
             return;
         };
@@ -77,7 +77,7 @@ fn the_worker_count_follows_the_cgroup_cpu_quota() {
         let file = dir.path().join("tollgate.yaml");
         std::fs::write(&file, config).expect("a file");
         let log = std::fs::File::create(dir.path().join("log")).expect("a file");
-        // The shell joins the group and becomes the gate.
+        // The shell joins the cgroup and then executes the gate.
         let child = Command::new("sh")
             .args([
                 "-c",
@@ -89,7 +89,7 @@ fn the_worker_count_follows_the_cgroup_cpu_quota() {
             .stderr(log)
             .spawn()
             .expect("a shell");
-        let child = Ending(child);
+        let child = KillOnDrop(child);
         let read = || std::fs::read_to_string(dir.path().join("log")).unwrap_or_default();
         eventually("the gate is ready", Duration::from_secs(20), || {
             read().contains(" ready ")

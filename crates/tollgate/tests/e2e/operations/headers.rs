@@ -1,11 +1,11 @@
-//! Headers and queries: lists, and nothing else.
+//! Headers and query parameters: only those on a list are forwarded.
 
 use super::{passed, refused, request};
 use crate::harness::{Gate, Step, Upstream, chat, post};
 
 const BODY: &str = r#"{"id":"c","choices":[]}"#;
 
-/// Answers with headers that proxies and browsers would obey, among others.
+/// Answers with headers that control proxies and browsers, among others.
 fn upstream() -> Upstream {
     Upstream::start(|_, _| {
         let head = format!(
@@ -20,7 +20,7 @@ fn upstream() -> Upstream {
     })
 }
 
-/// A gate whose route says this too.
+/// A gate whose route has these further fields.
 fn gate(upstream: &Upstream, more: &str) -> Gate {
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1, credential: {{ inline: ours }} }} }}\n\

@@ -1,4 +1,4 @@
-//! Operations that are known: how each is metered, and what costs nothing.
+//! Known operations: how each is metered, and which are free.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ fn known_operations_are_routed_by_model_and_metered_by_reported_usage() {
     ] {
         let (seen, _) = passed(&gate, &upstream, &form(path, "any"));
         assert!(seen.body.starts_with(b"--b"), "{path}");
-        // Nobody reads which model it is for.
+        // The gate does not read which model it is for.
         refused(
             &gate,
             &upstream,

@@ -1,10 +1,10 @@
-//! What an upstream keeps for an account, and who may name it.
+//! Objects that an upstream stores for an account, and which workloads may refer to them.
 
 use super::{passed, quiet, refused, request};
 use crate::harness::{Gate, Upstream, post, tollgate};
 
-/// `alone` has an account of its own; `one` and `two` share one, over two backends. Their routes say
-/// these things too.
+/// `alone` has an account of its own; `one` and `two` share one over two backends. `alone` and `one` are
+/// further fields of their routes.
 fn config(upstream: &Upstream, alone: &str, one: &str) -> String {
     format!(
         "backends:\n  own: {{ url: http://{0}/v1, credential: {{ inline: own-secret }} }}\n  \

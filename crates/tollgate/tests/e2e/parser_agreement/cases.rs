@@ -1,6 +1,6 @@
-//! Requests in every spelling: method, path, version of HTTP, address of the backend, operation, members.
+//! Generated requests: method, path, version of HTTP, address of the backend, operation, spelling of members.
 //!
-//! Invariant: a case follows from the generator's state alone.
+//! Invariant: a case depends only on the state of the generator.
 //! Not here: how it is sent (`senders`), what it means (`decoders`).
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
@@ -36,7 +36,7 @@ pub(super) enum Version {
     Two,
 }
 
-/// What the head says of the body.
+/// The framing that the head declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// There is none.
@@ -47,7 +47,7 @@ pub(super) enum Framing {
     Undeclared,
 }
 
-/// What the case was made from; its path may have become another's.
+/// The operation that the case was made from; its mutated path may be that of another operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Chat,
@@ -135,7 +135,7 @@ impl Case {
     }
 }
 
-/// The path as it is as a rule, or one that a lenient server could take for it.
+/// The path, usually unchanged, sometimes a variant that a lenient server could map to it.
 fn target(path: &str, rng: &mut Rng) -> String {
     let mut target = path.to_owned();
     let changes = [0, 0, 0, 1, 1, 2][rng.below(6)];
@@ -193,7 +193,7 @@ fn change(target: &mut String, rng: &mut Rng) {
     }
 }
 
-/// The members that say what a call is and costs, each with values of its kind.
+/// The members that determine the model and the cost of a call, with values for each.
 const MEMBERS: [(&str, &[&str]); 11] = [
     (
         "model",
@@ -247,7 +247,7 @@ const MEMBERS: [(&str, &[&str]); 11] = [
 fn body(rng: &mut Rng) -> String {
     let mut members = Vec::new();
     for (n, (name, values)) in MEMBERS.iter().enumerate() {
-        // A call names its model and caps itself as a rule.
+        // A call usually names its model and caps its output.
         let is_there = match n {
             0 => !rng.once_in(12),
             3..=5 => rng.once_in(2),
@@ -258,7 +258,7 @@ fn body(rng: &mut Rng) -> String {
             members.push((spelled(name, rng, 60), value));
         }
     }
-    // One more of a name that is there already, in other letters as a rule.
+    // Sometimes a duplicate of a present member, usually in another case.
     if rng.once_in(4) {
         let (name, values) = MEMBERS[rng.below(MEMBERS.len())];
         let value = options(rng.pick(values), rng);
@@ -276,13 +276,13 @@ fn body(rng: &mut Rng) -> String {
     format!("{{{text}}}")
 }
 
-/// The value, with its own member spelled in some way where it has one.
+/// The value of `stream_options`, with a variant spelling of its own member where it has one.
 fn options(value: &str, rng: &mut Rng) -> String {
     let name = spelled("include_usage", rng, 8);
     value.replacen("include_usage", &name, 1)
 }
 
-/// The name as it is, or once in so many times in a way that some readers take for it.
+/// The name unchanged, or once in `odd_once_in` times a variant that some parsers accept for it.
 pub(super) fn spelled(name: &str, rng: &mut Rng, odd_once_in: usize) -> String {
     if !rng.once_in(odd_once_in) {
         return name.to_owned();

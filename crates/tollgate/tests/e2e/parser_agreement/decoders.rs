@@ -1,19 +1,19 @@
-//! How engines in three languages read a path and a body: Go's `net/http` and `encoding/json`, Starlette and
-//! Python's `json`, Express and JavaScript's `JSON.parse`; and the most lenient path that any server may take.
+//! Models of how engines in three languages parse a path and a body: Go's `net/http` and `encoding/json`, Starlette
+//! and Python's `json`, Express and JavaScript's `JSON.parse`; and the most lenient path matching of any server.
 //!
-//! Invariant: what they are said to understand of a body is held against the languages themselves (`languages`).
-//! Not here: what the gate judged.
+//! Invariant: the models agree with the languages themselves, which `languages` tests.
+//! Not here: the gate's own reading.
 
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A reader.
+/// A model of one parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decoder {
     Go,
     Python,
     JavaScript,
-    /// Reads a path in any way that leads to an operation, and a body as Python does.
+    /// Maps a path to an operation in the most lenient way, and reads a body as Python does.
     Lenient,
 }
 
@@ -24,7 +24,7 @@ pub(super) const DECODERS: [Decoder; 4] = [
     Decoder::Lenient,
 ];
 
-/// What a reader understands of a body. A member that is absent or null is none.
+/// What a parser finds in a body. A member that is absent or null is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) model: Option<String>,
@@ -49,7 +49,7 @@ impl Decoder {
         }
     }
 
-    /// The operation that an engine serves for this request line, by the name that the gate's record has for it.
+    /// The operation that an engine serves for this request line, by its name in the gate's records.
     /// The engine's API lies under `base`.
     pub(super) fn operation(self, method: &str, target: &str, base: &str) -> Option<&'static str> {
         let path = self.path(target)?;
@@ -85,13 +85,13 @@ impl Decoder {
         matches!(self, Self::JavaScript | Self::Lenient)
     }
 
-    /// The path that is looked up. `None` where it is refused.
+    /// The path that the router looks up. `None` where it is refused.
     pub(super) fn path(self, target: &str) -> Option<String> {
         let path = target.split('?').next().unwrap_or_default();
         match self {
-            // `URL.Path` is decoded, and `ServeMux` sends the client to the clean path, where it may follow.
+            // `URL.Path` is decoded, and `ServeMux` redirects to the clean path, which a client may follow.
             Self::Go => Some(clean(&decoded(path)?)),
-            // `scope["path"]` is decoded, where that can be; nothing is cleaned.
+            // `scope["path"]` is decoded where that is possible; nothing is cleaned.
             Self::Python => Some(decoded_where_possible(path)),
             // Express matches without case; its parameters and other routers decode.
             Self::JavaScript => Some(decoded(path)?.to_lowercase()),
@@ -99,7 +99,7 @@ impl Decoder {
         }
     }
 
-    /// What is understood of a body. `None` where it is refused.
+    /// Reads a body. `None` where the parser refuses it.
     pub(super) fn read(self, body: &[u8]) -> Option<Call> {
         let members: Members = serde_json::from_slice(body).ok()?;
         let mut call = Call {
@@ -131,7 +131,7 @@ impl Decoder {
         }
     }
 
-    /// The last value counts; null, into a value of Go's that is no pointer, changes nothing.
+    /// The last value counts; in Go, null into a value that is no pointer changes nothing.
     fn set<T: Default + DeserializeOwned>(self, to: &mut T, value: &str) -> Option<()> {
         match value {
             "null" if self == Self::Go => {}
@@ -141,7 +141,7 @@ impl Decoder {
         Some(())
     }
 
-    /// Go reads a second object into what the first one left.
+    /// Go merges a second object into the first one.
     fn set_options(self, call: &mut Call, value: &str) -> Option<()> {
         if self != Self::Go || value == "null" {
             call.include_usage = false;
@@ -156,12 +156,12 @@ impl Decoder {
     }
 }
 
-/// A count; null is none.
+/// A count; null is `None`.
 fn of(value: &str) -> Option<Option<u64>> {
     serde_json::from_str(value).ok()
 }
 
-/// `foldName` of `encoding/json`: the smallest rune of each simple folding, here its ASCII one in lower case.
+/// `foldName` of `encoding/json`: the smallest rune of each simple case folding, here as lower-case ASCII.
 fn folded(name: &str) -> String {
     let fold = |c| match c {
         '\u{17f}' => 's',
@@ -183,7 +183,7 @@ fn prompts(text: &str) -> u64 {
     }
 }
 
-/// Without escapes. `None` where one is none.
+/// The path with percent escapes decoded. `None` where an escape is invalid.
 fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();
@@ -197,7 +197,7 @@ fn decoded(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Without those escapes that are some.
+/// The path with valid percent escapes decoded and invalid ones left as they are.
 fn decoded_where_possible(path: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();
@@ -215,7 +215,7 @@ fn push(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
     bytes
 }
 
-/// The byte whose escape stands first.
+/// The byte of a percent escape at the start of `text`.
 fn escaped(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = *text else {
         return None;
@@ -242,7 +242,7 @@ fn lenient(path: &str) -> String {
     clean(cut.trim_end_matches(is_edge))
 }
 
-/// Without empty segments, and with `.` and `..` resolved.
+/// The path without empty segments and with `.` and `..` resolved.
 fn clean(path: &str) -> String {
     let mut segments = Vec::new();
     for segment in path.split('/') {

@@ -1,7 +1,7 @@
-//! An engine that records every request, and takes no body with GET, HEAD and DELETE: what follows such a head
-//! is its next request.
+//! An engine that records every request and reads no body with GET, HEAD and DELETE: it parses what follows such
+//! a head as the next request.
 //!
-//! Not here: what it understands (`decoders`).
+//! Not here: how it parses requests (`decoders`).
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -21,11 +21,11 @@ pub(super) struct Seen {
 
 #[derive(Default)]
 struct Records {
-    /// By the gate's id.
+    /// By the gate's request id.
     seen: HashMap<String, Seen>,
     newest: Option<Seen>,
-    /// What has no id of the gate's, or one that came before.
-    strays: Vec<String>,
+    /// Heads of requests without a request id of the gate, or with one that was seen before.
+    unmatched: Vec<String>,
 }
 
 /// The engine; its threads end with the test's process.
@@ -49,25 +49,25 @@ impl Engine {
         Self { address, records }
     }
 
-    /// Every request so far, by the gate's id.
+    /// Every request so far, by the gate's request id.
     pub(super) fn seen(&self) -> HashMap<String, Seen> {
         self.records().seen.clone()
     }
 
-    /// The last one that came.
+    /// The last request.
     pub(super) fn newest(&self) -> Option<Seen> {
         self.records().newest.clone()
     }
 
-    /// How many requests came so far.
+    /// How many requests arrived so far.
     pub(super) fn count(&self) -> usize {
         let records = self.records();
-        records.seen.len() + records.strays.len()
+        records.seen.len() + records.unmatched.len()
     }
 
-    /// The heads of those that no exchange of the gate's sent.
-    pub(super) fn strays(&self) -> Vec<String> {
-        self.records().strays.clone()
+    /// The heads of requests that belong to no exchange of the gate.
+    pub(super) fn unmatched(&self) -> Vec<String> {
+        self.records().unmatched.clone()
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
@@ -105,7 +105,7 @@ fn serve(mut tcp: TcpStream, records: &Mutex<Records>) {
                 Some(id) if !records.seen.contains_key(id) => {
                     records.seen.insert(id.to_owned(), seen);
                 }
-                _ => records.strays.push(head),
+                _ => records.unmatched.push(head),
             }
         }
         if tcp.write_all(&answer).is_err() {
@@ -114,7 +114,7 @@ fn serve(mut tcp: TcpStream, records: &Mutex<Records>) {
     }
 }
 
-/// A stream where one is wanted, and always the same usage.
+/// A stream where one is asked for; the usage is always the same.
 fn answer_to(method: &str, body: &[u8]) -> Vec<u8> {
     let usage = answer::counts(1, 1);
     if method == "HEAD" {

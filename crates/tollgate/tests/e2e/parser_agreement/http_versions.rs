@@ -1,7 +1,7 @@
-//! The same request over HTTP/1.1 and HTTP/2, written by hand: refused over both, or the same to the engine.
+//! The same hand-written request over HTTP/1.1 and HTTP/2: refused over both, or the same at the engine.
 //!
-//! Invariant: what a version has no way to write is left out, and nothing else.
-//! Not here: streams that break HTTP/2 alone (`http2`), heads that break HTTP/1.1 alone (`framing`).
+//! Invariant: only what a version of HTTP cannot express is omitted.
+//! Not here: malformed HTTP/2 streams (`http2`), malformed HTTP/1.1 heads (`framing`).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::harness::{Connection, Gate, answer};
 
 /// Requests of a run, each sent twice.
 const REQUESTS: usize = 1500;
-/// What would be another request behind a server that takes no body.
+/// A body that a server which reads no body would parse as another request.
 const HIDDEN: &str =
     "POST /v1/chat/completions HTTP/1.1\r\nhost: engine\r\ncontent-length: 2\r\n\r\n{}";
 
@@ -23,7 +23,7 @@ type Hosts = (
     &'static [(&'static str, &'static str)],
 );
 
-/// Ways to name hosts, the usual one first.
+/// Ways to send the host, the usual one first.
 const HOSTS: [Hosts; 8] = [
     (&["gate.test"], &[(":authority", "gate.test")]),
     (&["gate.test"], &[("host", "gate.test")]),
@@ -97,11 +97,11 @@ enum Framing {
     Declared,
     /// Chunks, or data without a length.
     Undeclared,
-    /// The same, with nothing in it.
+    /// The same with an empty body.
     Empty,
     /// Twice the same length.
     Twice,
-    /// A length that is none.
+    /// An invalid length.
     Wrong,
 }
 
@@ -135,12 +135,12 @@ impl Request {
     }
 }
 
-/// What became of it.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// With this status; 0 where the stream or the connection just ended.
+    /// Refused with this status; 0 where the stream or the connection was closed.
     Refused(u16),
-    /// As the engine saw it: method, target, body.
+    /// Forwarded; method, target and body as the engine saw them.
     Forwarded(String, String, Vec<u8>),
 }
 
@@ -157,7 +157,7 @@ fn http1_and_http2_refuse_and_forward_the_same_requests() {
     let gate = Gate::start(&config, &[]);
     let mut counts = BTreeMap::<String, u32>::new();
     for n in 0..REQUESTS {
-        // One thing at a time is odd as a rule.
+        // Usually only one property is unusual.
         let mut odd = |rate: usize| rng.once_in(rate);
         let (odd_method, odd_target, odd_host) = (odd(2), odd(4), odd(4));
         let (odd_fields, odd_framing) = (odd(4), odd(3));
@@ -197,9 +197,9 @@ fn http1_and_http2_refuse_and_forward_the_same_requests() {
         let same = match (&one, &two) {
             // A stream that hyper refuses ends without a status.
             (Outcome::Refused(_), Outcome::Refused(0)) => true,
-            // HTTP/1.1 says before its path is looked at that a body comes; HTTP/2 shows it when it comes.
+            // HTTP/1.1 declares a body before the path is checked; over HTTP/2 the body is known only when it arrives.
             (Outcome::Refused(400), Outcome::Refused(_)) if request.hides_a_body() => true,
-            // Of two things that are wrong, each version says the one that it comes to first.
+            // Of two faults, each version reports the one that it detects first.
             (Outcome::Refused(_), Outcome::Refused(_)) if odds > 1 => true,
             (one, two) => one == two,
         };
@@ -215,7 +215,7 @@ fn http1_and_http2_refuse_and_forward_the_same_requests() {
     }
     println!("SEED={seed}: {REQUESTS} requests over each version: {counts:?}");
     assert_eq!(
-        engine.strays(),
+        engine.unmatched(),
         Vec::<String>::new(),
         "requests that nobody sent"
     );
@@ -246,7 +246,7 @@ fn h1_an_unexpected_body_is_never_parsed_as_another_request() {
             assert!(refused(over_two(&gate, &engine, &request)), "{request:?}");
         }
     }
-    assert_eq!(engine.count(), 0, "{:?}", engine.strays());
+    assert_eq!(engine.count(), 0, "{:?}", engine.unmatched());
     let empty = Request {
         method: "GET",
         target: "/v1/models",
@@ -269,7 +269,7 @@ fn over_one(gate: &Gate, engine: &Engine, request: &Request) -> Outcome {
     }
     let length = request.body.len();
     let (lines, body) = match request.framing {
-        // Data of no bytes is no body; chunks are one, however few.
+        // Empty DATA is no body; a chunked body is one, even when it is empty.
         Framing::Empty if request.takes_no_body() => (String::new(), Vec::new()),
         Framing::Nothing => (String::new(), Vec::new()),
         Framing::Zero => ("content-length: 0\r\n".to_owned(), Vec::new()),

@@ -1,6 +1,6 @@
-//! The decoders against the languages that they stand for, over generated bodies and paths.
+//! Compares the decoders with the languages that they model, over generated bodies and paths.
 //!
-//! Where a language is not installed the test compares the others and counts as skipped.
+//! Where a language is not installed, the test compares the others and is counted as skipped.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -138,7 +138,7 @@ fn the_decoders_agree_with_the_languages_they_model() {
     let mut lines = Vec::new();
     while lines.len() < LINES {
         let case = Case::generate(&mut rng);
-        // The answers come line by line.
+        // One answer per line.
         let coded = case.target.to_ascii_lowercase();
         let breaks_lines = ["%0a", "%0d", "%250a", "%250d"]
             .iter()
@@ -226,7 +226,7 @@ fn shown(call: &Call) -> String {
     text
 }
 
-/// What the command says to this input; `None` where there is no such command.
+/// The output of a command for this input; `None` where the command is not installed.
 fn run(mut command: Command, input: &str) -> Option<String> {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.ok()?;

@@ -1,4 +1,4 @@
-//! Sends a case in its version of HTTP, on a connection that is kept while it can be.
+//! Sends a case in its version of HTTP, on a connection that is kept alive while possible.
 //!
 //! Not here: which cases (`cases`).
 
@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::cases::{Case, Framing, Version};
 use crate::harness::{Connection, Response, h2};
 
-/// A body in two parts, of which the head says the length or not.
+/// A body in two parts, with a declared length or without.
 struct Body {
     parts: VecDeque<Bytes>,
     length: Option<u64>,
@@ -44,11 +44,11 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 pub(super) enum Answer {
-    /// With this code; empty where the connection or the stream just ended.
+    /// Refused with this error code; empty where the connection or the stream was closed.
     Refused(String),
-    /// Answered by the gate, as a list of models is.
+    /// Answered by the gate itself, as a list of models is.
     Own,
     /// Answered by the engine.
     Forwarded { id: String, remaining: Option<u64> },
@@ -145,7 +145,7 @@ impl Sender {
         );
         let method = case.method.parse::<http::Method>().expect("a method");
         let uri = format!("http://gate.test{}", case.target).parse::<http::Uri>();
-        // What this client cannot write was not sent; `versions` sends it by hand.
+        // This client cannot write such a request, so it was not sent; `http_versions` writes it by hand.
         let request = Request::builder()
             .method(method)
             .uri(uri.ok()?)

@@ -1,8 +1,8 @@
-//! Hundreds of reloads: what they leave behind is nothing.
+//! Hundreds of reloads leak no memory, threads or descriptors.
 
 use std::time::{Duration, Instant};
 
-use super::{call, change};
+use super::{call, reload};
 use crate::harness::Gate;
 use crate::harness::streams::Streams;
 
@@ -10,7 +10,7 @@ const RELOADS: usize = 300;
 const WARM: usize = 60;
 
 /// Resident memory in KiB, threads, and descriptors of a process.
-fn held(gate: &Gate) -> (u64, u64, usize) {
+fn resources(gate: &Gate) -> (u64, u64, usize) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id())).expect("it runs");
     let field = |name: &str| {
         let line = status
@@ -50,13 +50,13 @@ fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
     let began = Instant::now();
     let mut warm = None;
     for n in 1..=RELOADS {
-        change(&gate, &config(n % 7));
+        reload(&gate, &config(n % 7));
         assert_eq!(call(&gate, "w").status, 200);
         if n == WARM {
-            warm = Some(held(&gate));
+            warm = Some(resources(&gate));
         }
     }
-    let (warm, end) = (warm.expect("there were so many"), held(&gate));
+    let (warm, end) = (warm.expect("there were so many"), resources(&gate));
     println!(
         "{RELOADS} reloads in {:?}; (KiB, threads, descriptors): {warm:?} to {end:?}",
         began.elapsed()

@@ -1,9 +1,9 @@
-//! What a change leaves alone: exchanges in flight, and what a limit is owed.
+//! What a reload preserves: exchanges in flight, the state of limits, and the listener.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::{call, change, one_route, version};
+use super::{call, one_route, reload, version};
 use crate::harness::streams::{self, Streams};
 use crate::harness::{Connection, Gate, chat, eventually, post};
 
@@ -14,7 +14,7 @@ fn an_exchange_keeps_the_configuration_version_it_started_with() {
         Streams::start(Duration::from_millis(20)),
     );
     let gate = Gate::start(&one_route(old.address), &[]);
-    // A connection that stays open serves its next exchange by the new version.
+    // A kept-alive connection serves its next exchange under the new version.
     let mut kept = Connection::open(gate.data);
     let request = post(
         "/v1/chat/completions",
@@ -27,7 +27,7 @@ fn an_exchange_keeps_the_configuration_version_it_started_with() {
         gate.metric("tollgate_open_streams", &[]) == 20.0
     });
     let first = version(&gate);
-    change(
+    reload(
         &gate,
         &one_route(new.address).replace("workload: w", "workload: [w, v]"),
     );
@@ -36,7 +36,7 @@ fn an_exchange_keeps_the_configuration_version_it_started_with() {
     assert_eq!((old.credentials().len(), new.credentials().len()), (21, 0));
     assert_eq!(kept.call(&request).status, 200);
     assert_eq!((old.credentials().len(), new.credentials().len()), (21, 1));
-    change(
+    reload(
         &gate,
         &one_route(new.address).replace("workload: w", "workload: v"),
     );
@@ -71,12 +71,12 @@ fn a_reload_keeps_the_usage_and_counters_of_a_limit() {
     let gate = Gate::start(&config(3, ""), &[]);
     let statuses = |n: usize| (0..n).map(|_| call(&gate, "w").status).collect::<Vec<_>>();
     assert_eq!(statuses(2), [200, 200]);
-    change(
+    reload(
         &gate,
         &config(3, "{ name: before, workload: other, backend: up },"),
     );
     assert_eq!(statuses(3), [200, 429, 429]);
-    change(&gate, &config(3, ""));
+    reload(&gate, &config(3, ""));
     assert_eq!(statuses(2), [429, 429], "neither reload made it forget");
     let counted = gate.metric("http_local_rate_limit_rate_limited", &["workload=\"w\""]);
     assert_eq!(counted, 4.0, "counters go on over reloads");
@@ -104,7 +104,7 @@ fn a_limit_is_exact_during_reloads() {
         &["x-workload-app: w"],
         &chat("m", false),
     );
-    // Both go on until there is enough of each, however the machine shares its time.
+    // Calls and reloads continue until there are enough of both, however the machine schedules them.
     let (made, changed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let is_enough =
         || made.load(Ordering::SeqCst) >= CALLS && changed.load(Ordering::SeqCst) >= RELOADS;
@@ -120,7 +120,7 @@ fn a_limit_is_exact_during_reloads() {
         let clients: Vec<_> = (0..6).map(|_| scope.spawn(client)).collect();
         while !is_enough() {
             let n = changed.load(Ordering::SeqCst) + 1;
-            change(&gate, &config(n));
+            reload(&gate, &config(n));
             changed.store(n, Ordering::SeqCst);
         }
         let all = clients

@@ -1,8 +1,8 @@
-//! A configuration that is refused, and what SIGHUP does.
+//! Configurations that a reload refuses, and what SIGHUP does.
 
 use std::time::Duration;
 
-use super::{call, change, one_route, version};
+use super::{call, one_route, reload, version};
 use crate::harness::streams::Streams;
 use crate::harness::{Gate, eventually};
 
@@ -78,7 +78,7 @@ fn the_version_is_a_metric_and_sighup_reloads_an_unchanged_configuration() {
     let taken = || gate.metric("tollgate_config_reloads_total", &["result=\"taken\""]);
     gate.signal(libc::SIGHUP);
     eventually("SIGHUP reloads", Duration::from_secs(10), || taken() == 1.0);
-    change(
+    reload(
         &gate,
         &one_route(upstream.address).replace("workload: w", "workload: [w, v]"),
     );
@@ -113,8 +113,8 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
     let route = one_route(upstream.address);
     let ledger = "ledger: { path: usage.db }\n";
     let gate = Gate::start(&format!("{ledger}{route}"), &[]);
-    let told = |settings: &str| {
-        change(&gate, &format!("{settings}{route}"));
+    let warning = |settings: &str| {
+        reload(&gate, &format!("{settings}{route}"));
         let log = gate.log();
         let said = log
             .lines()
@@ -123,19 +123,19 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
             .to_owned()
     };
     let more = "workers: 3\ndrain: { grace: 7m, delay: 1s }\ncounting: { queue: 1MiB }\n";
-    let said = told(&format!(
+    let said = warning(&format!(
         "{more}ledger: {{ path: usage.db, retention: 3d }}\n"
     ));
     let names = "workers, drain.delay, drain.grace, counting.queue, ledger.retention\"";
     assert!(said.contains(names), "{said}");
-    let said = told("");
+    let said = warning("");
     assert!(said.contains("settings=\"ledger\""), "{said}");
-    // What is as it was at the start is not named.
+    // A setting that has the value of the start again is not named.
     let before = gate
         .log()
         .matches("take effect with the next start")
         .count();
-    change(&gate, &format!("{ledger}{route}"));
+    reload(&gate, &format!("{ledger}{route}"));
     let after = gate
         .log()
         .matches("take effect with the next start")

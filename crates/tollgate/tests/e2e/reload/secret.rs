@@ -1,4 +1,4 @@
-//! Secrets that rotate, and secrets that go missing.
+//! Rotated secrets and missing secrets.
 
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ fn an_empty_or_missing_secret_is_refused_and_the_old_one_stays_in_use() {
 
 #[test]
 fn a_secret_behind_a_swapped_symlink_is_reloaded() {
-    // As Kubernetes mounts secrets: the file is a link through a directory that is swapped.
+    // Kubernetes mounts a secret as a symlink through a directory that it swaps.
     let upstream = Streams::start(Duration::from_millis(50));
     let files: [(&str, &[u8]); 2] = [("one/key", b"first"), ("two/key", b"other")];
     let dir = tempfile::tempdir().expect("a directory");

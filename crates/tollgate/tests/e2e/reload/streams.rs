@@ -1,4 +1,4 @@
-//! A thousand streams through everything that can change.
+//! A thousand open streams during reloads, rotated secrets and new certificates.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::{change, version};
+use super::{reload, version};
 use crate::harness::streams::{self, Streams};
 use crate::harness::{Gate, chat, eventually, post};
 
@@ -103,7 +103,7 @@ fn reloads_and_rotated_secrets_and_certificates_cut_none_of_a_thousand_streams()
     let mut slowest = Duration::ZERO;
     for (round, next) in certificates.iter().enumerate().skip(1) {
         for turn in 0..RELOADS / ROUNDS {
-            change(&gate, &config(upstream.address, round * 1000 + turn));
+            reload(&gate, &config(upstream.address, round * 1000 + turn));
         }
 
         let secret = format!("Bearer secret-{round}");

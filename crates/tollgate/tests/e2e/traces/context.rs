@@ -1,4 +1,4 @@
-//! Who is told of which trace, sampled or not.
+//! Propagation and sampling of the trace context.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::harness::{Connection, Gate, Upstream};
 
-fn told(upstream: &Upstream, name: &str) -> Vec<String> {
+fn header_values(upstream: &Upstream, name: &str) -> Vec<String> {
     upstream.seen().last().expect("a call").header(name)
 }
 
@@ -17,8 +17,8 @@ fn without_tracing_the_trace_context_passes_unchanged() {
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let headers = ["traceparent: anything", "tracestate: b=2"];
     assert_eq!(gate.call(&call(&headers)).status, 200);
-    assert_eq!(told(&upstream, "traceparent"), ["anything"]);
-    assert_eq!(told(&upstream, "tracestate"), ["b=2"]);
+    assert_eq!(header_values(&upstream, "traceparent"), ["anything"]);
+    assert_eq!(header_values(&upstream, "tracestate"), ["b=2"]);
     assert!(gate.records(1)[0].get("trace_id").is_none());
     assert!(!gate.metrics().contains("tollgate_trace_"));
 }
@@ -30,7 +30,7 @@ fn the_callers_sampling_decision_is_kept_and_the_ratio_applies_otherwise() {
     let mut connection = Connection::open(gate.data);
     for _ in 0..20 {
         assert_eq!(connection.call(&call(&[])).status, 200);
-        let [made] = &told(&upstream, "traceparent")[..] else {
+        let [made] = &header_values(&upstream, "traceparent")[..] else {
             panic!("one")
         };
         assert!(
@@ -51,7 +51,7 @@ fn the_callers_sampling_decision_is_kept_and_the_ratio_applies_otherwise() {
             .status,
         200
     );
-    let [made] = &told(&upstream, "traceparent")[..] else {
+    let [made] = &header_values(&upstream, "traceparent")[..] else {
         panic!("one")
     };
     assert!(
@@ -89,11 +89,11 @@ fn a_malformed_traceparent_starts_a_new_trace_and_drops_tracestate() {
     ];
     for headers in cases {
         assert_eq!(gate.call(&call(headers)).status, 200);
-        let [made] = &told(&upstream, "traceparent")[..] else {
+        let [made] = &header_values(&upstream, "traceparent")[..] else {
             panic!("one")
         };
         assert!(made.ends_with("-01") && !made.contains(TRACE), "{made}");
-        assert_eq!(told(&upstream, "tracestate"), [""; 0]);
+        assert_eq!(header_values(&upstream, "tracestate"), [""; 0]);
     }
     let spans = some_spans(&collector, 6);
     assert!(

@@ -1,6 +1,6 @@
-//! U9: a client that reads slowly holds its upstream back; the gate does not hold the stream.
+//! U9: backpressure: a client that reads slowly slows its upstream down; the gate does not buffer the stream.
 //!
-//! Invariant: the gate keeps at most one read of a stream, whatever the difference in speed.
+//! Invariant: the gate buffers at most one read of a stream, whatever the difference in speed.
 
 use std::io::Read;
 use std::time::Duration;
@@ -13,9 +13,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS: usize = 320;
 const FEW: usize = 20;
 const MORE: usize = 80;
-/// What the first may add, the allocator's own start included; 400 MiB wait for them.
+/// Memory that the first streams may add, with that of the allocator; the upstream has 400 MiB for them.
 const FEW_MOST_KIB: u64 = 64 << 10;
-/// What each further stream may add: a read of output, an event being looked at, and slack.
+/// Memory that each further stream may add: one read of output, one event under inspection, and slack.
 const EACH_MOST_KIB: u64 = 256;
 
 fn resident_kib(gate: &Gate) -> u64 {
@@ -103,7 +103,7 @@ fn a_slow_client_that_keeps_reading_is_not_disconnected() {
     let gate = Gate::start(&config, &[]);
     let mut connection = Connection::open(gate.data);
     connection.send(&call("m", false));
-    // About 320 KB a second for more than three times as long as a stall may last.
+    // About 320 KB a second for more than three times the write stall timeout.
     let mut buffer = [0; 16384];
     let mut taken = 0;
     for _ in 0..140 {

@@ -1,6 +1,6 @@
-//! U1: an upstream that breaks off.
+//! U1: upstream responses that break.
 //!
-//! Invariant: what came is forwarded, what did not is not made up: no final chunk, no `[DONE]`.
+//! Invariant: received bytes are forwarded, and missing ones are not invented: no final chunk, no `[DONE]`.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn a_broken_stream_is_visibly_incomplete() {
 
 #[test]
 fn a_stream_with_an_error_event_passes_whole_and_is_recorded_as_failed() {
-    let told = [
+    let error_events = [
         "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n",
         "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
     ];
@@ -64,15 +64,15 @@ fn a_stream_with_an_error_event_passes_whole_and_is_recorded_as_failed() {
         let mut steps = vec![Step::Send(events_head())];
         steps.push(Step::Send(chunk(delta("one").as_bytes())));
         let nth: usize = case(seen).parse().expect("a number");
-        steps.push(Step::Send(chunk(told[nth].as_bytes())));
+        steps.push(Step::Send(chunk(error_events[nth].as_bytes())));
         steps.push(Step::Send(LAST_CHUNK.to_vec()));
         steps
     });
     let gate = Gate::start(&one(upstream.address), &[]);
-    for (n, told) in told.into_iter().enumerate() {
+    for (n, event) in error_events.into_iter().enumerate() {
         let response = gate.call(&call(&n.to_string(), true));
         assert!(response.whole && response.status == 200);
-        assert_eq!(response.text(), [&delta("one"), told].concat());
+        assert_eq!(response.text(), [&delta("one"), event].concat());
         let record = record(&gate, n + 1, &n.to_string());
         assert_eq!(record["outcome"], "failed", "{record}");
         assert_eq!(record["code"], "upstream_error_event", "{record}");
@@ -118,7 +118,7 @@ fn a_reset_before_the_head_is_a_typed_error() {
         let record = record(&gate, n + 1, case);
         assert_eq!(record["outcome"], "failed");
         assert_eq!(record["code"], "upstream_reset");
-        // Its request was taken whole: it may have run.
+        // Its request was sent whole, so it may have run.
         assert_eq!(record["prompt_source"], "estimated", "{record}");
         assert_eq!(record["estimate_reason"], "upstream_reset", "{record}");
     }

@@ -1,7 +1,7 @@
-//! U4: a compressed answer that nobody asked for.
+//! U4: compressed answers that the gate did not ask for.
 //!
-//! Invariant: it goes through unchanged and is said to be compressed. It is decoded to be metered, and never
-//! metered as if it had been read where it cannot be.
+//! Invariant: a compressed answer passes unchanged with its `content-encoding`. It is decoded for metering, and
+//! estimated where it cannot be decoded.
 
 use std::io::Write;
 
@@ -56,7 +56,7 @@ fn a_compressed_answer_passes_unchanged_and_its_usage_is_read() {
             (&record["prompt_tokens"], &record["completion_tokens"]),
             (&31.into(), &7.into())
         );
-        // The same without the client's wish.
+        // The same for a client that did not ask for compression.
         assert_eq!(gate.call(&call("n", stream)).body, gzipped(text));
         assert!(upstream.seen()[1].header("accept-encoding").is_empty());
     }

@@ -1,20 +1,19 @@
-//! U8: a client that leaves, in each phase.
+//! U8: a client that disconnects, in each phase.
 //!
-//! Invariant: the upstream's work ends with the client, one record says so, and what was reserved
-//! is settled.
+//! Invariant: a disconnect cancels the upstream call, leaves one record, and settles the reservation.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use super::{call, record};
 use crate::harness::answer::{chunk, delta, events_head};
-use crate::harness::{Connection, Gate, Witness, eventually, post};
+use crate::harness::{Connection, Gate, PartialUpstream, eventually, post};
 
-/// Within this the upstream's connection is closed; a busy machine may miss it once.
+/// The upstream's connection is closed within this time; a busy machine may miss it once.
 const PROMISED: Duration = Duration::from_millis(100);
 const TOKENS: u64 = 100_000;
 
-fn gate(upstream: &Witness) -> Gate {
+fn gate(upstream: &PartialUpstream) -> Gate {
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
          routes: [ {{ workload: w, backend: up, limits: [ {{ tokens: {TOKENS}, per: 366d }} ] }} ]\n",
@@ -23,7 +22,7 @@ fn gate(upstream: &Witness) -> Gate {
     Gate::start(&config, &[])
 }
 
-/// Tokens left, as a call that costs none is told.
+/// Remaining tokens, from the refusal of a call that is too large and costs none.
 fn remaining(gate: &Gate) -> u64 {
     let request = "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-workload-app: w\r\n\
          content-type: application/json\r\ncontent-length: 44\r\n\r\n\
@@ -33,14 +32,14 @@ fn remaining(gate: &Gate) -> u64 {
     assert_eq!(response.code(), "request_exceeds_limit");
     let left = response
         .header("x-ratelimit-remaining-tokens")
-        .expect("it is told");
+        .expect("the header is set");
     left.parse().expect("a number")
 }
 
-/// Leaves when the upstream has the request and the client has `mark` of the answer, three times;
-/// gives the gate afterwards.
-fn leave(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
-    let upstream = Witness::start(answer);
+/// Disconnects when the upstream has the request and the client has received `mark`, three times;
+/// returns the gate afterwards.
+fn disconnect(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
+    let upstream = PartialUpstream::start(answer);
     let gate = gate(&upstream);
     let mut fastest = Duration::MAX;
     for n in 0..3 {
@@ -60,7 +59,7 @@ fn leave(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
 
 #[test]
 fn a_disconnect_before_the_first_byte_cancels_the_call_and_charges_its_prompt() {
-    let gate = leave(Vec::new(), true, "");
+    let gate = disconnect(Vec::new(), true, "");
     let mut spent = 0;
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
@@ -81,7 +80,7 @@ fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
         chunk(delta("two").as_bytes()),
     ]
     .concat();
-    let gate = leave([events_head(), stream].concat(), true, "two");
+    let gate = disconnect([events_head(), stream].concat(), true, "two");
     let mut spent = 0;
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
@@ -101,14 +100,14 @@ fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
 fn a_disconnect_during_a_json_answer_closes_the_upstream_connection() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9000\r\n\r\n\
          {\"choices\":[";
-    let gate = leave(head.into(), false, "choices");
+    let gate = disconnect(head.into(), false, "choices");
     assert!(gate.records(3).iter().all(|r| r["outcome"] == "aborted"));
     assert_eq!(gate.records(3).len(), 3);
 }
 
 #[test]
 fn a_disconnect_during_an_upload_reaches_no_upstream() {
-    let upstream = Witness::start(Vec::new());
+    let upstream = PartialUpstream::start(Vec::new());
     let gate = gate(&upstream);
     let body = format!(r#"{{"model":"m","messages":["{}"]}}"#, "x".repeat(100_000));
     let request = post("/v1/chat/completions", &["x-workload-app: w"], &body);

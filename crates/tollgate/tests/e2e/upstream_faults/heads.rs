@@ -1,6 +1,6 @@
-//! H13: response heads that are ambiguous, endless, or meant for someone else.
+//! H13: response heads that are ambiguous, endless, or meant for the gate.
 //!
-//! Invariant: ambiguity is 502 and the connection is not used again.
+//! Invariant: an ambiguous head is 502 and its connection is not reused.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -74,7 +74,7 @@ fn ambiguous_heads_are_502_and_their_connections_are_closed() {
         "thousand-fields",
         "not-http",
     ];
-    // One client connection is one worker, so that a connection kept by mistake would be used.
+    // One client connection is served by one worker, so that a connection kept by mistake would be reused.
     let mut connection = Connection::open(gate.data);
     for case in bad {
         let response = connection.call(&call(case, false));

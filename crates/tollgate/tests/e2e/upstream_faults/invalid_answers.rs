@@ -1,7 +1,7 @@
-//! U5 and credentials refused: answers that are no answers.
+//! U5, and credentials that an upstream refuses: answers that are not of the API.
 //!
-//! Invariant: what is passed on is in the API's format; an upstream's page, redirect or word about
-//! our credential is never the client's to read.
+//! Invariant: what is forwarded is in the format of the API; an upstream's page, redirect or message about
+//! the gate's credential never reaches the client.
 
 use super::{assert_error, call, case, one, record};
 use crate::harness::answer::{COMPLETION, DONE, events, json, whole};

@@ -1,8 +1,8 @@
-//! U8: what becomes of an answer whose client left, where the route drains.
+//! U8: abandoned answers on a route that reads them to their end.
 //!
-//! Invariant: one aborted record, whatever the gate reads on; the upstream's usage where it came,
-//! and what was forwarded where not; a drain has bounds, and there are not too many of them.
-//! Not here: routes that cancel (`abort`).
+//! Invariant: one aborted record, however far the gate reads; it has the upstream's usage where that
+//! arrived, and the forwarded tokens where not; reading to the end is bounded in tokens, time and number.
+//! Not here: routes that cancel (`disconnects`).
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{call, record};
 use crate::harness::answer::{chunk, delta, events_head, json};
-use crate::harness::{Connection, Gate, Step, Upstream, Witness, eventually, h2};
+use crate::harness::{Connection, Gate, PartialUpstream, Step, Upstream, eventually, h2};
 
 const TOKENS: u64 = 100_000;
 
@@ -39,23 +39,23 @@ fn body(stream: bool, tokens: u32) -> String {
     )
 }
 
-/// Tokens left, as a call that is too large is told.
+/// Remaining tokens, from the refusal of a call that is too large.
 fn remaining(gate: &Gate) -> u64 {
     let refused = gate.call(&crate::fixture::call(&body(false, 200_000)));
     assert_eq!(refused.code(), "request_exceeds_limit");
     let left = refused.header("x-ratelimit-remaining-tokens");
-    left.expect("it is told").parse().expect("a number")
+    left.expect("the header is set").parse().expect("a number")
 }
 
-fn rests(gate: &Gate) -> [f64; 4] {
+fn outcomes(gate: &Gate) -> [f64; 4] {
     ["cancelled", "drained", "cut_short", "no_room"].map(|rest| {
         let label = format!("rest=\"{rest}\"");
         gate.metric("tollgate_abandoned_total", &[&label])
     })
 }
 
-/// Asserts a drained record that says what the engine said, and that nothing is left of it.
-fn assert_drained(gate: &Gate, engine: &engine::EngineHandle, record: &Value, tokens: u64) {
+/// Asserts an aborted record with the usage that the engine reported, and that nothing is still open.
+fn assert_read_to_end(gate: &Gate, engine: &engine::EngineHandle, record: &Value, tokens: u64) {
     assert_eq!(record["outcome"], "aborted", "{record}");
     assert_eq!(record["completion_source"], "reported", "{record}");
     assert_eq!(record["completion_tokens"], tokens, "{record}");
@@ -63,7 +63,7 @@ fn assert_drained(gate: &Gate, engine: &engine::EngineHandle, record: &Value, to
     assert_eq!((stats.running, stats.finished_abort), (0, 0), "{stats:?}");
     let spent = record["prompt_tokens"].as_u64().expect("reported") + tokens;
     assert_eq!(remaining(gate), TOKENS - spent);
-    assert_eq!(rests(gate), [0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(outcomes(gate), [0.0, 1.0, 0.0, 0.0]);
     for gauge in ["open_drains", "open_exchanges", "open_streams"] {
         let open = gate.metric(&format!("tollgate_{gauge}"), &[]);
         assert!(open.abs() < 0.5, "{gauge}: {open}");
@@ -86,7 +86,7 @@ fn an_abandoned_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
         let record = gate.records(1).remove(0);
         let sent = record["bytes_out"].as_u64().expect("a count");
         assert!(sent < got + 2000, "{sent} forwarded, {got} received");
-        assert_drained(&gate, &engine, &record, 40);
+        assert_read_to_end(&gate, &engine, &record, 40);
     }
 }
 
@@ -99,10 +99,10 @@ fn an_abandoned_http2_stream_read_to_its_end_is_recorded_with_the_reported_usage
         let request = h2::post("/v1/chat/completions", body(true, 40));
         let response = client.send_request(request).await.expect("an answer");
         assert_eq!(response.status().as_u16(), 200);
-        // Dropped: the stream is reset, the connection stays.
+        // Dropping it resets the stream; the connection stays open.
     });
     let record = gate.records(1).remove(0);
-    assert_drained(&gate, &engine, &record, 40);
+    assert_read_to_end(&gate, &engine, &record, 40);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_abandoned_unary_answer_is_read_to_its_end() {
         (&record["status"], &record["bytes_out"]),
         (&Value::Null, &0.into())
     );
-    assert_drained(&gate, &engine, &record, 30);
+    assert_read_to_end(&gate, &engine, &record, 30);
 }
 
 #[test]
@@ -142,12 +142,12 @@ fn reading_to_the_end_stops_at_its_token_bound_and_counts_forwarded_tokens() {
     });
     let made = engine.stats().generation_tokens;
     assert!((5..20).contains(&made), "{made}");
-    assert_eq!(rests(&gate), [0.0, 0.0, 1.0, 0.0]);
+    assert_eq!(outcomes(&gate), [0.0, 0.0, 1.0, 0.0]);
 }
 
 #[test]
 fn reading_to_the_end_is_bounded_in_time_and_concurrency() {
-    let upstream = Witness::start([events_head(), chunk(delta("one").as_bytes())].concat());
+    let upstream = PartialUpstream::start([events_head(), chunk(delta("one").as_bytes())].concat());
     let gate = gate(upstream.address, "{ tokens: 1K, seconds: 2 }", "");
     let mut closed = Vec::new();
     for n in 0..3 {
@@ -176,7 +176,7 @@ fn reading_to_the_end_is_bounded_in_time_and_concurrency() {
         assert_eq!(record["outcome"], "aborted", "{record}");
         assert_eq!(record["completion_tokens"], 1, "{record}");
     }
-    assert_eq!(rests(&gate), [0.0, 0.0, 2.0, 1.0]);
+    assert_eq!(outcomes(&gate), [0.0, 0.0, 2.0, 1.0]);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_call_whose_client_disconnected_is_not_retried() {
         (&"aborted".into(), &1.into())
     );
     assert_eq!(upstream.seen().len(), 1);
-    // Whereas one that stays is served by whichever answers.
+    // A client that stays connected is served by whichever endpoint answers.
     let stayed = gate.call(&call("m", false));
     assert!(
         stayed.status >= 500 && upstream.seen().len() > 2,

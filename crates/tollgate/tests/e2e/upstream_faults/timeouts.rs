@@ -1,6 +1,6 @@
-//! U10 and U12: an upstream that says nothing, stops talking, or is not there.
+//! U10 and U12: an upstream that sends nothing, stalls, or is unreachable.
 //!
-//! Invariant: each wait for an upstream has its own bound and its own code.
+//! Invariant: each wait for an upstream has its own timeout and its own error code.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Usage as engines get it wrong.
+//! Usage as engines report it, wrongly in most cases here.
 
 use serde_json::Value;
 
@@ -6,18 +6,18 @@ use crate::harness::answer::{DONE, chunk, counts, delta, events, json, usage_eve
 use crate::harness::{Connection, Gate, Step, Upstream, post};
 use crate::upstream_faults::{case, one, record};
 
-/// What the record must say.
+/// What the record must contain.
 #[derive(Debug, Clone, Copy)]
-enum Says {
+enum Expected {
     Reported(u64, u64),
     Estimated,
     Invalid,
 }
 
-use Says::{Estimated, Invalid, Reported};
+use Expected::{Estimated, Invalid, Reported};
 
-/// Name, usage value, and what the record says.
-const VALUES: [(&str, &str, Says); 15] = [
+/// Name, usage value, and the expected record.
+const VALUES: [(&str, &str, Expected); 15] = [
     ("null", "null", Estimated),
     ("empty", "{}", Estimated),
     (
@@ -80,8 +80,8 @@ fn value(case: &str) -> &'static str {
     found.expect("a case").1
 }
 
-fn assert_says(record: &Value, says: Says) {
-    let source = match says {
+fn assert_usage(record: &Value, usage: Expected) {
+    let source = match usage {
         Reported(prompt, completion) => {
             assert_eq!(record["prompt_tokens"], prompt, "{record}");
             assert_eq!(record["completion_tokens"], completion, "{record}");
@@ -93,7 +93,7 @@ fn assert_says(record: &Value, says: Says) {
     assert_eq!(record["completion_source"], source, "{record}");
     assert_eq!(
         record["usage_invalid"] == true,
-        matches!(says, Invalid),
+        matches!(usage, Invalid),
         "{record}"
     );
     if source == "estimated" {
@@ -130,19 +130,19 @@ fn usage_in_a_json_answer() {
     let upstream = Upstream::start(move |_, seen| vec![Step::Send(json(200, &body(&case(seen))))]);
     let gate = Gate::start(&one(upstream.address), &[]);
     let mut connection = Connection::open(gate.data);
-    for (n, (case, _, says)) in VALUES.into_iter().enumerate() {
+    for (n, (case, _, usage)) in VALUES.into_iter().enumerate() {
         let response = connection.call(&call(case, false, false));
         assert_eq!(response.text(), body(case));
-        assert_says(&record(&gate, n + 1, case), says);
+        assert_usage(&record(&gate, n + 1, case), usage);
     }
     let invalid = VALUES
         .iter()
-        .filter(|(_, _, says)| matches!(says, Invalid))
+        .filter(|(_, _, usage)| matches!(usage, Invalid))
         .count();
-    let told = gate.metric("tollgate_usage_invalid_total", &[]);
+    let counted = gate.metric("tollgate_usage_invalid_total", &[]);
     assert!(
-        (told - f64::from(u32::try_from(invalid).expect("few"))).abs() < 0.5,
-        "{told}"
+        (counted - f64::from(u32::try_from(invalid).expect("few"))).abs() < 0.5,
+        "{counted}"
     );
 }
 
@@ -154,7 +154,7 @@ fn usage_in_a_stream() {
     for asks in [true, false] {
         let gate = Gate::start(&one(upstream.address), &[]);
         let mut connection = Connection::open(gate.data);
-        for (n, (case, value, says)) in VALUES.into_iter().enumerate() {
+        for (n, (case, value, usage)) in VALUES.into_iter().enumerate() {
             let response = connection.call(&call(case, true, asks));
             assert!(response.whole);
             let is_ours = !asks && value.starts_with('{');
@@ -164,13 +164,13 @@ fn usage_in_a_stream() {
                 stream(case)
             };
             assert_eq!(response.text(), expected, "{case}, asks {asks}");
-            assert_says(&record(&gate, n + 1, case), says);
+            assert_usage(&record(&gate, n + 1, case), usage);
         }
     }
 }
 
-/// Streams with usage where it is not expected: name, stream, withheld part, and what is said.
-fn strange() -> Vec<(&'static str, String, String, Says)> {
+/// Streams with usage where it is unusual: name, stream, withheld part, and the expected record.
+fn strange() -> Vec<(&'static str, String, String, Expected)> {
     let with_choices = format!(
         "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}],\"usage\":{}}}\n\n",
         counts(9, 4)
@@ -250,7 +250,7 @@ fn usage_in_unexpected_places() {
     for asks in [true, false] {
         let gate = Gate::start(&one(upstream.address), &[]);
         let mut connection = Connection::open(gate.data);
-        for (n, (case, stream, withheld, says)) in strange().into_iter().enumerate() {
+        for (n, (case, stream, withheld, usage)) in strange().into_iter().enumerate() {
             let response = connection.call(&call(case, true, asks));
             assert!(response.whole, "{case}");
             let kept = stream.replace(&withheld, "");
@@ -267,7 +267,7 @@ fn usage_in_unexpected_places() {
                     1 + u64::from(case == "after-done" && asks)
                 );
             }
-            assert_says(&record, says);
+            assert_usage(&record, usage);
         }
     }
 }

@@ -74,7 +74,7 @@ fn a_body_that_needs_no_edit_is_forwarded_byte_for_byte() {
     ];
     let cases: Vec<_> = same.iter().map(|s| (*s, *s)).collect();
     check(|up| one(up.address), "/v1/chat/completions", &cases);
-    // The Responses API reports usage unasked, and embeddings have no streams.
+    // The Responses API always reports usage, and embeddings have no streams.
     let stream = r#"{"model":"m","stream":true,"input":"x"}"#;
     check(|up| one(up.address), "/v1/responses", &[(stream, stream)]);
     let input = r#"{"model":"m","input":["a","b"]}"#;

@@ -1,15 +1,15 @@
-//! Whatever credential a client sends, the engine sees the gate's and no other.
+//! Whatever credential a client sends, the engine sees only the gate's.
 
 use serde_json::{Value, json};
 
 use super::{call, make};
 use crate::harness::{Connection, Demo, Sdk, chat, post, seen_by};
 
-/// Words of the rogue credential, plain and as Basic writes it.
+/// The rogue credential, plain and in base64 as Basic sends it.
 const ROGUE: [&str; 2] = ["malicious-token", "bWFsaWNpb3VzLXRva2Vu"];
 
-/// Calls that each carry it in another way. The SDK's own bearer is left out where it would be a
-/// second credential, which is refused.
+/// Calls that carry it in different ways. The SDK's own bearer is omitted where it would be a second
+/// credential, which is refused.
 fn rogues(stream: bool) -> Vec<Value> {
     let instead = |name: &str, value: &str| json!({ "Authorization": null, name: value });
     let headers = [
@@ -69,7 +69,7 @@ fn a_call_with_a_rogue_credential_is_answered_and_the_credential_not_forwarded()
     }
 }
 
-/// The engine itself: refused without the gate's credential or with the rogue one.
+/// Asserts that the engine refuses calls without the gate's credential and with the rogue one.
 fn engine_wants(demo: &Demo, secret: &str) {
     let direct = |headers: &[&str]| {
         let request = post(
@@ -84,7 +84,7 @@ fn engine_wants(demo: &Demo, secret: &str) {
     assert_eq!(direct(&[&format!("authorization: {secret}")]), 200);
 }
 
-/// The one value of `authorization` that an engine saw, and that it is one.
+/// The value of `authorization` that an engine saw; asserts that there is exactly one.
 fn bearer(request: &Value) -> String {
     let headers = request["headers"].as_array().expect("a list");
     let values: Vec<&str> = headers

@@ -1,4 +1,4 @@
-//! Two requests a minute are two, and who is refused is told when to come again.
+//! Two requests a minute admit two, and a refusal carries `retry-after`.
 
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ fn refused_with_advice(refusal: &Value) {
     assert_eq!(refusal["request_id"], header(refusal, "x-request-id"));
     let number = |name| header(refusal, name).parse::<u64>().expect("a number");
     let (seconds, ms) = (number("retry-after"), number("retry-after-ms"));
-    // One comes back every half minute.
+    // One request is refilled every half minute.
     assert!((1..=30_000).contains(&ms), "{refusal}");
     assert_eq!(seconds, ms.div_ceil(1000));
     assert_eq!(number("x-ratelimit-limit-requests"), 2);
@@ -62,7 +62,7 @@ fn refused_with_advice(refusal: &Value) {
         .strip_suffix('s')
         .and_then(|s| s.replace("1m0", "60").parse().ok())
         .unwrap_or_else(|| panic!("not a duration of OpenAI's: {reset}"));
-    // Whole again when both are back: one interval after the next one is.
+    // The limit is full one interval after the next refill.
     assert!((reset - 30.0 - ms as f64 / 1000.0).abs() < 1.0, "{refusal}");
     assert!(header(refusal, "x-ratelimit-reset-tokens").ends_with('s'));
 }

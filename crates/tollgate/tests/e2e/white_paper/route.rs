@@ -1,4 +1,4 @@
-//! The same body goes where its identity says; who has none gets nowhere.
+//! The same body is routed by identity; a call without an identity is refused.
 
 use super::{call, make};
 use crate::harness::{Demo, Sdk, seen_by};
