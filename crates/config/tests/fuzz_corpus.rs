@@ -25,7 +25,7 @@ fn corpus_of(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_corpus_replays() {
+fn the_corpus_of_config_parse_breaks_no_invariant() {
     let corpus = corpus();
     assert!(corpus.len() >= 10, "{} inputs", corpus.len());
     for input in corpus {
@@ -34,7 +34,7 @@ fn the_corpus_replays() {
 }
 
 #[test]
-fn the_corpus_of_environments_replays() {
+fn the_corpus_of_config_environment_breaks_no_invariant() {
     let corpus = corpus_of("config_environment");
     assert!(corpus.len() >= 16, "{} inputs", corpus.len());
     for input in corpus {
@@ -47,7 +47,7 @@ fn the_corpus_of_environments_replays() {
     clippy::disallowed_methods,
     reason = "a seed to repeat, or a new one of the time"
 )]
-fn damaged_inputs_keep_the_promises() {
+fn random_inputs_break_no_invariant() {
     let given = std::env::var("SEED").ok().and_then(|s| s.parse().ok());
     let fresh = || {
         u64::from(

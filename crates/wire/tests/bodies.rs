@@ -1,7 +1,7 @@
-//! Bodies and streams against naive readers: whatever the bytes, and wherever they are cut.
+//! Bodies and streams against naive readers: for any bytes, and for any split.
 //!
 //! Three sources of input share the checks: committed vectors, committed fuzzing corpora, and random
-//! documents. Not here: tables of single rules, which stand beside the code.
+//! documents. Not here: tables of single rules, which are beside the code.
 
 #[path = "bodies/corpus.rs"]
 mod corpus;

@@ -1,6 +1,6 @@
-//! Replays the committed fuzz corpora of what `wire` reads, but for those that other tests here replay.
+//! Replays the committed fuzz corpora of the parsers of `wire`, except those that other tests here replay.
 //!
-//! Not here: what must hold (`fuzz/checks`), finding new inputs (`cargo xtask fuzz`).
+//! Not here: the invariants (`fuzz/checks`), finding new inputs (`cargo xtask fuzz`).
 
 #[path = "../../../fuzz/checks/http1_chunks.rs"]
 mod http1_chunks;

@@ -8,7 +8,7 @@ mod check;
 use std::path::Path;
 
 #[test]
-fn the_corpus_breaks_no_invariant() {
+fn the_corpus_of_http1_request_breaks_no_invariant() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http1_request");
     let mut replayed = 0;
     for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {
@@ -46,7 +46,7 @@ fn random_requests_break_no_invariant() {
     assert!(accepted > 500, "too few inputs reach the body: {accepted}");
 }
 
-/// A lax parser finds the same parts in whatever we accept.
+/// A lenient parser finds the same parts in every head that we accept.
 fn agrees_with_httparse(input: &[u8], head: &wire::head::RequestHead) {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut lax = httparse::Request::new(&mut fields);

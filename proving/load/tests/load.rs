@@ -1,4 +1,4 @@
-//! The client against tiny servers that answer well, badly, late and not at all.
+//! The load client against small servers that answer correctly, wrongly, late or not at all.
 
 mod server;
 
@@ -28,7 +28,7 @@ fn closed(users: usize) -> Arrivals {
 }
 
 #[test]
-fn users_ask_again_on_the_same_connection_and_every_answer_is_counted() {
+fn users_reuse_their_connection_and_every_answer_is_counted() {
     let server = Server::new(|_| vec![server::whole(b"hello")]);
     let seen = start(plan(&server, closed(4)))
         .expect("a thread")
@@ -44,7 +44,7 @@ fn users_ask_again_on_the_same_connection_and_every_answer_is_counted() {
 }
 
 #[test]
-fn a_count_bounds_the_run() {
+fn a_request_count_ends_the_run() {
     let server = Server::new(|_| vec![server::whole(b"hello")]);
     let plan = Plan {
         most: Some(7),
@@ -106,7 +106,7 @@ fn an_open_loop_counts_the_wait_of_requests_that_could_not_be_sent_in_time() {
 }
 
 #[test]
-fn failures_have_their_kind() {
+fn failures_are_classified_by_kind() {
     let cases: [(Failure, server::Script); 5] = [
         (Failure::Status(503), |_| {
             vec![server::bytes(
@@ -144,7 +144,7 @@ fn failures_have_their_kind() {
 }
 
 #[test]
-fn a_dead_address_is_a_connect_failure_and_ends_in_time() {
+fn an_unreachable_address_is_a_connect_failure_and_ends_in_time() {
     let address = Server::new(|_| Vec::new()).address_once_closed();
     let server = Server::new(|_| Vec::new());
     let plan = Plan {
@@ -159,7 +159,7 @@ fn a_dead_address_is_a_connect_failure_and_ends_in_time() {
 }
 
 #[test]
-fn held_streams_are_open_at_once_and_end_whole() {
+fn held_streams_are_open_concurrently_and_complete() {
     let server = Server::new(|_| {
         let event = server::chunk(b"data: x\n\n");
         vec![
@@ -187,7 +187,7 @@ fn held_streams_are_open_at_once_and_end_whole() {
 }
 
 #[test]
-fn one_response_is_fetched_whole_with_its_pieces() {
+fn fetch_returns_one_whole_response_with_its_chunks() {
     let server = Server::new(|_| {
         vec![
             server::chunked_head(),

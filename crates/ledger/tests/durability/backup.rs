@@ -1,4 +1,4 @@
-//! A copy while rows come, a log that stays small, and a copy that is put back.
+//! Backups during writes, WAL checkpoints, and restored backups.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use ledger::{BackupError, Expected, Finding, Ledger, OpenError, Options, Reader};
 
 use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
-use crate::salvaged::salvaged;
+use crate::salvage::salvaged;
 
 #[test]
-fn a_copy_made_while_rows_come_is_whole_and_starts() {
+fn a_backup_made_during_writes_is_complete_and_opens() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
@@ -45,7 +45,7 @@ fn a_copy_made_while_rows_come_is_whole_and_starts() {
     let again = Reader::open(ledger.path()).expect("opens").backup(&target);
     assert!(matches!(again, Err(BackupError::Exists(_))), "{again:?}");
 
-    // Somewhere else, where nothing is known of it.
+    // In another directory, without a head file.
     let elsewhere = tempfile::tempdir().expect("a directory");
     std::fs::copy(&target, elsewhere.path().join("ledger.db")).expect("copies");
     let (restored, recovered) = Ledger::open(options(elsewhere.path())).expect("starts");
@@ -55,7 +55,7 @@ fn a_copy_made_while_rows_come_is_whole_and_starts() {
 }
 
 #[test]
-fn a_copy_of_a_damaged_ledger_does_not_pass_for_a_backup() {
+fn a_backup_of_a_damaged_ledger_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
@@ -77,7 +77,7 @@ fn a_copy_of_a_damaged_ledger_does_not_pass_for_a_backup() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// It names the ledger and what to do, and not the copy.
+/// Asserts that the error names the ledger and a remedy, and not the copy.
 fn blames_the_ledger(refused: &BackupError, ledger: &std::path::Path) {
     let says = refused.to_string();
     let ledger = ledger.display().to_string();
@@ -88,7 +88,7 @@ fn blames_the_ledger(refused: &BackupError, ledger: &std::path::Path) {
     assert!(!says.contains("copy.db"), "{says}");
 }
 
-/// Here the copying itself stops.
+/// Here the copying itself fails.
 #[test]
 fn a_backup_of_a_ledger_with_a_damaged_page_blames_the_ledger() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -106,7 +106,7 @@ fn a_backup_of_a_ledger_with_a_damaged_page_blames_the_ledger() {
 }
 
 #[test]
-fn a_backup_that_is_put_back_is_refused_until_its_loss_is_accepted() {
+fn a_restored_backup_is_refused_until_its_loss_is_accepted() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let ledger = opened(options(dir.path()));
@@ -159,7 +159,7 @@ fn a_backup_that_is_put_back_is_refused_until_its_loss_is_accepted() {
 }
 
 #[test]
-fn the_log_is_copied_into_the_file_on_a_schedule() {
+fn the_wal_is_checkpointed_on_a_schedule() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
         checkpoint_every: Duration::from_millis(300),
@@ -174,7 +174,7 @@ fn the_log_is_copied_into_the_file_on_a_schedule() {
         let read = Reader::open(&copy).and_then(|reader| reader.verify(None));
         read.is_ok_and(|verified| verified.rows == 500 && verified.findings.is_empty())
     });
-    // The log is begun again and does not grow with what was written.
+    // The WAL is reset and does not grow with the number of rows.
     let before = std::fs::metadata(dir.path().join("ledger.db-wal"))
         .expect("is there")
         .len();

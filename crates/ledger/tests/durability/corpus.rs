@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::ledger_file;
 
 #[test]
-fn every_damaged_file_of_the_corpus_is_read_to_an_end() {
+fn the_corpus_of_ledger_file_breaks_no_invariant() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/ledger_file");
     let mut replayed = 0;
     for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {

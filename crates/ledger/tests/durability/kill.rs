@@ -1,8 +1,8 @@
-//! `kill -9` at random moments: nothing acknowledged is lost, nothing is doubled.
+//! `kill -9` at random moments: no acknowledged row is lost, none is duplicated.
 //!
-//! The child is this test binary, run again with a path in its environment. It says what it was
-//! told is on disk; the parent kills it, opens the ledger, and compares. The page cache outlives a
-//! killed process, so this says nothing of power loss: that rests on `synchronous = FULL`.
+//! The child is this test binary, run again with a path in its environment. It prints what was
+//! acknowledged as durable; the parent kills it, opens the ledger, and compares. The page cache outlives
+//! a killed process, so this does not test power loss, which depends on `synchronous = FULL`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -18,12 +18,12 @@ use crate::rows::{admission, id, opened, options, settlement, tokens};
 /// Where the child writes, and the number of its first record.
 const CHILD: &str = "LEDGER_KILL_CHILD";
 const FIRST: &str = "LEDGER_KILL_FIRST";
-/// How often the parent kills; a few when it is not said.
+/// How often the parent kills; a few times by default.
 const KILLS: &str = "LEDGER_KILLS";
 const ROUND: u64 = 64;
 
 #[test]
-fn a_killed_writer_loses_nothing_and_doubles_nothing() {
+fn a_killed_writer_neither_loses_nor_duplicates_a_row() {
     let kills = std::env::var(KILLS)
         .ok()
         .and_then(|n| n.parse().ok())
@@ -57,7 +57,7 @@ fn a_killed_writer_loses_nothing_and_doubles_nothing() {
     check(&dir.path().join("ledger.db"), promised, indeterminate);
 }
 
-/// Starts a child, kills it `after` that time, and gives what it was promised.
+/// Starts a child, kills it `after` that time, and returns what was acknowledged to it.
 fn child_lives(dir: &Path, first: u64, after: Duration) -> Vec<(String, u64)> {
     let mut child = Command::new(std::env::current_exe().expect("a name"))
         .args([
@@ -71,7 +71,7 @@ fn child_lives(dir: &Path, first: u64, after: Duration) -> Vec<(String, u64)> {
         .spawn()
         .expect("starts");
     let mut lines = BufReader::new(child.stdout.take().expect("is piped")).lines();
-    // The time runs from the first promise on, so that every child dies at work.
+    // The time runs from the first acknowledgement on, so that every child is killed while it writes.
     let begun = lines
         .by_ref()
         .find_map(|line| promise(&line.expect("reads")));
@@ -89,7 +89,7 @@ fn child_lives(dir: &Path, first: u64, after: Duration) -> Vec<(String, u64)> {
     promises
 }
 
-/// A whole line `A 17.` or `S 17.`; a torn one promises nothing.
+/// Parses a whole line `A 17.` or `S 17.`; a torn line acknowledges nothing.
 fn promise(line: &str) -> Option<(String, u64)> {
     let (kind, n) = line.strip_suffix('.')?.split_once(' ')?;
     Some((kind.to_owned(), n.parse().ok()?))
@@ -132,7 +132,7 @@ fn check(path: &Path, mut promised: BTreeMap<String, (u64, &str)>, indeterminate
     );
 }
 
-/// Not a test but the child; without its environment it has nothing to do.
+/// The child process and not a test; without its environment it does nothing.
 #[test]
 fn child_writes_until_it_is_killed() {
     let (Some(dir), Ok(first)) = (
@@ -163,7 +163,7 @@ fn child_writes_until_it_is_killed() {
                 bytes_out: 10,
             });
         }
-        // Every eighth stays open, as a long stream would.
+        // Every eighth exchange stays open, as a long stream would.
         for n in round.clone().filter(|n| n % 8 != 1) {
             intake.settle(settlement(n));
             intake.settle(settlement(n));

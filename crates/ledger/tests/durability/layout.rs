@@ -1,4 +1,4 @@
-//! A file that an older build made: read as it is, and brought up to date by the next writer.
+//! A file of an older build: readable without a change, and migrated by the next writer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::rows::{flushed, id, opened, options, settlement};
 /// The first column that layout 1 does not have.
 const FIRST_ADDED: usize = 44;
 
-/// Makes the file what the build before wrote.
+/// Turns the file into one of layout 1.
 fn set_back_to_layout_1(path: &std::path::Path) {
     let db = Connection::open(path).expect("opens");
     for (name, _) in &ledger::COLUMNS[FIRST_ADDED..] {
@@ -21,7 +21,7 @@ fn set_back_to_layout_1(path: &std::path::Path) {
 }
 
 #[test]
-fn a_file_of_the_layout_before_is_read_as_it_is_and_brought_up_to_date_by_a_writer() {
+fn a_file_of_the_previous_layout_is_readable_and_migrated_by_a_writer() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let ledger = opened(options(dir.path()));
@@ -82,7 +82,7 @@ fn a_file_of_the_layout_before_is_read_as_it_is_and_brought_up_to_date_by_a_writ
 }
 
 #[test]
-fn a_value_of_an_added_column_cannot_be_changed_or_removed_unseen() {
+fn a_changed_or_removed_value_of_an_added_column_is_detected() {
     for damage in [
         "UPDATE settled SET cache_write_1h_tokens = 12 WHERE seq = 2",
         "UPDATE settled SET cache_write_1h_tokens = NULL WHERE seq = 2",

@@ -1,20 +1,20 @@
-//! The ledger against what happens to files: killed writers, full disks, damage, age.
+//! Durability of the ledger: killed writers, full disks, damage, retention.
 
 mod backup;
-mod catalogue;
-mod condemned;
+mod budget_sums;
 mod corpus;
-mod damage;
-mod full;
+mod damage_catalogue;
+mod damaged_wal;
+mod damaged_while_open;
+mod disk_full;
 mod kill;
 mod layout;
 #[path = "../../../../fuzz/checks/ledger_file.rs"]
 mod ledger_file;
 mod opening;
+mod removed;
 mod retention;
 mod rows;
-mod salvaged;
+mod salvage;
 #[path = "../../../../xtask/skipped.rs"]
 mod skipped;
-mod spent;
-mod taken;

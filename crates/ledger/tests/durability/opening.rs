@@ -1,4 +1,4 @@
-//! One writer, and what was open becomes indeterminate once.
+//! Opening a ledger: one writer, migration, and open exchanges that become indeterminate.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ledger::{Finding, Ledger, OpenError, Period, Progress, ReadError, Reader, sa
 use crate::rows::{admitted, flushed, id, opened, options, settlement};
 
 #[test]
-fn a_second_writer_is_refused_and_told_which_process_writes() {
+fn a_second_writer_is_refused_and_the_writing_process_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let first = opened(options(dir.path()));
     let refused = Ledger::open(options(dir.path())).expect_err("is locked");
@@ -26,7 +26,7 @@ fn a_second_writer_is_refused_and_told_which_process_writes() {
 }
 
 #[test]
-fn what_was_open_becomes_indeterminate_with_bounds_and_only_once() {
+fn open_exchanges_become_indeterminate_with_bounds_and_only_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();
@@ -67,7 +67,7 @@ fn what_was_open_becomes_indeterminate_with_bounds_and_only_once() {
 }
 
 #[test]
-fn an_admission_that_was_withdrawn_leaves_nothing() {
+fn a_withdrawn_admission_leaves_no_row() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     let intake = ledger.intake();
@@ -79,9 +79,9 @@ fn an_admission_that_was_withdrawn_leaves_nothing() {
     assert_eq!(reader.head().expect("reads").seq, 0);
 }
 
-/// What this build adds to a file, taken away again.
+/// Removes from a new file what this build adds to an older one.
 #[test]
-fn a_ledger_of_an_earlier_build_opens_and_gets_what_it_lacks() {
+fn a_ledger_of_an_earlier_build_is_migrated_when_opened() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let ledger = opened(options(dir.path()));
@@ -110,10 +110,10 @@ fn a_ledger_of_an_earlier_build_opens_and_gets_what_it_lacks() {
 }
 
 #[test]
-fn a_head_beside_it_says_of_each_file_whether_it_is_the_one_that_was_there() {
+fn the_head_file_detects_missing_commits() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
-    // Nothing settles: the chain alone would not show that admissions are missing.
+    // Nothing is settled, so the hash chain alone would not show that admissions are missing.
     admitted(&ledger.intake(), 1).expect("is on disk");
     let early = std::fs::read(dir.path().join("ledger.db-wal")).expect("reads");
     admitted(&ledger.intake(), 2).expect("is on disk");
@@ -129,9 +129,9 @@ fn a_head_beside_it_says_of_each_file_whether_it_is_the_one_that_was_there() {
     assert_eq!(findings, &[Finding::Commits { missing: 1 }]);
 }
 
-/// SQLite's log stands beside one name: whoever opens the other does not see it.
+/// SQLite's WAL belongs to one name: a process that opens the other name does not see it.
 #[test]
-fn a_ledger_with_two_names_is_refused() {
+fn a_ledger_with_two_hard_links_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     ledger.intake().settle(settlement(1));
@@ -158,7 +158,7 @@ fn a_ledger_with_two_names_is_refused() {
     std::fs::remove_file(&other).expect("removes");
     assert_eq!(opened(options(dir.path())).head().seq, 1);
 
-    // An empty file is no ledger yet, and none is made under two names.
+    // An empty file is not a ledger yet, and none is created in a file with two links.
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("ledger.db"), b"").expect("writes");
     std::fs::hard_link(dir.path().join("ledger.db"), dir.path().join("other.db")).expect("links");

@@ -1,4 +1,4 @@
-//! Old rows go in small steps and what is left verifies.
+//! Retention: old rows are pruned in small steps, and the remaining ones verify.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ledger::{Options, Reader};
 use crate::rows::{eventually, flushed, opened, options, settlement};
 
 #[test]
-fn rows_past_their_age_go_and_the_chain_still_verifies() {
+fn expired_rows_are_pruned_and_the_chain_still_verifies() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
         keep: Some(Duration::from_secs(86_400)),
@@ -23,7 +23,7 @@ fn rows_past_their_age_go_and_the_chain_still_verifies() {
     let mut young = settlement(1201);
     young.ended_unix_ms = u64::try_from(now.as_millis()).expect("fits");
     intake.settle(young);
-    // Old, but behind one that is not: rows go from the oldest on.
+    // Expired, but after a row that is not: rows are pruned in order.
     intake.settle(settlement(1202));
     flushed(&intake).expect("is on disk");
     eventually("1200 rows are pruned", || ledger.stats().pruned == 1200);
@@ -39,7 +39,7 @@ fn rows_past_their_age_go_and_the_chain_still_verifies() {
 }
 
 #[test]
-fn a_file_past_its_size_loses_its_oldest_rows() {
+fn a_file_beyond_its_size_limit_loses_its_oldest_rows() {
     let dir = tempfile::tempdir().expect("a directory");
     let most = 300_000;
     let ledger = opened(Options {

@@ -1,4 +1,4 @@
-//! Rows to write, and a wait for the disk.
+//! Rows to write, and waits for durability.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -31,7 +31,7 @@ pub(crate) fn admission(n: u64) -> Admission {
     }
 }
 
-/// Tokens of record `n`: whoever reads the row back knows what it must say.
+/// Tokens of record `n`, so that a reader can verify the row.
 pub(crate) fn tokens(n: u64) -> u64 {
     n % 997
 }
@@ -63,7 +63,7 @@ pub(crate) fn opened(options: Options) -> Ledger {
     Ledger::open(options).expect("opens").0
 }
 
-/// Waits until everything sent is on disk, or will not be.
+/// Waits until everything sent is durable or has failed.
 pub(crate) fn flushed(intake: &Intake) -> Result<(), Unavailable> {
     let (done, is_done) = channel();
     intake.flush(move |result| drop(done.send(result)));

@@ -1,7 +1,7 @@
-//! Rows reach a real Postgres, each once, also when it goes away in between.
+//! Rows reach a real Postgres exactly once, despite outages.
 //!
-//! The server is Debian's, started by the test in a folder of its own. Where it is not installed
-//! the test fails and says what to do; `TOLLGATE_NO_POSTGRES=1` says that it is not wanted.
+//! The server is Debian's, started by the test in a directory of its own. Where it is not installed
+//! the test fails and says what to do; `TOLLGATE_NO_POSTGRES=1` skips the test.
 
 mod server;
 #[path = "../../../../xtask/skipped.rs"]
@@ -59,8 +59,8 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("not within thirty seconds: {what}");
 }
 
-/// Rows, and the sum of what they held.
-fn there(address: &str) -> (i64, i64) {
+/// The number of rows and the sum of their tokens.
+fn rows_and_tokens(address: &str) -> (i64, i64) {
     let mut client = Client::connect(address, NoTls).expect("connects");
     let sql = "SELECT count(*), sum(reserved_tokens)::BIGINT FROM tollgate_usage";
     let row = client.query_one(sql, &[]).expect("answers");
@@ -72,7 +72,7 @@ fn opened(dir: &std::path::Path, name: &str) -> Ledger {
 }
 
 #[test]
-fn each_row_arrives_once_through_a_server_that_goes_and_comes_back() {
+fn each_row_is_shipped_once_despite_a_server_restart() {
     let Some(mut server) = Server::start() else {
         return;
     };
@@ -81,7 +81,7 @@ fn each_row_arrives_once_through_a_server_that_goes_and_comes_back() {
     let shipper = Shipper::start(&ledger, &server.address()).expect("starts");
     settle(&ledger, 1..=2500);
     eventually("2500 rows", || shipper.shipping().up_to == 2500);
-    assert_eq!(there(&server.address()), (2500, 2500 * 2501 / 2));
+    assert_eq!(rows_and_tokens(&server.address()), (2500, 2500 * 2501 / 2));
 
     server.stop();
     settle(&ledger, 2501..=4000);
@@ -96,7 +96,7 @@ fn each_row_arrives_once_through_a_server_that_goes_and_comes_back() {
     assert_eq!(shipper.shipping().last_fault, "");
     shipper.stop();
 
-    // A new process begins where the server is, and the same id from another ledger is one row.
+    // A new process continues after the last row that the server has, and the same id from another ledger is one row.
     let shipper = Shipper::start(&ledger, &server.address()).expect("starts");
     let other = opened(dir.path(), "two.db");
     let second = Shipper::start(&other, &server.address()).expect("starts");
@@ -107,11 +107,11 @@ fn each_row_arrives_once_through_a_server_that_goes_and_comes_back() {
         (shipper.shipping().shipped, second.shipping().shipped),
         (0, 10)
     );
-    assert_eq!(there(&server.address()), (4010, 4010 * 4011 / 2));
+    assert_eq!(rows_and_tokens(&server.address()), (4010, 4010 * 4011 / 2));
 }
 
 #[test]
-fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new_name() {
+fn a_rolled_back_ledger_ships_nothing_until_it_is_renamed() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -132,7 +132,7 @@ fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new
     assert!(ledger.close(Duration::from_secs(5)));
     drop(ledger);
 
-    // Put back on a machine that knows nothing of it; other rows get the numbers that were used.
+    // Restored on a machine without its head file; new rows reuse sequence numbers.
     std::fs::rename(&copy, &path).expect("puts it back");
     std::fs::remove_file(dir.path().join("one.db.head")).expect("removes");
     let keep = Options {
@@ -148,14 +148,14 @@ fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new
         fault.contains("another history") && fault.contains("100:"),
         "{fault}"
     );
-    // As old as they are, they are not pruned: nobody else has them.
+    // They are expired but not pruned, because they are not shipped.
     std::thread::sleep(Duration::from_secs(1));
     let stats = ledger.stats();
     assert_eq!(
         (stats.head, stats.pruned, shipper.shipping().shipped),
         (120, 0, 0)
     );
-    assert_eq!(there(&server.address()).0, 100);
+    assert_eq!(rows_and_tokens(&server.address()).0, 100);
     shipper.stop();
     assert!(ledger.close(Duration::from_secs(5)));
     drop(ledger);
@@ -168,11 +168,11 @@ fn a_ledger_that_was_set_back_ships_nothing_under_old_numbers_until_it_has_a_new
     assert!(!shipper.shipping().forked);
     assert_eq!(shipper.shipping().shipped, 60, "the others were there");
     let sum = 100 * 101 / 2 + (1001..=1060).sum::<i64>();
-    assert_eq!(there(&server.address()), (160, sum));
+    assert_eq!(rows_and_tokens(&server.address()), (160, sum));
 }
 
 #[test]
-fn what_sslmode_asks_for_is_had_or_there_is_no_connection() {
+fn sslmode_is_enforced_or_the_connection_fails() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -239,7 +239,7 @@ fn a_server_without_tls_is_refused_where_it_is_required() {
         let mut asked = [0; 8];
         tcp.read_exact(&mut asked).expect("asks for TLS");
         tcp.write_all(b"N").expect("says no");
-        // Whatever it sent now would be in clear.
+        // Everything that it sent now would be in clear text.
         let mut rest = Vec::new();
         drop(tcp.set_read_timeout(Some(Duration::from_secs(10))));
         drop(tcp.read_to_end(&mut rest));

@@ -1,6 +1,6 @@
 //! A Postgres of the test's own, which speaks TLS with a certificate for 127.0.0.1 alone.
 //!
-//! It refuses to run as root; then it runs as the user `postgres`, whom Debian's package makes.
+//! Postgres refuses to run as root; as root the test runs it as the user `postgres` of Debian's package.
 
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -19,7 +19,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// None when it is not wanted.
+    /// `None` when `TOLLGATE_NO_POSTGRES` is set.
     pub(crate) fn start() -> Option<Self> {
         if std::env::var_os("TOLLGATE_NO_POSTGRES").is_some() {
             crate::skipped::skip("TOLLGATE_NO_POSTGRES says that Postgres is not wanted");
@@ -57,14 +57,14 @@ impl Server {
         format!("postgres://gate@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// The same from anywhere: encrypted, by whom `ca` vouches for, under its own name.
+    /// The address with full verification: TLS, a certificate signed by `ca`, and its name.
     pub(crate) fn secure_address(&self) -> String {
         let ca = self.dir.path().join("ca.pem");
         let tls = format!("sslmode=verify-full&sslrootcert={}", ca.display());
         format!("{}?{tls}", self.address())
     }
 
-    /// Makes its certificate, and `ca.pem`, which vouches for it.
+    /// Makes its certificate, and `ca.pem`, which signs it.
     fn certify(&self) {
         let (key, own) = (
             KeyPair::generate().expect("a key"),

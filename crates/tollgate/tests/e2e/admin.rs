@@ -1,11 +1,11 @@
-//! The admin listener asks for a bearer where one is configured, and answers no web page.
+//! The admin listener requires a bearer where one is configured, and refuses requests of web pages.
 //!
-//! Not here: what its pages say (`seeing`).
+//! Not here: what its pages contain (`observability`).
 
 use std::time::Duration;
 
+use crate::fixture::{answer, config};
 use crate::harness::{Connection, Gate, Response, Step, Upstream, eventually, tollgate};
-use crate::scene::{answer, config};
 
 const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", "/health"];
 const PAGES: [&str; 6] = [
@@ -31,7 +31,7 @@ fn gate(extra: &str) -> Gate {
 }
 
 #[test]
-fn with_a_bearer_nobody_reads_more_than_probes_without_it() {
+fn admin_pages_other_than_probes_require_the_configured_bearer() {
     let gate = gate(BEARER);
     let with = |secret: &str| format!("authorization: Bearer {secret}\r\n");
     for path in PROBES {
@@ -85,7 +85,7 @@ fn with_a_bearer_nobody_reads_more_than_probes_without_it() {
 }
 
 #[test]
-fn no_web_page_reads_the_admin_listener_whatever_its_origin() {
+fn admin_requests_of_web_pages_are_refused_whatever_their_origin() {
     let gate = gate("cors: { origins: \"*\" }\n");
     for path in PROBES.iter().chain(&PAGES) {
         for lines in [
@@ -108,7 +108,7 @@ fn no_web_page_reads_the_admin_listener_whatever_its_origin() {
     );
 }
 
-/// What `check` warns of in a document with these fields of `listen`.
+/// The warnings of `check` for a document with these fields of `listen`.
 fn warnings(listen: &str, extra: &str) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("tollgate.yaml");
@@ -119,12 +119,12 @@ fn warnings(listen: &str, extra: &str) -> String {
     let path = path.to_str().expect("UTF-8");
     let checked = tollgate(dir.path(), &["check", "-c", path], &[]);
     assert_eq!(checked.code, Some(0), "{}", checked.err);
-    // Wherever its lines are broken.
+    // Line breaks depend on the width of the terminal, so they are removed.
     checked.err.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_warned_of() {
+fn check_warns_of_listeners_that_other_machines_can_reach() {
     assert_eq!(warnings("data: 127.0.0.1:1975", ""), "");
     let open = warnings("data: 0.0.0.0:1975", "");
     assert!(

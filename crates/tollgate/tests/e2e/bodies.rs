@@ -1,8 +1,8 @@
 //! What a client may put into a request body: faults B1 to B13 of `docs/faults.md`.
 //!
-//! Invariant: a body that policy must read is plain or refused; what policy does not read passes
-//! byte for byte.
-//! Not here: how bodies are framed (`framing`), the reader's own cases (`wire`).
+//! Invariant: a body that policy must read is unambiguous or refused; everything that policy does not
+//! read passes byte for byte.
+//! Not here: how bodies are framed (`framing`), the unit tests of the JSON scanner (`wire`).
 
 mod numbers;
 mod remote;
@@ -10,12 +10,12 @@ mod size;
 
 use std::time::{Duration, Instant};
 
+use crate::fixture::{After, Fixture, IDENTITY, answer, call};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
-use crate::scene::{After, Scene, WHO, answer, call};
 
 #[test]
-fn b1_what_is_not_one_json_object_is_refused() {
-    let scene = Scene::new();
+fn b1_a_body_that_is_not_one_json_object_is_refused() {
+    let fixture = Fixture::new();
     let bodies = [
         "",
         " ",
@@ -35,7 +35,7 @@ fn b1_what_is_not_one_json_object_is_refused() {
         "{\"a\":\"line\nbreak\"}",
     ];
     for body in bodies {
-        scene.refuses(
+        fixture.refuses(
             &format!("{body:?}"),
             &call(body),
             400,
@@ -43,20 +43,20 @@ fn b1_what_is_not_one_json_object_is_refused() {
             After::Kept,
         );
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b2_text_that_policy_reads_must_be_unicode_and_other_text_passes_as_it_is() {
-    let scene = Scene::new();
+fn b2_inspected_text_must_be_unicode_and_other_text_passes_unchanged() {
+    let fixture = Fixture::new();
     for name in [r"\ud800", r"a\u0000", r"\udc00\ud800"] {
         let body = format!(r#"{{"model":"{name}","messages":[]}}"#);
-        scene.refuses(name, &call(&body), 400, "bad_model_name", After::Kept);
+        fixture.refuses(name, &call(&body), 400, "bad_model_name", After::Kept);
     }
     for name in [&b"\xff"[..], b"\xc0\xaf", b"\xed\xa0\x80"] {
         let body = [br#"{"model":""#, name, br#"","messages":[]}"#].concat();
         let what = format!("{name:?}");
-        scene.refuses(&what, &raw(&body), 400, "bad_model_name", After::Kept);
+        fixture.refuses(&what, &raw(&body), 400, "bad_model_name", After::Kept);
     }
     for text in [
         &br"\ud800"[..],
@@ -70,44 +70,44 @@ fn b2_text_that_policy_reads_must_be_unicode_and_other_text_passes_as_it_is() {
             br#""}]}"#,
         ]
         .concat();
-        let seen = scene.forwards(&format!("{text:?}"), &raw(&body));
+        let seen = fixture.forwards(&format!("{text:?}"), &raw(&body));
         assert_eq!(seen.body, body);
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b3_nesting_is_bounded_and_costs_nothing() {
-    let scene = Scene::new();
+fn b3_nesting_depth_is_bounded() {
+    let fixture = Fixture::new();
     let nested = |depth: usize| {
         let (open, close) = ("[".repeat(depth), "]".repeat(depth));
         call(&format!(r#"{{"model":"m","messages":{open}{close}}}"#))
     };
     for depth in [10, 127] {
-        scene.forwards(&format!("{depth} levels"), &nested(depth));
+        fixture.forwards(&format!("{depth} levels"), &nested(depth));
     }
     for depth in [128, 1000, 10_000] {
         let what = format!("{depth} levels");
-        scene.refuses(&what, &nested(depth), 400, "invalid_json", After::Kept);
+        fixture.refuses(&what, &nested(depth), 400, "invalid_json", After::Kept);
     }
     for depth in [100_000, 1_000_000] {
         let began = Instant::now();
-        let mut connection = Connection::open(scene.gate.data);
-        // The gate answers early and reads the rest only so far, so not all of it can be sent.
+        let mut connection = Connection::open(fixture.gate.data);
+        // The gate answers early and reads only part of the rest, so the client cannot send all of it.
         let response = connection.call(&nested(depth));
-        scene.refused(&format!("{depth} levels"), &response, 400, "invalid_json");
+        fixture.refused(&format!("{depth} levels"), &response, 400, "invalid_json");
         assert!(
             began.elapsed() < Duration::from_secs(5),
             "{depth}: {:?}",
             began.elapsed()
         );
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b4_a_member_that_policy_reads_may_not_come_twice() {
-    let scene = Scene::new();
+fn b4_a_duplicate_of_an_inspected_member_is_refused() {
+    let fixture = Fixture::new();
     let rows = [
         (r#"{"model":"m","model":"m"}"#, "model"),
         (r#"{"model":"m","mod\u0065l":"n"}"#, "model"),
@@ -133,21 +133,21 @@ fn b4_a_member_that_policy_reads_may_not_come_twice() {
         ),
     ];
     for (body, member) in rows {
-        let response = scene.refuses(body, &call(body), 400, "duplicate_member", After::Kept);
+        let response = fixture.refuses(body, &call(body), 400, "duplicate_member", After::Kept);
         assert_eq!(response.json()["error"]["param"], member, "{body}");
     }
-    // Policy reads no names inside messages or tools: which one counts is the engine's affair.
+    // Policy reads no members inside messages or tools, so the engine decides which duplicate counts.
     let body = r#"{"model":"m","messages":[{"role":"user","name":"a","name":"b"}]}"#;
     assert_eq!(
-        scene.forwards("a nested name twice", &call(body)).body,
+        fixture.forwards("a nested name twice", &call(body)).body,
         body.as_bytes()
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b5_a_member_that_policy_reads_may_not_come_in_other_letters() {
-    let scene = Scene::new();
+fn b5_a_case_variant_of_an_inspected_member_is_refused() {
+    let fixture = Fixture::new();
     let rows = [
         (r#"{"model":"cheap","MODEL":"dear"}"#, "model", "MODEL"),
         (r#"{"MODEL":"dear","model":"cheap"}"#, "model", "MODEL"),
@@ -194,7 +194,7 @@ fn b5_a_member_that_policy_reads_may_not_come_in_other_letters() {
         ),
     ];
     for (body, member, found) in rows {
-        let response = scene.refuses(body, &call(body), 400, "ambiguous_member", After::Kept);
+        let response = fixture.refuses(body, &call(body), 400, "ambiguous_member", After::Kept);
         let error = &response.json()["error"];
         assert_eq!(error["param"], member, "{body}");
         let message = error["message"].as_str().expect("a message");
@@ -202,29 +202,29 @@ fn b5_a_member_that_policy_reads_may_not_come_in_other_letters() {
             assert!(message.contains(&format!("`{name}`")), "{body}: {message}");
         }
     }
-    // In long bodies, which come in parts, just the same.
+    // The same holds for long bodies, which arrive in several chunks.
     let long = format!(r#"{{"user":"{}","MODEL":"dear"}}"#, "u".repeat(300_000));
-    scene.refuses(
+    fixture.refuses(
         "a long body",
         &call(&long),
         400,
         "ambiguous_member",
         After::Kept,
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b5_names_that_policy_does_not_read_pass_in_any_letters() {
-    let scene = Scene::new();
+fn b5_case_variants_of_other_members_pass() {
+    let fixture = Fixture::new();
     let body = r#"{"Temperature":1,"USER":"u","Models":[],"model":"m","messages":[{"Name":"x","Model":"y","MAX_TOKENS":-1}]}"#;
-    let seen = scene.forwards("members in other letters", &call(body));
+    let seen = fixture.forwards("members in other letters", &call(body));
     assert_eq!(seen.body, body.as_bytes());
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b5_a_model_in_other_letters_is_never_taken_for_the_model() {
+fn b5_a_case_variant_of_model_is_never_read_as_the_model() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
@@ -248,8 +248,8 @@ fn b5_a_model_in_other_letters_is_never_taken_for_the_model() {
 }
 
 #[test]
-fn b7_a_model_name_is_checked_before_it_is_used_anywhere() {
-    let scene = Scene::new();
+fn b7_a_model_name_is_validated_before_use() {
+    let fixture = Fixture::new();
     let long = "m".repeat(257);
     let longer = "m".repeat(10 << 10);
     let names = [
@@ -266,33 +266,33 @@ fn b7_a_model_name_is_checked_before_it_is_used_anywhere() {
     ];
     for name in names {
         let body = format!(r#"{{"model":"{name}","messages":[]}}"#);
-        scene.refuses(name, &call(&body), 400, "bad_model_name", After::Kept);
+        fixture.refuses(name, &call(&body), 400, "bad_model_name", After::Kept);
     }
     for value in ["[\"m\"]", "1", "true", "{}"] {
         let body = format!(r#"{{"model":{value}}}"#);
-        scene.refuses(value, &call(&body), 400, "wrong_type", After::Kept);
+        fixture.refuses(value, &call(&body), 400, "wrong_type", After::Kept);
     }
-    // Its characters are harmless, so a path in it is just a name that the engine does not know.
+    // Its characters are allowed, so a path in it is only a name that the engine does not know.
     let body = r#"{"model":"../../etc/passwd","messages":[]}"#;
-    let seen = scene.forwards("../", &call(body));
+    let seen = fixture.forwards("../", &call(body));
     assert!(
         seen.head
             .starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
         "{}",
         seen.head
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b7_names_that_clients_invent_do_not_fill_the_metrics() {
-    let scene = Scene::new();
-    let mut connection = Connection::open(scene.gate.data);
+fn b7_unknown_model_names_do_not_become_metric_labels() {
+    let fixture = Fixture::new();
+    let mut connection = Connection::open(fixture.gate.data);
     for n in 0..400 {
         let response = connection.call(&call(&chat(&format!("invented-{n}"), false)));
-        scene.forwarded("an invented name", &response);
+        fixture.forwarded("an invented name", &response);
     }
-    let page = scene.gate.metrics();
+    let page = fixture.gate.metrics();
     let mut names: Vec<_> = page.split("invented-").skip(1).collect();
     names
         .iter_mut()
@@ -300,12 +300,12 @@ fn b7_names_that_clients_invent_do_not_fill_the_metrics() {
     names.sort_unstable();
     names.dedup();
     assert!(names.len() <= 200, "{} names became labels", names.len());
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b9_a_body_in_an_encoding_is_refused_where_it_must_be_read() {
-    let scene = Scene::new();
+fn b9_a_body_with_a_content_encoding_is_refused_where_policy_must_read_it() {
+    let fixture = Fixture::new();
     for encoding in [
         "gzip",
         "br",
@@ -316,8 +316,12 @@ fn b9_a_body_in_an_encoding_is_refused_where_it_must_be_read() {
         "identity, gzip",
     ] {
         let line = format!("content-encoding: {encoding}");
-        let request = post("/v1/chat/completions", &[WHO, &line], &chat("m", false));
-        scene.refuses(
+        let request = post(
+            "/v1/chat/completions",
+            &[IDENTITY, &line],
+            &chat("m", false),
+        );
+        fixture.refuses(
             encoding,
             &request,
             415,
@@ -325,9 +329,13 @@ fn b9_a_body_in_an_encoding_is_refused_where_it_must_be_read() {
             After::Kept,
         );
     }
-    let twice = [WHO, "content-encoding: identity", "content-encoding: gzip"];
+    let twice = [
+        IDENTITY,
+        "content-encoding: identity",
+        "content-encoding: gzip",
+    ];
     let request = post("/v1/chat/completions", &twice, &chat("m", false));
-    scene.refuses(
+    fixture.refuses(
         "identity and gzip",
         &request,
         415,
@@ -336,27 +344,31 @@ fn b9_a_body_in_an_encoding_is_refused_where_it_must_be_read() {
     );
     let request = post(
         "/v1/chat/completions",
-        &[WHO, "content-encoding: identity"],
+        &[IDENTITY, "content-encoding: identity"],
         &chat("m", false),
     );
-    scene.forwards("identity", &request);
-    // Where policy reads nothing, the bytes and the header that explains them pass together.
-    let seen = scene.forwards(
+    fixture.forwards("identity", &request);
+    // Where policy does not read the body, the body passes together with its content-encoding.
+    let seen = fixture.forwards(
         "a bomb that nobody opens",
-        &post("/v1/files", &[WHO, "content-encoding: gzip"], "\u{1f}8B"),
+        &post(
+            "/v1/files",
+            &[IDENTITY, "content-encoding: gzip"],
+            "\u{1f}8B",
+        ),
     );
     assert_eq!(seen.header("content-encoding"), ["gzip"]);
     assert_eq!(seen.body, "\u{1f}8B".as_bytes());
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b10_only_json_is_taken_where_json_is_read() {
-    let scene = Scene::new();
+fn b10_only_json_content_types_are_accepted_where_json_is_read() {
+    let fixture = Fixture::new();
     let with = |kind: &str| {
         let body = chat("m", false);
         let length = body.len();
-        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{kind}content-length: {length}\r\n\r\n{body}")
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n{kind}content-length: {length}\r\n\r\n{body}")
             .into_bytes()
     };
     for kind in [
@@ -368,7 +380,7 @@ fn b10_only_json_is_taken_where_json_is_read() {
         "",
     ] {
         let line = format!("content-type: {kind}\r\n");
-        scene.refuses(
+        fixture.refuses(
             kind,
             &with(&line),
             415,
@@ -377,15 +389,15 @@ fn b10_only_json_is_taken_where_json_is_read() {
         );
     }
     let twice = "content-type: application/json\r\ncontent-type: text/plain\r\n";
-    scene.refuses(
+    fixture.refuses(
         "two types",
         &with(twice),
         415,
         "unsupported_content_type",
         After::Kept,
     );
-    // A page of any origin can send a body without a type.
-    scene.refuses(
+    // A web page of any origin can send a body without a content type.
+    fixture.refuses(
         "no type",
         &with(""),
         415,
@@ -396,35 +408,35 @@ fn b10_only_json_is_taken_where_json_is_read() {
         "content-type: application/json; charset=UTF-8\r\n",
         "Content-Type: Application/JSON\r\n",
     ] {
-        scene.forwards(line, &with(line));
+        fixture.forwards(line, &with(line));
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn b10_a_multipart_body_passes_unread_however_many_parts_it_has() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let boundary = "b".repeat(1 << 10);
     let part = format!("--{boundary}\r\ncontent-disposition: form-data; name=a\r\n\r\n1\r\n");
     let body = part.repeat(1000) + &format!("--{boundary}--\r\n");
     let line = format!("content-type: multipart/form-data; boundary={boundary}");
     let request = format!(
-        "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{line}\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n{line}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    let seen = scene.forwards("a multipart body", request.as_bytes());
+    let seen = fixture.forwards("a multipart body", request.as_bytes());
     assert!(seen.body == body.as_bytes(), "the body changed");
     assert_eq!(
         seen.header("content-type"),
         [line.split_once(": ").expect("a header").1]
     );
-    scene.end();
+    fixture.end();
 }
 
 /// A POST whose body is not text.
 fn raw(body: &[u8]) -> Vec<u8> {
     let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat()

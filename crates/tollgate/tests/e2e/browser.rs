@@ -1,9 +1,9 @@
-//! A web page that calls the gate of whoever opened it: refused, unless its origin is configured.
+//! Requests that a web page sends from a user's browser: refused, unless the page's origin is configured.
 //!
 //! Not here: hosts and origins in all their spellings (unit tests of `policy::web`).
 
+use crate::fixture::{After, Fixture, IDENTITY, answer, config};
 use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, h2, post};
-use crate::scene::{After, Scene, WHO, answer, config};
 
 const APP: &str = "https://app.example";
 const FROM_APP: &str = "origin: https://app.example";
@@ -14,13 +14,13 @@ fn call_to(host: &str, lines: &str) -> Vec<u8> {
     let body = chat("m", false);
     let length = body.len();
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\n{WHO}\r\ncontent-type: application/json\r\n{lines}content-length: {length}\r\n\r\n{body}"
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\n{IDENTITY}\r\ncontent-type: application/json\r\n{lines}content-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()
 }
 
 fn call_with(line: &str) -> Vec<u8> {
-    post("/v1/chat/completions", &[WHO, line], &chat("m", false))
+    post("/v1/chat/completions", &[IDENTITY, line], &chat("m", false))
 }
 
 fn preflight(lines: &str) -> Vec<u8> {
@@ -34,11 +34,11 @@ fn all<'r>(response: &'r Response, name: &str) -> Vec<&'r str> {
 }
 
 #[test]
-fn a_request_of_a_web_page_is_refused_unless_its_origin_is_configured() {
-    let scene = Scene::new();
+fn a_cross_origin_request_is_refused_unless_its_origin_is_configured() {
+    let fixture = Fixture::new();
     for origin in [APP, "null", "http://127.0.0.1:1975", "vscode-webview://x"] {
         let line = format!("origin: {origin}");
-        let refused = scene.refuses(
+        let refused = fixture.refuses(
             origin,
             &call_with(&line),
             403,
@@ -53,9 +53,9 @@ fn a_request_of_a_web_page_is_refused_unless_its_origin_is_configured() {
         assert_eq!(all(&refused, "access-control-allow-origin"), [""; 0]);
     }
     let image = format!(
-        "GET /v1/models HTTP/1.1\r\nhost: g\r\n{WHO}\r\nsec-fetch-site: cross-site\r\nsec-fetch-mode: no-cors\r\n\r\n"
+        "GET /v1/models HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\nsec-fetch-site: cross-site\r\nsec-fetch-mode: no-cors\r\n\r\n"
     );
-    scene.refuses(
+    fixture.refuses(
         "an image",
         image.as_bytes(),
         403,
@@ -63,39 +63,42 @@ fn a_request_of_a_web_page_is_refused_unless_its_origin_is_configured() {
         After::Kept,
     );
     let asks = preflight("origin: https://app.example\r\naccess-control-request-method: POST\r\n");
-    scene.refuses("a preflight", &asks, 403, "origin_not_allowed", After::Kept);
-    scene.end();
+    fixture.refuses("a preflight", &asks, 403, "origin_not_allowed", After::Kept);
+    fixture.end();
 }
 
 #[test]
-fn a_page_of_a_configured_origin_may_call_and_read_what_it_gets() {
-    let scene = Scene::with(CORS);
+fn a_configured_origin_passes_the_preflight_and_gets_cors_headers() {
+    let fixture = Fixture::with(CORS);
     let asks = "origin: https://app.example\r\naccess-control-request-method: POST\r\naccess-control-request-headers: authorization,content-type,x-workload-app\r\naccess-control-request-private-network: true\r\n";
-    let told = Connection::open(scene.gate.data).call(&preflight(asks));
-    assert_eq!((told.status, told.body.len()), (204, 0));
-    assert_eq!(all(&told, "access-control-allow-origin"), [APP]);
-    assert!(all(&told, "access-control-allow-methods")[0].contains("POST"));
+    let allowed = Connection::open(fixture.gate.data).call(&preflight(asks));
+    assert_eq!((allowed.status, allowed.body.len()), (204, 0));
+    assert_eq!(all(&allowed, "access-control-allow-origin"), [APP]);
+    assert!(all(&allowed, "access-control-allow-methods")[0].contains("POST"));
     assert_eq!(
-        all(&told, "access-control-allow-headers"),
+        all(&allowed, "access-control-allow-headers"),
         ["authorization,content-type,x-workload-app"]
     );
-    assert_eq!(all(&told, "access-control-allow-private-network"), ["true"]);
-    assert_eq!(all(&told, "access-control-max-age"), ["600"]);
-    assert_eq!(all(&told, "access-control-allow-credentials"), [""; 0]);
-    assert!(all(&told, "vary").contains(&"origin"));
-    assert_eq!(all(&told, "content-length"), [""; 0]);
+    assert_eq!(
+        all(&allowed, "access-control-allow-private-network"),
+        ["true"]
+    );
+    assert_eq!(all(&allowed, "access-control-max-age"), ["600"]);
+    assert_eq!(all(&allowed, "access-control-allow-credentials"), [""; 0]);
+    assert!(all(&allowed, "vary").contains(&"origin"));
+    assert_eq!(all(&allowed, "content-length"), [""; 0]);
 
-    let answer = scene.gate.call(&call_with(FROM_APP));
+    let answer = fixture.gate.call(&call_with(FROM_APP));
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(all(&answer, "access-control-allow-origin"), [APP]);
     assert_eq!(all(&answer, "access-control-expose-headers"), ["*"]);
     assert_eq!(all(&answer, "vary"), ["origin"]);
-    let seen = scene.upstream.seen();
+    let seen = fixture.upstream.seen();
     assert_eq!(seen.len(), 1, "the preflight reached nobody");
     assert_eq!(seen[0].header("origin"), [""; 0]);
 
     let unknown = post("/v1/chat/completions", &[FROM_APP], &chat("m", false));
-    let refused = scene.gate.call(&unknown);
+    let refused = fixture.gate.call(&unknown);
     assert_eq!(
         (refused.status, refused.code().as_str()),
         (404, "workload_not_registered")
@@ -107,17 +110,17 @@ fn a_page_of_a_configured_origin_may_call_and_read_what_it_gets() {
     );
 
     for other in ["https://evil.example", "null", "https://app.example:8443"] {
-        let refused = scene.gate.call(&call_with(&format!("origin: {other}")));
+        let refused = fixture.gate.call(&call_with(&format!("origin: {other}")));
         assert_eq!(
             (refused.status, refused.code().as_str()),
             (403, "origin_not_allowed")
         );
         assert_eq!(all(&refused, "access-control-allow-origin"), [""; 0]);
     }
-    let plain = scene.gate.call(&call_with("x-y: z"));
+    let plain = fixture.gate.call(&call_with("x-y: z"));
     assert_eq!(all(&plain, "access-control-allow-origin"), [""; 0]);
     assert_eq!(all(&plain, "vary"), ["origin"], "a cache must know");
-    let records = scene.gate.records(7);
+    let records = fixture.gate.records(7);
     assert_eq!(
         (&records[0]["status"], &records[0]["outcome"]),
         (&204.into(), &"completed".into())
@@ -125,10 +128,10 @@ fn a_page_of_a_configured_origin_may_call_and_read_what_it_gets() {
 }
 
 #[test]
-fn over_http2_the_same_pages_are_answered_and_refused() {
-    let scene = Scene::with(CORS);
+fn origins_are_checked_over_http2_too() {
+    let fixture = Fixture::with(CORS);
     h2::run(async {
-        let mut client = h2::connect(scene.gate.data).await;
+        let mut client = h2::connect(fixture.gate.data).await;
         for (origin, status) in [(APP, 200), ("https://evil.example", 403), ("null", 403)] {
             let mut request = h2::post("/v1/chat/completions", chat("m", false));
             let value = origin.parse().expect("a value");
@@ -137,24 +140,24 @@ fn over_http2_the_same_pages_are_answered_and_refused() {
             assert_eq!(answer.status(), status, "{origin}");
         }
     });
-    assert_eq!(scene.upstream.seen().len(), 1);
+    assert_eq!(fixture.upstream.seen().len(), 1);
 }
 
 #[test]
-fn every_origin_is_allowed_where_the_configuration_says_so_and_null_never() {
-    let scene = Scene::with("cors: { origins: \"*\" }\n");
-    let answer = scene
+fn a_wildcard_allows_every_origin_except_null() {
+    let fixture = Fixture::with("cors: { origins: \"*\" }\n");
+    let answer = fixture
         .gate
         .call(&call_with("origin: https://anything.example"));
     assert_eq!(answer.status, 200);
     assert_eq!(all(&answer, "access-control-allow-origin"), ["*"]);
     assert_eq!(all(&answer, "vary"), [""; 0]);
-    let refused = scene.gate.call(&call_with("origin: null"));
+    let refused = fixture.gate.call(&call_with("origin: null"));
     assert_eq!(refused.code(), "origin_not_allowed");
 }
 
 #[test]
-fn an_upstreams_word_about_origins_stays_there() {
+fn cors_headers_of_an_upstream_are_not_forwarded() {
     let upstream = Upstream::start(|_, _| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\naccess-control-allow-origin: *\r\naccess-control-allow-credentials: true\r\ncontent-length: 2\r\n\r\n{}";
         vec![Step::Send(head.into())]
@@ -170,7 +173,7 @@ fn an_upstreams_word_about_origins_stays_there() {
 }
 
 #[test]
-fn on_loopback_only_loopback_hosts_and_those_that_are_listed_are_answered() {
+fn a_loopback_listener_answers_only_loopback_and_listed_hosts() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let gate = Gate::start_listening("", &config(upstream.address, ""), &[]);
     for host in [

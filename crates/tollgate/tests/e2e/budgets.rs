@@ -1,12 +1,12 @@
-//! Budgets as callers and their owners meet them: nested, kept across restarts, never overdrawn.
+//! Budgets end to end: nested, persistent across restarts, never overspent.
 //!
-//! Invariant: what an engine is asked for never comes to more than the budget and the overruns of
-//! single calls; a refused call costs the engine nothing.
+//! Invariant: what engines generate never exceeds the budget by more than the overruns of single
+//! calls; a refused call never reaches the engine.
 //! Not here: the arithmetic of one budget (`policy::budget`).
 
-mod kept;
-mod money;
 mod nested;
+mod persistence;
+mod prices;
 mod refused;
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::harness::answer::{counts, json};
 use crate::harness::{Gate, Seen, Step, Upstream, post};
 
-/// Reports the usage that the call's `user` member asks for, `prompt,completion`, after a while.
+/// Answers after a delay and reports the usage that the call's `user` member names, as `prompt,completion`.
 fn engine(after: Duration) -> Upstream {
     Upstream::start(move |_, seen| vec![Step::Sleep(after), Step::Send(json(200, &answer(seen)))])
 }
@@ -56,7 +56,7 @@ fn status(gate: &Gate, workload: &str, cap: u64, usage: &str) -> u16 {
     gate.call(&call(workload, cap, usage)).status
 }
 
-/// What is left of a budget.
+/// What remains of a budget.
 fn left(gate: &Gate, budget: &str) -> f64 {
     gate.metric("tollgate_budget_left", &[&format!(r#"budget="{budget}""#)])
 }

@@ -1,4 +1,4 @@
-//! The command line: what it prints, where, and with which exit code it ends.
+//! The command line: output, streams and exit codes.
 //!
 //! Not here: what the gate does once it runs.
 
@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::harness::tollgate;
 
 #[test]
-fn version_is_the_packages() {
+fn version_prints_the_version_of_the_package() {
     let ended = tollgate(Path::new("."), &["version"], &[]);
     let said = concat!("tollgate ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!(
@@ -24,7 +24,7 @@ fn version_is_the_packages() {
 }
 
 #[test]
-fn help_reads_like_a_page_of_the_manual() {
+fn help_lists_commands_exit_codes_signals_and_environment() {
     let ended = tollgate(Path::new("."), &["--help"], &[]);
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
     for line in [
@@ -53,7 +53,7 @@ fn help_reads_like_a_page_of_the_manual() {
 }
 
 #[test]
-fn wrong_usage_is_exit_code_2_and_says_how_it_is_right() {
+fn wrong_usage_exits_with_2_and_shows_the_right_usage() {
     for args in [
         &["rnu"][..],
         &["run", "--nope"],
@@ -72,7 +72,7 @@ fn wrong_usage_is_exit_code_2_and_says_how_it_is_right() {
 }
 
 #[test]
-fn the_schema_is_printed_as_it_is_published_and_has_a_name_of_its_own() {
+fn schema_prints_the_published_schema_with_its_id() {
     let ended = tollgate(Path::new("."), &["schema"], &[]);
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
     let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.schema.json");

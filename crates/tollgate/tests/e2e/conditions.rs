@@ -1,27 +1,27 @@
-//! The log tells of what keeps the gate from its work: once when it begins and once when it is over.
+//! The log reports a condition that hinders the gate once when it begins and once when it ends.
 //!
-//! Not here: how often there is a line while something lasts (unit tests of `telemetry`).
+//! Not here: how often a lasting condition is logged (unit tests of `telemetry`).
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::fixture::{answer, call};
 use crate::harness::tls::{Authority, TlsUpstream};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address};
-use crate::scene::{answer, call};
 
-/// Lines of the log that hold this.
+/// Lines of the log that contain this text.
 fn lines(gate: &Gate, text: &str) -> Vec<String> {
     let log = gate.log();
     let lines = log.lines().filter(|line| line.contains(text));
     lines.map(str::to_owned).collect()
 }
 
-/// The one line that holds this, once it is there.
+/// Waits for a line of the log that contains this text, and asserts that it is the only one.
 fn line(gate: &Gate, text: &str) -> String {
     eventually(text, Duration::from_secs(5), || {
         !lines(gate, text).is_empty()
     });
-    // Time for a second one that should not be.
+    // Leaves time for a second line, which must not come.
     std::thread::sleep(Duration::from_millis(1200));
     let lines = lines(gate, text);
     assert_eq!(lines.len(), 1, "{lines:#?}");
@@ -51,7 +51,7 @@ fn field(line: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn an_endpoint_that_refuses_connections_and_returns_is_told_of_in_two_lines() {
+fn an_endpoint_outage_and_its_recovery_are_logged_once_each() {
     let address = free_address();
     let gate = before(address);
     for _ in 0..40 {
@@ -75,7 +75,7 @@ fn an_endpoint_that_refuses_connections_and_returns_is_told_of_in_two_lines() {
 }
 
 #[test]
-fn an_upstream_that_refuses_our_credential_is_told_of_until_it_takes_it() {
+fn a_refused_upstream_credential_is_logged_until_it_is_accepted() {
     let upstream = Upstream::start(|n, _| {
         let refused = b"HTTP/1.1 401 No\r\ncontent-length: 14\r\n\r\nthe key is bad";
         vec![Step::Send(if n < 6 { refused.to_vec() } else { answer() })]
@@ -98,7 +98,7 @@ fn an_upstream_that_refuses_our_credential_is_told_of_until_it_takes_it() {
 }
 
 #[test]
-fn a_name_that_does_not_resolve_is_told_of_with_the_systems_words() {
+fn a_name_that_does_not_resolve_is_logged_with_the_resolver_error() {
     let gate = Gate::start(&config("nowhere.invalid", 80, ""), &[]);
     let response = gate.call(&call(&chat("m", false)));
     assert_eq!(response.code(), "upstream_unresolved");
@@ -115,7 +115,7 @@ fn a_name_that_does_not_resolve_is_told_of_with_the_systems_words() {
 }
 
 #[test]
-fn a_certificate_that_is_not_good_is_told_of_with_what_is_wrong_with_it() {
+fn an_invalid_upstream_certificate_is_logged_with_the_reason() {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let upstream = TlsUpstream::start(&theirs.leaf("localhost"), &[b"http/1.1"]);
     let config = format!(
@@ -132,7 +132,7 @@ fn a_certificate_that_is_not_good_is_told_of_with_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_full_ledger_disk_and_its_recovery_are_told_of() {
+fn a_full_ledger_disk_and_its_recovery_are_logged() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let port = upstream.address.port();
     let gate =
@@ -148,7 +148,7 @@ fn a_full_ledger_disk_and_its_recovery_are_told_of() {
 }
 
 #[test]
-fn clients_whose_handshake_fails_are_told_of_with_the_reason() {
+fn failed_client_handshakes_are_logged_with_the_reason() {
     let authority = Authority::new();
     let leaf = authority.leaf("gate.test");
     let files = [
@@ -167,7 +167,7 @@ fn clients_whose_handshake_fails_are_told_of_with_the_reason() {
 }
 
 #[test]
-fn the_log_can_be_json_a_line() {
+fn the_log_can_be_json_lines() {
     let address = free_address();
     let config = config("127.0.0.1", address.port(), "");
     let gate = Gate::start_env(&config, &[], &[("TOLLGATE_LOG_FORMAT", "json")]);

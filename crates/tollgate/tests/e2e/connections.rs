@@ -1,11 +1,10 @@
 //! Clients that are slow, idle or too many: C1, C3 and C4.
 //!
-//! Invariant: every wait for a client is bounded; what one client withholds is not withheld from
-//! others.
+//! Invariant: every wait for a client is bounded; a client that stalls does not delay others.
 //! Not here: floods of HTTP/2 frames (`http2::floods`), limits by workload (`limits`).
 
-mod held;
-mod holders;
+mod bounds;
+mod resource_holders;
 mod tls;
 mod unread;
 
@@ -14,21 +13,21 @@ use std::time::{Duration, Instant};
 
 use engine::{EngineConfig, spawn_thread};
 
+use crate::fixture::{Fixture, IDENTITY, answer, call, config, is_closed};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, post};
-use crate::scene::{Scene, WHO, answer, call, config, is_closed};
 
 /// How long a bound of one second may take on a busy machine.
-const SOON: Duration = Duration::from_secs(6);
+const DEADLINE: Duration = Duration::from_secs(6);
 
 #[test]
 fn c1_a_slow_head_is_refused() {
-    let scene = Scene::with("bounds: { head_time: 1s }\n");
+    let fixture = Fixture::with("bounds: { head_time: 1s }\n");
     let began = Instant::now();
-    let mut silent = Connection::open(scene.gate.data);
+    let mut silent = Connection::open(fixture.gate.data);
     silent.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n");
-    let mut trickling = Connection::open(scene.gate.data);
-    let data = scene.gate.data;
-    // The clock runs from the first byte: more bytes do not buy more time.
+    let mut trickling = Connection::open(fixture.gate.data);
+    let data = fixture.gate.data;
+    // The timeout counts from the first byte; further bytes do not extend it.
     let mut writer = trickling.tcp.try_clone().expect("a second handle");
     std::thread::spawn(move || {
         for byte in b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-a: bbbbbbbbbbbbbbbbbbbbbb"
@@ -42,40 +41,40 @@ fn c1_a_slow_head_is_refused() {
         }
     });
     for (what, connection) in [("silent", &mut silent), ("trickling", &mut trickling)] {
-        scene.refused(what, &connection.response(), 408, "request_timeout");
+        fixture.refused(what, &connection.response(), 408, "request_timeout");
         assert!(is_closed(connection), "{what}");
-        assert!(began.elapsed() < SOON, "{what}: {:?}", began.elapsed());
+        assert!(began.elapsed() < DEADLINE, "{what}: {:?}", began.elapsed());
     }
     assert!(began.elapsed() > Duration::from_millis(900));
-    scene.forwards_on("slow heads", &mut Connection::open(data));
-    scene.end();
+    fixture.forwards_on("slow heads", &mut Connection::open(data));
+    fixture.end();
 }
 
 #[test]
 fn c1_a_body_that_stops_is_refused() {
-    let scene = Scene::with("bounds: { body_idle: 1s }\n");
+    let fixture = Fixture::with("bounds: { body_idle: 1s }\n");
     let began = Instant::now();
     let request = call(&chat("m", false));
-    let mut with_length = Connection::open(scene.gate.data);
+    let mut with_length = Connection::open(fixture.gate.data);
     with_length.send(&request[..request.len() - 5]);
-    let mut chunked = Connection::open(scene.gate.data);
+    let mut chunked = Connection::open(fixture.gate.data);
     chunked.send(
-        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{{\"model\"")
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{{\"model\"")
             .as_bytes(),
     );
     for (what, connection) in [("a length", &mut with_length), ("chunks", &mut chunked)] {
-        scene.refused(what, &connection.response(), 408, "request_timeout");
-        assert!(began.elapsed() < SOON, "{what}: {:?}", began.elapsed());
+        fixture.refused(what, &connection.response(), 408, "request_timeout");
+        assert!(began.elapsed() < DEADLINE, "{what}: {:?}", began.elapsed());
         assert!(is_closed(connection), "{what}");
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn c1_a_body_that_trickles_is_refused_at_its_rate() {
     // Never silent for a second, but far below 256 bytes a second.
-    let scene = Scene::with("bounds: { body_idle: 1s }\n");
-    let mut connection = Connection::open(scene.gate.data);
+    let fixture = Fixture::with("bounds: { body_idle: 1s }\n");
+    let mut connection = Connection::open(fixture.gate.data);
     let request = call(&chat(&"m".repeat(200), false));
     let head = request
         .windows(4)
@@ -94,26 +93,26 @@ fn c1_a_body_that_trickles_is_refused_at_its_rate() {
             }
         }
     });
-    scene.refused("trickling", &connection.response(), 408, "request_timeout");
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
-    scene.end();
+    fixture.refused("trickling", &connection.response(), 408, "request_timeout");
+    assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
+    fixture.end();
 }
 
 #[test]
-fn c1_an_idle_connection_is_closed_without_a_word() {
-    let scene = Scene::with("bounds: { keep_alive: 1s }\n");
-    let mut fresh = Connection::open(scene.gate.data);
-    let mut used = Connection::open(scene.gate.data);
-    scene.forwards_on("nothing", &mut used);
+fn c1_an_idle_connection_is_closed_without_a_response() {
+    let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
+    let mut fresh = Connection::open(fixture.gate.data);
+    let mut used = Connection::open(fixture.gate.data);
+    fixture.forwards_on("nothing", &mut used);
     let began = Instant::now();
     assert!(is_closed(&mut fresh));
     assert!(is_closed(&mut used));
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
-    scene.end();
+    assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
+    fixture.end();
 }
 
 #[test]
-fn c1_a_client_that_takes_nothing_is_gone_and_its_upstream_is_let_go() {
+fn c1_a_client_that_reads_nothing_is_disconnected_and_its_upstream_call_cancelled() {
     let (count, counted) = std::sync::mpsc::channel();
     let upstream = Upstream::start(move |_, _| {
         count.send(()).expect("the test listens");
@@ -142,7 +141,7 @@ fn c1_a_client_that_takes_nothing_is_gone_and_its_upstream_is_let_go() {
             .expect("each reaches the upstream");
     }
     let during = crate::http2::resident_mib(&gate);
-    // 60 MB wait for each of them; the gate holds one read of each at most.
+    // The upstream has 60 MB for each of them; the gate buffers at most one read of each.
     assert!(
         during - before < 32,
         "{before} MiB, then {during} MiB for 40 stuck streams"
@@ -164,7 +163,7 @@ fn c1_a_client_that_takes_nothing_is_gone_and_its_upstream_is_let_go() {
 }
 
 #[test]
-fn c3_without_descriptors_accepting_pauses_and_streams_live() {
+fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
     let engine = spawn_thread(EngineConfig {
         ttft: Duration::ZERO,
         inter_token: Duration::from_millis(20),
@@ -176,7 +175,7 @@ fn c3_without_descriptors_accepting_pauses_and_streams_live() {
     let body = r#"{"model":"gpt-oss-120b","stream":true,"max_tokens":150,"messages":[{"role":"user","content":"Hi"}]}"#;
     streaming.send(&call(body));
     assert!(streaming.more());
-    // More than there are descriptors; the kernel queues those that the gate does not accept.
+    // More connections than descriptors; the kernel queues those that the gate does not accept.
     let idle: Vec<_> = (0..300).map(|_| Connection::open(gate.data)).collect();
     let mut queued = Connection::open(gate.data);
     queued.send(&call(&chat("gpt-oss-120b", false)));
@@ -211,7 +210,7 @@ fn c3_without_descriptors_accepting_pauses_and_streams_live() {
 
 #[test]
 fn c3_thousands_of_idle_connections_cost_little() {
-    // As far as the limit of open files lets both sides have them, beside other tests.
+    // As many as the limit of open files allows for both sides, beside other tests.
     let limits = std::fs::read_to_string("/proc/self/limits").expect("Linux says so");
     let line = limits
         .lines()
@@ -223,36 +222,38 @@ fn c3_thousands_of_idle_connections_cost_little() {
         .and_then(|n| n.parse().ok())
         .unwrap_or(1024);
     let many = (soft / 4).min(4000);
-    let scene = Scene::new();
-    let before = crate::http2::resident_mib(&scene.gate);
+    let fixture = Fixture::new();
+    let before = crate::http2::resident_mib(&fixture.gate);
     let idle: Vec<_> = (0..many)
-        .map(|_| Connection::open(scene.gate.data))
+        .map(|_| Connection::open(fixture.gate.data))
         .collect();
     eventually("all are accepted", Duration::from_secs(20), || {
-        std::fs::read_dir(format!("/proc/{}/fd", scene.gate.id()))
+        std::fs::read_dir(format!("/proc/{}/fd", fixture.gate.id()))
             .expect("it runs")
             .count()
             > many
     });
-    let after = crate::http2::resident_mib(&scene.gate);
+    let after = crate::http2::resident_mib(&fixture.gate);
     let each_kib = (after - before) * 1024 / i64::try_from(many).expect("few");
     assert!(
         each_kib <= 16,
         "{each_kib} KiB for each of {many} idle connections"
     );
-    scene.forwards_on("idle connections", &mut Connection::open(scene.gate.data));
+    fixture.forwards_on("idle connections", &mut Connection::open(fixture.gate.data));
     drop(idle);
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn c4_connections_beyond_the_bound_are_turned_away_and_the_others_served() {
-    let scene = Scene::with("bounds: { connections: 4 }\n");
-    let mut kept: Vec<_> = (0..4).map(|_| Connection::open(scene.gate.data)).collect();
+fn c4_connections_beyond_the_bound_are_refused_and_the_others_served() {
+    let fixture = Fixture::with("bounds: { connections: 4 }\n");
+    let mut kept: Vec<_> = (0..4)
+        .map(|_| Connection::open(fixture.gate.data))
+        .collect();
     for connection in &mut kept {
-        scene.forwards_on("the first four", connection);
+        fixture.forwards_on("the first four", connection);
     }
-    let mut turned_away = Connection::open(scene.gate.data);
+    let mut turned_away = Connection::open(fixture.gate.data);
     let response = turned_away.call(&call(&chat("m", false)));
     assert_eq!(
         (response.status, response.code().as_str()),
@@ -262,11 +263,11 @@ fn c4_connections_beyond_the_bound_are_turned_away_and_the_others_served() {
     );
     assert!(response.header("retry-after").is_some());
     for connection in &mut kept {
-        scene.forwards_on("the first four", connection);
+        fixture.forwards_on("the first four", connection);
     }
     kept.pop();
     eventually("there is room again", Duration::from_secs(5), || {
-        Connection::open(scene.gate.data)
+        Connection::open(fixture.gate.data)
             .call(&call(&chat("m", false)))
             .status
             == 200
@@ -274,7 +275,7 @@ fn c4_connections_beyond_the_bound_are_turned_away_and_the_others_served() {
 }
 
 #[test]
-fn c4_ten_times_the_load_is_shed_at_once_and_never_reaches_the_upstream() {
+fn c4_ten_times_the_limit_is_refused_with_429_without_reaching_the_upstream() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let limited = format!(
         "workers: 1\nbackends: {{ up: {{ url: http://{}/v1 }} }}\n\
@@ -289,7 +290,11 @@ fn c4_ten_times_the_load_is_shed_at_once_and_never_reaches_the_upstream() {
                 let mut connection = Connection::open(data);
                 (0..50)
                     .map(|_| {
-                        connection.call(&post("/v1/chat/completions", &[WHO], &chat("m", false)))
+                        connection.call(&post(
+                            "/v1/chat/completions",
+                            &[IDENTITY],
+                            &chat("m", false),
+                        ))
                     })
                     .collect::<Vec<_>>()
             })
@@ -300,7 +305,7 @@ fn c4_ten_times_the_load_is_shed_at_once_and_never_reaches_the_upstream() {
         .flat_map(|c| c.join().expect("no panic"))
         .collect();
     let admitted = responses.iter().filter(|r| r.status == 200).count();
-    // One comes back every 72 s.
+    // One request is refilled every 72 s.
     assert!((50..=51).contains(&admitted), "{admitted}");
     assert_eq!(upstream.seen().len(), admitted);
     for shed in responses.iter().filter(|r| r.status != 200) {
@@ -318,7 +323,7 @@ fn c4_ten_times_the_load_is_shed_at_once_and_never_reaches_the_upstream() {
         .filter_map(|r| r["duration_us"].as_u64())
         .collect();
     took.sort_unstable();
-    // The median, for the machine may be busy with other tests.
+    // The median, because the machine may be busy with other tests.
     assert!(
         took[took.len() / 2] < 1000,
         "{} us at the median",

@@ -1,6 +1,6 @@
-//! Replays the committed fuzz corpora of what a whole gate meets, against one in this process.
+//! Replays the committed fuzz corpora of whole-gate inputs against a gate in this process.
 //!
-//! Not here: what must hold (`fuzz/checks`), finding new inputs (`cargo xtask fuzz`).
+//! Not here: the invariants (`fuzz/checks`), finding new inputs (`cargo xtask fuzz`).
 
 #[path = "../../../../fuzz/checks/gate.rs"]
 mod gate;

@@ -1,6 +1,6 @@
-//! The gate's own count beside the engine's: two tokenizers that know nothing of each other.
+//! The gate's own token count beside the engine's: two independent tokenizers.
 //!
-//! Not here: how answers are read (`tollgate`'s unit tests), goldens of renderings (`tokens`).
+//! Not here: how answers are read (unit tests of `tollgate`), golden renderings (`tokens`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::ledger::{rows, stop};
 mod conversations;
 mod drift;
 mod files;
-mod pressure;
-mod witnesses;
+mod overload;
+mod usage_faults;
 
 /// A byte-level BPE of 700 tokens.
 const TOKENIZER: &[u8] = include_bytes!("../../../../vectors/tokens/tiny_tokenizer.json");
 
-/// An engine of these models that takes no time.
+/// An engine without delays.
 fn engine(config: EngineConfig) -> EngineHandle {
     spawn_thread(EngineConfig {
         ttft: Duration::ZERO,
@@ -32,14 +32,14 @@ fn engine(config: EngineConfig) -> EngineHandle {
 }
 
 /// A gate with a ledger in front of it.
-struct Counted {
+struct CountingGate {
     gate: Gate,
     dir: TempDir,
     calls: Connection,
 }
 
-impl Counted {
-    /// `counting` is what the document says besides: tokenizers and bounds.
+impl CountingGate {
+    /// `counting` is the part of the configuration for tokenizers and counting bounds.
     fn start(engine: std::net::SocketAddr, counting: &str, files: &[(&str, &[u8])]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let ledger = dir.path().join("usage.db");
@@ -66,7 +66,7 @@ impl Counted {
         assert_eq!(answer.status, 200, "{body} {}", answer.text());
     }
 
-    /// Ends the gate and gives the rows by request id.
+    /// Ends the gate and returns the rows by request id.
     fn end(self) -> HashMap<String, Value> {
         let ledger = self.dir.path().join("usage.db");
         drop(self.calls);
@@ -75,13 +75,13 @@ impl Counted {
     }
 }
 
-/// A row's number.
+/// A number of a row.
 fn number(row: &Value, column: &str) -> u64 {
     let value = row[column].as_u64();
     value.unwrap_or_else(|| panic!("{column} in {row}"))
 }
 
-/// xorshift64, seeded by the moment and announced.
+/// xorshift64, seeded by the clock; the seed is printed.
 struct Random(u64);
 
 impl Random {
@@ -99,7 +99,7 @@ impl Random {
         (self.0 % bound as u64) as usize
     }
 
-    /// One time in so many.
+    /// True once in `n` times.
     fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

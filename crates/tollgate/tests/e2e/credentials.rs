@@ -1,4 +1,4 @@
-//! No credential crosses: what a client sends as one never reaches a backend; ours, exactly once, does.
+//! Credentials: those of a client never reach a backend; the gate's own does, exactly once.
 //!
 //! Invariant: whatever form the client's credential has, the upstream sees one credential, the
 //! gate's. Faults H5, H7 and H8.
@@ -106,7 +106,7 @@ fn credentials(seen: &Seen) -> Vec<String> {
 }
 
 #[test]
-fn each_form_alone_is_stripped_and_ours_is_sent_once() {
+fn each_form_of_client_credential_is_stripped_and_the_gates_is_sent_once() {
     let upstream = echo();
     let gate = gate(&upstream, "{ file: secret }");
     let mut connection = Connection::open(gate.data);
@@ -131,7 +131,7 @@ fn each_form_alone_is_stripped_and_ours_is_sent_once() {
 }
 
 #[test]
-fn each_form_in_a_query_is_stripped() {
+fn each_form_of_credential_in_a_query_is_stripped() {
     let upstream = echo();
     let gate = gate(&upstream, "{ file: secret }");
     let mut connection = Connection::open(gate.data);
@@ -177,7 +177,7 @@ fn each_form_in_a_query_is_stripped() {
 }
 
 #[test]
-fn two_credentials_are_refused_before_any_upstream() {
+fn two_credentials_are_refused_without_calling_an_upstream() {
     let upstream = echo();
     let gate = gate(&upstream, "{ file: secret }");
     let cases = [
@@ -210,7 +210,7 @@ fn two_credentials_are_refused_before_any_upstream() {
 }
 
 #[test]
-fn a_credential_in_another_header_is_sent_bare() {
+fn a_credential_for_another_header_is_sent_without_a_scheme() {
     let upstream = echo();
     let credential = "{ file: secret, header: api-key }";
     let gate = gate(&upstream, credential);
@@ -229,7 +229,7 @@ fn a_credential_in_another_header_is_sent_bare() {
 }
 
 #[test]
-fn another_scheme_is_sent_as_written() {
+fn another_scheme_is_sent_as_configured() {
     let upstream = echo();
     let gate = gate(&upstream, "{ file: secret, scheme: Key }");
     gate.call(&post(
@@ -263,7 +263,7 @@ fn a_backend_without_credential_gets_none() {
 }
 
 #[test]
-fn a_client_cannot_name_our_headers_away() {
+fn a_client_cannot_remove_the_gates_headers_by_connection_options() {
     let upstream = echo();
     let gate = gate(&upstream, "{ file: secret }");
     for names in [
@@ -318,7 +318,7 @@ fn each_endpoint_gets_its_own_credential_also_on_failover() {
 }
 
 #[test]
-fn a_rotated_secret_is_used_within_a_second() {
+fn a_rotated_secret_is_used_without_a_restart() {
     let upstream = echo();
     let gate = gate(&upstream, "{ file: secret }");
     let mut connection = Connection::open(gate.data);

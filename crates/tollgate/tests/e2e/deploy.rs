@@ -1,8 +1,8 @@
-//! `deploy/`: the rules are good, and what dashboards and rules ask for is what gate, engine and
-//! exporter have.
+//! `deploy/`: the rules are valid, and every metric that dashboards and rules query is exported by gate,
+//! engine or exporter.
 //!
-//! A real Prometheus scrapes all three and is asked every question; without it nothing here passes.
-//! Not here: whether a panel is pleasant to look at.
+//! A real Prometheus scrapes all three and evaluates every query; without it these tests fail.
+//! Not here: the looks of a panel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -11,18 +11,18 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::eventually;
+use fixture::Fixture;
 use prometheus::{Known, Prometheus};
-use promql::Question;
-use scene::Scene;
+use promql::ParsedQuery;
 
+mod fixture;
 mod prometheus;
 mod promql;
-mod scene;
 
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const DASHBOARDS: [&str; 3] = ["gateway", "finops", "engine"];
 
-/// Metrics that not every process has, and what they need; docs/metrics.md and docs/usage.md say so.
+/// Metrics that are exported only under a condition, with the condition; documented in docs/metrics.md or docs/usage.md.
 const CONDITIONAL: [(&str, &str); 3] = [
     (
         "tollgate_cpu_throttled_seconds_total",
@@ -50,7 +50,7 @@ fn promtool(args: &[&str]) {
 }
 
 #[test]
-fn promtool_takes_the_configuration_and_alerts_fire_when_they_should() {
+fn promtool_accepts_the_configuration_and_alerts_fire_when_they_should() {
     promtool(&[
         "check",
         "config",
@@ -59,23 +59,23 @@ fn promtool_takes_the_configuration_and_alerts_fire_when_they_should() {
     promtool(&["test", "rules", &format!("{DEPLOY}/prometheus/tests.yml")]);
 }
 
-/// A question, whose it is, and what its legend names.
-struct Asked {
+/// A query of a dashboard or a rule, where it stands, and the legend of its panel.
+struct Query {
     whose: String,
     expr: String,
     legend: String,
     is_alert: bool,
 }
 
-/// Every question of a dashboard: panels and variables.
-fn asked_by(name: &str) -> Vec<Asked> {
+/// Every query of a dashboard: panels and variables.
+fn queries_of(name: &str) -> Vec<Query> {
     let board = dashboard(name);
-    let mut asked = Vec::new();
+    let mut queries = Vec::new();
     for panel in board["panels"].as_array().expect("panels") {
         for target in panel["targets"].as_array().into_iter().flatten() {
-            asked.push(Asked {
+            queries.push(Query {
                 whose: format!("{name}: {}", panel["title"]),
-                expr: filled(target["expr"].as_str().expect("an expression")),
+                expr: substituted(target["expr"].as_str().expect("an expression")),
                 legend: target["legendFormat"]
                     .as_str()
                     .unwrap_or_default()
@@ -85,14 +85,14 @@ fn asked_by(name: &str) -> Vec<Asked> {
         }
     }
     for variable in board["templating"]["list"].as_array().expect("variables") {
-        if let Some(query) = variable["query"]["query"].as_str() {
-            let inside = query
+        if let Some(label_values) = variable["query"]["query"].as_str() {
+            let inside = label_values
                 .strip_prefix("label_values(")
                 .and_then(|q| q.strip_suffix(')'));
             let (metric, label) = inside
                 .and_then(|i| i.split_once(", "))
                 .expect("label_values");
-            asked.push(Asked {
+            queries.push(Query {
                 whose: format!("{name}: ${}", variable["name"]),
                 expr: format!("group by ({label}) ({metric})"),
                 legend: String::new(),
@@ -100,12 +100,12 @@ fn asked_by(name: &str) -> Vec<Asked> {
             });
         }
     }
-    assert!(asked.len() > 15, "{name} asks {} questions", asked.len());
-    asked
+    assert!(queries.len() > 15, "{name} has {} queries", queries.len());
+    queries
 }
 
-/// An expression as Grafana sends it, everything chosen.
-fn filled(expr: &str) -> String {
+/// An expression as Grafana sends it when every variable selects everything.
+fn substituted(expr: &str) -> String {
     let mut expr = expr
         .replace("$__rate_interval", "1m")
         .replace("$__range", "5m");
@@ -116,12 +116,12 @@ fn filled(expr: &str) -> String {
     expr
 }
 
-/// What of a question is nowhere to be found.
-fn unknown(asked: &Asked, known: &Known) -> Vec<String> {
-    let question = Question::read(&asked.expr);
-    let mut unknown = Vec::new();
+/// The metrics, labels and values of a query that are not exported.
+fn missing(query: &Query, known: &Known) -> Vec<String> {
+    let parsed = ParsedQuery::read(&query.expr);
+    let mut unknown_names = Vec::new();
     let mut labels = BTreeSet::new();
-    for selector in &question.selectors {
+    for selector in &parsed.selectors {
         let name = &selector.name;
         if CONDITIONAL
             .iter()
@@ -130,7 +130,7 @@ fn unknown(asked: &Asked, known: &Known) -> Vec<String> {
             continue;
         }
         let Some(has) = known.get(name) else {
-            unknown.push(format!("{}: no metric {name}", asked.whose));
+            unknown_names.push(format!("{}: no metric {name}", query.whose));
             continue;
         };
         labels.extend(has.keys().map(String::as_str));
@@ -142,32 +142,35 @@ fn unknown(asked: &Asked, known: &Known) -> Vec<String> {
             };
             if !is_there {
                 let (label, value) = (&matcher.label, &matcher.value);
-                unknown.push(format!("{}: no {name} with {label} {value:?}", asked.whose));
+                unknown_names.push(format!("{}: no {name} with {label} {value:?}", query.whose));
             }
         }
     }
     let is_conditional = labels.is_empty();
-    let legend = asked
+    let legend = query
         .legend
         .split("{{")
         .skip(1)
         .filter_map(|l| l.split("}}").next());
-    for label in question.groupings.iter().map(String::as_str).chain(legend) {
+    for label in parsed.groupings.iter().map(String::as_str).chain(legend) {
         if !is_conditional && label != "le" && !labels.contains(label) {
-            unknown.push(format!("{}: no label {label}", asked.whose));
+            unknown_names.push(format!("{}: no label {label}", query.whose));
         }
     }
-    unknown
+    unknown_names
 }
 
 #[test]
-fn every_metric_label_and_value_asked_for_is_there() {
-    let scene = Scene::play();
-    let prometheus = Prometheus::start(DEPLOY, &scene.targets());
+fn every_metric_label_and_value_that_is_queried_exists() {
+    let fixture = Fixture::start();
+    let prometheus = Prometheus::start(DEPLOY, &fixture.targets());
     let rules = prometheus.rules();
     assert!(rules.len() > 15, "{} rules", rules.len());
-    let mut asked: Vec<Asked> = DASHBOARDS.iter().flat_map(|name| asked_by(name)).collect();
-    asked.extend(rules.iter().map(|rule| Asked {
+    let mut queries: Vec<Query> = DASHBOARDS
+        .iter()
+        .flat_map(|name| queries_of(name))
+        .collect();
+    queries.extend(rules.iter().map(|rule| Query {
         whose: rule.name.clone(),
         expr: rule.query.clone(),
         legend: String::new(),
@@ -183,13 +186,13 @@ fn every_metric_label_and_value_asked_for_is_there() {
         recorded.iter().all(|name| known.contains_key(*name))
     });
     let known = prometheus.known();
-    let unknown: Vec<String> = asked.iter().flat_map(|a| unknown(a, &known)).collect();
-    assert!(unknown.is_empty(), "{unknown:#?}");
+    let unknown_names: Vec<String> = queries.iter().flat_map(|q| missing(q, &known)).collect();
+    assert!(unknown_names.is_empty(), "{unknown_names:#?}");
     let mut silent = Vec::new();
-    for asked in &asked {
-        let answer = prometheus.ask(&asked.expr);
-        if answer.is_empty() && !asked.is_alert {
-            silent.push(format!("{}: {}", asked.whose, asked.expr));
+    for query in &queries {
+        let answer = prometheus.ask(&query.expr);
+        if answer.is_empty() && !query.is_alert {
+            silent.push(format!("{}: {}", query.whose, query.expr));
         }
     }
     assert!(silent.is_empty(), "nothing to show for {silent:#?}");
@@ -197,27 +200,27 @@ fn every_metric_label_and_value_asked_for_is_there() {
         assert_eq!(rule.fault, "", "{}", rule.name);
     }
     println!(
-        "{} questions, {} rules, {} metrics",
-        asked.len(),
+        "{} queries, {} rules, {} metrics",
+        queries.len(),
         rules.len(),
         known.len()
     );
 }
 
 #[test]
-fn a_question_about_what_is_not_there_is_noticed() {
+fn a_query_for_a_missing_metric_or_label_is_detected() {
     let mut known = Known::new();
     let labels = [("workload", "w"), ("outcome", "failed")];
     let labels = labels.map(|(l, v)| (l.to_owned(), BTreeSet::from([v.to_owned()])));
     known.insert("exchanges_total".to_owned(), BTreeMap::from(labels));
     let faults = |expr: &str, legend: &str| {
-        let asked = Asked {
+        let query = Query {
             whose: "x".to_owned(),
             expr: expr.to_owned(),
             legend: legend.to_owned(),
             is_alert: false,
         };
-        unknown(&asked, &known)
+        missing(&query, &known)
     };
     let good =
         "sum by (workload) (rate(exchanges_total{outcome=\"failed\",workload=~\".*\"}[5m])) > 1e3";
@@ -247,7 +250,7 @@ fn a_question_about_what_is_not_there_is_noticed() {
 }
 
 #[test]
-fn dashboards_are_laid_out_and_explain_themselves() {
+fn dashboards_have_unique_ids_and_panels_that_do_not_overlap() {
     let mut uids = BTreeSet::new();
     for name in DASHBOARDS {
         let board = dashboard(name);

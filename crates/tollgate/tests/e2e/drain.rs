@@ -1,4 +1,4 @@
-//! How the gate ends: told once, told twice, and out of patience.
+//! Shutdown: one signal drains, further signals cut the drain short, and so does the grace period.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -24,7 +24,7 @@ fn open_streams(gate: &Gate, n: u64) -> std::thread::JoinHandle<Vec<streams::Rec
     clients
 }
 
-/// The access log of a gate that ended: what is not there now never comes.
+/// The access log of a gate that has ended, which is complete.
 fn records(gate: &Gate) -> Vec<Value> {
     let text = std::fs::read_to_string(gate.path("access.jsonl")).expect("a log");
     text.lines()
@@ -41,7 +41,7 @@ fn call() -> Vec<u8> {
 }
 
 #[test]
-fn open_streams_run_on_whole_and_nothing_new_begins() {
+fn a_drain_completes_open_streams_and_refuses_new_connections() {
     let upstream = Streams::start(Duration::from_millis(30));
     let mut gate = Gate::start(&config(upstream.address, "1m"), &[]);
     let mut idle = Connection::open(gate.data);
@@ -53,18 +53,18 @@ fn open_streams_run_on_whole_and_nothing_new_begins() {
     let clients = open_streams(&gate, 40);
 
     gate.signal(libc::SIGTERM);
-    let told = Instant::now();
+    let signalled = Instant::now();
     eventually("/readyz is 503", Duration::from_secs(5), || {
         gate.admin("/readyz").status == 503
     });
-    let unready_after = told.elapsed();
+    let unready_after = signalled.elapsed();
     assert_eq!(gate.admin("/livez").status, 200);
     assert_eq!(gate.admin("/health").status, 503);
     assert_eq!(gate.admin("/readyz").json()["status"], "draining");
     while idle.more() {}
     assert_eq!(idle.unread(), b"");
     assert_eq!(unused.read(&mut [0]).expect("it is closed, not reset"), 0);
-    let closed_after = told.elapsed();
+    let closed_after = signalled.elapsed();
     eventually(
         "new connections are refused",
         Duration::from_secs(5),
@@ -95,7 +95,7 @@ fn open_streams_run_on_whole_and_nothing_new_begins() {
 }
 
 #[test]
-fn a_response_that_begins_in_a_drain_says_that_the_connection_closes() {
+fn a_response_that_starts_during_a_drain_says_connection_close() {
     let upstream = Upstream::start(|_, _| {
         let body =
             r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
@@ -111,7 +111,7 @@ fn a_response_that_begins_in_a_drain_says_that_the_connection_closes() {
     let mut gate = Gate::start(&config(upstream.address, "1m"), &[]);
     let mut waiting = Connection::open(gate.data);
     waiting.send(&call());
-    // Its head comes after the drain began.
+    // Its head is sent after the drain began.
     let mut half = Connection::open(gate.data);
     let (one, two) = (call(), call());
     half.send(&one[..40]);
@@ -137,24 +137,24 @@ fn a_response_that_begins_in_a_drain_says_that_the_connection_closes() {
 }
 
 #[test]
-fn what_outlives_the_grace_is_cut_visibly_and_recorded() {
+fn streams_open_after_the_grace_period_are_cut_visibly_and_recorded() {
     let upstream = Streams::start(Duration::from_millis(30));
     let mut gate = Gate::start(&config(upstream.address, "1s"), &[]);
     let clients = open_streams(&gate, 100);
     gate.signal(libc::SIGTERM);
-    let told = Instant::now();
+    let signalled = Instant::now();
     assert_eq!(gate.wait(Duration::from_secs(15)).code(), Some(0));
     assert!(
-        told.elapsed() >= Duration::from_millis(950),
+        signalled.elapsed() >= Duration::from_millis(950),
         "{:?}",
-        told.elapsed()
+        signalled.elapsed()
     );
     cut(clients, &upstream, &gate, 100);
     assert!(gate.log().contains("grace is over"), "{}", gate.log());
 }
 
 #[test]
-fn told_twice_the_gate_ends_at_once() {
+fn a_second_signal_ends_the_gate_at_once() {
     let upstream = Streams::start(Duration::from_millis(30));
     let mut gate = Gate::start(&config(upstream.address, "10m"), &[]);
     let clients = open_streams(&gate, 100);
@@ -163,14 +163,14 @@ fn told_twice_the_gate_ends_at_once() {
         gate.admin("/readyz").status == 503
     });
     gate.signal(libc::SIGTERM);
-    let told = Instant::now();
+    let signalled = Instant::now();
     assert_eq!(gate.wait(Duration::from_secs(10)).code(), Some(0));
-    println!("ended {:?} after the second word", told.elapsed());
+    println!("ended {:?} after the second word", signalled.elapsed());
     cut(clients, &upstream, &gate, 100);
 }
 
 #[test]
-fn a_second_word_ends_the_delay_and_a_third_the_drain() {
+fn a_second_signal_ends_the_delay_and_a_third_the_drain() {
     let upstream = Streams::start(Duration::from_millis(30));
     let config = config(upstream.address, "10m").replace("grace:", "delay: 10m, grace:");
     let mut gate = Gate::start(&config, &[]);
@@ -194,7 +194,7 @@ fn a_second_word_ends_the_delay_and_a_third_the_drain() {
     cut(clients, &upstream, &gate, 20);
 }
 
-/// Every stream has a beginning of what was sent and no end, and a record.
+/// Asserts that every stream is an incomplete prefix of what was sent, and has a record.
 fn cut(
     clients: std::thread::JoinHandle<Vec<streams::Received>>,
     upstream: &Streams,
@@ -222,23 +222,23 @@ fn cut(
 }
 
 #[test]
-fn without_traffic_the_end_is_prompt() {
+fn without_traffic_shutdown_is_prompt() {
     let mut gate = Gate::start(
         &config("127.0.0.1:9".parse().expect("an address"), "10m"),
         &[],
     );
     gate.signal(libc::SIGINT);
-    let told = Instant::now();
+    let signalled = Instant::now();
     assert_eq!(gate.wait(Duration::from_secs(10)).code(), Some(0));
     assert!(
-        told.elapsed() < Duration::from_secs(5),
+        signalled.elapsed() < Duration::from_secs(5),
         "{:?}",
-        told.elapsed()
+        signalled.elapsed()
     );
 }
 
 #[test]
-fn after_sigterm_the_door_stays_open_for_the_delay_while_readiness_is_false() {
+fn after_sigterm_connections_are_accepted_during_the_delay_while_readiness_is_false() {
     let upstream = Upstream::start(|_, _| {
         vec![Step::Send(crate::harness::answer::json(
             200,
@@ -250,12 +250,12 @@ fn after_sigterm_the_door_stays_open_for_the_delay_while_readiness_is_false() {
     let mut kept = Connection::open(gate.data);
     assert_eq!(kept.call(&call()).status, 200);
     gate.signal(libc::SIGTERM);
-    let told = Instant::now();
+    let signalled = Instant::now();
     eventually("/readyz is 503", Duration::from_secs(2), || {
         gate.admin("/readyz").status == 503
     });
     let mut calls = 0;
-    while told.elapsed() < Duration::from_secs(2) {
+    while signalled.elapsed() < Duration::from_secs(2) {
         let response = gate.call(&call());
         assert_eq!(response.status, 200, "a new connection");
         assert_eq!(kept.call(&call()).status, 200, "and an old one");
@@ -269,15 +269,15 @@ fn after_sigterm_the_door_stays_open_for_the_delay_while_readiness_is_false() {
         Duration::from_secs(5),
         || TcpStream::connect(gate.data).is_err(),
     );
-    assert!(told.elapsed() >= Duration::from_secs(3));
+    assert!(signalled.elapsed() >= Duration::from_secs(3));
     assert!(gate.wait(Duration::from_secs(10)).success());
 
     let mut gate = Gate::start(&config, &[]);
     gate.signal(libc::SIGINT);
-    let told = Instant::now();
+    let signalled = Instant::now();
     assert!(gate.wait(Duration::from_secs(10)).success());
     assert!(
-        told.elapsed() < Duration::from_secs(3),
+        signalled.elapsed() < Duration::from_secs(3),
         "a person at the keyboard does not wait"
     );
 }

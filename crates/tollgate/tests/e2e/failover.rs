@@ -1,11 +1,11 @@
-//! U11: one bad of several, and all of them bad.
+//! U11: one endpoint fails, and every endpoint fails.
 //!
-//! Invariant: another try is made only before the first byte, only for failures that another
-//! endpoint may not have, and only within the retry budget; each is counted.
+//! Invariant: a call is retried only before the first byte, only after a retryable failure, and only
+//! within the retry budget; each retry is counted.
 //! Not here: what a single endpoint's faults look like (`upstream_faults`).
 
-mod budget;
-mod spread;
+mod load_balancing;
+mod retry_budget;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn good() -> Upstream {
     Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))])
 }
 
-/// Answers with the status that the call names, or as the name says.
+/// Fails as the model's name says: with this status, or in this way.
 fn bad() -> Upstream {
     Upstream::start(|_, seen| match case(seen).as_str() {
         "reset" => vec![Step::Reset],
@@ -53,7 +53,7 @@ fn bad() -> Upstream {
 }
 
 #[test]
-fn what_another_backend_may_do_better_goes_there() {
+fn retryable_failures_go_to_the_next_backend() {
     for (n, case) in [
         "408",
         "425",
@@ -71,7 +71,7 @@ fn what_another_backend_may_do_better_goes_there() {
     .into_iter()
     .enumerate()
     {
-        // A gate for each few, so that no endpoint is ejected and no budget is used up.
+        // A new gate for every few cases, so that no endpoint is ejected and no retry budget is exhausted.
         let (first, second) = (bad(), good());
         let gate = Gate::start(&pair(first.address, second.address), &[]);
         let response = gate.call(&call(case, n % 2 == 0));
@@ -92,7 +92,7 @@ fn what_another_backend_may_do_better_goes_there() {
             (&2.into(), &"second".into())
         );
         assert_eq!(record["status"], 200);
-        // What may have run at the first is charged too, and said.
+        // What may have run at the first backend is charged and recorded too.
         let may_have_run = !case.bytes().all(|b| b.is_ascii_digit());
         assert_eq!(
             record["unconfirmed_attempts"] == 1,
@@ -117,7 +117,7 @@ fn what_another_backend_may_do_better_goes_there() {
 }
 
 #[test]
-fn a_refused_connection_goes_to_the_next() {
+fn a_refused_connection_is_retried_at_the_next_backend() {
     let second = good();
     let gate = Gate::start(&pair(free_address(), second.address), &[]);
     assert_eq!(gate.call(&call("m", false)).text(), COMPLETION);
@@ -125,7 +125,7 @@ fn a_refused_connection_goes_to_the_next() {
 }
 
 #[test]
-fn what_no_backend_would_do_better_stays() {
+fn failures_that_are_not_retryable_are_not_retried() {
     let (first, second) = (bad(), good());
     let gate = Gate::start(&pair(first.address, second.address), &[]);
     for status in [400_u16, 404, 409, 413, 422] {
@@ -141,7 +141,7 @@ fn what_no_backend_would_do_better_stays() {
 }
 
 #[test]
-fn the_last_answer_is_the_clients_when_all_are_bad() {
+fn when_every_backend_fails_the_client_gets_the_last_answer() {
     let (first, second) = (bad(), bad());
     let gate = Gate::start(&pair(first.address, second.address), &[]);
     for status in [429_u16, 503, 529] {
@@ -170,8 +170,8 @@ fn an_upstreams_retry_after_reaches_the_client() {
 }
 
 #[test]
-fn a_kept_connection_that_breaks_with_a_call_is_replaced_and_counted() {
-    // Answers once on each connection, then resets it when the next request has come.
+fn a_call_lost_with_a_reused_connection_is_retried_and_counted() {
+    // Answers once on each connection, then resets it when the next request has arrived.
     let upstream = Upstream::start(|n, _| {
         if n % 2 == 0 {
             vec![Step::Send(json(200, COMPLETION))]
@@ -198,7 +198,7 @@ fn a_kept_connection_that_breaks_with_a_call_is_replaced_and_counted() {
 }
 
 #[test]
-fn a_connection_that_the_upstream_closed_while_idle_is_not_used() {
+fn an_idle_connection_closed_by_the_upstream_is_not_reused() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION)), Step::Close]);
     let gate = Gate::start(&crate::upstream_faults::one(upstream.address), &[]);
     let mut connection = Connection::open(gate.data);

@@ -1,29 +1,29 @@
-//! How HTTP/1.1 messages are delimited and addressed: faults H1 to H3, H9 to H12, H14 and H15.
+//! Framing and addressing of HTTP/1.1 messages: faults H1 to H3, H9 to H12, H14 and H15.
 //!
-//! Invariant: what two servers could read in two ways is refused, nothing of it goes upstream, and
-//! the connection on which it came is closed.
+//! Invariant: an ambiguous message is refused, nothing of it goes upstream, and its connection is
+//! closed.
 //! Not here: headers that say who calls (`identity`), HTTP/2 (`http2`).
 
+mod conformance;
 mod connection;
-mod everyday;
 mod heads;
 mod response;
 mod targets;
 
+use crate::fixture::{After, Fixture, IDENTITY, call, get, is_closed};
 use crate::harness::{Connection, chat};
-use crate::scene::{After, Scene, WHO, call, get, is_closed};
 
-/// A POST with these framing lines, then `rest` as it is.
+/// A POST with these framing headers, followed by `rest` unchanged.
 fn framed(lines: &str, rest: &str) -> Vec<u8> {
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\n{lines}\r\n{rest}"
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-type: application/json\r\n{lines}\r\n{rest}"
     )
     .into_bytes()
 }
 
 #[test]
-fn h1_a_body_of_two_lengths_is_refused() {
-    let scene = Scene::new();
+fn h1_conflicting_body_lengths_are_refused() {
+    let fixture = Fixture::new();
     let rows = [
         (
             "content-length: 5\r\ntransfer-encoding: chunked\r\n",
@@ -68,16 +68,17 @@ fn h1_a_body_of_two_lengths_is_refused() {
             lines,
             "0\r\n\r\nGET /v1/files HTTP/1.1\r\nhost: g\r\nx-workload-app: w\r\n\r\n",
         );
-        scene.refuses(lines, &request, 400, code, After::Closed);
+        fixture.refuses(lines, &request, 400, code, After::Closed);
     }
     for method in ["GET", "DELETE"] {
         for (lines, body) in [
             ("content-length: 5\r\n", "hello"),
             ("transfer-encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"),
         ] {
-            let request =
-                format!("{method} /v1/models HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{lines}\r\n{body}");
-            scene.refuses(
+            let request = format!(
+                "{method} /v1/models HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n{lines}\r\n{body}"
+            );
+            fixture.refuses(
                 method,
                 request.as_bytes(),
                 400,
@@ -87,19 +88,19 @@ fn h1_a_body_of_two_lengths_is_refused() {
         }
     }
     let request = "POST /v1/files HTTP/1.0\r\nhost: g\r\nx-workload-app: w\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
-    scene.refuses(
+    fixture.refuses(
         "chunks in HTTP/1.0",
         request.as_bytes(),
         400,
         "encoding_invalid",
         After::Closed,
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn h2_malformed_chunks_are_refused() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let extension = format!("1;{}\r\n{{\r\n", "e".repeat(64 << 10));
     let many = "1;eeee\r\n \r\n".repeat(2000);
     let rows = [
@@ -122,18 +123,18 @@ fn h2_malformed_chunks_are_refused() {
     ];
     for (body, code) in rows {
         let what = &body[..body.len().min(30)];
-        let mut connection = Connection::open(scene.gate.data);
+        let mut connection = Connection::open(fixture.gate.data);
         let response = connection.call(&framed("transfer-encoding: chunked\r\n", body));
-        scene.refused(what, &response, 400, code);
+        fixture.refused(what, &response, 400, code);
         assert_eq!(response.header("connection"), Some("close"), "{what}");
         assert!(is_closed(&mut connection), "{what}");
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h2_good_chunks_arrive_as_one_body_however_they_are_cut() {
-    let scene = Scene::new();
+fn h2_valid_chunks_become_one_body_however_they_are_split() {
+    let fixture = Fixture::new();
     let body = chat("m", false);
     for size in [1, 2, 7, 1000] {
         let mut text = String::new();
@@ -141,7 +142,7 @@ fn h2_good_chunks_arrive_as_one_body_however_they_are_cut() {
             let chunk = std::str::from_utf8(chunk).expect("ASCII");
             text += &format!("{:X};name=\"a value\"\r\n{chunk}\r\n", chunk.len());
         }
-        let seen = scene.forwards(
+        let seen = fixture.forwards(
             "chunks",
             &framed("transfer-encoding: Chunked\r\n", &(text + "000\r\n\r\n")),
         );
@@ -149,57 +150,57 @@ fn h2_good_chunks_arrive_as_one_body_however_they_are_cut() {
         assert_eq!(seen.header("transfer-encoding"), Vec::<String>::new());
         assert_eq!(seen.header("content-length"), [body.len().to_string()]);
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn h14_trailers_are_dropped() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let body = chat("m", false);
     let text = format!(
         "{:x}\r\n{body}\r\n0\r\nauthorization: Bearer evil\r\ncontent-length: 3\r\nx-workload-app: other\r\nx-trailer: 1\r\n\r\n",
         body.len()
     );
-    let mut connection = Connection::open(scene.gate.data);
+    let mut connection = Connection::open(fixture.gate.data);
     let response = connection.call(&framed(
         "trailer: x-trailer\r\ntransfer-encoding: chunked\r\n",
         &text,
     ));
-    let seen = scene.forwarded("trailers", &response);
+    let seen = fixture.forwarded("trailers", &response);
     assert_eq!(seen.header("authorization"), ["Bearer gate-key"]);
     assert_eq!(seen.header("content-length"), [body.len().to_string()]);
     for name in ["x-workload-app", "x-trailer", "trailer"] {
         assert_eq!(seen.header(name), Vec::<String>::new());
     }
-    scene.forwards_on("trailers", &mut connection);
-    scene.end();
+    fixture.forwards_on("trailers", &mut connection);
+    fixture.end();
 }
 
 #[test]
 fn h11_only_100_continue_may_be_expected() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let body = chat("m", false);
     let lines = format!("expect: 100-Continue\r\ncontent-length: {}\r\n", body.len());
-    // The body waits for the word.
-    let mut connection = Connection::open(scene.gate.data);
+    // The client sends the body only after 100 Continue.
+    let mut connection = Connection::open(fixture.gate.data);
     connection.send(&framed(&lines, ""));
     assert!(connection.more());
     assert_eq!(connection.unread(), b"HTTP/1.1 100 Continue\r\n\r\n");
     connection.send(body.as_bytes());
-    let seen = scene.forwarded("after 100", &connection.response());
+    let seen = fixture.forwarded("after 100", &connection.response());
     assert_eq!(seen.header("expect"), Vec::<String>::new());
-    scene.forwards_on("after 100", &mut connection);
-    // The body did not wait: nothing is said, and the connection goes on in step.
-    let mut connection = Connection::open(scene.gate.data);
+    fixture.forwards_on("after 100", &mut connection);
+    // The client did not wait with the body: no 100 is sent, and the connection stays usable.
+    let mut connection = Connection::open(fixture.gate.data);
     let response = connection.call(&framed(&lines, &body));
-    scene.forwarded("body at once", &response);
-    scene.forwards_on("body at once", &mut connection);
-    // A refusal takes the place of 100, and the body may come or not: the connection ends.
+    fixture.forwarded("body at once", &response);
+    fixture.forwards_on("body at once", &mut connection);
+    // A refusal is sent instead of 100. The body may or may not follow, so the connection is closed.
     let unknown = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-workload-app: nobody\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    scene.refuses(
+    fixture.refuses(
         "refused early",
         unknown.as_bytes(),
         404,
@@ -208,7 +209,7 @@ fn h11_only_100_continue_may_be_expected() {
     );
     for value in ["x", "100-continue, x", "200-ok"] {
         let lines = format!("expect: {value}\r\ncontent-length: {}\r\n", body.len());
-        scene.refuses(
+        fixture.refuses(
             value,
             &framed(&lines, &body),
             417,
@@ -216,30 +217,30 @@ fn h11_only_100_continue_may_be_expected() {
             After::Closed,
         );
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h12_nothing_is_upgraded_and_what_was_pipelined_is_a_request() {
-    let scene = Scene::new();
+fn h12_upgrade_is_ignored_and_pipelined_bytes_are_the_next_request() {
+    let fixture = Fixture::new();
     for protocol in ["foo", "websocket", "h2c"] {
         let lines = format!(
             "connection: upgrade, http2-settings\r\nupgrade: {protocol}\r\nhttp2-settings: AAMAAABkAAQAAP__\r\nsec-websocket-key: a\r\nsec-websocket-version: 13\r\n"
         );
-        let mut connection = Connection::open(scene.gate.data);
+        let mut connection = Connection::open(fixture.gate.data);
         connection.send(&[get(&lines), call(&chat("m", false))].concat());
         let first = connection.response();
-        let seen = scene.forwarded(protocol, &first);
+        let seen = fixture.forwarded(protocol, &first);
         for name in ["upgrade", "connection", "http2-settings"] {
             assert_eq!(seen.header(name), Vec::<String>::new(), "{protocol}");
         }
         let second = connection.response();
-        let seen = scene.forwarded(protocol, &second);
+        let seen = fixture.forwarded(protocol, &second);
         assert!(
             seen.head.starts_with("POST /v1/chat/completions "),
             "{}",
             seen.head
         );
     }
-    scene.end();
+    fixture.end();
 }

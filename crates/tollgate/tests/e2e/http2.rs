@@ -1,7 +1,7 @@
 //! Clients that speak HTTP/2, with prior knowledge and over TLS.
 //!
-//! Invariant: an exchange over HTTP/2 is told, counted and recorded as one over HTTP/1.1; what
-//! breaks off is reset and never looks like an end.
+//! Invariant: an exchange over HTTP/2 is answered, counted and recorded as one over HTTP/1.1; an
+//! incomplete response ends with a reset and never with END_STREAM.
 //! Not here: malformed streams (`malformed`), floods (`floods`), HTTP/2 to upstreams (`upstream`).
 
 mod floods;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use http_body_util::BodyExt;
 
+use crate::fixture::{Fixture, IDENTITY, config};
 use crate::harness::h2::{self, Ended, Frames, INTERNAL_ERROR};
 use crate::harness::{Gate, Step, Upstream, chat, eventually, tls};
-use crate::scene::{Scene, WHO, config};
 
 /// An engine that answers at this pace.
 fn engine(inter_token_ms: u64) -> EngineHandle {
@@ -29,7 +29,7 @@ fn engine(inter_token_ms: u64) -> EngineHandle {
     .expect("an engine")
 }
 
-/// A streamed call for so many tokens.
+/// The body of a streamed call with this output cap.
 fn stream(tokens: u32) -> String {
     format!(
         r#"{{"model":"gpt-oss-120b","stream":true,"max_tokens":{tokens},"messages":[{{"role":"user","content":"Hello"}}]}}"#
@@ -54,27 +54,27 @@ fn list(length: &str) -> Vec<(&str, &str)> {
 
 #[test]
 fn a_call_with_prior_knowledge_goes_through_and_leaves_one_record() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let response = h2::run(async {
-        let mut client = h2::connect(scene.gate.data).await;
+        let mut client = h2::connect(fixture.gate.data).await;
         let request = h2::post("/v1/chat/completions", chat("m", false));
         h2::whole(client.send_request(request).await.expect("an answer"))
             .await
             .expect("whole")
     });
-    let seen = scene.forwarded("a call", &response);
+    let seen = fixture.forwarded("a call", &response);
     assert_eq!(seen.json()["model"], "m");
     assert_eq!(seen.header("authorization"), ["Bearer gate-key"]);
-    assert_eq!(seen.header("host"), [scene.upstream.address.to_string()]);
+    assert_eq!(seen.header("host"), [fixture.upstream.address.to_string()]);
     assert_eq!(seen.header("x-workload-app"), Vec::<String>::new());
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn refusals_leave_the_connection_usable() {
-    let scene = Scene::with("bounds: { body: 64KiB }\n");
+    let fixture = Fixture::with("bounds: { body: 64KiB }\n");
     h2::run(async {
-        let mut client = h2::connect(scene.gate.data).await;
+        let mut client = h2::connect(fixture.gate.data).await;
         let body = chat("m", false);
         let good = h2::post("/v1/chat/completions", body.clone());
         let mut stranger = good.clone();
@@ -134,17 +134,17 @@ fn refusals_leave_the_connection_usable() {
         for (request, status, code) in rows {
             let response = client.send_request(request).await.expect(code);
             let response = h2::whole(response).await.expect(code);
-            scene.refused(code, &response, status, code);
+            fixture.refused(code, &response, status, code);
             assert_eq!(response.header("connection"), None, "{code}");
             let response = client.send_request(good.clone()).await.expect(code);
-            scene.forwarded(code, &h2::whole(response).await.expect(code));
+            fixture.forwarded(code, &h2::whole(response).await.expect(code));
         }
     });
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn tls_clients_choose_the_version_and_streams_flow() {
+fn alpn_selects_the_version_of_tls_clients() {
     let engine = engine(20);
     let authority = tls::Authority::new();
     let leaf = authority.leaf("gate.test");
@@ -190,7 +190,7 @@ fn tls_clients_choose_the_version_and_streams_flow() {
             let mut over = stream_of(protocols).await;
             let body = chat("gpt-oss-120b", false);
             let request = format!(
-                "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
             tokio::io::AsyncWriteExt::write_all(&mut over, request.as_bytes())
@@ -232,7 +232,7 @@ fn a_client_that_resets_its_stream_cancels_the_upstream_at_once() {
         });
         fastest = fastest.min(began.elapsed());
     }
-    // The engine notices at its next token, the test at its next look.
+    // The engine detects it at its next token, the test at its next poll.
     assert!(fastest < Duration::from_millis(100), "{fastest:?}");
     for record in gate.records(5) {
         assert_eq!(
@@ -265,7 +265,7 @@ fn a_client_that_resets_before_an_answer_cancels_the_upstream_too() {
 }
 
 #[test]
-fn an_upstream_that_breaks_off_becomes_a_reset_stream() {
+fn a_broken_upstream_response_resets_the_http2_stream() {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let event = "f\r\ndata: {\"a\":1}\n\n\r\n";
@@ -303,7 +303,7 @@ fn an_upstream_that_breaks_off_becomes_a_reset_stream() {
 }
 
 #[test]
-fn a_drain_says_goaway_and_lets_streams_run_to_their_end() {
+fn a_drain_sends_goaway_and_completes_open_streams() {
     let engine = engine(10);
     let mut gate = Gate::start(&config(engine.addr(), "drain: { grace: 30s }\n"), &[]);
     let mut frames = Frames::open(gate.data, &[]);
@@ -359,9 +359,9 @@ fn a_hundred_streams_share_a_connection() {
 }
 
 #[test]
-fn an_idle_connection_is_given_up() {
-    let scene = Scene::with("bounds: { keep_alive: 1s }\n");
-    let mut frames = Frames::open(scene.gate.data, &[]);
+fn an_idle_http2_connection_is_closed_after_goaway() {
+    let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
+    let mut frames = Frames::open(fixture.gate.data, &[]);
     frames.headers(1, &list(""), false);
     frames.send(h2::DATA, h2::END_STREAM, 1, b"{}");
     assert_eq!(frames.ended(1), Ended::Whole(200));
@@ -377,9 +377,9 @@ fn an_idle_connection_is_given_up() {
 }
 
 #[test]
-fn c1_a_body_over_http2_that_stops_is_refused() {
-    let scene = Scene::with("bounds: { body_idle: 1s }\n");
-    let mut frames = Frames::open(scene.gate.data, &[]);
+fn c1_a_stalled_body_over_http2_is_refused() {
+    let fixture = Fixture::with("bounds: { body_idle: 1s }\n");
+    let mut frames = Frames::open(fixture.gate.data, &[]);
     let began = Instant::now();
     frames.headers(1, &list(""), false);
     frames.send(h2::DATA, 0, 1, b"{\"model\"");
@@ -392,15 +392,15 @@ fn c1_a_body_over_http2_that_stops_is_refused() {
     frames.headers(3, &list(""), false);
     frames.send(h2::DATA, h2::END_STREAM, 3, b"{}");
     assert_eq!(frames.ended(3), Ended::Whole(200), "the connection goes on");
-    assert_eq!(scene.gate.records(2)[0]["code"], "request_timeout");
+    assert_eq!(fixture.gate.records(2)[0]["code"], "request_timeout");
 }
 
 #[test]
-fn c1_a_head_over_http2_that_never_ends_is_given_up() {
-    let scene = Scene::with("bounds: { keep_alive: 1s }\n");
-    let mut half = Frames::open(scene.gate.data, &[]);
+fn c1_an_endless_head_over_http2_closes_the_connection() {
+    let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
+    let mut half = Frames::open(fixture.gate.data, &[]);
     half.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
-    let mut silent = Frames::open(scene.gate.data, &[]);
+    let mut silent = Frames::open(fixture.gate.data, &[]);
     let began = Instant::now();
     while half.next().is_some() {}
     while silent.next().is_some() {}
@@ -409,11 +409,11 @@ fn c1_a_head_over_http2_that_never_ends_is_given_up() {
         "{:?}",
         began.elapsed()
     );
-    assert_eq!(scene.upstream.seen().len(), 0);
+    assert_eq!(fixture.upstream.seen().len(), 0);
 }
 
 #[test]
-fn a_client_that_opens_no_window_is_gone_after_the_write_stall() {
+fn a_client_that_opens_no_window_is_disconnected_after_write_stall() {
     let upstream = Upstream::start(|_, _| {
         let body = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
         let head = format!(
@@ -436,7 +436,7 @@ fn a_client_that_opens_no_window_is_gone_after_the_write_stall() {
         frames.headers(stream, &list(""), false);
         frames.send(h2::DATA, h2::END_STREAM, stream, b"{}");
     }
-    // Nothing can be said on a stream without a window, so the connection ends.
+    // Nothing can be sent on a stream without a window, so the connection is closed.
     assert!(matches!(frames.ended(1), Ended::Reset(_) | Ended::Closed));
     assert!(
         began.elapsed() < Duration::from_secs(15),

@@ -1,57 +1,57 @@
-//! Who calls, and with which credential: faults H5 to H8.
+//! Identity headers and client credentials: faults H5 to H8.
 //!
-//! Invariant: the upstream sees one credential, the gate's, and no word of who called; two answers
-//! to one question are refused.
-//! Not here: rotation of secrets, the predicates' own cases (`policy::credential`).
+//! Invariant: the upstream sees one credential, the gate's, and no identity header; conflicting
+//! identities or credentials are refused.
+//! Not here: rotation of secrets, which headers are credentials (`policy::credential`).
 
+use crate::fixture::{After, Fixture, IDENTITY};
 use crate::harness::{chat, post};
-use crate::scene::{After, Scene, WHO};
 
 #[test]
-fn h5_connection_options_cannot_take_away_what_the_gate_relies_on_or_sets() {
-    let scene = Scene::new();
+fn h5_connection_options_cannot_remove_headers_that_the_gate_reads_or_sets() {
+    let fixture = Fixture::new();
     let abuse = "connection: close, x-workload-app, authorization, host, content-length, x-request-id, content-type";
     let request = post(
         "/v1/chat/completions",
-        &[WHO, abuse, "x-own: 1"],
+        &[IDENTITY, abuse, "x-own: 1"],
         &chat("m", false),
     );
-    let seen = scene.forwards(abuse, &request);
+    let seen = fixture.forwards(abuse, &request);
     assert_eq!(seen.header("authorization"), ["Bearer gate-key"]);
-    assert_eq!(seen.header("host"), [scene.upstream.address.to_string()]);
+    assert_eq!(seen.header("host"), [fixture.upstream.address.to_string()]);
     assert_eq!(seen.header("content-type"), ["application/json"]);
     assert_eq!(seen.header("x-request-id").len(), 1);
     assert_eq!(seen.header("connection"), Vec::<String>::new());
     assert_eq!(seen.header("x-own"), ["1"]);
-    // What the client may name is its own hop-by-hop header.
+    // A client may name its own hop-by-hop headers.
     let request = post(
         "/v1/chat/completions",
-        &[WHO, "connection: x-own", "x-own: 1"],
+        &[IDENTITY, "connection: x-own", "x-own: 1"],
         &chat("m", false),
     );
     assert_eq!(
-        scene.forwards("x-own", &request).header("x-own"),
+        fixture.forwards("x-own", &request).header("x-own"),
         Vec::<String>::new()
     );
-    // And a workload named only there is still named.
+    // An identity header that is named there still counts.
     let request = post(
         "/v1/chat/completions",
         &["x-workload-app: nobody", "connection: x-workload-app"],
         &chat("m", false),
     );
-    scene.refuses(
+    fixture.refuses(
         "hidden identity",
         &request,
         404,
         "workload_not_registered",
         After::Kept,
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h6_an_identity_is_exactly_one_registered_value() {
-    let scene = Scene::new();
+fn h6_an_identity_must_be_exactly_one_registered_value() {
+    let fixture = Fixture::new();
     let body = chat("m", false);
     let rows: &[(&[&str], u16, &str)] = &[
         (&[], 404, "workload_not_registered"),
@@ -88,23 +88,23 @@ fn h6_an_identity_is_exactly_one_registered_value() {
     for (lines, status, code) in rows {
         let what = format!("{lines:?}");
         let request = post("/v1/chat/completions", lines, &body);
-        scene.refuses(&what, &request, *status, code, After::Kept);
+        fixture.refuses(&what, &request, *status, code, After::Kept);
     }
     for line in [
         "X-Workload-App: w",
         "x-workload-app:w",
         "x-workload-app: \t w \t",
     ] {
-        scene.forwards(line, &post("/v1/chat/completions", &[line], &body));
+        fixture.forwards(line, &post("/v1/chat/completions", &[line], &body));
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h6_words_about_the_client_stay_here() {
-    let scene = Scene::new();
+fn h6_headers_about_the_client_are_not_forwarded() {
+    let fixture = Fixture::new();
     let lines = [
-        WHO,
+        IDENTITY,
         "x-workload_app: other",
         "x-forwarded-for: 127.0.0.1",
         "x-forwarded-proto: https",
@@ -115,7 +115,7 @@ fn h6_words_about_the_client_stay_here() {
         "via: 1.1 evil",
         "te: trailers",
     ];
-    let seen = scene.forwards(
+    let seen = fixture.forwards(
         "all of them",
         &post("/v1/chat/completions", &lines, &chat("m", false)),
     );
@@ -123,12 +123,12 @@ fn h6_words_about_the_client_stay_here() {
         let name = line.split(':').next().unwrap_or_default();
         assert_eq!(seen.header(name), Vec::<String>::new(), "{name}");
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h7_one_authorization_at_most() {
-    let scene = Scene::new();
+fn h7_two_authorizations_are_refused() {
+    let fixture = Fixture::new();
     let body = chat("m", false);
     for lines in [
         &["authorization: Bearer a", "authorization: Bearer a"][..],
@@ -137,13 +137,17 @@ fn h7_one_authorization_at_most() {
         &["authorization: Basic YTpi, Bearer b"],
     ] {
         let what = format!("{lines:?}");
-        let request = post("/v1/chat/completions", &[&[WHO], lines].concat(), &body);
-        scene.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
+        let request = post(
+            "/v1/chat/completions",
+            &[&[IDENTITY], lines].concat(),
+            &body,
+        );
+        fixture.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
     }
     let long = format!("authorization: Bearer {}", "t".repeat(64 << 10));
-    let request = post("/v1/chat/completions", &[WHO, &long], &body);
-    scene.refuses("64 KiB", &request, 431, "head_too_large", After::Closed);
-    // One of any kind is dropped unread: identity does not come from it.
+    let request = post("/v1/chat/completions", &[IDENTITY, &long], &body);
+    fixture.refuses("64 KiB", &request, 431, "head_too_large", After::Closed);
+    // A single one of any scheme is dropped unread, because it is not used as identity.
     for value in [
         "Bearer a",
         "bearer a",
@@ -155,15 +159,18 @@ fn h7_one_authorization_at_most() {
         "Bearer ' OR 1=1 --",
     ] {
         let line = format!("authorization: {value}");
-        let seen = scene.forwards(value, &post("/v1/chat/completions", &[WHO, &line], &body));
+        let seen = fixture.forwards(
+            value,
+            &post("/v1/chat/completions", &[IDENTITY, &line], &body),
+        );
         assert_eq!(seen.header("authorization"), ["Bearer gate-key"], "{value}");
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn h8_credentials_in_two_places_are_refused() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let places = [
         "authorization: Bearer canary",
         "x-api-key: canary",
@@ -174,11 +181,11 @@ fn h8_credentials_in_two_places_are_refused() {
         for other in &places[i..] {
             let request = post(
                 "/v1/chat/completions",
-                &[WHO, one, other],
+                &[IDENTITY, one, other],
                 &chat("m", false),
             );
             let what = format!("{one} and {other}");
-            scene.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
+            fixture.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
         }
         for query in [
             "key=canary",
@@ -187,29 +194,29 @@ fn h8_credentials_in_two_places_are_refused() {
             "x;api_key=canary",
         ] {
             let path = format!("/v1/chat/completions?{query}");
-            let request = post(&path, &[WHO, one], &chat("m", false));
+            let request = post(&path, &[IDENTITY, one], &chat("m", false));
             let what = format!("{one} and {query}");
-            scene.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
+            fixture.refuses(&what, &request, 400, "conflicting_credentials", After::Kept);
         }
     }
     let request = post(
         "/v1/chat/completions?key=a&api-key=b",
-        &[WHO],
+        &[IDENTITY],
         &chat("m", false),
     );
-    scene.refuses(
+    fixture.refuses(
         "two in the query",
         &request,
         400,
         "conflicting_credentials",
         After::Kept,
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h8_every_form_of_credential_is_taken_away_and_ours_put_in_its_place() {
-    let scene = Scene::new();
+fn h8_every_form_of_credential_is_replaced_by_the_gates() {
+    let fixture = Fixture::new();
     let rows: &[(&str, &str)] = &[
         ("", "authorization: Bearer canary"),
         ("", "x-api-key: canary"),
@@ -236,7 +243,7 @@ fn h8_every_form_of_credential_is_taken_away_and_ours_put_in_its_place() {
     for (query, line) in rows {
         let what = format!("{query} {line}");
         let path = format!("/v1/chat/completions{query}");
-        let seen = scene.forwards(&what, &post(&path, &[WHO, line], &chat("m", false)));
+        let seen = fixture.forwards(&what, &post(&path, &[IDENTITY, line], &chat("m", false)));
         assert!(!seen.head.contains("canary"), "{what}: {}", seen.head);
         assert_eq!(
             seen.head.matches("gate-key").count(),
@@ -246,24 +253,24 @@ fn h8_every_form_of_credential_is_taken_away_and_ours_put_in_its_place() {
         );
         assert_eq!(seen.header("authorization"), ["Bearer gate-key"], "{what}");
     }
-    let log = scene.gate.log()
-        + &std::fs::read_to_string(scene.gate.path("access.jsonl")).expect("a log");
-    let pages = scene.gate.metrics() + &scene.gate.admin("/config").text();
+    let log = fixture.gate.log()
+        + &std::fs::read_to_string(fixture.gate.path("access.jsonl")).expect("a log");
+    let pages = fixture.gate.metrics() + &fixture.gate.admin("/config").text();
     for word in ["canary", "gate-key"] {
         assert!(!log.contains(word), "a log holds {word}");
         assert!(!pages.contains(word), "an admin page holds {word}");
     }
     let kept = post(
         "/v1/chat/completions?beta=1&monkey=2&api-version=2",
-        &[WHO],
+        &[IDENTITY],
         &chat("m", false),
     );
-    let seen = scene.forwards("an innocent query", &kept);
+    let seen = fixture.forwards("an innocent query", &kept);
     assert!(
         seen.head
             .starts_with("POST /v1/chat/completions?beta=1&api-version=2 "),
         "{}",
         seen.head
     );
-    scene.end();
+    fixture.end();
 }

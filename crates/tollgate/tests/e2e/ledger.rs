@@ -1,6 +1,6 @@
-//! The ledger behind a gate: one row for each exchange that was let in, whatever ended it.
+//! The ledger of a running gate: one row for each admitted exchange, however it ended.
 //!
-//! Not here: every way in which a file can be damaged (`ledger`'s own tests).
+//! Not here: every way in which a file can be damaged (tests of `ledger`).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ mod killed;
 mod outcomes;
 mod postgres;
 mod prices;
+mod removed;
 mod strict;
-mod taken;
 
 /// An upstream that answers each chat call with this usage, after a while.
 fn engine(prompt: u64, completion: u64, after: Duration) -> Upstream {
@@ -53,7 +53,7 @@ fn call(id: &str, model: &str) -> Vec<u8> {
     )
 }
 
-/// `tollgate usage` on this ledger; it has to succeed.
+/// Runs `tollgate usage` on this ledger, which has to succeed; returns its output.
 pub(crate) fn usage(ledger: &Path, args: &[&str]) -> String {
     let dir = ledger.parent().expect("a directory");
     let path = ledger.display().to_string();
@@ -63,7 +63,7 @@ pub(crate) fn usage(ledger: &Path, args: &[&str]) -> String {
     ended.out
 }
 
-/// Every row, by request id; no request id twice.
+/// Every row by request id; asserts that no request id is duplicated.
 pub(crate) fn rows(ledger: &Path) -> HashMap<String, Value> {
     let mut rows = HashMap::new();
     for line in usage(ledger, &["export", "--form", "jsonl"]).lines() {
@@ -75,7 +75,7 @@ pub(crate) fn rows(ledger: &Path) -> HashMap<String, Value> {
     rows
 }
 
-/// `tollgate run` on this configuration, which has to be refused; what it says.
+/// Runs `tollgate run` on this configuration, which has to be refused; returns its error output.
 fn refused(config: &str) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (data, admin) = (free_address(), free_address());

@@ -1,7 +1,7 @@
-//! Limits as callers meet them: exact, whatever the connection; told in headers; counted.
+//! Limits end to end: exact across connections, reported in headers, counted in metrics.
 //!
-//! Invariant: over a window no more is admitted than limit and burst; a refusal says when to come
-//! back, costs the upstream nothing, and takes nothing from other limits.
+//! Invariant: over a window no more is admitted than limit plus burst; a refusal carries `retry-after`,
+//! never reaches the upstream, and takes nothing from other limits.
 //! Not here: the arithmetic of one bucket (`policy::limit`).
 
 mod requests;
@@ -10,7 +10,7 @@ mod tokens;
 use crate::harness::answer::{counts, json};
 use crate::harness::{Gate, Response, Seen, Step, Upstream, post};
 
-/// Completes at once; reports the usage that the call's `user` member asks for: `7,3`.
+/// Answers at once and reports the usage that the call's `user` member names: `7,3`.
 fn engine() -> Upstream {
     Upstream::start(|_, seen| vec![Step::Send(json(200, &answer(seen)))])
 }
@@ -50,8 +50,8 @@ fn call(workload: &str, cap: u64, usage: &str) -> Vec<u8> {
     )
 }
 
-/// A call that costs a request and no tokens.
-fn free(workload: &str) -> Vec<u8> {
+/// A call that uses one request and no tokens.
+fn call_without_tokens(workload: &str) -> Vec<u8> {
     format!("GET /v1/models HTTP/1.1\r\nhost: g\r\nx-workload-app: {workload}\r\n\r\n").into()
 }
 
@@ -62,7 +62,7 @@ fn number(response: &Response, name: &str) -> u64 {
     value.parse().unwrap_or_else(|_| panic!("{name}: {value}"))
 }
 
-/// What the counter says of a workload's refusals.
+/// The metric of a workload's refusals.
 fn refused(gate: &Gate, workload: &str, kind: &str) -> f64 {
     let labels = [
         format!("workload=\"{workload}\""),

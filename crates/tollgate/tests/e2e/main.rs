@@ -1,17 +1,16 @@
-//! The gate as its users meet it: the real binary, real sockets, real clients, real engines.
+//! End-to-end tests: the real binary, real sockets, real clients, real engines.
 //!
-//! Invariant: nothing here passes because something was unreachable; every wait has a bound and
-//! every bound that is hit is a failure that says so.
+//! Invariant: no test passes because something was unreachable; every wait has a timeout, and a
+//! timeout is a failure that names what was awaited.
 //! Not here: what can be shown without a process (unit tests and vectors).
 
-mod addresses;
 mod admin;
 mod bodies;
 mod browser;
 mod budgets;
-mod change;
-mod charged;
+mod charging;
 mod cli;
+mod client_addresses;
 mod conditions;
 mod connections;
 mod corpus;
@@ -21,21 +20,21 @@ mod deploy;
 mod drain;
 mod failover;
 mod faults;
+mod fixture;
+mod forward_proxy;
 mod framing;
 mod harness;
 mod http2;
 mod identity;
 mod ledger;
 mod limits;
+mod observability;
 mod operations;
-mod own_time;
-mod paper;
-mod proxied;
-mod reading;
-mod scene;
+mod overhead;
+mod parser_agreement;
+mod reload;
 mod sdk;
 mod secrecy;
-mod seeing;
 #[path = "../../../../xtask/skipped.rs"]
 mod skipped;
 mod smoke;
@@ -43,3 +42,4 @@ mod toolbench;
 mod traces;
 mod upstream_faults;
 mod usage;
+mod white_paper;

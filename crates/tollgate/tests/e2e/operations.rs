@@ -1,13 +1,13 @@
-//! Which calls pass, and what of them: operations, listed calls, headers, queries.
+//! Which calls are forwarded, and which of their parts: operations, listed calls, headers, queries.
 //!
-//! Invariant: what is refused never reaches the upstream; what passes is metered, or charged what its
+//! Invariant: a refused call never reaches the upstream; a forwarded call is metered, or charged as its
 //! route says.
 //! Not here: paths and heads that are ambiguous (`framing`), credentials (`credentials`).
 
 mod headers;
-mod kept;
 mod listed;
 mod metered;
+mod stored_objects;
 
 use crate::harness::answer::json;
 use crate::harness::{Gate, Response, Seen, Step, Upstream, chat, post, tollgate};
@@ -28,7 +28,7 @@ fn request(method: &str, target: &str, workload: &str) -> Vec<u8> {
     text.replacen("POST", method, 1).into()
 }
 
-/// The message of a refusal that nobody upstream heard of.
+/// Asserts a refusal that did not reach the upstream; returns its message.
 fn refused(gate: &Gate, upstream: &Upstream, bytes: &[u8], status: u16, code: &str) -> String {
     let before = upstream.seen().len();
     let response = gate.call(bytes);
@@ -44,7 +44,7 @@ fn refused(gate: &Gate, upstream: &Upstream, bytes: &[u8], status: u16, code: &s
     message.as_str().expect("a message").to_owned()
 }
 
-/// What the upstream saw of a call that passes.
+/// Asserts that a call is forwarded; returns what the upstream saw.
 fn passed(gate: &Gate, upstream: &Upstream, bytes: &[u8]) -> (Seen, Response) {
     let response = gate.call(bytes);
     let what = String::from_utf8_lossy(bytes).into_owned();
@@ -53,7 +53,7 @@ fn passed(gate: &Gate, upstream: &Upstream, bytes: &[u8]) -> (Seen, Response) {
 }
 
 #[test]
-fn what_is_neither_known_nor_listed_never_reaches_an_upstream() {
+fn an_operation_neither_known_nor_listed_is_not_forwarded() {
     let upstream = quiet();
     let gate = Gate::start(
         &format!(
@@ -104,7 +104,7 @@ fn what_is_neither_known_nor_listed_never_reaches_an_upstream() {
 }
 
 #[test]
-fn an_engine_at_the_root_of_its_address_is_said_to_be_there_and_no_path_leads_round_the_rules() {
+fn an_engine_at_the_root_needs_at_root_and_no_path_bypasses_the_operation_rules() {
     let upstream = quiet();
     let config = |more: &str| {
         format!(
@@ -143,7 +143,7 @@ fn an_engine_at_the_root_of_its_address_is_said_to_be_there_and_no_path_leads_ro
 }
 
 #[test]
-fn a_response_in_the_background_is_refused_and_says_so() {
+fn a_background_response_is_refused_with_background_not_served() {
     let upstream = quiet();
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1 }} }}\nroutes: [ {{ workload: w, backend: up }} ]\n",

@@ -1,6 +1,6 @@
-//! What programs do with the SDKs of OpenAI and Anthropic, through the gate: the scripts `sdk/surface` and `sdk/messages` expect it.
+//! The SDKs of OpenAI and Anthropic through the gate; the scripts `sdk/surface` and `sdk/messages` assert the results.
 //!
-//! Not here: the white paper's policies (`paper`).
+//! Not here: the white paper's policies (`white_paper`).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Gate, Sdk, eventually, free_address};
 
-/// What both scripts must have shown, so that neither can leave one out.
+/// The checks that both scripts must report, so that neither can omit one.
 const SHOWN: [&str; 11] = [
     "chat_whole",
     "chat_streamed_without_usage_asked",
@@ -25,17 +25,17 @@ const SHOWN: [&str; 11] = [
 ];
 
 #[test]
-fn the_sdk_for_python_finds_every_dialect_behind_the_gate() {
+fn the_python_sdk_works_with_every_dialect() {
     surface(Sdk::Python);
 }
 
 #[test]
-fn the_sdk_for_node_finds_every_dialect_behind_the_gate() {
+fn the_node_sdk_works_with_every_dialect() {
     surface(Sdk::Node);
 }
 
 #[test]
-fn anthropics_sdk_finds_its_messages_behind_the_gate() {
+fn the_anthropic_sdk_works_with_messages() {
     let engine = spawn_thread(EngineConfig {
         models: vec!["gpt-oss-120b".into()],
         api_key: Some("engine-key".into()),
@@ -59,7 +59,7 @@ fn anthropics_sdk_finds_its_messages_behind_the_gate() {
 }
 
 #[test]
-fn a_script_fails_where_nothing_answers() {
+fn an_sdk_script_fails_when_nothing_answers() {
     let closed = free_address();
     for sdk in Sdk::BOTH {
         let call = json!({ "headers": {}, "body": { "model": "m", "messages": [] } });
@@ -91,7 +91,7 @@ fn surface(sdk: Sdk) {
     the_records_say_what_the_engine_says(&gate, &engine, 100);
 }
 
-/// As many records of generated answers, with as many tokens, as the engine counts.
+/// Asserts that records and tokens of generated answers are as many as the engine counts.
 fn the_records_say_what_the_engine_says(gate: &Gate, engine: &EngineHandle, least: u64) {
     let stats = engine.stats();
     assert_eq!(stats.finished_abort, 0);

@@ -1,8 +1,8 @@
-//! Canaries in every secret, every credential of a client, every prompt: they may be where they
-//! were sent and nowhere else. Not in a log at its most talkative, not in a metric, not in an error
-//! that the gate makes, not in `/config`.
+//! Canaries in every secret, client credential and prompt: they may appear only where they were sent.
+//! Not in a log at its most verbose level, not in a metric, not in an error of the gate, not in
+//! `/config`.
 //!
-//! Not here: that credentials are replaced rightly (`credentials`).
+//! Not here: that credentials are replaced correctly (`credentials`).
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -12,8 +12,7 @@ use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, eventuall
 /// Part of every canary, so that one search finds all.
 const CANARY: &str = "cAnArY7f3a";
 
-/// What the upstream does, by the model asked for. It says the gate's own credential back wherever
-/// it can.
+/// An upstream whose fault depends on the model. It echoes the gate's own credential wherever it can.
 fn faults() -> Upstream {
     Upstream::start(|_, seen| {
         let heard = ["authorization", "x-own-key"]
@@ -183,7 +182,7 @@ fn prompt(model: &str, stream: bool) -> String {
     )
 }
 
-/// A call with prompts, and what the gate says to it.
+/// Makes a call with a canary prompt; returns the gate's answer.
 fn call(gate: &Gate, workload: &str, model: &str, more: &[String], query: &str) -> Response {
     let workload = format!("x-workload-app: {workload}");
     let headers: Vec<&str> = std::iter::once(workload.as_str())
@@ -197,7 +196,7 @@ fn call(gate: &Gate, workload: &str, model: &str, more: &[String], query: &str) 
     ))
 }
 
-/// Fails when a canary is in what the gate made.
+/// Asserts that no canary is in a text of the gate.
 fn clean(what: &str, text: &str) {
     if let Some(at) = text.find(CANARY) {
         let from = text[..at]
@@ -219,7 +218,7 @@ fn clean_response(what: &str, response: &Response) {
 }
 
 #[test]
-fn no_secret_credential_or_prompt_is_where_it_was_not_sent() {
+fn secrets_credentials_and_prompts_do_not_leak() {
     let upstream = faults();
     let config = config(&upstream, untrusted());
     let own = |name: &str| format!("{CANARY}-own-{name}");
@@ -280,7 +279,7 @@ fn no_secret_credential_or_prompt_is_where_it_was_not_sent() {
     );
 }
 
-/// Calls that reach an upstream; gives how many.
+/// Makes calls that reach an upstream; returns how many.
 fn answered(gate: &Gate) -> usize {
     let mut exchanges = 0;
     for workload in ["by-file", "by-env", "by-inline", "by-variable"] {
@@ -326,7 +325,7 @@ fn answered(gate: &Gate) -> usize {
             clean_response(fault, &response);
             exchanges += 1;
         }
-        // A body that is the upstream's own passes on as it is; of its headers, none that echoes.
+        // The body of an upstream passes unchanged; none of its headers that echo the credential passes.
         for fault in ["says-500", "cut", "malformed-chunk", "bad-usage"] {
             let response = call(gate, workload, fault, &[], "");
             clean(fault, &format!("{:?}", response.headers));
@@ -346,7 +345,7 @@ fn answered(gate: &Gate) -> usize {
     exchanges
 }
 
-/// Requests that the gate refuses itself; gives how many.
+/// Makes requests that the gate refuses itself; returns how many.
 fn refused(gate: &Gate) -> usize {
     let key = format!("authorization: Bearer {CANARY}-client-key");
     let good = |body: &str| {
@@ -454,7 +453,7 @@ fn refused(gate: &Gate) -> usize {
         clean_response("a limit", &response);
         exchanges += 1;
     }
-    // Too slow in its head; and gone in the middle of its body.
+    // One is too slow in its head, and one disconnects during its body.
     let mut slow = Connection::open(gate.data);
     slow.send(format!("POST /v1/chat/completions HTTP/1.1\r\n{key}").as_bytes());
     let response = slow.response();
@@ -536,7 +535,7 @@ fn clean_output(what: &str, output: &Output) {
 }
 
 #[test]
-fn check_shows_no_secret_whatever_is_wrong() {
+fn check_prints_no_secret_whatever_the_fault() {
     let directory = tempfile::tempdir().expect("a directory");
     let secret = format!("{CANARY}-own");
     std::fs::write(directory.path().join("key"), &secret).expect("a file");
@@ -699,7 +698,7 @@ fn http_2_logs_no_more_than_http_1() {
 }
 
 #[test]
-fn a_tls_key_and_what_passes_over_tls_stay_secret() {
+fn tls_keys_and_tls_traffic_do_not_leak() {
     let made = rcgen::generate_simple_self_signed(vec!["gate.test".into()]).expect("a certificate");
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let upstream = faults();
@@ -725,7 +724,7 @@ fn a_tls_key_and_what_passes_over_tls_stay_secret() {
             !failed()
         });
     }
-    // What is not TLS at all, with a credential in it.
+    // Clear text with a credential on the TLS port.
     let request = post(
         "/v1/chat/completions",
         &[&format!("x-api-key: {CANARY}-client-key")],

@@ -1,4 +1,4 @@
-//! The shortest way through: one engine, one route, one call.
+//! The simplest case: one engine, one route, one call.
 
 use engine::{EngineConfig, spawn_thread};
 

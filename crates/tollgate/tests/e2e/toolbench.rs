@@ -1,10 +1,10 @@
 //! Recorded tool-using conversations through the demo: all answered, each leaving one record with
 //! the engine's own token counts.
 //!
-//! The samples beside this file are of our making, in ToolBench's format. The genuine files are not
-//! ours to ship: where they are at hand (`TOLLGATE_TOOLBENCH`, or `shared/data/toolbench` beside the
+//! The samples beside this file were written for this project in ToolBench's format. The genuine files may not
+//! be distributed here: where they are available (`TOLLGATE_TOOLBENCH`, or `shared/data/toolbench` beside the
 //! checkout) they are replayed too.
-//! Not here: how old messages become new ones (`sdk/toolbench.py`).
+//! Not here: the conversion of old messages to the current format (`sdk/toolbench.py`).
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::harness::{Demo, Sdk, seen_by};
 
 #[test]
-fn samples_are_answered_and_counted_as_the_engine_counts() {
+fn sample_conversations_are_answered_with_the_engines_token_counts() {
     let (files, prefixes) = replay(&here().join("tests/e2e/toolbench"));
     assert_eq!((files, prefixes), (4, 11));
 }
 
 #[test]
-fn genuine_files_are_answered_and_counted_as_the_engine_counts() {
+fn genuine_conversations_are_answered_with_the_engines_token_counts() {
     let named = std::env::var_os("TOLLGATE_TOOLBENCH").map(PathBuf::from);
     let beside = here().join("../../../shared/data/toolbench");
     let Some(dir) = named.or_else(|| beside.is_dir().then_some(beside)) else {
@@ -35,7 +35,7 @@ fn genuine_files_are_answered_and_counted_as_the_engine_counts() {
     ));
 }
 
-/// Replays all files below `dir`; how many they were, and how many prefixes they held.
+/// Replays all files below `dir`; returns how many files and how many prefixes there were.
 fn replay(dir: &Path) -> (usize, usize) {
     let mut files = Vec::new();
     find(dir, &mut files);
@@ -60,7 +60,7 @@ fn replay(dir: &Path) -> (usize, usize) {
     (files.len(), held)
 }
 
-/// The client, the record and the engine say the same.
+/// Asserts that the answer, the record and the engine agree.
 fn agree(answer: &Value, record: &Value, seen: &Value) {
     assert_eq!(answer["status"], 200, "{answer}");
     assert!(

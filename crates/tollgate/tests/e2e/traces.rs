@@ -1,6 +1,6 @@
-//! Spans as a collector gets them, and trace context as upstreams see it.
+//! Spans as a collector receives them, and trace context as upstreams see it.
 //!
-//! Not here: every attribute of a span (`telemetry`'s own tests).
+//! Not here: every attribute of a span (unit tests of `telemetry`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ mod jaeger;
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// A collector that takes everything over HTTP.
+/// A collector that accepts every export over HTTP.
 fn collector() -> Upstream {
     Upstream::start(|_, _| {
         let answer =
@@ -29,7 +29,7 @@ fn collector() -> Upstream {
     })
 }
 
-/// An upstream whose first answers are 503, and then good.
+/// An upstream whose first `bad` answers are 503; later ones succeed.
 fn upstream(bad: usize) -> Upstream {
     Upstream::start(move |n, _| {
         let status = if n < bad {
@@ -75,7 +75,7 @@ fn decoded(body: &[u8]) -> Vec<Span> {
     of.flat_map(|of| of.spans).collect()
 }
 
-/// Everything that a collector got.
+/// Every span that a collector received.
 fn spans(collector: &Upstream) -> Vec<Span> {
     collector
         .seen()
@@ -84,7 +84,7 @@ fn spans(collector: &Upstream) -> Vec<Span> {
         .collect()
 }
 
-/// Waits for so many spans.
+/// Waits for this many spans.
 fn some_spans(collector: &Upstream, count: usize) -> Vec<Span> {
     let what = format!("{count} spans arrive");
     eventually(&what, Duration::from_secs(10), || {
@@ -151,14 +151,14 @@ fn one_span_for_the_exchange_and_one_for_each_attempt() {
         second.end_time_unix_nano, exchange.end_time_unix_nano,
         "until the last byte"
     );
-    // Each upstream call was told the span of its own attempt.
-    let told: Vec<String> = upstream
+    // Each upstream call carries the span of its own attempt in `traceparent`.
+    let parents: Vec<String> = upstream
         .seen()
         .iter()
         .flat_map(|seen| seen.header("traceparent"))
         .collect();
     let expected = [first, second].map(|span| format!("00-{TRACE}-{}-01", hex(&span.span_id)));
-    assert_eq!(told, expected);
+    assert_eq!(parents, expected);
     assert!(
         upstream
             .seen()
@@ -188,7 +188,7 @@ fn row(mut gate: Gate) -> serde_json::Value {
 }
 
 #[test]
-fn what_is_open_or_queued_at_the_end_is_sent_before_the_gate_ends() {
+fn open_and_queued_spans_are_flushed_at_shutdown() {
     let (upstream, collector) = (upstream(0), collector());
     let mut gate = traced(&upstream, collector.address, "");
     let mut connection = Connection::open(gate.data);
@@ -202,7 +202,7 @@ fn what_is_open_or_queued_at_the_end_is_sent_before_the_gate_ends() {
 }
 
 #[test]
-fn a_collector_that_is_away_or_hangs_costs_no_call_anything() {
+fn an_unreachable_or_hung_collector_delays_no_call() {
     let upstream = upstream(0);
     let hangs = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(60))]);
     for collector in [free_address(), hangs.address] {
@@ -233,7 +233,7 @@ fn a_collector_that_is_away_or_hangs_costs_no_call_anything() {
 }
 
 #[test]
-fn a_collector_that_refuses_is_not_asked_twice_for_one_batch() {
+fn a_batch_refused_by_the_collector_is_not_retried() {
     let upstream = upstream(0);
     let collector = Upstream::start(|_, _| {
         vec![Step::Send(

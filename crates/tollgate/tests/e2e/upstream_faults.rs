@@ -1,19 +1,19 @@
-//! What upstreams do wrong, and what the client gets of it: faults U1 to U5, U8 to U10, H13.
+//! Upstream faults and client disconnects: faults U1 to U5, U8 to U10, H13.
 //!
 //! Invariant: every answer is the upstream's own bytes, a typed error of the gate, or visibly cut
 //! off; never an invented success. Each exchange leaves one record that says which.
-//! Not here: trying elsewhere (`failover`), what usage is read (`usage`).
+//! Not here: retries elsewhere (`failover`), which usage is read (`usage`).
 
-mod abandon;
-mod abort;
-mod answers;
-mod cut;
-mod encoded;
+mod backpressure;
+mod broken_streams;
+mod compressed;
+mod disconnects;
 mod events;
-mod hang;
 mod heads;
-mod pressure;
+mod invalid_answers;
+mod read_to_end;
 mod splits;
+mod timeouts;
 
 use std::net::SocketAddr;
 
@@ -25,7 +25,7 @@ use crate::harness::{Gate, Response, Seen, chat, post};
 pub(crate) fn one(address: SocketAddr) -> String {
     format!(
         "backends: {{ up: {{ url: http://{address}/v1 }} }}\n\
-         routes: [ {{ workload: w, backend: up, forward_headers: x-cuts, return_headers: x-kept }} ]\n"
+         routes: [ {{ workload: w, backend: up, forward_headers: x-splits, return_headers: x-kept }} ]\n"
     )
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn call(case: &str, stream: bool) -> Vec<u8> {
     )
 }
 
-/// The case that a request is.
+/// The case of a request.
 pub(crate) fn case(seen: &Seen) -> String {
     seen.json()["model"]
         .as_str()

@@ -1,8 +1,8 @@
-//! U6: what is read of the engine's usage, and what is sent to get it.
+//! U6: how the engine's usage is read, and what is sent to obtain it.
 //!
-//! Invariant: the record says reported, estimated or invalid, rightly; the client's bytes are the
-//! upstream's, but for the one event that the gate asked for itself.
-//! Not here: where streams are cut (`upstream_faults`).
+//! Invariant: the record says correctly whether usage is reported, estimated or invalid; the client gets the
+//! upstream's bytes without the one event that the gate asked for itself.
+//! Not here: where streams are split (`upstream_faults`).
 
-mod asked;
-mod read;
+mod reported;
+mod requested;

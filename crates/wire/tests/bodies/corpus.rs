@@ -5,12 +5,12 @@ use std::path::Path;
 use crate::{json_head, sse_scan};
 
 #[test]
-fn every_json_seed_keeps_the_promises() {
+fn the_corpus_of_json_head_breaks_no_invariant() {
     replay("json_head", json_head::fuzz_one);
 }
 
 #[test]
-fn every_stream_seed_keeps_the_promises() {
+fn the_corpus_of_sse_scan_breaks_no_invariant() {
     replay("sse_scan", sse_scan::fuzz_one);
 }
 

@@ -1,4 +1,4 @@
-//! Random bodies and streams, made of the pieces that matter, and random cuts.
+//! Random bodies and streams, made of the pieces that matter, and random splits.
 //!
 //! The seed is printed first; `SEED=<number>` repeats a run.
 
@@ -30,7 +30,7 @@ const KEYS: &[&str] = &[
     "\\n",
     "\\ud83d\\ude00",
 ];
-/// Names that are, to some readers, names of those above.
+/// Names that some parsers take for names of those above.
 const SPELLINGS: &[&str] = &[
     "Model",
     "MODEL",
@@ -251,7 +251,7 @@ fn a_stream_reads_the_same_wherever_it_is_cut() {
     runner(300).run(&(stream(), cuts), run).unwrap();
 }
 
-/// Every way to cut once, and one way to cut often.
+/// Every way to split once, and one way to split often.
 fn all_cuts<'a>(bytes: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<Vec<&'a [u8]>> {
     let mut ways: Vec<Vec<&[u8]>> = (0..=bytes.len())
         .map(|at| vec![&bytes[..at], &bytes[at..]])

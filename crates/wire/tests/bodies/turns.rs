@@ -1,4 +1,4 @@
-//! Random conversations, whose turns repeat what stands between their texts, whole and damaged.
+//! Random conversations, whole and damaged, whose turns have the same JSON between their texts.
 //!
 //! Not here: documents of every shape (`random`).
 

@@ -1,4 +1,4 @@
-//! Golden cases as text: what is made of a body, and of a stream.
+//! Golden cases as text: the outcomes of bodies and streams.
 //!
 //! A file holds cases `=== name`, the input, `---`, the outcome. In an input `⟦ff 00⟧` stands for bytes,
 //! `⟦129×[⟧` for a repetition, and `⟦end⟧` ends it before the line's end. `UPDATE=1` rewrites the outcomes.
@@ -48,11 +48,11 @@ fn streams_come_out_as_the_vectors_say() {
     });
 }
 
-/// Random ways to cut each stream, so that all streams together are cut more than 100,000 times.
+/// Random splits of each stream, so that all streams together are split more than 100,000 times.
 const WAYS: u64 = 4_000;
 static TRIED: AtomicU64 = AtomicU64::new(0);
 
-/// What a record takes of a stream is its stats and the bytes that were forwarded: these may not differ.
+/// A record depends on the stats of a stream and on the forwarded bytes, so these must be equal for every split.
 #[test]
 fn streams_come_out_the_same_however_they_are_cut_at_random() {
     #[expect(
@@ -83,7 +83,7 @@ fn streams_come_out_the_same_however_they_are_cut_at_random() {
 
 static SEED: AtomicU64 = AtomicU64::new(0);
 
-/// The stream in one to nine parts, the next way of the seed's.
+/// The stream in one to nine parts, by the next random split of the seed.
 fn parts(stream: &[u8]) -> Vec<&[u8]> {
     // SplitMix64 (Steele, Lea and Flood, 2014).
     let next = || {
@@ -179,10 +179,10 @@ fn stream_outcome(stream: &[u8]) -> String {
     text
 }
 
-/// A longer input is not cut everywhere.
+/// A longer input is not split at every byte.
 const LONG: usize = 8 << 10;
 
-/// Every place to cut an input, but only some in a long one.
+/// Every place to split an input, but only some in a long one.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
     (0..=length).step_by(if length > LONG { length / 400 } else { 1 })
 }

@@ -1,4 +1,4 @@
-"""LangChain's client for OpenAI against the engine itself. Any surprise ends the script."""
+"""LangChain's client for OpenAI against the engine itself. An unexpected result ends the script."""
 
 import os
 

@@ -1,6 +1,6 @@
-//! What real clients find at the engine's face, with nothing between: the OpenAI SDKs, LangChain's client, promtool.
+//! Real clients directly at the engine: the OpenAI SDKs, LangChain's client, promtool.
 //!
-//! Invariant: a part that is not installed fails the test and says so; `cargo xtask setup` installs all of them.
+//! Invariant: a tool that is not installed fails the test and is named; `cargo xtask setup` installs all of them.
 //! Not here: the same clients behind the gate (`tollgate`'s tests of this name).
 
 #![expect(
@@ -31,7 +31,7 @@ fn installed(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask e2e`"))
 }
 
-/// Runs a script beside this file against a fresh engine; it ends with 0 when all was as it should be.
+/// Runs a script beside this file against a new engine; it exits with 0 when all its assertions hold.
 fn script(interpreter: &str, file: &str) {
     let engine = start(false);
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -63,12 +63,12 @@ fn script(interpreter: &str, file: &str) {
 }
 
 #[test]
-fn the_sdk_for_python_works_unmodified() {
+fn the_python_sdk_works_unmodified() {
     script("TOLLGATE_E2E_PYTHON", "openai_sdk.py");
 }
 
 #[test]
-fn the_sdk_for_node_works_unmodified() {
+fn the_node_sdk_works_unmodified() {
     script("TOLLGATE_E2E_NODE", "openai_sdk.mjs");
 }
 
@@ -77,8 +77,8 @@ fn langchain_works_unmodified() {
     script("TOLLGATE_E2E_PYTHON", "langchain_client.py");
 }
 
-/// What promtool says of a page. It has opinions on style that names of vLLM and of NVIDIA's exporter go against;
-/// those are listed.
+/// What promtool reports for a page, without the listed style warnings that names of vLLM and of NVIDIA's
+/// exporter cause.
 fn promtool(page: &str) -> Vec<String> {
     let mut child = Command::new("promtool")
         .args(["check", "metrics"])
@@ -119,7 +119,7 @@ fn metrics(address: SocketAddr) -> String {
 }
 
 #[test]
-fn promtool_finds_no_fault_that_vllm_has_not() {
+fn promtool_finds_only_faults_that_vllm_has_too() {
     for old_names in [false, true] {
         let page = metrics(start(old_names).addr());
         assert_eq!(promtool(&page), Vec::<String>::new());
@@ -154,7 +154,7 @@ fn gpus_are_scraped_while_they_work_and_promtool_finds_no_fault() {
     )
     .unwrap();
     call.read_exact(&mut [0; 500]).unwrap();
-    // The first page tells of the time before the call too, the next of this second alone.
+    // The first page covers the time before the call too, the next only this second.
     metrics(free);
     std::thread::sleep(Duration::from_millis(1100));
     let page = metrics(free);

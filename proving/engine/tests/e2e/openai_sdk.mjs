@@ -1,4 +1,4 @@
-// The OpenAI SDK for Node against the engine itself. Any surprise ends the script.
+// The OpenAI SDK for Node against the engine itself. An unexpected result ends the script.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";

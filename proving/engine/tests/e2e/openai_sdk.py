@@ -1,4 +1,4 @@
-"""The OpenAI SDK for Python against the engine itself. Any surprise ends the script."""
+"""The OpenAI SDK for Python against the engine itself. An unexpected result ends the script."""
 
 import os
 

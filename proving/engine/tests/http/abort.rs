@@ -1,4 +1,4 @@
-//! A client that leaves stops the work, and is counted as an abort.
+//! A client disconnect stops the work and is counted as an abort.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn wait_for(engine: &EngineHandle, what: &str, done: impl Fn(&Stats) -> bool) ->
 }
 
 #[test]
-fn leaving_a_stream_aborts_it_after_the_tokens_it_made() {
+fn a_disconnect_aborts_a_stream_after_the_tokens_it_generated() {
     let engine = start(fast());
     let headers = [("x-engine-itl-ms", "20"), ("x-engine-tokens", "1000")];
     let body = chat(json!({"stream": true})).to_string();
@@ -45,7 +45,7 @@ fn leaving_a_stream_aborts_it_after_the_tokens_it_made() {
 }
 
 #[test]
-fn leaving_a_whole_answer_aborts_it_too() {
+fn a_disconnect_aborts_a_unary_call_too() {
     let engine = start(fast());
     let headers = [("x-engine-itl-ms", "10"), ("x-engine-tokens", "1000")];
     let client = open(
@@ -63,7 +63,7 @@ fn leaving_a_whole_answer_aborts_it_too() {
 }
 
 #[test]
-fn stopping_the_engine_cuts_what_is_in_flight() {
+fn stopping_the_engine_cuts_calls_in_flight() {
     let engine = start(fast());
     let headers = [("x-engine-itl-ms", "20"), ("x-engine-tokens", "1000")];
     let mut client = open(

@@ -1,4 +1,4 @@
-//! Answers that are not streams: every endpoint, honest usage, tools.
+//! Unary answers: every endpoint, correct usage, tools.
 
 use engine::tokenizer::Tokenizer;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn count(text: &str) -> u64 {
 }
 
 #[test]
-fn a_chat_answer_counts_what_it_says() {
+fn the_usage_of_a_chat_answer_matches_its_text() {
     let engine = start(fast());
     let reply = post(
         engine.addr(),
@@ -24,7 +24,7 @@ fn a_chat_answer_counts_what_it_says() {
     let usage = &answer["usage"];
     let message = &answer["choices"][0]["message"];
     let reasoning = message["reasoning_content"].as_str().unwrap();
-    // Three marks before the reasoning, three after it; three before the answer and one after it.
+    // Three special tokens before the reasoning, three after it; three before the answer and one after it.
     assert_eq!(
         usage["completion_tokens"],
         10 + count(reasoning) + count(content)
@@ -50,7 +50,7 @@ fn a_chat_answer_counts_what_it_says() {
 }
 
 #[test]
-fn headers_decide_the_exact_length() {
+fn headers_set_the_exact_length() {
     let engine = start(fast());
     for tokens in ["1", "4", "11", "123"] {
         let headers = [("x-engine-tokens", tokens)];
@@ -67,7 +67,7 @@ fn headers_decide_the_exact_length() {
 }
 
 #[test]
-fn a_plain_completion_is_cut_at_sixteen_tokens() {
+fn a_completion_defaults_to_sixteen_tokens() {
     let engine = start(fast());
     let body = json!({"model": "gpt-oss-120b", "prompt": "Once upon a time", "min_tokens": 20});
     let answer = post(engine.addr(), "/v1/completions", &[], &body.to_string()).json();
@@ -77,7 +77,7 @@ fn a_plain_completion_is_cut_at_sixteen_tokens() {
 }
 
 #[test]
-fn a_response_is_complete_or_says_what_cut_it() {
+fn a_response_is_completed_or_incomplete_with_a_reason() {
     let engine = start(fast());
     let call = |cap: Value| {
         let body = json!({"model": "gpt-oss-120b", "input": "hi", "max_output_tokens": cap});
@@ -219,7 +219,7 @@ fn metrics_are_valid_exposition_and_add_up() {
 }
 
 #[test]
-fn inspection_shows_what_arrived_and_forgets_on_demand() {
+fn inspection_shows_received_requests_and_can_be_cleared() {
     let engine = start(fast());
     let body = chat(json!({})).to_string();
     post(
@@ -270,7 +270,7 @@ fn message(extra: Value) -> Value {
 }
 
 #[test]
-fn a_message_counts_what_it_says_and_its_prompt_as_a_chat_of_the_same() {
+fn the_usage_of_a_message_equals_that_of_the_same_chat() {
     let engine = start(fast());
     let body = message(json!({}));
     let reply = post(engine.addr(), "/v1/messages", &[], &body.to_string());
@@ -280,8 +280,8 @@ fn a_message_counts_what_it_says_and_its_prompt_as_a_chat_of_the_same() {
         panic!("thinking and text: {answer}");
     };
     let said = |block: &Value, member: &str| count(block[member].as_str().unwrap());
-    let told = said(thinking, "thinking") + said(text, "text");
-    assert_eq!(answer["usage"]["output_tokens"], 10 + told);
+    let content_tokens = said(thinking, "thinking") + said(text, "text");
+    assert_eq!(answer["usage"]["output_tokens"], 10 + content_tokens);
     assert_eq!(answer["stop_reason"], "end_turn");
     let same = json!({"model": "gpt-oss-120b", "messages": [
         {"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "Where is the gate?"}]});
@@ -298,7 +298,7 @@ fn a_message_counts_what_it_says_and_its_prompt_as_a_chat_of_the_same() {
 }
 
 #[test]
-fn a_message_of_tools_is_a_chat_of_the_same_tools() {
+fn a_message_with_tools_is_counted_as_the_same_chat() {
     let engine = start(fast());
     let schema =
         json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
@@ -343,7 +343,7 @@ fn a_message_of_tools_is_a_chat_of_the_same_tools() {
 }
 
 #[test]
-fn a_message_that_is_none_is_refused() {
+fn an_invalid_message_is_refused() {
     let engine = start(fast());
     for (extra, says) in [
         (json!({"max_tokens": null}), "validation error"),

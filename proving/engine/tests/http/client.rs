@@ -1,4 +1,4 @@
-//! A blocking HTTP/1.1 client made of a socket: one request, one connection, the whole answer.
+//! A blocking HTTP/1.1 client: one request on one connection, and the whole answer.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +33,7 @@ impl Reply {
     }
 }
 
-/// An engine without waits.
+/// An engine without delays.
 pub(crate) fn fast() -> EngineConfig {
     EngineConfig {
         ttft: Duration::ZERO,
@@ -81,7 +81,7 @@ pub(crate) fn open(
     }
     head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
     stream.write_all(head.as_bytes()).unwrap();
-    // The engine may refuse by the head alone and close.
+    // The engine may refuse after the head and close.
     let _ = stream.write_all(body.as_bytes());
     stream
 }

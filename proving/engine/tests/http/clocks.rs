@@ -1,8 +1,8 @@
-//! Real time agrees with virtual time: the same users with the same questions, over HTTP and in a soak.
+//! Real time agrees with virtual time: the same users with the same prompts, over HTTP and in a soak.
 //!
-//! `ENGINE_CLOCKS=gpt-oss-120b.h100x4,40,60` takes a preset, users and seconds, and `--nocapture` shows the figures.
-//! Invariant: chance is the same on both sides, so that what differs is the clock; the noise is measured, as the
-//! spread of soaks with the same questions that other users ask.
+//! `ENGINE_CLOCKS=gpt-oss-120b.h100x4,40,60` sets preset, users and seconds; `--nocapture` shows the figures.
+//! Invariant: both sides use the same random numbers, so that only the clock differs. The noise is measured as the
+//! spread of soaks in which other users send the same prompts.
 //! Not here: what a soak reports (`simulator::soak`).
 
 use std::io::{Read, Write};
@@ -58,7 +58,7 @@ fn real_time_agrees_with_virtual_time() {
         .unwrap();
         [report.ttft.mean, report.tpot.mean, report.e2e.mean]
     };
-    let (expected, real) = (in_virtual(1), in_real(&preset, &plan));
+    let (expected, real) = (in_virtual(1), in_real_time(&preset, &plan));
     for (i, name) in NAMES.iter().enumerate() {
         let all: Vec<f64> = (2..2 + SPREAD_OF).map(|seed| in_virtual(seed)[i]).collect();
         let noise = deviation(&all);
@@ -82,7 +82,7 @@ fn deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-fn in_real(preset: &Preset, plan: &Plan) -> Figures {
+fn in_real_time(preset: &Preset, plan: &Plan) -> Figures {
     let engine = start(EngineConfig {
         models: vec![preset.model.clone()],
         hardware: Some(Hardware::from(preset)),
@@ -100,7 +100,7 @@ fn in_real(preset: &Preset, plan: &Plan) -> Figures {
     let users: Vec<_> = (0..plan.users)
         .map(|user| {
             let (plan, preset) = (plan.clone(), preset.clone());
-            std::thread::spawn(move || attend(address, &preset, &plan, user, began))
+            std::thread::spawn(move || run_user(address, &preset, &plan, user, began))
         })
         .collect();
     let all: Vec<Figures> = users
@@ -112,8 +112,8 @@ fn in_real(preset: &Preset, plan: &Plan) -> Figures {
     std::array::from_fn(|i| all.iter().map(|a| a[i]).sum::<f64>() / all.len() as f64)
 }
 
-/// One user until the plan's end: what came between the warm-up and that.
-fn attend(
+/// Runs one user until the plan's end; returns what was measured after the warm-up.
+fn run_user(
     address: SocketAddr,
     preset: &Preset,
     plan: &Plan,
@@ -166,7 +166,7 @@ fn ask(address: SocketAddr, model: &str, plan: &Plan, question: Question, salt: 
         let read = stream.read(&mut buffer).unwrap();
         tail.extend_from_slice(&buffer[..read]);
         let events = String::from_utf8_lossy(&tail).matches(EVENT).count();
-        // An event may come in two pieces.
+        // An event may arrive in two pieces.
         tail.drain(..tail.len().saturating_sub(EVENT.len() - 1));
         if events > 0 {
             last = Instant::now();

@@ -1,4 +1,4 @@
-//! Faults that are asked for, and only those.
+//! Injected faults.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn stream(engine: &EngineHandle, fault: &str) -> Reply {
     )
 }
 
-/// What came of a stream, however it ended.
+/// The bytes of a stream, however it ended.
 fn raw(engine: &EngineHandle, fault: &str) -> String {
     let headers = [("x-fault", fault), ("x-engine-tokens", "9")];
     let body = chat(json!({"stream": true})).to_string();
@@ -36,7 +36,7 @@ fn raw(engine: &EngineHandle, fault: &str) -> String {
 }
 
 #[test]
-fn a_status_is_answered_with_its_retry_after() {
+fn an_injected_status_carries_its_retry_after() {
     let engine = start(fast());
     let reply = stream(&engine, "status=429, retry-after=3");
     assert_eq!(
@@ -111,7 +111,7 @@ fn split_events_join_to_the_same_stream() {
 }
 
 #[test]
-fn stalls_take_their_time() {
+fn stalls_last_as_long_as_requested() {
     let engine = start(fast());
     for fault in ["stall-head=120", "stall=2:120"] {
         let began = Instant::now();

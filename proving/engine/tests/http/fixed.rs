@@ -1,4 +1,4 @@
-//! The fixed server: constant answers, keep-alive, both framings, streams.
+//! The fixed-response server: constant answers, keep-alive, both framings, streams.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -70,7 +70,7 @@ fn a_stream_has_the_asked_events_and_usage_only_if_asked() {
 }
 
 #[test]
-fn the_waits_are_what_the_headers_say() {
+fn the_delays_are_those_of_the_headers() {
     let server = start();
     let began = Instant::now();
     post(server.addr(), "/", &[("x-fixed-latency-us", "30000")], "{}");
@@ -132,7 +132,7 @@ fn one_connection_carries_pipelined_and_large_requests_of_both_framings() {
 }
 
 #[test]
-fn two_framings_or_none_that_can_be_read_are_refused() {
+fn conflicting_or_unreadable_framing_is_refused() {
     let server = start();
     for head in [
         "POST / HTTP/1.1\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n",

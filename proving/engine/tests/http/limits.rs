@@ -1,4 +1,4 @@
-//! What is refused, and in which shape.
+//! Refusals: which requests, and the format of the errors.
 
 use engine::EngineConfig;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn refused(config: EngineConfig, headers: &[(&str, &str)], path: &str, body: &st
 }
 
 #[test]
-fn without_the_key_nothing_is_answered() {
+fn requests_without_the_key_are_refused() {
     let keyed = || EngineConfig {
         api_key: Some("sk-secret".to_owned()),
         ..fast()
@@ -136,7 +136,7 @@ fn a_body_beyond_the_limit_is_too_large() {
 }
 
 #[test]
-fn of_two_equal_members_the_last_counts() {
+fn the_last_of_two_equal_members_counts() {
     let engine = start(fast());
     let body =
         r#"{"model":"nope","model":"gpt-oss-120b","messages":[{"role":"user","content":"x"}]}"#;

@@ -1,4 +1,4 @@
-//! A simulated machine behind the face: load is shared, blocks come back, and its metrics add up.
+//! A simulated machine behind the API: load is shared, cache blocks are released, and its metrics add up.
 
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ fn value(metrics: &str, start: &str) -> f64 {
 }
 
 #[test]
-fn steps_take_their_time_and_answers_are_whole() {
+fn steps_take_their_time_and_answers_are_complete() {
     let engine = start(machine(5.0, 0.0, 1000));
     for streamed in [false, true] {
         let began = Instant::now();
@@ -112,12 +112,12 @@ fn a_long_prompt_slows_the_others() {
         json!({"messages": [{"role": "user", "content": "word ".repeat(6000)}], "max_tokens": 1}),
     );
     post(address, "/v1/chat/completions", &[], &body.to_string());
-    // 6,000 tokens of 50 us in one step, which the other sits out.
+    // 6,000 tokens of 50 us in one step, for which the other request waits.
     assert!(quick.join().unwrap() > Duration::from_millis(300));
 }
 
 #[test]
-fn the_prefix_cache_and_the_scheduler_show_in_metrics() {
+fn metrics_show_the_prefix_cache_and_the_scheduler() {
     let engine = start(machine(0.2, 0.0, 1000));
     let long =
         chat(json!({"messages": [{"role": "user", "content": "word ".repeat(200)}]})).to_string();
@@ -158,7 +158,7 @@ fn a_request_that_can_never_fit_is_refused() {
 }
 
 #[test]
-fn clients_that_leave_at_random_leave_nothing_behind() {
+fn random_disconnects_leak_no_requests_or_cache_blocks() {
     let clients = std::env::var("ENGINE_ABORTS")
         .ok()
         .and_then(|n| n.parse().ok())
@@ -182,7 +182,7 @@ fn clients_that_leave_at_random_leave_nothing_behind() {
             &[("x-engine-tokens", "500")],
             &body.to_string(),
         ));
-        // Only what was read can be left behind.
+        // Only a request that was read can be leaked.
         while engine.stats().received <= i {
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -219,7 +219,7 @@ fn clients_that_leave_at_random_leave_nothing_behind() {
 }
 
 #[test]
-fn an_exporter_shows_the_gpus_beside_the_engine() {
+fn a_gpu_exporter_is_served_beside_the_engine() {
     let free = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -1,4 +1,4 @@
-//! The shape and pace of streams, over HTTP/1.1 and over HTTP/2 with prior knowledge.
+//! Format and pace of streams, over HTTP/1.1 and over HTTP/2 with prior knowledge.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ fn a_chat_stream_is_role_tokens_finish_usage_done() {
         reply.head
     );
     let chunks = chunks(&reply);
-    // Four of the nine tokens are marks, which say nothing.
+    // Four of the nine tokens are special tokens, which have no text.
     assert_eq!(chunks.len(), 1 + 5 + 1 + 1);
     assert_eq!(
         chunks[0]["choices"][0]["delta"],
@@ -83,7 +83,7 @@ fn continuous_usage_grows_with_the_tokens() {
 }
 
 #[test]
-fn a_streamed_tool_call_spells_its_arguments() {
+fn the_arguments_of_a_streamed_tool_call_concatenate_to_json() {
     let tools = json!([{"type": "function", "function": {"name": "f", "parameters": {
         "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}]);
     let choice = json!({"type": "function", "function": {"name": "f"}});
@@ -177,7 +177,7 @@ fn a_response_stream_is_numbered_and_ends_completed() {
 }
 
 #[test]
-fn the_pace_is_what_the_headers_say() {
+fn the_pace_is_that_of_the_headers() {
     let headers = [
         ("x-engine-ttft-ms", "40"),
         ("x-engine-itl-ms", "10"),
@@ -242,7 +242,7 @@ fn http_2_with_prior_knowledge_streams_the_same() {
 }
 
 #[test]
-fn a_messages_stream_opens_tells_and_closes_its_blocks() {
+fn a_messages_stream_starts_fills_and_stops_its_blocks() {
     let engine = start(fast());
     let mut body = json!({"model": "gpt-oss-120b", "max_tokens": 60,
         "messages": [{"role": "user", "content": "Where is the gate?"}]});
@@ -256,19 +256,19 @@ fn a_messages_stream_opens_tells_and_closes_its_blocks() {
     let kinds: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
     assert_eq!(kinds.first(), Some(&"message_start"));
     assert_eq!(kinds[kinds.len() - 2..], ["message_delta", "message_stop"]);
-    let mut told = Vec::new();
+    let mut blocks_streamed = Vec::new();
     for event in &events {
         match event["type"].as_str().unwrap() {
             "content_block_start" => {
-                assert_eq!(event["index"], told.len());
-                told.push(String::new());
+                assert_eq!(event["index"], blocks_streamed.len());
+                blocks_streamed.push(String::new());
             }
             "content_block_delta" => {
                 let delta = &event["delta"];
                 let text = delta["text"].as_str().or(delta["thinking"].as_str());
                 let at = event["index"].as_u64().unwrap() as usize;
-                assert_eq!(at + 1, told.len(), "one block after another");
-                told[at].push_str(text.unwrap());
+                assert_eq!(at + 1, blocks_streamed.len(), "one block after another");
+                blocks_streamed[at].push_str(text.unwrap());
             }
             _ => {}
         }
@@ -280,7 +280,10 @@ fn a_messages_stream_opens_tells_and_closes_its_blocks() {
             .or(b["thinking"].as_str())
             .map(str::to_owned)
     };
-    assert_eq!(told, blocks.iter().filter_map(said).collect::<Vec<_>>());
+    assert_eq!(
+        blocks_streamed,
+        blocks.iter().filter_map(said).collect::<Vec<_>>()
+    );
     assert_eq!(
         events[0]["message"]["usage"]["input_tokens"],
         whole["usage"]["input_tokens"]

@@ -1,4 +1,4 @@
-//! A server that plays a script for each request: enough for tests, one thread a connection.
+//! A scripted server for tests: it runs a script for each request, with one thread per connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The steps for request number so many.
+/// Returns the steps for the request of this number.
 pub(crate) type Script = fn(u64) -> Vec<Step>;
 
-/// One thing to do in answer to a request.
+/// One step of the answer to a request.
 #[derive(Clone)]
 pub(crate) enum Step {
     Bytes(Vec<u8>),

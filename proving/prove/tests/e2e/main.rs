@@ -1,6 +1,6 @@
 //! `prove audit` at a small size, against the gate that users run.
 //!
-//! Not here: what an audit must see, which is tested without a gate, beside its code.
+//! Not here: what an audit must detect, which unit tests cover without a gate.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 const PROVE: &str = env!("CARGO_BIN_EXE_prove");
 
-/// The release binary that `cargo xtask test` gives.
+/// The release binary that `cargo xtask test` provides.
 fn gate() -> PathBuf {
     let named = std::env::var_os("TOLLGATE_BIN").map(PathBuf::from);
     named
         .expect("TOLLGATE_BIN is not set: run these tests with `cargo xtask test`, which builds it")
 }
 
-/// Holds an audit, which must hold, and gives a value of its verdict by its name.
-fn held(args: &[&str]) -> impl Fn(&str) -> Value {
+/// Runs an audit, asserts that it passes, and returns a lookup of the values of its verdict by name.
+fn passed_audit(args: &[&str]) -> impl Fn(&str) -> Value {
     let gate = gate();
     let output = Command::new(PROVE)
         .arg("audit")
@@ -27,8 +27,8 @@ fn held(args: &[&str]) -> impl Fn(&str) -> Value {
         .output()
         .expect("prove runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}\n{told}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}\n{errors}");
     let verdict: Value = serde_json::from_str(&said).expect("a verdict is JSON");
     assert_eq!(verdict["holds"], true, "{said}");
     move |what: &str| {
@@ -39,7 +39,7 @@ fn held(args: &[&str]) -> impl Fn(&str) -> Value {
 }
 
 #[test]
-fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
+fn a_killed_gate_loses_no_row_of_a_strict_route() {
     let args = [
         "kills",
         "--requests",
@@ -49,14 +49,14 @@ fn a_gate_that_is_killed_loses_no_row_of_a_strict_route() {
         "--users",
         "16",
     ];
-    let value = held(&args);
+    let value = passed_audit(&args);
     assert_eq!((value("rows lost"), value("kills")), (0.into(), 4.into()));
     assert!(value("rows settled").as_u64() > Some(1000));
     assert!(value("rows indeterminate").as_u64() > Some(0));
 }
 
 #[test]
-fn a_gate_that_is_killed_loses_of_a_grouped_route_only_the_last_moments() {
+fn a_killed_gate_loses_only_the_last_moments_of_a_grouped_route() {
     let args = [
         "kills",
         "--billing",
@@ -66,19 +66,19 @@ fn a_gate_that_is_killed_loses_of_a_grouped_route_only_the_last_moments() {
         "--kills",
         "3",
     ];
-    let value = held(&args);
+    let value = passed_audit(&args);
     assert_eq!(value("rows lost of earlier calls"), 0);
 }
 
 #[test]
 fn a_full_disk_stops_strict_routes_alone_and_loses_nothing() {
     let args = ["disk", "--seconds", "2", "--users", "16"];
-    let value = held(&args);
+    let value = passed_audit(&args);
     assert_eq!(value("strict answers while the disk was full"), 0);
 }
 
 #[test]
-fn clients_that_leave_are_recorded_as_they_were_served() {
+fn calls_of_clients_that_disconnect_are_recorded_as_served() {
     for more in [
         &[][..],
         &["--http2"],
@@ -88,7 +88,7 @@ fn clients_that_leave_are_recorded_as_they_were_served() {
         &["--counted"],
     ] {
         let args = [&["aborts", "--count", "300", "--users", "16"], more].concat();
-        let value = held(&args);
+        let value = passed_audit(&args);
         let reading = value("clients that left and read on").as_u64();
         let can_read = !more.contains(&"--http2-clients");
         assert_eq!(reading > Some(60), can_read, "{reading:?}");
@@ -110,7 +110,7 @@ fn clients_that_leave_are_recorded_as_they_were_served() {
 fn no_call_runs_twice_without_a_counted_retry_when_upstreams_die_with_it() {
     for more in [&[][..], &["--http2"]] {
         let args = [&["deaths", "--count", "200", "--users", "16"], more].concat();
-        let value = held(&args);
+        let value = passed_audit(&args);
         let deaths = value("deaths with a call on a kept connection");
         assert!(deaths.as_u64() >= Some(200), "{deaths}");
         let twice = value("calls that ran twice, as counted retries");
@@ -119,7 +119,7 @@ fn no_call_runs_twice_without_a_counted_retry_when_upstreams_die_with_it() {
 }
 
 #[test]
-fn what_cannot_be_held_is_said() {
+fn an_audit_without_a_gate_binary_says_what_to_build() {
     let dir = tempfile::tempdir().expect("a directory");
     let nothing = dir.path().join("nothing").display().to_string();
     let output = Command::new(PROVE)

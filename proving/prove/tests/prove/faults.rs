@@ -1,6 +1,6 @@
-//! Subjects, scenarios and machines that do not behave: a row or an error each.
+//! Faulty subjects, scenarios and machines: each becomes a row or an error.
 //!
-//! Not here: what a race measures when all is well (`main`).
+//! Not here: what a race measures without faults (`main`).
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::{PROVE, SAME, race, result, row, subjects};
 
 #[test]
-fn bad_subjects_are_rows_that_say_why_and_make_the_race_fail() {
+fn failing_subjects_become_error_rows_and_fail_the_race() {
     let leaky = format!(
         r#"setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & exec {PROVE} upstream --port {{port}}"#
     );
@@ -61,10 +61,10 @@ fn bad_subjects_are_rows_that_say_why_and_make_the_race_fail() {
             .to_owned();
         assert!(problem.contains(says), "{subject}: {problem}");
     }
-    let told = result["subjects"].as_array().expect("subjects");
-    let leaky = told
+    let reported = result["subjects"].as_array().expect("subjects");
+    let leaky = reported
         .iter()
-        .find(|told| told["name"] == "leaky")
+        .find(|subject| subject["name"] == "leaky")
         .expect("leaky");
     assert!(
         leaky["problem"]
@@ -77,7 +77,7 @@ fn bad_subjects_are_rows_that_say_why_and_make_the_race_fail() {
 }
 
 #[test]
-fn too_few_descriptors_is_a_row_and_not_a_storm_of_failures() {
+fn too_few_descriptors_is_one_error_row_instead_of_many_failures() {
     let dir = subjects(&[]);
     let output = race(dir.path(), "0.3", &["--scenarios", "many"])
         .output()
@@ -91,7 +91,7 @@ fn too_few_descriptors_is_a_row_and_not_a_storm_of_failures() {
 }
 
 #[test]
-fn a_binary_of_ours_that_is_not_built_refuses_the_whole_race() {
+fn a_missing_build_of_an_own_binary_refuses_the_whole_race() {
     let dir = subjects(&[]);
     fs::create_dir(dir.path().join("ours")).expect("a directory");
     let toml = "summary = 'x'\nfind = { cargo = 'no-such-package' }\nstart = ['run']\n";
@@ -108,7 +108,7 @@ fn a_binary_of_ours_that_is_not_built_refuses_the_whole_race() {
 }
 
 #[test]
-fn a_typing_error_in_a_scenario_names_file_place_and_what_would_be_right() {
+fn a_typo_in_a_scenario_is_reported_with_its_location_and_a_suggestion() {
     let dir = subjects(&[]);
     let path = dir.path().join("race.toml");
     fs::write(&path, "[[scenario]]\nname = 'x'\nusres = 4\n").expect("a file");
@@ -144,14 +144,14 @@ fn a_binary_that_is_older_than_its_sources_is_measured_with_a_warning() {
         .expect("prove");
     let result = result(&output);
     assert_eq!(row(&result, "ours", "small")["status"], "measured");
-    let told = result["subjects"].to_string();
-    assert!(told.contains("the binary is older than"), "{told}");
+    let reported = result["subjects"].to_string();
+    assert!(reported.contains("the binary is older than"), "{reported}");
     let table = String::from_utf8_lossy(&output.stderr);
     assert!(table.contains("note: the binary is older than"), "{table}");
 }
 
 #[test]
-fn without_permission_for_cgroups_a_quota_is_a_row_that_says_so() {
+fn without_permission_for_cgroups_a_quota_is_an_error_row() {
     let dir = subjects(&[SAME]);
     let further = ["--scenarios", "quota_small,small", "--cgroup", "/proc/self"];
     let output = race(dir.path(), "0.3", &further).output().expect("prove");
@@ -163,7 +163,7 @@ fn without_permission_for_cgroups_a_quota_is_a_row_that_says_so() {
 }
 
 #[test]
-fn without_perf_a_profile_says_what_is_missing_and_the_race_stands() {
+fn without_perf_a_profile_says_what_is_missing_and_the_race_succeeds() {
     let dir = subjects(&[("same", PROVE, &["upstream", "--port", "{port}"])]);
     let output = race(dir.path(), "0.3", &["--scenarios", "small", "--profile"])
         .env("PATH", "/nowhere")
@@ -178,7 +178,7 @@ fn without_perf_a_profile_says_what_is_missing_and_the_race_stands() {
 }
 
 #[test]
-fn however_prove_ends_its_subjects_end_too() {
+fn subjects_end_however_prove_ends() {
     for signal in ["INT", "TERM", "KILL"] {
         let dir = subjects(&[SAME]);
         let mut child = race(dir.path(), "30", &["--scenarios", "small"])
@@ -208,7 +208,7 @@ fn upstream_ports(ancestor: u32) -> Vec<u16> {
     started_by(ancestor).iter().filter_map(port).collect()
 }
 
-/// What `prove` has started: the children of its guards.
+/// The processes that `prove` has started: the children of its guards.
 pub(super) fn started_by(prove: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let path = format!("/proc/{pid}/task/{pid}/children");

@@ -1,6 +1,6 @@
 //! The binary as a person runs it.
 //!
-//! The well-behaved gateway is the upstream itself on another port: its answers are the same bytes.
+//! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
 mod faults;
 mod offline;
@@ -115,7 +115,7 @@ fn a_race_measures_every_subject_in_every_scenario_and_writes_what_it_prints() {
 }
 
 #[test]
-fn a_quota_is_kept_where_it_may_be_set() {
+fn a_cpu_quota_is_enforced_where_it_may_be_set() {
     let dir = subjects(&[SAME]);
     let output = race(dir.path(), "1", &["--scenarios", "quota_small,small"])
         .output()
@@ -143,10 +143,10 @@ fn a_profile_is_a_flame_graph_or_a_note_that_says_why_there_is_none() {
         .output()
         .expect("prove");
     let result = result(&output);
-    let told = result["subjects"].as_array().expect("subjects");
-    let same = told
+    let reported = result["subjects"].as_array().expect("subjects");
+    let same = reported
         .iter()
-        .find(|told| told["name"] == "same")
+        .find(|subject| subject["name"] == "same")
         .expect("same");
     let page = fs::read_to_string(dir.path().join("out/result.html")).expect("a page");
     match same["flame"].as_str() {
@@ -164,13 +164,13 @@ fn a_profile_is_a_flame_graph_or_a_note_that_says_why_there_is_none() {
 }
 
 #[test]
-fn while_one_subject_is_measured_the_others_stand_still() {
+fn other_subjects_are_stopped_while_one_is_measured() {
     let other = ("other", PROVE, SAME.2);
     let dir = subjects(&[SAME, other]);
     let mut child = race(dir.path(), "2", &["--scenarios", "small"])
         .spawn()
         .expect("prove");
-    // The upstream, and two subjects: in the course of the race, each of the two stands still.
+    // The upstream and two subjects: during the race, each of the two is stopped at some time.
     let mut stood = std::collections::BTreeSet::new();
     while child.try_wait().expect("prove").is_none() {
         stood.extend(faults::started_by(child.id()).into_iter().filter(|pid| {

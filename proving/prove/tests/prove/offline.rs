@@ -1,4 +1,4 @@
-//! The simulated engine in virtual time, by the command line.
+//! The simulated engine in virtual time, from the command line.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -29,7 +29,7 @@ fn refusal(args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Ten requests, one each second, that read in 100 ms and generate a token each 20 ms: nobody recorded them.
+/// A synthetic recording of ten requests, one each second, with 100 ms of prefill and a token each 20 ms.
 fn recording(dir: &Path) {
     let meta = r#"{"model": "made-up", "engine_kwargs": {"max_num_seqs": 8, "max_num_batched_tokens": 512, "max_model_len": 1024}}"#;
     let lines: String = (0..10)
@@ -120,7 +120,7 @@ fn a_soak_gives_the_same_document_from_the_same_seed() {
     fits(&engine(&few));
 }
 
-/// What is printed for people has at most eighty columns.
+/// Asserts that output for people has at most eighty columns.
 fn fits(output: &Output) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -1,5 +1,5 @@
-//! The result file and its description say the same: what is written is documented, and nothing
-//! that is documented has gone.
+//! The result file agrees with its documentation: every field is documented, and every documented
+//! field exists.
 
 use std::collections::BTreeSet;
 use std::fs;

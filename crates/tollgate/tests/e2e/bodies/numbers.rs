@@ -4,12 +4,12 @@
 
 use engine::{EngineConfig, spawn_thread};
 
+use crate::fixture::{After, Fixture, IDENTITY, call, config};
 use crate::harness::{Gate, Step, Upstream, post};
-use crate::scene::{After, Scene, WHO, call, config};
 
 #[test]
-fn b6_numbers_that_policy_does_not_need_pass_digit_for_digit() {
-    let scene = Scene::new();
+fn b6_numbers_that_policy_does_not_read_pass_unchanged() {
+    let fixture = Fixture::new();
     let digits = "9".repeat(300);
     for number in [
         "1e400",
@@ -21,15 +21,15 @@ fn b6_numbers_that_policy_does_not_need_pass_digit_for_digit() {
     ] {
         let body =
             format!(r#"{{"model":"m","temperature":{number},"seed": {number} ,"messages":[]}}"#);
-        let seen = scene.forwards(number, &call(&body));
+        let seen = fixture.forwards(number, &call(&body));
         assert_eq!(seen.body, body.as_bytes(), "{number}");
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b6_numbers_that_policy_needs_must_be_plain_integers_in_range() {
-    let scene = Scene::new();
+fn b6_numbers_that_policy_reads_must_be_integers_in_range() {
+    let fixture = Fixture::new();
     let digits = "9".repeat(300);
     let members = [
         "max_tokens",
@@ -52,20 +52,20 @@ fn b6_numbers_that_policy_needs_must_be_plain_integers_in_range() {
     for member in members {
         for (value, code) in rows {
             let body = format!(r#"{{"model":"m","{member}":{value},"messages":[]}}"#);
-            let response = scene.refuses(&body, &call(&body), 400, code, After::Kept);
+            let response = fixture.refuses(&body, &call(&body), 400, code, After::Kept);
             assert_eq!(response.json()["error"]["param"], member, "{body}");
         }
         for value in ["0", "10", "4294967295", "null"] {
             let body = format!(r#"{{"model":"m","{member}":{value},"messages":[]}}"#);
-            assert_eq!(scene.forwards(&body, &call(&body)).body, body.as_bytes());
+            assert_eq!(fixture.forwards(&body, &call(&body)).body, body.as_bytes());
         }
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b6_flags_must_be_flags() {
-    let scene = Scene::new();
+fn b6_flags_must_be_booleans() {
+    let fixture = Fixture::new();
     for body in [
         r#"{"stream":"true"}"#,
         r#"{"stream":1}"#,
@@ -73,13 +73,13 @@ fn b6_flags_must_be_flags() {
         r#"{"stream_options":true}"#,
         r#"{"stream_options":{"include_usage":"yes"}}"#,
     ] {
-        scene.refuses(body, &call(body), 400, "wrong_type", After::Kept);
+        fixture.refuses(body, &call(body), 400, "wrong_type", After::Kept);
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn b11_usage_is_asked_for_and_hidden_from_a_client_that_did_not_ask() {
+fn b11_include_usage_is_added_and_the_usage_event_withheld_from_a_client_that_did_not_ask() {
     let engine = spawn_thread(EngineConfig {
         inspect: true,
         ttft: std::time::Duration::ZERO,
@@ -100,7 +100,7 @@ fn b11_usage_is_asked_for_and_hidden_from_a_client_that_did_not_ask() {
         let body = format!(
             r#"{{"model":"gpt-oss-120b","stream":true,"max_tokens":5,"messages":[{{"role":"user","content":"Hello"}}]{options}}}"#
         );
-        let response = gate.call(&post("/v1/chat/completions", &[WHO], &body));
+        let response = gate.call(&post("/v1/chat/completions", &[IDENTITY], &body));
         assert_eq!(response.status, 200, "{options}: {}", response.text());
         assert!(response.whole, "{options}");
         let text = response.text();
@@ -129,7 +129,7 @@ fn b11_usage_is_asked_for_and_hidden_from_a_client_that_did_not_ask() {
 }
 
 #[test]
-fn b11_usage_is_asked_for_of_a_stream_with_many_choices_too() {
+fn b11_include_usage_is_added_to_a_stream_with_several_choices() {
     let upstream = Upstream::start(|_, _| {
         let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
             data: {\"choices\":[{\"index\":127,\"delta\":{\"content\":\"x\"}}]}\n\n\

@@ -1,16 +1,16 @@
-//! Addresses inside a body are text: B12 and B13.
+//! URLs inside a body are text and are never fetched: B12 and B13.
 //!
 //! Invariant: the gate connects to nothing that a client names.
 //! Not here: addresses in the configuration.
 
 use std::net::TcpListener;
 
-use crate::scene::{Scene, call};
+use crate::fixture::{Fixture, call};
 
 #[test]
-fn b12_a_schema_with_references_is_never_looked_up() {
-    let (scene, trap) = (Scene::new(), trap());
-    let port = trap.local_addr().expect("it is bound").port();
+fn b12_references_in_a_schema_are_never_resolved() {
+    let (fixture, canary_listener) = (Fixture::new(), canary_listener());
+    let port = canary_listener.local_addr().expect("it is bound").port();
     for schema in [
         format!(r##"{{"$ref":"http://127.0.0.1:{port}/latest/meta-data"}}"##),
         r##"{"$id":"a","$ref":"#","properties":{"x":{"$ref":"#/properties/x"}}}"##.to_owned(),
@@ -19,16 +19,16 @@ fn b12_a_schema_with_references_is_never_looked_up() {
         let body = format!(
             r#"{{"model":"m","messages":[],"tools":[{{"type":"function","function":{{"name":"f","parameters":{schema}}}}}]}}"#
         );
-        assert_eq!(scene.forwards(&schema, &call(&body)).body, body.as_bytes());
+        assert_eq!(fixture.forwards(&schema, &call(&body)).body, body.as_bytes());
     }
-    is_untouched(&trap);
-    scene.end();
+    assert_untouched(&canary_listener);
+    fixture.end();
 }
 
 #[test]
 fn b13_an_image_is_never_fetched() {
-    let (scene, trap) = (Scene::new(), trap());
-    let port = trap.local_addr().expect("it is bound").port();
+    let (fixture, canary_listener) = (Fixture::new(), canary_listener());
+    let port = canary_listener.local_addr().expect("it is bound").port();
     let data = format!("data:image/png;base64,{}", "QUJD".repeat(1 << 20));
     let urls = [
         format!("http://127.0.0.1:{port}/a.png"),
@@ -41,21 +41,23 @@ fn b13_an_image_is_never_fetched() {
             r#"{{"model":"m","messages":[{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}]}}"#
         );
         let what = &url[..url.len().min(40)];
-        let seen = scene.forwards(what, &call(&body));
+        let seen = fixture.forwards(what, &call(&body));
         assert!(seen.body == body.as_bytes(), "{what}: the body changed");
     }
-    is_untouched(&trap);
-    scene.end();
+    assert_untouched(&canary_listener);
+    fixture.end();
 }
 
-/// A listener that nobody should ever connect to.
-fn trap() -> TcpListener {
-    let trap = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-    trap.set_nonblocking(true).expect("a socket option");
-    trap
+/// A listener to which nothing may ever connect.
+fn canary_listener() -> TcpListener {
+    let canary_listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    canary_listener
+        .set_nonblocking(true)
+        .expect("a socket option");
+    canary_listener
 }
 
-fn is_untouched(trap: &TcpListener) {
-    let touched = trap.accept();
+fn assert_untouched(canary_listener: &TcpListener) {
+    let touched = canary_listener.accept();
     assert!(touched.is_err(), "somebody connected: {touched:?}");
 }

@@ -6,19 +6,19 @@
 
 use std::io::Write;
 
+use crate::fixture::{After, Fixture, IDENTITY, call, is_closed};
 use crate::harness::{Connection, Gate};
-use crate::scene::{After, Scene, WHO, call, is_closed};
 
 const MIB: usize = 1 << 20;
 
 #[test]
 fn b8_a_declared_length_beyond_the_bound_is_refused_before_the_body() {
-    let scene = Scene::with("bounds: { body: 1KiB }\n");
+    let fixture = Fixture::with("bounds: { body: 1KiB }\n");
     for length in ["70000", "1048576", "9223372036854775808"] {
         let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
-        scene.refuses(
+        fixture.refuses(
             length,
             head.as_bytes(),
             413,
@@ -26,88 +26,88 @@ fn b8_a_declared_length_beyond_the_bound_is_refused_before_the_body() {
             After::Closed,
         );
     }
-    scene.forwards("exactly the bound", &call(&sized(1024)));
-    scene.refuses(
+    fixture.forwards("exactly the bound", &call(&sized(1024)));
+    fixture.refuses(
         "one byte more",
         &call(&sized(1025)),
         413,
         "request_too_large",
         After::Kept,
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn b8_chunks_are_refused_where_they_cross_the_bound() {
-    let scene = Scene::with("bounds: { body: 1KiB }\n");
-    let response = Connection::open(scene.gate.data).call(&chunked(&sized(1024), 100));
-    scene.forwarded("exactly the bound", &response);
-    // The end never comes: the bound alone decides.
-    let mut connection = Connection::open(scene.gate.data);
+    let fixture = Fixture::with("bounds: { body: 1KiB }\n");
+    let response = Connection::open(fixture.gate.data).call(&chunked(&sized(1024), 100));
+    fixture.forwarded("exactly the bound", &response);
+    // The body never ends, so only the bound can refuse it.
+    let mut connection = Connection::open(fixture.gate.data);
     connection.send(&chunked(&sized(4096), 100)[..1500]);
-    scene.refused("chunks", &connection.response(), 413, "request_too_large");
+    fixture.refused("chunks", &connection.response(), 413, "request_too_large");
     assert!(is_closed(&mut connection));
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn b8_a_refusal_reaches_a_client_that_is_still_sending() {
-    let scene = Scene::with("bounds: { body: 64KiB }\n");
+    let fixture = Fixture::with("bounds: { body: 64KiB }\n");
     for request in [
         call(&sized(900 << 10)),
         chunked(&sized(900 << 10), 64 << 10),
     ] {
-        let response = Connection::open(scene.gate.data).call(&request);
-        scene.refused("still sending", &response, 413, "request_too_large");
+        let response = Connection::open(fixture.gate.data).call(&request);
+        fixture.refused("still sending", &response, 413, "request_too_large");
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn b8_memory_stays_within_the_bound() {
-    let scene = Scene::new();
-    let before = peak_mib(&scene.gate);
+    let fixture = Fixture::new();
+    let before = peak_mib(&fixture.gate);
     let body = sized(32 * MIB);
     for request in [call(&body), chunked(&body, 64 << 10)] {
-        let response = Connection::open(scene.gate.data).call(&request);
-        let seen = scene.forwarded("32 MiB", &response);
+        let response = Connection::open(fixture.gate.data).call(&request);
+        let seen = fixture.forwarded("32 MiB", &response);
         assert!(seen.body == body.as_bytes(), "the body changed");
     }
-    let passed = peak_mib(&scene.gate);
+    let passed = peak_mib(&fixture.gate);
     assert!(
         passed - before < 3 * 32,
         "{before} MiB, then {passed} MiB for bodies of 32 MiB"
     );
     let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-length: {}\r\n\r\n",
         33 * MIB
     );
-    scene.refuses(
+    fixture.refuses(
         "33 MiB declared",
         head.as_bytes(),
         413,
         "request_too_large",
         After::Closed,
     );
-    let mut connection = Connection::open(scene.gate.data);
-    // Written piece by piece, because the gate stops reading.
+    let mut connection = Connection::open(fixture.gate.data);
+    // Written in pieces, because the gate stops reading.
     for piece in chunked(&sized(33 * MIB), 64 << 10).chunks(1 << 20) {
         if connection.tcp.write_all(piece).is_err() {
             break;
         }
     }
-    scene.refused(
+    fixture.refused(
         "33 MiB in chunks",
         &connection.response(),
         413,
         "request_too_large",
     );
-    let after = peak_mib(&scene.gate);
+    let after = peak_mib(&fixture.gate);
     assert!(
         after - passed < 64,
         "{passed} MiB, then {after} MiB for bodies of 33 MiB"
     );
-    scene.end();
+    fixture.end();
 }
 
 /// A call of exactly this many bytes.
@@ -119,7 +119,7 @@ fn sized(bytes: usize) -> String {
 
 fn chunked(body: &str, size: usize) -> Vec<u8> {
     let mut request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
     )
     .into_bytes();
     for chunk in body.as_bytes().chunks(size) {
@@ -131,7 +131,7 @@ fn chunked(body: &str, size: usize) -> Vec<u8> {
     request
 }
 
-/// The most memory that the gate has had so far.
+/// The peak resident memory of the gate.
 fn peak_mib(gate: &Gate) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id())).expect("it runs");
     let line = status

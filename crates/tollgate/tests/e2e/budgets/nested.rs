@@ -1,4 +1,4 @@
-//! Company, group, workload: a call must fit in all of them, and what it did not use comes back.
+//! Nested budgets (company, group, workload): a call must fit in each, and its unused reservation is released.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn grouped(upstream: &Upstream, ledger: &std::path::Path, budgets: &str) -> Stri
 }
 
 #[test]
-fn each_level_refuses_for_itself_and_the_others_keep_what_they_have() {
+fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
     let upstream = engine(Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -67,7 +67,7 @@ fn each_level_refuses_for_itself_and_the_others_keep_what_they_have() {
 }
 
 #[test]
-fn what_fails_gives_back_what_it_held_and_what_was_left_may_have_run() {
+fn a_failed_call_releases_its_reservation_and_an_abandoned_one_is_charged_for_it() {
     let upstream = Upstream::start(|_, seen| {
         if seen.json()["user"] == "hang" {
             return vec![Step::Sleep(Duration::from_secs(20))];
@@ -90,13 +90,13 @@ fn what_fails_gives_back_what_it_held_and_what_was_left_may_have_run() {
     eventually("it has ended", Duration::from_secs(5), || {
         gate.metric("tollgate_exchanges_total", &aborted) > 0.5
     });
-    // It went upstream whole: all that was held for it may have been generated.
+    // It was sent upstream whole, so the engine may have generated all that was reserved for it.
     assert_eq!((left(&gate, "alone"), left(&gate, "company")), held);
     stop(gate);
 }
 
 #[test]
-fn many_at_once_never_overdraw() {
+fn concurrent_calls_never_overspend_a_budget() {
     const CLIENTS: usize = 16;
     let upstream = engine(Duration::from_millis(2));
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -111,7 +111,7 @@ fn many_at_once_never_overdraw() {
             scope.spawn(move || {
                 let who = client % 2;
                 for n in 0..100 {
-                    // A call's reservation is more than what it is said to use.
+                    // The reservation of a call is greater than the usage that the upstream reports.
                     let usage = format!("{},{}", 5 + n % 3, 60 + n % 40);
                     let answer = gate.call(&call(["a", "b"][who], 100, &usage));
                     match answer.status {

@@ -1,4 +1,4 @@
-//! What a caller without budget is told, and what its SDK makes of it.
+//! The refusal for an exceeded budget, and how SDKs handle it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{call, config, engine, left, status};
 use crate::harness::{Gate, Sdk, eventually, post};
 
 #[test]
-fn a_used_up_budget_is_402_without_a_word_of_trying_again() {
+fn an_exceeded_budget_is_402_without_retry_after() {
     let upstream = engine(Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let budgets = "a-month: { workload: a, tokens: 1000, per: month }";
@@ -69,7 +69,7 @@ fn a_used_up_budget_is_402_without_a_word_of_trying_again() {
 }
 
 #[test]
-fn no_sdk_tries_again() {
+fn no_sdk_retries_an_exceeded_budget() {
     for sdk in Sdk::BOTH {
         let upstream = engine(Duration::ZERO);
         let dir = tempfile::tempdir().expect("a temporary directory");

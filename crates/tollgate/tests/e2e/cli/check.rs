@@ -1,4 +1,4 @@
-//! `tollgate check`: good files, all faults of a bad one, and the examples that are shipped.
+//! `tollgate check`: valid files, every fault of an invalid one, and the shipped examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ backends: { a: { url: ftp://x, credentials: 1 } }
 routes: [ { workload: w, backend: b, limits: [ { requests: 0, per: 1 fortnight } ] } ]
 ";
 
-/// Lines of eighty columns are broken elsewhere (`width`).
+/// Wide enough that no line is broken; eighty columns are tested in `width`.
 const WIDE: (&str, &str) = ("COLUMNS", "1000");
 
 #[test]
-fn every_fault_is_named_at_once_with_its_place() {
+fn check_reports_every_fault_with_its_location() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     fs::write(dir.path().join("bad.yaml"), BAD).expect("a file");
     let ended = tollgate(dir.path(), &["check", "-c", "bad.yaml"], &[WIDE]);
@@ -36,7 +36,7 @@ fn every_fault_is_named_at_once_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_a_fault() {
+fn a_missing_file_is_a_fault() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ended = tollgate(dir.path(), &["check", "-c", "none.yaml"], &[]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
@@ -57,7 +57,7 @@ fn writing(ledger: &str, log: &str, secret: &str) -> String {
 }
 
 #[test]
-fn without_a_name_the_file_of_the_current_directory_comes_before_the_environment() {
+fn without_a_path_the_file_of_the_current_directory_takes_precedence_over_the_environment() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let keys = [("OPENAI_API_KEY", "canary-1")];
     let ended = tollgate(dir.path(), &["check"], &keys);
@@ -84,7 +84,7 @@ fn without_a_name_the_file_of_the_current_directory_comes_before_the_environment
         "tollgate.yaml: good (1 workloads, 1 routes, 1 backends)\n"
     );
 
-    // One that cannot be read is a fault, not a reason to take the environment.
+    // A file that cannot be read is a fault, not a reason to use the environment.
     fs::remove_file(dir.path().join("tollgate.yaml")).expect("it was there");
     fs::create_dir(dir.path().join("tollgate.yaml")).expect("a directory");
     let ended = tollgate(dir.path(), &["check"], &keys);
@@ -97,7 +97,7 @@ fn without_a_name_the_file_of_the_current_directory_comes_before_the_environment
 }
 
 #[test]
-fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do() {
+fn unwritable_paths_and_missing_secrets_are_reported_with_a_remedy() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let check = |config: &str| {
         fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
@@ -105,9 +105,9 @@ fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do
     };
     let ended = check(&writing("usage.db", "log.jsonl", "secrets/provider-key"));
     assert_eq!(ended.code, Some(1), "{}", ended.out);
-    let told = "tollgate.yaml:3: backends.a.credential.file: cannot read the file \
+    let message = "tollgate.yaml:3: backends.a.credential.file: cannot read the file \
                 \"secrets/provider-key\": it does not exist; write the secret alone into it";
-    assert!(ended.err.contains(told), "{}", ended.err);
+    assert!(ended.err.contains(message), "{}", ended.err);
 
     fs::create_dir(dir.path().join("secrets")).expect("a directory");
     fs::write(dir.path().join("secrets/provider-key"), "canary").expect("a file");
@@ -122,14 +122,18 @@ fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do
         "{}",
         ended.err
     );
-    for told in [
+    for message in [
         "tollgate.yaml: ledger.path: the directory ledgers does not exist; ",
         "tollgate.yaml: access_log: the directory logs does not exist; make the directory",
         "\n2 faults\n",
     ] {
-        assert!(ended.err.contains(told), "no {told:?}:\n{}", ended.err);
+        assert!(
+            ended.err.contains(message),
+            "no {message:?}:\n{}",
+            ended.err
+        );
     }
-    // `run` says the same, before anything listens.
+    // `run` reports the same, before anything listens.
     let ran = tollgate(dir.path(), &["run"], &[]);
     assert_eq!(ran.code, Some(1));
     assert!(
@@ -146,8 +150,12 @@ fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do
         "logs/log.jsonl",
         "secrets/provider-key",
     ));
-    for told in ["ledgers is no directory", "logs/log.jsonl is a directory"] {
-        assert!(ended.err.contains(told), "no {told:?}:\n{}", ended.err);
+    for message in ["ledgers is no directory", "logs/log.jsonl is a directory"] {
+        assert!(
+            ended.err.contains(message),
+            "no {message:?}:\n{}",
+            ended.err
+        );
     }
 
     fs::remove_file(dir.path().join("ledgers")).expect("it was there");
@@ -165,7 +173,7 @@ fn what_cannot_be_written_and_secrets_that_are_missing_are_named_with_what_to_do
 }
 
 #[test]
-fn the_demo_prints_a_configuration_that_is_good() {
+fn the_configuration_that_demo_prints_passes_check() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let printed = tollgate(dir.path(), &["demo", "--print-config"], &[]);
     assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
@@ -180,9 +188,9 @@ fn the_demo_prints_a_configuration_that_is_good() {
     );
 }
 
-/// Each example's own comments say how to make what it refers to; nothing else is made here.
+/// The comments of each example say how to make the files that it refers to; the test makes only those.
 #[test]
-fn the_examples_are_good_with_files_made_as_their_comments_say() {
+fn the_examples_pass_check_with_files_made_as_their_comments_say() {
     let examples = examples();
     assert!(examples.len() >= 5, "{examples:?}");
     let programs = programs();
@@ -225,8 +233,8 @@ fn the_examples_are_good_with_files_made_as_their_comments_say() {
     }
 }
 
-/// The gate under its name, and a stand-in for Hugging Face's command line, which would need an account:
-/// it puts a small tokenizer where it was told to.
+/// A directory with `tollgate`, and with a stub of the Hugging Face command line, which would need an
+/// account: the stub writes a small tokenizer to the path that it is given.
 fn programs() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::os::unix::fs::symlink(crate::harness::Gate::binary(), dir.path().join("tollgate"))
@@ -255,7 +263,7 @@ fn examples() -> Vec<PathBuf> {
 }
 
 #[test]
-fn an_answer_that_is_not_taken_is_a_failure() {
+fn output_that_cannot_be_written_is_a_failure() {
     for question in ["schema", "version"] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full");
         let ended = std::process::Command::new(crate::harness::Gate::binary())

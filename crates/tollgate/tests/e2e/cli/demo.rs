@@ -1,4 +1,4 @@
-//! `tollgate demo`: what it shows a person, first and last.
+//! `tollgate demo`: its introduction and its summary.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::harness::{Connection, Demo, chat, post, tollgate};
 
 #[test]
-fn it_introduces_a_call_for_each_identity() {
+fn demo_prints_an_example_call_for_each_identity() {
     let demo = Demo::start();
     let said = demo.read("stdout");
     for workload in ["swe-rebench-ide", "toolbench-agent", "unknown-guest"] {
@@ -40,7 +40,7 @@ fn it_introduces_a_call_for_each_identity() {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_the_option_that_chooses_another() {
+fn a_port_in_use_is_reported_with_the_option_that_chooses_another() {
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let held = held.local_addr().expect("it is bound").to_string();
     let any = "127.0.0.1:0";

@@ -1,4 +1,4 @@
-//! `tollgate run`: what keeps it from starting, how it starts with no file, and how it ends.
+//! `tollgate run`: failures at start, a start without a file, and shutdown.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::harness::{
 };
 
 #[test]
-fn a_bad_configuration_ends_it_before_anything_listens() {
+fn an_invalid_configuration_stops_run_before_it_listens() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (data, admin) = (free_address(), free_address());
     let config = format!(
@@ -35,7 +35,7 @@ fn a_bad_configuration_ends_it_before_anything_listens() {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_what_to_do() {
+fn a_port_in_use_is_reported_with_a_remedy() {
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let held = held.local_addr().expect("it is bound").to_string();
     for (which, data, admin) in [
@@ -49,21 +49,21 @@ fn a_port_in_use_is_named_with_what_to_do() {
         ];
         let ended = tollgate(std::path::Path::new("."), &["run"], &environment);
         assert_eq!(ended.code, Some(1), "{}", ended.err);
-        let told = format!("cannot listen on {held} ({which}): ");
-        assert!(ended.err.contains(&told), "{}", ended.err);
+        let message = format!("cannot listen on {held} ({which}): ");
+        assert!(ended.err.contains(&message), "{}", ended.err);
         assert!(ended.err.contains("choose another port"), "{}", ended.err);
     }
 }
 
 #[test]
-fn with_no_file_and_no_environment_it_says_what_to_set() {
+fn without_file_and_environment_run_says_what_to_set() {
     let ended = tollgate(std::path::Path::new("."), &["run"], &[]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
     assert!(ended.err.contains("set OPENAI_API_KEY"), "{}", ended.err);
 }
 
 #[test]
-fn without_a_name_it_runs_the_file_of_the_current_directory_and_says_so_first() {
+fn without_a_path_run_uses_the_file_of_the_current_directory_and_says_so_first() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let held = held.local_addr().expect("it is bound");
@@ -73,7 +73,7 @@ fn without_a_name_it_runs_the_file_of_the_current_directory_and_says_so_first() 
          routes: [ {{ workload: w, backend: a }} ]\n"
     );
     fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
-    // The keys in the environment make no other gate of it: the port is that of the file.
+    // The keys in the environment have no effect: the port is that of the file.
     let ended = tollgate(dir.path(), &["run"], &[("OPENAI_API_KEY", "canary")]);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     let first = ended.err.lines().next().unwrap_or_default();
@@ -87,7 +87,7 @@ fn without_a_name_it_runs_the_file_of_the_current_directory_and_says_so_first() 
 }
 
 #[test]
-fn with_no_file_it_serves_the_provider_of_the_environment() {
+fn without_a_file_run_serves_the_provider_of_the_environment() {
     let engine = engine();
     let gate = FromEnvironment::start(&engine);
     for headers in [&[][..], &["x-workload-app: default"]] {
@@ -107,7 +107,7 @@ fn with_no_file_it_serves_the_provider_of_the_environment() {
 }
 
 #[test]
-fn the_last_records_are_written_before_it_ends() {
+fn the_last_records_are_flushed_before_exit() {
     let engine = engine();
     let config = format!(
         "backends: {{ up: {{ url: \"http://{}/v1\", credential: {{ inline: engine-key }} }} }}\n\

@@ -1,6 +1,6 @@
-//! Eighty columns: what people read where there is no wider terminal.
+//! Output for people fits eighty columns.
 //!
-//! Not here: tables of the ledger, which are unit tests beside their questions.
+//! Not here: tables of the ledger, which have unit tests beside their queries.
 
 use std::path::Path;
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn faults_and_warnings_fit_eighty_columns() {
 }
 
 #[test]
-fn what_check_says_of_its_own_fits_eighty_columns() {
+fn messages_of_check_fit_eighty_columns() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let environment = [("OPENAI_API_KEY", "canary")];
     let good = tollgate(dir.path(), &["check"], &environment);

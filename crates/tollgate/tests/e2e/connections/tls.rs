@@ -1,13 +1,13 @@
-//! TLS on both sides: handshakes that stall, upstreams whose certificates are not good.
+//! TLS on both sides: stalled handshakes, upstreams with invalid certificates.
 //!
-//! Invariant: a TLS fault is never answered by trying in clear; what was wrong is in the log alone.
+//! Invariant: after a TLS fault the gate never retries in clear text; the reason appears only in the log.
 //! Not here: rotation of the gate's own certificate.
 
 use std::time::{Duration, Instant};
 
+use crate::fixture::{call, config, is_closed};
 use crate::harness::tls::{self, Authority, Leaf, TlsUpstream};
 use crate::harness::{Connection, Gate, Response, chat, eventually};
-use crate::scene::{call, config, is_closed};
 
 /// A gate before this upstream, trusting `authority` alone.
 fn gate(upstream: &TlsUpstream, host: &str, authority: &Authority, lines: &str) -> Gate {
@@ -24,7 +24,7 @@ fn ask(gate: &Gate) -> Response {
 }
 
 #[test]
-fn a_good_certificate_is_trusted_by_name_and_by_address() {
+fn a_valid_certificate_is_trusted_by_name_and_by_address() {
     let authority = Authority::new();
     for host in ["localhost", "127.0.0.1"] {
         let upstream = TlsUpstream::start(&authority.leaf(host), &[b"h2", b"http/1.1"]);
@@ -84,7 +84,7 @@ fn a_long_body_reaches_an_upstream_that_reads_late() {
             &authority,
             ", timeouts: { first_byte: 10s }",
         );
-        // More than both sides' sockets hold, so that its last bytes wait inside of TLS.
+        // More than the socket buffers of both sides hold, so that its last bytes wait in the TLS session.
         let text = "all work and no play makes a long prompt. ".repeat(200_000);
         let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
         let response = gate.call(&call(&body));
@@ -94,7 +94,7 @@ fn a_long_body_reaches_an_upstream_that_reads_late() {
 }
 
 #[test]
-fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
+fn an_invalid_certificate_becomes_502_and_nothing_is_sent() {
     let authority = Authority::new();
     let rows: [(&str, Leaf); 4] = [
         ("wrong name", authority.leaf("other.test")),
@@ -111,9 +111,9 @@ fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
             (502, "upstream_tls_error"),
             "{what}"
         );
-        let told = response.text().to_lowercase();
+        let message = response.text().to_lowercase();
         for word in ["certificate", "expired", "localhost", "other.test"] {
-            assert!(!told.contains(word), "{what}: {told}");
+            assert!(!message.contains(word), "{what}: {message}");
         }
         assert!(upstream.connections() >= 1, "{what}: nobody called");
         assert_eq!(upstream.requests(), 0, "{what}");
@@ -132,7 +132,7 @@ fn a_bad_certificate_becomes_502_and_nothing_is_sent() {
 }
 
 #[test]
-fn an_upstream_without_tls_is_not_spoken_to_in_clear() {
+fn an_upstream_without_tls_is_never_called_in_clear_text() {
     let upstream = crate::harness::Upstream::start(|_, _| vec![crate::harness::Step::Close]);
     let config = format!(
         "backends: {{ up: {{ url: \"https://127.0.0.1:{}/v1\", timeouts: {{ connect: 2s }}, credential: {{ inline: canary }} }} }}\n\
@@ -158,8 +158,8 @@ fn an_upstream_without_tls_is_not_spoken_to_in_clear() {
 }
 
 #[test]
-fn a_handshake_that_stalls_is_bounded_on_both_sides() {
-    // Upstream: accepts and says nothing.
+fn a_stalled_handshake_times_out_on_both_sides() {
+    // Upstream: accepts and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let port = silent.local_addr().expect("it is bound").port();
     let authority = Authority::new();
@@ -180,7 +180,7 @@ fn a_handshake_that_stalls_is_bounded_on_both_sides() {
         "{:?}",
         began.elapsed()
     );
-    // Client: connects and says nothing, or speaks in clear.
+    // Client: connects and sends nothing, or sends clear text.
     let files = [
         ("cert.pem", leaf.certificate.as_bytes()),
         ("key.pem", leaf.key.as_bytes()),

@@ -1,6 +1,6 @@
-//! Clients that send and do not read: an answer of the gate's own waits for nobody longer than `write_stall`.
+//! Clients that send and do not read: a write of the gate's own answer times out after `write_stall`.
 //!
-//! Not here: answers of an upstream that nobody reads (`connections`).
+//! Not here: unread answers of an upstream (`connections`).
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -11,15 +11,15 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use socket2::{Domain, Socket, Type};
 
+use crate::fixture::{answer, config};
 use crate::harness::tls::Authority;
 use crate::harness::{Gate, Step, Upstream, eventually};
-use crate::scene::{answer, config};
 
 const BOUNDS: &str = "bounds: { write_stall: 2s, keep_alive: 5s }\n";
-/// The bounds above with the time for a last word, on a busy machine.
-const SOON: Duration = Duration::from_secs(15);
+/// The bounds above and the lingering close, on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(15);
 
-/// A connection whose kernel takes little.
+/// A connection with a small receive buffer.
 fn narrow(address: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
     socket
@@ -32,7 +32,7 @@ fn narrow(address: SocketAddr) -> TcpStream {
     tcp
 }
 
-/// Sends requests of nobody until nothing more goes; reads nothing.
+/// Sends requests without an identity until the socket accepts no more; reads nothing.
 fn pipeline(mut to: impl Write) {
     let one = b"GET /v1/models HTTP/1.1\r\nhost: gate.test\r\nx-workload-app: nobody\r\n\r\n";
     let some = one.repeat(100);
@@ -43,14 +43,14 @@ fn pipeline(mut to: impl Write) {
 fn is_let_go(gate: &Gate) {
     let open = || gate.metric("tollgate_open_connections", &[]);
     assert_eq!(gate.records(1)[0]["code"], "workload_not_registered");
-    eventually("the connection is gone", SOON, || open() < 0.5);
+    eventually("the connection is gone", DEADLINE, || open() < 0.5);
     let bound = ["bound=\"write_stall\""];
     let closed = gate.metric("tollgate_connections_closed_total", &bound);
     assert!((closed - 1.0).abs() < 0.1, "{closed} closed");
 }
 
 #[test]
-fn c1_refusals_that_nobody_reads_end_their_connection() {
+fn c1_unread_refusals_close_their_connection() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let gate = Gate::start(&config(upstream.address, BOUNDS), &[]);
     let tcp = narrow(gate.data);
@@ -60,7 +60,7 @@ fn c1_refusals_that_nobody_reads_end_their_connection() {
 }
 
 #[test]
-fn c1_refusals_that_nobody_reads_end_their_connection_under_tls() {
+fn c1_unread_refusals_close_their_connection_under_tls() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let authority = Authority::new();
     let leaf = authority.leaf("gate.test");

@@ -1,11 +1,11 @@
-//! Varied conversations: what the engine reports of each prompt is what the gate counts.
+//! Random conversations: for each prompt, the gate's count equals the count that the engine reports.
 //!
-//! Not here: contents in several parts; the goldens have them, and a real vLLM's counts.
+//! Not here: contents in several parts, which the goldens cover with counts of a real vLLM.
 
 use engine::{EngineConfig, ModelFiles};
 use serde_json::{Value, json};
 
-use super::{Counted, Random, engine, number};
+use super::{CountingGate, Random, engine, number};
 use crate::harness::{Step, Upstream};
 
 const CONVERSATIONS: usize = 240;
@@ -45,7 +45,7 @@ const WORDS: [&str; 32] = [
     "//comment",
 ];
 
-/// What of a conversation a template can take.
+/// Which parts of a conversation a template supports.
 #[derive(Clone, Copy)]
 struct Kind {
     model: &'static str,
@@ -108,8 +108,8 @@ fn conversation(random: &mut Random, kind: Kind) -> Value {
     body
 }
 
-/// Sends them all and holds one count against the other.
-fn agree(mut counted: Counted, kind: Kind) {
+/// Sends all conversations and asserts that both counts are equal.
+fn assert_no_drift(mut counted: CountingGate, kind: Kind) {
     let mut random = Random::announced();
     let mut sent = Vec::new();
     for n in 0..CONVERSATIONS {
@@ -151,12 +151,12 @@ fn agree(mut counted: Counted, kind: Kind) {
 #[test]
 fn two_hundred_and_forty_conversations_with_gpt_oss_have_no_drift() {
     let engine = engine(EngineConfig::default());
-    let counted = Counted::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
+    let counted = CountingGate::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
     let kind = Kind {
         model: "gpt-oss-120b",
         has_calls: true,
     };
-    agree(counted, kind);
+    assert_no_drift(counted, kind);
     engine.stop();
 }
 
@@ -187,7 +187,7 @@ fn by_template(template: &str) {
         model: "own",
         has_calls: false,
     };
-    agree(Counted::start(engine.addr(), FILES, &files), kind);
+    assert_no_drift(CountingGate::start(engine.addr(), FILES, &files), kind);
     engine.stop();
 }
 
@@ -201,13 +201,13 @@ fn two_hundred_and_forty_conversations_with_headers_have_no_drift() {
     by_template(HEADERS);
 }
 
-/// What an engine would report, by the word of other implementations: `vectors/tokens`.
+/// Reports the prompt tokens that other implementations counted: `vectors/tokens`.
 fn by_goldens(template: &str, goldens: &'static str) {
     let cases = goldens.split("\n=== ").skip(1).filter_map(|case| {
         let (name, rest) = case.split_once('\n').expect("a name");
         let (body, outcome) = rest.split_once("\n---\n").expect("an outcome");
         let tokens = outcome.strip_prefix("tokens=")?.split_once('\n')?.0;
-        // As text: a template renders members in the order in which they stand.
+        // Edited as text, because a template renders members in their order.
         let body = body.replacen("gpt-oss-120b", "own", 1);
         let path = if name.contains("responses") {
             "/v1/responses"
@@ -218,10 +218,10 @@ fn by_goldens(template: &str, goldens: &'static str) {
     });
     let cases: Vec<_> = cases.collect();
     assert!(cases.len() > 20);
-    let told: Vec<String> = cases.iter().map(|case| case.2.clone()).collect();
+    let expected: Vec<String> = cases.iter().map(|case| case.2.clone()).collect();
     let upstream = Upstream::start(move |_, seen| {
         let n: usize = seen.header("x-request-id")[0].parse().expect("a number");
-        let tokens = &told[n];
+        let tokens = &expected[n];
         let body = format!(
             r#"{{"choices":[],"output":[],"usage":{{"prompt_tokens":{tokens},"completion_tokens":0}}}}"#
         );
@@ -236,7 +236,7 @@ fn by_goldens(template: &str, goldens: &'static str) {
         ("m/template.jinja", template.as_bytes()),
         ("m/settings.json", SETTINGS.as_bytes()),
     ];
-    let mut counted = Counted::start(upstream.address, FILES, &files);
+    let mut counted = CountingGate::start(upstream.address, FILES, &files);
     for (n, (path, body, _)) in cases.iter().enumerate() {
         let answer = counted.call(&n.to_string(), path, &[], body);
         assert_eq!(answer.status, 200, "{body} {}", answer.text());
@@ -249,7 +249,7 @@ fn by_goldens(template: &str, goldens: &'static str) {
 }
 
 #[test]
-fn what_transformers_makes_of_a_template_is_what_the_gate_counts() {
+fn counts_agree_with_templates_rendered_by_transformers() {
     by_goldens(
         CHATML,
         include_str!("../../../../../vectors/tokens/chatml.txt"),

@@ -1,20 +1,20 @@
-//! What is flagged, and how soon.
+//! Drift alarms: what is flagged, and after how many calls.
 
 use std::time::Duration;
 
 use engine::EngineConfig;
 use serde_json::json;
 
-use super::{Counted, engine};
+use super::{CountingGate, engine};
 use crate::harness::eventually;
 
-/// The call at which the alarm of this direction is on, of at most a hundred.
+/// The number of the call at which the alarm of this direction is raised, of at most a hundred.
 fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Option<usize> {
     let engine = engine(EngineConfig {
         models: vec![model.into()],
         ..EngineConfig::default()
     });
-    let mut counted = Counted::start(engine.addr(), counting, &[]);
+    let mut counted = CountingGate::start(engine.addr(), counting, &[]);
     let labels = [
         format!("model=\"{model}\""),
         format!("direction=\"{direction}\""),
@@ -44,8 +44,8 @@ fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Op
                 .metric("tollgate_token_drift_alarms_total", &labels),
             1.0
         );
-        let told = "the engine's tokens are not those that the gate counts";
-        assert!(counted.gate.log().contains(told));
+        let message = "the engine's tokens are not those that the gate counts";
+        assert!(counted.gate.log().contains(message));
     }
     engine.stop();
     at
@@ -54,7 +54,7 @@ fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Op
 const HARMONY: &str = "tokenizers: { \"*\": harmony }\n";
 
 #[test]
-fn u7_an_engine_that_lies_is_flagged_within_a_hundred_calls() {
+fn u7_an_engine_that_misreports_usage_is_flagged_within_a_hundred_calls() {
     for lie in ["x-fault: usage=x0.5", "x-fault: usage=x10"] {
         for direction in ["input", "output"] {
             let counting = "tokenizers: { gpt-oss-120b: harmony }";
@@ -66,8 +66,8 @@ fn u7_an_engine_that_lies_is_flagged_within_a_hundred_calls() {
 }
 
 #[test]
-fn u7_a_tokenizer_that_is_not_the_engines_is_flagged_within_a_hundred_calls() {
-    // The engine of any model but gpt-oss has cl100k and ChatML.
+fn u7_a_wrong_tokenizer_is_flagged_within_a_hundred_calls() {
+    // For any model but gpt-oss, the engine uses cl100k and ChatML.
     let at = flagged("tokenizers: { other: harmony }", "other", &[], "input");
     println!("swapped: {at:?}");
     assert!(at.is_some());
@@ -79,7 +79,7 @@ fn u7_an_honest_engine_is_not_flagged() {
         let counting = "tokenizers: { gpt-oss-120b: harmony }";
         assert_eq!(flagged(counting, "gpt-oss-120b", &[], direction), None);
     }
-    // The template of another model is taken for one that is not public: near enough.
+    // The template of another model stands in for one that is not public; it is close enough.
     assert_eq!(
         flagged("tokenizers: { other: cl100k }", "other", &[], "output"),
         None
@@ -87,12 +87,12 @@ fn u7_an_honest_engine_is_not_flagged() {
 }
 
 #[test]
-fn a_model_that_the_configuration_does_not_name_is_no_label() {
+fn an_unconfigured_model_does_not_become_a_metric_label() {
     let engine = engine(EngineConfig {
         models: vec!["invented-1".into(), "invented-2".into()],
         ..EngineConfig::default()
     });
-    let mut counted = Counted::start(engine.addr(), HARMONY, &[]);
+    let mut counted = CountingGate::start(engine.addr(), HARMONY, &[]);
     for model in ["invented-1", "invented-2"] {
         let body = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]});
         counted.chat(model, &[], &body);

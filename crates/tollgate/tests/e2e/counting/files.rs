@@ -1,15 +1,15 @@
-//! Tokenizer files: at the start, in `tollgate check`, and when they change.
+//! Tokenizer files: at start, in `tollgate check`, and on reload.
 
 use std::time::Duration;
 
 use engine::EngineConfig;
 use serde_json::json;
 
-use super::{Counted, TOKENIZER, engine};
+use super::{CountingGate, TOKENIZER, engine};
 use crate::harness::{eventually, tollgate};
 
 #[test]
-fn a_tokenizer_that_is_none_is_told_by_check_with_its_place() {
+fn check_reports_an_invalid_tokenizer_with_its_location() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = "backends: { up: { url: http://127.0.0.1:1/v1 } }\n\
                   routes: [ { workload: w, backend: up } ]\n\
@@ -31,7 +31,7 @@ fn a_tokenizer_that_is_none_is_told_by_check_with_its_place() {
 }
 
 #[test]
-fn a_template_that_changes_is_taken_and_a_bad_one_is_refused() {
+fn a_changed_template_is_reloaded_and_an_invalid_one_refused() {
     let engine = engine(EngineConfig {
         models: vec!["own".into()],
         ..EngineConfig::default()
@@ -41,10 +41,10 @@ fn a_template_that_changes_is_taken_and_a_bad_one_is_refused() {
         ("m/tokenizer.json", TOKENIZER),
         ("m/template.jinja", &b"{{ messages[0]['content'] }}"[..]),
     ];
-    let mut counted = Counted::start(engine.addr(), counting, &files);
+    let mut counted = CountingGate::start(engine.addr(), counting, &files);
     let body = json!({"model": "own", "max_tokens": 1,
         "messages": [{"role": "user", "content": "Hello"}]});
-    let taken = |counted: &Counted, result: &str, n: f64| {
+    let taken = |counted: &CountingGate, result: &str, n: f64| {
         let label = format!("result=\"{result}\"");
         eventually("the change is seen", Duration::from_secs(10), || {
             counted

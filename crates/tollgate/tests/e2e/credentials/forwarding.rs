@@ -1,4 +1,4 @@
-//! What does cross: method, path, query, harmless headers, and bodies of any kind.
+//! What is forwarded: method, path, query, harmless headers, and bodies of any kind.
 
 use super::{OURS, credentials};
 use crate::harness::answer::{json, whole};
@@ -42,7 +42,7 @@ fn bare(method: &str, target: &str) -> Vec<u8> {
 }
 
 #[test]
-fn paths_go_below_the_backends_own() {
+fn paths_are_appended_to_the_base_path_of_the_backend() {
     let upstream = Upstream::start(|_, _| vec![Step::Send(json(200, "{}"))]);
     let targets = [
         ("/v1/files", "/files"),
@@ -72,7 +72,7 @@ fn paths_go_below_the_backends_own() {
 }
 
 #[test]
-fn every_method_of_a_listed_path_arrives() {
+fn every_method_of_a_listed_path_is_forwarded() {
     let upstream = echo();
     let gate = gate(&upstream, "/v1");
     let mut connection = Connection::open(gate.data);
@@ -143,7 +143,7 @@ fn bodies_of_any_kind_pass_byte_for_byte() {
 }
 
 #[test]
-fn a_chunked_upload_arrives_with_its_length() {
+fn a_chunked_upload_is_forwarded_with_its_length() {
     let upstream = echo();
     let gate = gate(&upstream, "/v1");
     let head = "POST /v1/files HTTP/1.1\r\nhost: g\r\nx-workload-app: w\r\n\
@@ -157,7 +157,7 @@ fn a_chunked_upload_arrives_with_its_length() {
 }
 
 #[test]
-fn harmless_headers_arrive() {
+fn harmless_headers_are_forwarded() {
     let upstream = echo();
     let gate = gate(&upstream, "/v1");
     let lines = [

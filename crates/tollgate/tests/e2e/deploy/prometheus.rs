@@ -1,4 +1,4 @@
-//! A Prometheus with the project's own configuration, quickened, and with a test's targets.
+//! A Prometheus with the project's configuration, a shorter scrape interval, and a test's targets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ pub(super) struct Rule {
     pub(super) name: String,
     pub(super) query: String,
     pub(super) is_alert: bool,
-    /// What went wrong when it was evaluated.
+    /// The error of its last evaluation.
     pub(super) fault: String,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it, and waits until every target was scraped three times.
+    /// Starts Prometheus and waits until every target was scraped three times.
     pub(super) fn start(deploy: &str, targets: &[(&str, SocketAddr)]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let read = |name: &str| {
@@ -80,7 +80,7 @@ impl Prometheus {
         prometheus
     }
 
-    /// The answer to an expression, which must be a good one.
+    /// The result of an expression, which must be valid.
     pub(super) fn ask(&self, expr: &str) -> Vec<Value> {
         let answer = self
             .get("query", expr)
@@ -88,7 +88,7 @@ impl Prometheus {
         answer["result"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Everything that it has.
+    /// Every series that it has.
     pub(super) fn known(&self) -> Known {
         let all = self
             .get("series", r#"{__name__=~".+"}"#)

@@ -1,10 +1,10 @@
-//! Which metrics, labels and values an expression of PromQL asks for.
+//! Which metrics, labels and values a PromQL expression queries.
 //!
-//! A reader of tokens, not of grammar: whether an expression is good, Prometheus itself says.
+//! It reads tokens and not the grammar: Prometheus itself validates expressions.
 
-/// What an expression asks for.
+/// What an expression queries.
 #[derive(Debug, Default)]
-pub(super) struct Question {
+pub(super) struct ParsedQuery {
     pub(super) selectors: Vec<Selector>,
     /// Labels in `by`, `without`, `on`, `ignoring` and `group_*`.
     pub(super) groupings: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Selector {
 pub(super) struct Matcher {
     pub(super) label: String,
     pub(super) value: String,
-    /// `=`, and no pattern or negation.
+    /// Whether the operator is `=` and not a pattern or a negation.
     pub(super) is_equal: bool,
 }
 
@@ -41,10 +41,10 @@ const GROUPINGS: [&str; 6] = [
 ];
 const OPERATORS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
 
-impl Question {
+impl ParsedQuery {
     pub(super) fn read(expr: &str) -> Self {
         let tokens = tokens(expr);
-        let mut question = Self::default();
+        let mut query = Self::default();
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             at += 1;
@@ -56,7 +56,7 @@ impl Question {
                     Token::Word(label) => Some(label.clone()),
                     Token::Text(_) | Token::Sign(_) => None,
                 });
-                question.groupings.extend(labels);
+                query.groupings.extend(labels);
                 at = end;
             } else if is_called(next) || OPERATORS.contains(&word.as_str()) {
                 // A function, an aggregation or an operator.
@@ -71,14 +71,14 @@ impl Question {
                     at = end;
                 }
                 let name = word.clone();
-                question.selectors.push(Selector { name, matchers });
+                query.selectors.push(Selector { name, matchers });
             }
         }
-        question
+        query
     }
 }
 
-/// Whether a word with this after it is a function or an aggregation: `rate(`, `sum by`.
+/// Whether a word followed by this token is a function or an aggregation: `rate(`, `sum by`.
 fn is_called(next: Option<&Token>) -> bool {
     match next {
         Some(Token::Sign(sign)) => *sign == '(',
@@ -116,7 +116,7 @@ fn tokens(expr: &str) -> Vec<Token> {
                 tokens.push(Token::Text(rest[1..=end].to_owned()));
                 end + 2
             }
-            // A span of time.
+            // A duration.
             '[' => rest.find(']').expect("a span that ends") + 1,
             // A number.
             '0'..='9' => rest

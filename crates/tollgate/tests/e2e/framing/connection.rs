@@ -1,38 +1,38 @@
-//! A client's connection from one exchange to the next.
+//! Successive exchanges on one client connection.
 //!
 //! Not here: slow clients and bounds (`connections`).
 
+use crate::fixture::{Fixture, IDENTITY, answer, call, config, is_closed};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
-use crate::scene::{Scene, WHO, answer, call, config, is_closed};
 
 #[test]
 fn two_pipelined_calls_are_answered_in_order() {
-    let scene = Scene::new();
-    let mut connection = Connection::open(scene.gate.data);
+    let fixture = Fixture::new();
+    let mut connection = Connection::open(fixture.gate.data);
     let second = post(
         "/v1/completions",
-        &[WHO, "connection: close"],
+        &[IDENTITY, "connection: close"],
         &chat("second", false),
     );
     connection.send(&[call(&chat("first", false)), second].concat());
-    scene.forwarded("the first", &connection.response());
+    fixture.forwarded("the first", &connection.response());
     let response = connection.response();
-    scene.forwarded("the second", &response);
+    fixture.forwarded("the second", &response);
     assert_eq!(response.header("connection"), Some("close"));
     assert!(is_closed(&mut connection));
-    let models: Vec<_> = scene
+    let models: Vec<_> = fixture
         .upstream
         .seen()
         .iter()
         .map(|s| s.json()["model"].clone())
         .collect();
     assert_eq!(models, ["first", "second"]);
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn after_a_refusal_a_small_unread_body_is_skipped_and_a_large_one_ends_the_connection() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let stranger = |bytes: usize| {
         post(
             "/v1/chat/completions",
@@ -40,37 +40,37 @@ fn after_a_refusal_a_small_unread_body_is_skipped_and_a_large_one_ends_the_conne
             &"x".repeat(bytes),
         )
     };
-    let mut connection = Connection::open(scene.gate.data);
+    let mut connection = Connection::open(fixture.gate.data);
     let response = connection.call(&stranger(60 << 10));
-    scene.refused("a small body", &response, 404, "workload_not_registered");
-    scene.forwards_on("a small body", &mut connection);
+    fixture.refused("a small body", &response, 404, "workload_not_registered");
+    fixture.forwards_on("a small body", &mut connection);
     let response = connection.call(&stranger(200 << 10));
-    scene.refused("a large body", &response, 404, "workload_not_registered");
+    fixture.refused("a large body", &response, 404, "workload_not_registered");
     assert_eq!(response.header("connection"), Some("close"));
     assert!(is_closed(&mut connection));
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn http_1_0_clients_are_served_and_closed_unless_they_ask() {
-    let scene = Scene::new();
+fn http_1_0_connections_are_closed_unless_keep_alive_is_requested() {
+    let fixture = Fixture::new();
     let request =
-        |lines: &str| format!("GET /v1/files HTTP/1.0\r\n{WHO}\r\n{lines}\r\n").into_bytes();
-    let mut connection = Connection::open(scene.gate.data);
+        |lines: &str| format!("GET /v1/files HTTP/1.0\r\n{IDENTITY}\r\n{lines}\r\n").into_bytes();
+    let mut connection = Connection::open(fixture.gate.data);
     let response = connection.call(&request(""));
-    scene.forwarded("HTTP/1.0", &response);
+    fixture.forwarded("HTTP/1.0", &response);
     assert_eq!(response.header("connection"), Some("close"));
     assert!(is_closed(&mut connection));
-    let mut connection = Connection::open(scene.gate.data);
+    let mut connection = Connection::open(fixture.gate.data);
     let response = connection.call(&request("connection: keep-alive\r\n"));
-    scene.forwarded("kept alive", &response);
+    fixture.forwarded("kept alive", &response);
     assert_eq!(response.header("connection"), Some("keep-alive"));
-    scene.forwards_on("kept alive", &mut connection);
-    scene.end();
+    fixture.forwards_on("kept alive", &mut connection);
+    fixture.end();
 }
 
 #[test]
-fn an_http_1_0_client_sees_the_end_of_a_stream_in_the_close_and_a_break_in_a_reset() {
+fn an_http_1_0_stream_ends_with_a_close_and_breaks_with_a_reset() {
     let upstream = Upstream::start(|n, _| {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
         let events = b"f\r\ndata: {\"a\":1}\n\n\r\n".to_vec();
@@ -84,7 +84,7 @@ fn an_http_1_0_client_sees_the_end_of_a_stream_in_the_close_and_a_break_in_a_res
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let body = r#"{"stream":true,"stream_options":{"include_usage":true}}"#;
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.0\r\n{WHO}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/chat/completions HTTP/1.0\r\n{IDENTITY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let mut ends = Vec::new();
@@ -98,7 +98,7 @@ fn an_http_1_0_client_sees_the_end_of_a_stream_in_the_close_and_a_break_in_a_res
         ends.push((text.ends_with("data: {\"a\":1}\n\n"), end.is_ok()));
     }
     assert_eq!(ends[0], (true, true));
-    // Without framing only the reset tells.
+    // HTTP/1.0 has no framing, so only the reset shows the break.
     assert!(!ends[1].1, "the break looked like an end");
     let outcomes: Vec<_> = gate
         .records(2)
@@ -109,7 +109,7 @@ fn an_http_1_0_client_sees_the_end_of_a_stream_in_the_close_and_a_break_in_a_res
 }
 
 #[test]
-fn a_head_request_has_a_head_and_no_body() {
+fn a_head_request_is_answered_without_a_body() {
     let upstream = Upstream::start(|_, seen| {
         let whole = answer();
         let end = whole
@@ -126,8 +126,8 @@ fn a_head_request_has_a_head_and_no_body() {
     });
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let mut connection = Connection::open(gate.data);
-    // The second request follows at once: were a body sent, it would stand where the second answer should.
-    let head = format!("HEAD /v1/files HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+    // The second request follows at once: a body would be read as the start of the second answer.
+    let head = format!("HEAD /v1/files HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\r\n");
     connection.send(&[head.as_bytes(), &call(&chat("m", false))].concat());
     while connection
         .unread()
@@ -161,18 +161,18 @@ fn a_head_request_has_a_head_and_no_body() {
 }
 
 #[test]
-fn the_clients_word_to_close_is_kept() {
-    let scene = Scene::new();
-    let mut connection = Connection::open(scene.gate.data);
+fn connection_close_of_a_client_is_honoured() {
+    let fixture = Fixture::new();
+    let mut connection = Connection::open(fixture.gate.data);
     let response = connection.call(&post(
         "/v1/chat/completions",
-        &[WHO, "connection: x, Close"],
+        &[IDENTITY, "connection: x, Close"],
         &chat("m", false),
     ));
-    scene.forwarded("connection: close", &response);
+    fixture.forwarded("connection: close", &response);
     assert_eq!(response.header("connection"), Some("close"));
     assert!(is_closed(&mut connection));
-    scene.end();
+    fixture.end();
 }
 
 fn body_length() -> usize {
@@ -187,9 +187,9 @@ fn body_length() -> usize {
 
 #[test]
 fn a_slow_request_after_head_is_answered_with_a_body() {
-    let scene = Scene::with("bounds: { head_time: 1s }\n");
-    let mut connection = Connection::open(scene.gate.data);
-    let head = format!("HEAD /v1/models HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
+    let fixture = Fixture::with("bounds: { head_time: 1s }\n");
+    let mut connection = Connection::open(fixture.gate.data);
+    let head = format!("HEAD /v1/models HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\r\n");
     connection.send(head.as_bytes());
     assert_eq!(connection.headless().status, 200);
     connection.send(b"PO");

@@ -1,13 +1,13 @@
-//! Heads that break HTTP or are too large: H3 and H10.
+//! Heads that are malformed or too large: H3 and H10.
 //!
 //! Not here: the parser's own vectors (`wire`).
 
+use crate::fixture::{After, Fixture, IDENTITY, get, is_closed};
 use crate::harness::Connection;
-use crate::scene::{After, Scene, WHO, get, is_closed};
 
 #[test]
-fn h3_heads_that_break_http_are_refused() {
-    let scene = Scene::new();
+fn h3_malformed_heads_are_refused() {
+    let fixture = Fixture::new();
     let rows: &[(&str, &[u8], u16, &str)] = &[
         (
             "a bare LF",
@@ -101,21 +101,21 @@ fn h3_heads_that_break_http_are_refused() {
         ),
     ];
     for (what, bytes, status, code) in rows {
-        scene.refuses(what, bytes, *status, code, After::Closed);
+        fixture.refuses(what, bytes, *status, code, After::Closed);
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
 fn h10_a_head_is_bounded_in_bytes_and_in_fields() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let value = "v".repeat(8 << 10);
-    let seen = scene.forwards("8 KiB", &get(&format!("x-a: {value}\r\n")));
+    let seen = fixture.forwards("8 KiB", &get(&format!("x-a: {value}\r\n")));
     assert_eq!(seen.header("x-a"), [value]);
     let lines: String = (0..95).map(|n| format!("x-{n}: 1\r\n")).collect();
-    scene.forwards("97 fields", &get(&lines));
+    fixture.forwards("97 fields", &get(&lines));
     let lines: String = (0..10_000).map(|n| format!("x-{n}: 1\r\n")).collect();
-    scene.refuses(
+    fixture.refuses(
         "10,000 fields",
         &get(&lines),
         431,
@@ -123,17 +123,17 @@ fn h10_a_head_is_bounded_in_bytes_and_in_fields() {
         After::Closed,
     );
     let lines = format!("x-a: {}\r\n", "v".repeat(65 << 10));
-    scene.refuses("65 KiB", &get(&lines), 431, "head_too_large", After::Closed);
-    // Without an end: the bound alone decides.
-    let mut connection = Connection::open(scene.gate.data);
+    fixture.refuses("65 KiB", &get(&lines), 431, "head_too_large", After::Closed);
+    // The head never ends, so only the bound can refuse it.
+    let mut connection = Connection::open(fixture.gate.data);
     connection.send(
         format!(
-            "GET /v1/files HTTP/1.1\r\nhost: g\r\n{WHO}\r\nx-a: {}",
+            "GET /v1/files HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\nx-a: {}",
             "v".repeat(70 << 10)
         )
         .as_bytes(),
     );
-    scene.refused(
+    fixture.refused(
         "a head without end",
         &connection.response(),
         431,
@@ -141,21 +141,21 @@ fn h10_a_head_is_bounded_in_bytes_and_in_fields() {
     );
     assert!(is_closed(&mut connection));
     let cookies: String = "cookie: a=b\r\n".repeat(200);
-    scene.refuses(
+    fixture.refuses(
         "cookie crumbs",
         &get(&cookies),
         431,
         "too_many_fields",
         After::Closed,
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h10_the_configured_bounds_count() {
-    let scene = Scene::with("bounds: { head: 1KiB, fields: 5 }\n");
-    scene.forwards("4 fields", &get("a: 1\r\nb: 2\r\n"));
-    scene.refuses(
+fn h10_the_configured_bounds_apply() {
+    let fixture = Fixture::with("bounds: { head: 1KiB, fields: 5 }\n");
+    fixture.forwards("4 fields", &get("a: 1\r\nb: 2\r\n"));
+    fixture.refuses(
         "6 fields",
         &get("a: 1\r\nb: 2\r\nc: 3\r\nd: 4\r\n"),
         431,
@@ -163,12 +163,12 @@ fn h10_the_configured_bounds_count() {
         After::Closed,
     );
     let line = format!("a: {}\r\n", "v".repeat(1 << 10));
-    scene.refuses(
+    fixture.refuses(
         "over 1 KiB",
         &get(&line),
         431,
         "head_too_large",
         After::Closed,
     );
-    scene.end();
+    fixture.end();
 }

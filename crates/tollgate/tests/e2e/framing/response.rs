@@ -1,12 +1,12 @@
-//! What an upstream may not do to HTTP: H13.
+//! Upstream responses that violate HTTP: H13.
 //!
 //! Invariant: an ambiguous response becomes 502 and its connection is never used again.
 //! Not here: streams that break off, retries, slow upstreams.
 
 use std::time::Duration;
 
+use crate::fixture::{answer, call, config};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually};
-use crate::scene::{answer, call, config};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
@@ -68,7 +68,7 @@ fn h13_ambiguous_responses_become_502_and_the_connection_is_discarded() {
         .iter()
         .map(|(_, text)| text.clone().into_bytes())
         .collect();
-    // A good answer after each bad one keeps the endpoint from being ejected.
+    // A valid answer after each malformed one prevents the ejection of the endpoint.
     let upstream = Upstream::start(move |n, _| {
         vec![Step::Send(if n % 2 == 0 {
             answers[n / 2].clone()
@@ -106,7 +106,7 @@ fn h13_ambiguous_responses_become_502_and_the_connection_is_discarded() {
 }
 
 #[test]
-fn h13_a_few_informational_heads_are_swallowed() {
+fn h13_a_few_informational_heads_are_skipped() {
     let upstream = Upstream::start(|_, _| {
         let hints = "HTTP/1.1 103 Early Hints\r\nlink: </evil>\r\n\r\n".repeat(8);
         vec![Step::Send(hints.into_bytes()), Step::Send(answer())]
@@ -148,7 +148,7 @@ fn h13_bytes_after_a_response_end_the_connection() {
 }
 
 #[test]
-fn h13_a_body_that_ends_with_the_connection_is_taken_as_it_is() {
+fn h13_a_body_delimited_by_close_is_forwarded() {
     let upstream = Upstream::start(|_, _| {
         vec![
             Step::Send(format!("{OK}\r\n{{\"a\":1}}").into_bytes()),
@@ -168,7 +168,7 @@ fn h13_a_body_that_ends_with_the_connection_is_taken_as_it_is() {
 }
 
 #[test]
-fn h13_an_answer_before_the_request_was_sent_is_given_and_the_connection_not_used_again() {
+fn h13_an_early_answer_is_forwarded_and_its_connection_not_reused() {
     // Answers when it has the head and reads no further.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let address = listener.local_addr().expect("it is bound");
@@ -199,7 +199,7 @@ fn h13_an_answer_before_the_request_was_sent_is_given_and_the_connection_not_use
 }
 
 #[test]
-fn h13_cookies_and_other_hop_by_hop_words_of_an_upstream_stay_there() {
+fn h13_cookies_and_hop_by_hop_headers_of_an_upstream_are_not_forwarded() {
     let upstream = Upstream::start(|_, _| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nset-cookie: session=secret\r\n\
             keep-alive: timeout=5\r\nconnection: keep-alive, x-hop\r\nx-hop: 1\r\nalt-svc: h3=\":443\"\r\n\

@@ -2,11 +2,11 @@
 //!
 //! Not here: which operations exist (`policy::operation`).
 
-use crate::scene::{After, Scene, WHO};
+use crate::fixture::{After, Fixture, IDENTITY};
 
 #[test]
-fn h9_a_path_that_reads_in_two_ways_is_refused() {
-    let scene = Scene::new();
+fn h9_an_ambiguous_path_is_refused() {
+    let fixture = Fixture::new();
     let rows = [
         ("//v1/files", "ambiguous_path"),
         ("/v1//files", "ambiguous_path"),
@@ -27,8 +27,8 @@ fn h9_a_path_that_reads_in_two_ways_is_refused() {
         ("v1/files", "bad_target_form"),
     ];
     for (target, code) in rows {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
-        scene.refuses(target, request.as_bytes(), 400, code, After::Closed);
+        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\r\n");
+        fixture.refuses(target, request.as_bytes(), 400, code, After::Closed);
     }
     for target in [
         "/V1/files",
@@ -41,23 +41,23 @@ fn h9_a_path_that_reads_in_two_ways_is_refused() {
         "/config",
         "/%76%31/files",
     ] {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
-        scene.refuses(target, request.as_bytes(), 404, "unknown_url", After::Kept);
+        let request = format!("GET {target} HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\r\n");
+        fixture.refuses(target, request.as_bytes(), 404, "unknown_url", After::Kept);
     }
-    let request = format!("GET /v1/files?after=/../%20b HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
-    let seen = scene.forwards("a query", request.as_bytes());
+    let request = format!("GET /v1/files?after=/../%20b HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\r\n");
+    let seen = fixture.forwards("a query", request.as_bytes());
     assert!(
         seen.head
             .starts_with("GET /v1/files?after=/../%20b HTTP/1.1\r\n"),
         "{}",
         seen.head
     );
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h9_a_host_is_one_name_or_address_and_never_goes_upstream() {
-    let scene = Scene::new();
+fn h9_a_host_must_be_one_name_or_address_and_is_not_forwarded() {
+    let fixture = Fixture::new();
     let rows = [
         ("", "host_missing"),
         ("host: a\r\nhost: a\r\n", "host_repeated"),
@@ -70,24 +70,24 @@ fn h9_a_host_is_one_name_or_address_and_never_goes_upstream() {
         ("host: a%2fb\r\n", "host_invalid"),
     ];
     for (lines, code) in rows {
-        let request = format!("GET /v1/files HTTP/1.1\r\n{lines}{WHO}\r\n\r\n");
-        scene.refuses(lines, request.as_bytes(), 400, code, After::Closed);
+        let request = format!("GET /v1/files HTTP/1.1\r\n{lines}{IDENTITY}\r\n\r\n");
+        fixture.refuses(lines, request.as_bytes(), 400, code, After::Closed);
     }
-    let own = scene.upstream.address.to_string();
+    let own = fixture.upstream.address.to_string();
     for host in ["gate.test", "127.0.0.1:1975", "[::1]:80"] {
         let request = format!(
-            "GET /v1/files HTTP/1.1\r\nhost: {host}\r\nx-forwarded-host: evil\r\n{WHO}\r\n\r\n"
+            "GET /v1/files HTTP/1.1\r\nhost: {host}\r\nx-forwarded-host: evil\r\n{IDENTITY}\r\n\r\n"
         );
-        let seen = scene.forwards(host, request.as_bytes());
+        let seen = fixture.forwards(host, request.as_bytes());
         assert_eq!(seen.header("host"), [own.as_str()]);
         assert_eq!(seen.header("x-forwarded-host"), Vec::<String>::new());
     }
-    scene.end();
+    fixture.end();
 }
 
 #[test]
-fn h15_methods_that_are_not_served_are_refused() {
-    let scene = Scene::new();
+fn h15_unsupported_methods_are_refused() {
+    let fixture = Fixture::new();
     for (method, after) in [
         ("TRACE", After::Kept),
         ("OPTIONS", After::Kept),
@@ -96,9 +96,10 @@ fn h15_methods_that_are_not_served_are_refused() {
         ("M-SEARCH", After::Kept),
     ] {
         let request = format!(
-            "{method} /v1/files HTTP/1.1\r\nhost: g\r\n{WHO}\r\nauthorization: Bearer x\r\n\r\n"
+            "{method} /v1/files HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\nauthorization: Bearer x\r\n\r\n"
         );
-        let response = scene.refuses(method, request.as_bytes(), 405, "method_not_allowed", after);
+        let response =
+            fixture.refuses(method, request.as_bytes(), 405, "method_not_allowed", after);
         assert_eq!(
             response.header("allow"),
             Some("GET, HEAD, POST, PUT, PATCH, DELETE")
@@ -108,8 +109,8 @@ fn h15_methods_that_are_not_served_are_refused() {
         ("evil.example:443", After::Closed),
         ("/v1/files", After::Kept),
     ] {
-        let request = format!("CONNECT {target} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n");
-        scene.refuses(target, request.as_bytes(), 405, "method_not_allowed", after);
+        let request = format!("CONNECT {target} HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\r\n");
+        fixture.refuses(target, request.as_bytes(), 405, "method_not_allowed", after);
     }
     for (method, body) in [
         ("PUT", "content-length: 2\r\n\r\n{}"),
@@ -117,8 +118,8 @@ fn h15_methods_that_are_not_served_are_refused() {
         ("PATCH", "content-length: 2\r\n\r\n{}"),
     ] {
         let request =
-            format!("{method} /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{WHO}\r\n{body}");
-        let response = scene.refuses(
+            format!("{method} /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n{body}");
+        let response = fixture.refuses(
             method,
             request.as_bytes(),
             405,
@@ -129,9 +130,9 @@ fn h15_methods_that_are_not_served_are_refused() {
     }
     for method in ["GET", "PUT", "PATCH", "DELETE", "POST"] {
         let request = format!(
-            "{method} /v1/files HTTP/1.1\r\nhost: g\r\n{WHO}\r\nx-http-method-override: DELETE\r\n\r\n"
+            "{method} /v1/files HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\nx-http-method-override: DELETE\r\n\r\n"
         );
-        let seen = scene.forwards(method, request.as_bytes());
+        let seen = fixture.forwards(method, request.as_bytes());
         assert!(
             seen.head
                 .starts_with(&format!("{method} /v1/files HTTP/1.1\r\n")),
@@ -140,5 +141,5 @@ fn h15_methods_that_are_not_served_are_refused() {
         );
         assert!(seen.header("x-http-method-override").is_empty());
     }
-    scene.end();
+    fixture.end();
 }

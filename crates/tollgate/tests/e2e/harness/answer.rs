@@ -1,6 +1,6 @@
 //! What scripted upstreams answer, as raw bytes.
 //!
-//! Not here: faults; a test makes its own from these parts.
+//! Not here: faults; a test builds its own from these parts.
 
 /// A chat completion whose engine reports 7 and 3 tokens.
 pub(crate) const COMPLETION: &str = r#"{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#;
@@ -46,7 +46,7 @@ pub(crate) fn events(body: &[u8]) -> Vec<u8> {
     [events_head(), chunk(body), LAST_CHUNK.to_vec()].concat()
 }
 
-/// An event with a piece of the answer's text.
+/// An event with a delta of the answer's text.
 pub(crate) fn delta(text: &str) -> String {
     format!(
         "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"
@@ -58,7 +58,7 @@ pub(crate) fn usage_event(counts: &str) -> String {
     format!("data: {{\"id\":\"c\",\"choices\":[],\"usage\":{counts}}}\n\n")
 }
 
-/// A usage value that can be true.
+/// A consistent usage value.
 pub(crate) fn counts(prompt: u64, completion: u64) -> String {
     let total = prompt + completion;
     format!(

@@ -1,6 +1,6 @@
 //! A command run to its end.
 //!
-//! Invariant: it sees no environment but what the test gives, and ends within a bound or fails.
+//! Invariant: the command has only the environment that the test gives it, and ends within a bound or the test fails.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Gate;
 
-/// How a command ended, and what it said.
+/// The exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Exit code; `None` when a signal ended it.
@@ -26,7 +26,7 @@ pub(crate) fn tollgate(dir: &Path, args: &[&str], environment: &[(&str, &str)]) 
 }
 
 /// Runs a command with `input` on its standard input.
-pub(super) fn run(command: &mut Command, input: &str, patience: Duration) -> Ended {
+pub(super) fn run(command: &mut Command, input: &str, timeout: Duration) -> Ended {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let at = |name| dir.path().join(name);
     std::fs::write(at("in"), input).expect("a file");
@@ -39,7 +39,7 @@ pub(super) fn run(command: &mut Command, input: &str, patience: Duration) -> End
         .stderr(create("err"))
         .spawn()
         .unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     let status = loop {
         if let Some(status) = child.try_wait().expect("the child can be asked") {
             break status;
@@ -48,7 +48,7 @@ pub(super) fn run(command: &mut Command, input: &str, patience: Duration) -> End
             drop(child.kill());
             drop(child.wait());
             let (out, err) = (text("out"), text("err"));
-            panic!("{command:?} did not end within {patience:?}:\n{out}\n{err}");
+            panic!("{command:?} did not end within {timeout:?}:\n{out}\n{err}");
         }
         std::thread::sleep(Duration::from_millis(10));
     };

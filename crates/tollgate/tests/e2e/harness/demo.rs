@@ -1,6 +1,6 @@
-//! The demo as a person starts it, on ports that the system chooses, ended when dropped.
+//! `tollgate demo` on ports that the system chooses, ended when dropped.
 //!
-//! Not here: what the demo is expected to do.
+//! Not here: assertions on the demo.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ impl Demo {
         demo
     }
 
-    /// What an SDK takes as its base URL.
+    /// The base URL for an SDK.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.data)
     }
@@ -114,11 +114,11 @@ impl Demo {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// What Ctrl-C does, and what comes of it.
+    /// Sends SIGINT, as Ctrl-C does, and waits for the exit.
     pub(crate) fn interrupt(&mut self, limit: Duration) -> ExitStatus {
         let id = self.child.id().to_string();
-        let told = Command::new("kill").args(["-INT", &id]).status();
-        assert!(told.expect("kill runs").success());
+        let signalled = Command::new("kill").args(["-INT", &id]).status();
+        assert!(signalled.expect("kill runs").success());
         let mut ended = None;
         eventually("the demo ends", limit, || {
             ended = self.child.try_wait().expect("the child can be asked");
@@ -148,7 +148,7 @@ pub(crate) fn get(from: SocketAddr, path: &str) -> Response {
     Connection::open(from).call(request.as_bytes())
 }
 
-/// Everything that reached an engine, as it keeps it.
+/// Every request that an engine received, as its inspection endpoint lists them.
 pub(crate) fn seen_by(engine: SocketAddr) -> Vec<Value> {
     let answer = get(engine, "/_engine/requests");
     assert_eq!(answer.status, 200, "{}", answer.text());

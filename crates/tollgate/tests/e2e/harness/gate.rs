@@ -1,4 +1,4 @@
-//! A gate of the real binary, in a directory of its own, ended when dropped.
+//! A gate process of the real binary, in a directory of its own, ended when dropped.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -51,7 +51,7 @@ impl Gate {
         Self::start_at(data, admin, any_host(), config, files, env)
     }
 
-    /// Starts with so many descriptors and no way to have more.
+    /// Starts with this hard limit of descriptors.
     pub(crate) fn start_with_descriptors(descriptors: u32, config: &str) -> Self {
         let mut command = Command::new("prlimit");
         command
@@ -84,7 +84,7 @@ impl Gate {
         )
     }
 
-    /// Lets no file of its grow beyond this: bytes, or `unlimited`.
+    /// Sets the gate's file size limit: bytes, or `unlimited`.
     pub(crate) fn limit_files(&self, most: &str) {
         let id = self.child.id().to_string();
         let limit = format!("--fsize={most}:");
@@ -227,7 +227,7 @@ impl Gate {
         std::fs::read_to_string(self.path("gate.log")).unwrap_or_default()
     }
 
-    /// Replaces a file as a rename does: whole at once.
+    /// Replaces a file atomically, by a rename.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) {
         replace(&self.path(name), content);
     }
@@ -277,8 +277,8 @@ impl Drop for Gate {
     }
 }
 
-/// The field of `listen` that lets tests call the gate by any name; nothing where the binary is of a time before
-/// that field, so that such a one can be put to the same tests.
+/// The field of `listen` that lets tests call the gate by any host name. Empty where the binary is older than
+/// that field, so that the same tests run against older binaries.
 fn any_host() -> &'static str {
     static FIELD: OnceLock<&str> = OnceLock::new();
     FIELD.get_or_init(|| {
@@ -296,7 +296,7 @@ fn any_host() -> &'static str {
     })
 }
 
-/// Writes beside and renames over.
+/// Writes a temporary file and renames it over `path`.
 pub(crate) fn replace(path: &Path, content: &[u8]) {
     let beside = path.with_extension("new");
     std::fs::write(&beside, content).expect("a file beside");

@@ -1,7 +1,6 @@
-//! HTTP/2 as a client speaks it: frames written by hand for what no library would send, and hyper
-//! for everything else.
+//! HTTP/2 clients: hand-written frames for what no library would send, and hyper for everything else.
 //!
-//! Not here: expectations.
+//! Not here: assertions.
 
 use std::future::Future;
 use std::io::{Read, Write};
@@ -18,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::Response;
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Frame types and error codes (RFC 9113, 6 and 7).
 pub(crate) const DATA: u8 = 0;
@@ -44,7 +43,7 @@ pub(crate) struct Frames {
     unread: Vec<u8>,
 }
 
-/// One frame as it came.
+/// One received frame.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -60,9 +59,9 @@ pub(crate) enum Ended {
     Whole(u16),
     /// Reset with this code.
     Reset(u32),
-    /// The connection was given up with this code.
+    /// The connection ended with GOAWAY and this code.
     GoAway(u32),
-    /// The connection closed without a word.
+    /// The connection closed without GOAWAY.
     Closed,
 }
 
@@ -71,9 +70,9 @@ impl Frames {
     pub(crate) fn open(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let tcp = TcpStream::connect(address).expect("something listens there");
         tcp.set_nodelay(true).expect("a socket option");
-        tcp.set_read_timeout(Some(PATIENCE))
+        tcp.set_read_timeout(Some(TIMEOUT))
             .expect("a socket option");
-        tcp.set_write_timeout(Some(PATIENCE))
+        tcp.set_write_timeout(Some(TIMEOUT))
             .expect("a socket option");
         let mut frames = Self {
             tcp,
@@ -90,7 +89,7 @@ impl Frames {
         frames
     }
 
-    /// Sends one frame; `false` when the peer takes nothing any more.
+    /// Sends one frame; `false` when the peer no longer accepts data.
     pub(crate) fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
         self.write(&frame(kind, flags, stream, payload))
     }
@@ -100,8 +99,8 @@ impl Frames {
         self.tcp.write_all(bytes).is_ok()
     }
 
-    /// Bounds further waits.
-    pub(crate) fn patience(&mut self, limit: Duration) {
+    /// Sets the timeout of further reads.
+    pub(crate) fn timeout(&mut self, limit: Duration) {
         self.tcp
             .set_read_timeout(Some(limit))
             .expect("a socket option");
@@ -205,9 +204,9 @@ impl Frame {
         bytes.map_or(u32::MAX, u32::from_be_bytes)
     }
 
-    /// `:status`, which stands first: from the static table, or as a literal.
+    /// `:status`, which is the first field: from the static table, or as a literal.
     pub(crate) fn status(&self) -> u16 {
-        // After a change of the table's size, which may stand before it.
+        // A change of the table's size may precede it.
         match self.payload.strip_prefix(b"\x20").unwrap_or(&self.payload) {
             [0x88, ..] => 200,
             [0x8c, ..] => 400,
@@ -219,7 +218,7 @@ impl Frame {
     }
 }
 
-/// Three digits, in Huffman's code or plain.
+/// Three digits, Huffman-coded or plain.
 fn literal(length: u8, text: &[u8]) -> u16 {
     let text = &text[..usize::from(length & 0x7f).min(text.len())];
     if length & 0x80 == 0 {
@@ -262,7 +261,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A header list as literals without indexing and without Huffman's code.
+/// A header list as literals without indexing and without Huffman coding.
 pub(crate) fn encoded(list: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in list {

@@ -1,26 +1,26 @@
-//! What the tests need to run a gate and to talk to it.
+//! Helpers that start a gate, its upstreams and its clients.
 //!
-//! Not here: expectations.
+//! Not here: assertions.
 
 pub(crate) mod answer;
 mod command;
 mod demo;
 mod gate;
 pub(crate) mod h2;
+mod partial_upstream;
 mod raw;
 mod sdk;
 pub(crate) mod streams;
 pub(crate) mod tls;
 mod upstream;
-mod witness;
 
 pub(crate) use command::tollgate;
 pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
+pub(crate) use partial_upstream::PartialUpstream;
 pub(crate) use raw::{Connection, Response};
 pub(crate) use sdk::Sdk;
 pub(crate) use upstream::{Seen, Step, Upstream};
-pub(crate) use witness::Witness;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 /// Ports that [`free_address`] chooses from.
 const PORTS: u32 = 20_000;
 
-/// An address on loopback that was free a moment ago. It is below the ports that the kernel gives
-/// to connections, and given once, so that nothing of these tests takes it before the gate does.
+/// A loopback address that was free a moment ago. Its port is below the ephemeral range and is returned only
+/// once, so that nothing in these tests binds it before the gate does.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     for _ in 0..PORTS {
@@ -44,7 +44,7 @@ pub(crate) fn free_address() -> SocketAddr {
     panic!("no port of {PORTS} is free");
 }
 
-/// Waits until `done`, or fails saying what did not happen.
+/// Waits until `done` returns true; panics with `what` after `limit`.
 pub(crate) fn eventually(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + limit;
     while !done() {

@@ -1,11 +1,11 @@
-//! A client that sends exactly the bytes it is given.
+//! A client that sends exactly the given bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a gate or an engine.
 pub(crate) struct Connection {
@@ -20,7 +20,7 @@ pub(crate) struct Response {
     pub(crate) headers: Vec<(String, String)>,
     /// Stripped of chunked framing.
     pub(crate) body: Vec<u8>,
-    /// Whether the body ended as its framing says.
+    /// Whether the body ended as its framing requires.
     pub(crate) whole: bool,
 }
 
@@ -61,9 +61,9 @@ impl Connection {
     /// The client's side of this connection.
     pub(crate) fn of(tcp: TcpStream) -> Self {
         tcp.set_nodelay(true).expect("a socket option");
-        tcp.set_read_timeout(Some(PATIENCE))
+        tcp.set_read_timeout(Some(TIMEOUT))
             .expect("a socket option");
-        tcp.set_write_timeout(Some(PATIENCE))
+        tcp.set_write_timeout(Some(TIMEOUT))
             .expect("a socket option");
         Self {
             tcp,
@@ -77,7 +77,7 @@ impl Connection {
         self.response()
     }
 
-    /// Sends; a peer that closed already is no failure here, its answer may be waiting.
+    /// Sends; a peer that has closed already is no failure, because its answer may be readable.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         drop(self.tcp.write_all(bytes));
     }
@@ -87,7 +87,7 @@ impl Connection {
         self.answer(true)
     }
 
-    /// Reads one response to HEAD, which has no body whatever its head says.
+    /// Reads one response to HEAD, which has no body whatever its headers declare.
     pub(crate) fn headless(&mut self) -> Response {
         self.answer(false)
     }
@@ -176,7 +176,7 @@ impl Connection {
         }
     }
 
-    /// Reads some more; `false` at the end.
+    /// Reads more bytes; `false` at the end.
     pub(crate) fn more(&mut self) -> bool {
         let mut buffer = [0; 16384];
         match self.tcp.read(&mut buffer) {
@@ -188,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// What was read and not yet taken.
+    /// Bytes that were read and not yet consumed.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.unread
     }

@@ -1,7 +1,7 @@
 //! The OpenAI SDKs: scripts in `sdk/`, run by the interpreters that `cargo xtask setup` installed.
 //!
-//! Invariant: a script that fails, hangs or prints no JSON fails the test, with all that it said.
-//! Not here: what the scripts do; each says so itself.
+//! Invariant: a script that fails, hangs or prints no JSON fails the test, which then shows its output.
+//! Not here: what the scripts do, which each of them documents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::command::{Ended, run};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Whose SDK.
+/// The language of an SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sdk {
     Python,
@@ -39,7 +39,7 @@ impl Sdk {
             .unwrap_or_else(|e| panic!("{what} printed no JSON ({e}):\n{out}\n{err}"))
     }
 
-    /// Runs it to its end, whatever that is.
+    /// Runs a script to its end and returns how it ended.
     pub(crate) fn end(self, script: &str, input: &Value) -> Ended {
         let (interpreter, ending) = match self {
             Self::Python => ("TOLLGATE_E2E_PYTHON", "py"),
@@ -53,11 +53,11 @@ impl Sdk {
         command.arg(&file).env_clear();
         command.env(modules, installed(modules));
         command.env("PYTHONDONTWRITEBYTECODE", "1");
-        run(&mut command, &input.to_string(), PATIENCE)
+        run(&mut command, &input.to_string(), TIMEOUT)
     }
 }
 
-/// A path that `cargo xtask test` gives.
+/// A path that `cargo xtask test` provides in the environment.
 fn installed(name: &str) -> PathBuf {
     std::env::var_os(name).map_or_else(
         || panic!("{name} is not set: run these tests with `cargo xtask test`, which installs the SDKs"),

@@ -1,7 +1,7 @@
-//! Many event streams at once: an upstream that remembers every byte it sent on each of them, and
-//! a client that keeps every byte it got.
+//! Many concurrent event streams: an upstream that records every byte sent on each of them, and a
+//! client that records every byte received.
 //!
-//! Streams last until the test lets them end, so that whatever it does meanwhile happens to all.
+//! Streams last until the test ends them, so that everything it does meanwhile affects all of them.
 //! Not here: faults (`upstream`), the real engine's streams (`engine`).
 
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
-/// Longest silence that a client bears.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait of a client for the next bytes.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The upstream; its thread ends with the test's process.
 pub(crate) struct Streams {
@@ -35,29 +35,29 @@ struct Shared {
     credentials: Mutex<Vec<String>>,
 }
 
-/// What went out on one stream.
+/// What was sent on one stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sent {
     /// The whole body.
     pub(crate) bytes: Vec<u8>,
     /// The body without its usage event.
     pub(crate) without_usage: Vec<u8>,
-    /// The stream ended as it should.
+    /// Whether the stream ended completely.
     pub(crate) whole: bool,
 }
 
-/// What came in on one stream.
+/// What was received on one stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Received {
     pub(crate) n: u64,
     pub(crate) head: String,
     /// The body, stripped of framing.
     pub(crate) body: Vec<u8>,
-    /// The body ended as its framing says.
+    /// Whether the body ended as its framing requires.
     pub(crate) whole: bool,
 }
 
-/// A client of every second stream asks for usage itself.
+/// Whether the client of stream `n` asks for usage itself, which every second one does.
 pub(crate) fn asks(n: u64) -> bool {
     n.is_multiple_of(2)
 }
@@ -103,7 +103,7 @@ impl Streams {
 }
 
 impl Received {
-    /// Fails unless this is what the upstream sent, to the byte, less what was not asked for.
+    /// Asserts that these bytes are those that the upstream sent, without the usage event if it was not asked for.
     pub(crate) fn assert_identical(&self, sent: &Sent) {
         let n = self.n;
         assert!(
@@ -190,7 +190,7 @@ async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, n: u64) -> Receiv
         ..Received::default()
     };
     loop {
-        let read = tokio::time::timeout(PATIENCE, stream.read_buf(&mut raw)).await;
+        let read = tokio::time::timeout(TIMEOUT, stream.read_buf(&mut raw)).await;
         let ended = !matches!(read.expect("the gate says something"), Ok(1..));
         if !ended && !raw.ends_with(b"0\r\n\r\n") {
             continue;
@@ -206,7 +206,7 @@ async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, n: u64) -> Receiv
     }
 }
 
-/// The data of a chunked body, and whether it is whole.
+/// The data of a chunked body, and whether it is complete.
 fn unchunked(mut raw: &[u8]) -> (Vec<u8>, bool) {
     let mut data = Vec::new();
     loop {
@@ -259,7 +259,7 @@ fn answer() -> Vec<u8> {
     .into_bytes()
 }
 
-/// Events until told to finish, in pieces that follow no event's edges.
+/// Sends events until `finish`, in pieces that are not aligned to events.
 async fn stream(tcp: &mut TcpStream, n: u64, usage: bool, shared: &Shared) -> std::io::Result<()> {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -300,7 +300,7 @@ async fn stream(tcp: &mut TcpStream, n: u64, usage: bool, shared: &Shared) -> st
         send(tcp, n, event.as_bytes(), false, shared).await?;
     }
     send(tcp, n, b"data: [DONE]\n\n", true, shared).await?;
-    // Before the last bytes: whoever gets them may ask at once.
+    // Before the last bytes are sent, because their receiver may look at once.
     lock(&shared.sent).entry(n).or_default().whole = true;
     tcp.write_all(b"0\r\n\r\n").await
 }

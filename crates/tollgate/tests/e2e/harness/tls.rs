@@ -1,6 +1,6 @@
 //! Certificates made for one test, TLS clients that trust them, and an upstream that serves them.
 //!
-//! Not here: expectations.
+//! Not here: assertions.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub(crate) struct Leaf {
     pub(crate) key: String,
 }
 
-/// Who signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
-    /// Its own certificate, PEM: what others are told to trust.
+    /// Its own certificate, PEM, for others to trust.
     pub(crate) certificate: String,
     issuer: Issuer<'static, KeyPair>,
 }
@@ -51,7 +51,7 @@ impl Authority {
         self.signed(params(name))
     }
 
-    /// One whose time is over.
+    /// An expired certificate for this name or address.
     pub(crate) fn expired_leaf(&self, name: &str) -> Leaf {
         let mut params = params(name);
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
@@ -69,7 +69,7 @@ impl Authority {
     }
 }
 
-/// A certificate that nobody vouches for but itself.
+/// A self-signed certificate.
 pub(crate) fn self_signed(name: &str) -> Leaf {
     let key = KeyPair::generate().expect("a key");
     let certificate = params(name).self_signed(&key).expect("a certificate");
@@ -119,7 +119,7 @@ pub(crate) async fn connect_after(
     connector.connect(name, tcp).await.expect("a handshake")
 }
 
-/// An upstream that answers every call with `{}` over TLS and says in `x-version` which HTTP it was.
+/// An upstream that answers every call with `{}` over TLS, with the version of HTTP in `x-version`.
 pub(crate) struct TlsUpstream {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -127,12 +127,12 @@ pub(crate) struct TlsUpstream {
 }
 
 impl TlsUpstream {
-    /// Serves this certificate; `protocols` are chosen among by ALPN.
+    /// Serves this certificate and offers `protocols` by ALPN.
     pub(crate) fn start(leaf: &Leaf, protocols: &[&[u8]]) -> Self {
         Self::start_slow(leaf, protocols, Duration::ZERO)
     }
 
-    /// The same, but it reads nothing for so long after each handshake, and its kernel holds little.
+    /// The same, but it pauses before it reads after each handshake, and its receive buffer is small.
     pub(crate) fn start_slow(leaf: &Leaf, protocols: &[&[u8]], pause: Duration) -> Self {
         let certificate = CertificateDer::from_pem_slice(leaf.certificate.as_bytes()).expect("PEM");
         let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).expect("PEM");
@@ -169,7 +169,7 @@ impl TlsUpstream {
         }
     }
 
-    /// TCP connections so far, whether or not TLS came about.
+    /// TCP connections so far, whether or not their handshake succeeded.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

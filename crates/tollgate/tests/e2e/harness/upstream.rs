@@ -1,6 +1,6 @@
-//! An upstream that does exactly what a test says: sends these bytes, waits, closes, resets.
+//! A scripted upstream: it sends bytes, waits, closes or resets as the test says.
 //!
-//! It injects faults that no honest engine produces; where an engine will do, tests use one.
+//! It injects faults that no real engine produces; where the simulated engine suffices, tests use that.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// One thing to do with a request.
+/// One step of the answer to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),
@@ -44,7 +44,7 @@ impl Upstream {
         Self::start_at(([127, 0, 0, 1], 0).into(), script)
     }
 
-    /// The same at this address.
+    /// The same, listening at this address.
     pub(crate) fn start_at(
         address: SocketAddr,
         script: impl Fn(usize, &Seen) -> Vec<Step> + Send + Sync + 'static,
@@ -140,7 +140,7 @@ fn serve(
     }
 }
 
-/// One request with a declared length, or `None` when the peer is done.
+/// One request with a declared length, or `None` when the peer has closed.
 fn read(tcp: &mut TcpStream, connection: usize) -> Option<Seen> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16384];

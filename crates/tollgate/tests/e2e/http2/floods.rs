@@ -1,20 +1,20 @@
-//! Floods of frames that cost the sender little: C2.
+//! Floods of frames that are cheap for the sender: C2.
 //!
-//! Invariant: a flood ends its own connection or is answered at the flooder's pace; the gate's
-//! memory stays where it is, upstream work is cancelled, and others are served meanwhile.
+//! Invariant: a flood ends its own connection or is answered at the pace at which its sender reads;
+//! memory stays bounded, upstream work is cancelled, and others are served meanwhile.
 //! Not here: malformed frames (`malformed`).
 
 use std::time::{Duration, Instant};
 
 use super::{engine, list, stream};
+use crate::fixture::{call, config};
 use crate::harness::h2::{self, Ended, Frames};
 use crate::harness::{Connection, Gate, chat, eventually};
-use crate::scene::{call, config};
 
-/// Megabytes that a flood may cost.
+/// Memory that a flood may cost, in MiB.
 const MARGIN_MIB: i64 = 48;
 
-/// The gate's memory now.
+/// The gate's resident memory.
 pub(crate) fn resident_mib(gate: &Gate) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id())).expect("it runs");
     let line = status
@@ -37,7 +37,7 @@ fn ticks(gate: &Gate) -> u64 {
     fields[11] + fields[12]
 }
 
-/// Floods, and checks what every flood must leave behind. `flood` gives how its connection ended.
+/// Runs a flood and asserts that the gate recovers from it. `flood` returns how its connection ended.
 fn survives(flood: impl FnOnce(&mut Frames) -> Ended + Send) -> Ended {
     let engine = engine(20);
     let gate = Gate::start(&config(engine.addr(), ""), &[]);
@@ -73,7 +73,7 @@ fn survives(flood: impl FnOnce(&mut Frames) -> Ended + Send) -> Ended {
         "{before} MiB, then {after} MiB"
     );
     drop(frames);
-    // Nothing is left that runs on: a second of quiet costs next to no processor time.
+    // No work is left over: an idle second uses next to no processor time.
     let used = ticks(&gate);
     std::thread::sleep(Duration::from_secs(1));
     let used = ticks(&gate) - used;
@@ -87,7 +87,7 @@ fn survives(flood: impl FnOnce(&mut Frames) -> Ended + Send) -> Ended {
 }
 
 #[test]
-fn c2_rapid_reset_is_told_to_calm_down() {
+fn c2_rapid_reset_is_answered_with_enhance_your_calm() {
     let ended = survives(|frames| {
         let body = stream(5000);
         for n in 0..20_000_u32 {
@@ -108,12 +108,12 @@ fn c2_rapid_reset_is_told_to_calm_down() {
 }
 
 #[test]
-fn c2_streams_that_make_the_gate_reset_them_are_told_to_calm_down() {
+fn c2_streams_that_provoke_resets_are_answered_with_enhance_your_calm() {
     let ended = survives(|frames| {
         for n in 0..20_000_u32 {
             let id = 2 * n + 1;
             let mut bytes = h2::frame(h2::HEADERS, h2::END_HEADERS, id, &h2::encoded(&list("")));
-            // A window of 0 more is a fault of the stream.
+            // WINDOW_UPDATE with an increment of 0 is a stream error.
             bytes.extend(h2::frame(h2::WINDOW_UPDATE, 0, id, &[0; 4]));
             if !frames.write(&bytes) {
                 break;
@@ -128,7 +128,7 @@ fn c2_streams_that_make_the_gate_reset_them_are_told_to_calm_down() {
 }
 
 #[test]
-fn c2_continuation_without_end_is_cut_short() {
+fn c2_endless_continuation_frames_close_the_connection() {
     let ended = survives(|frames| {
         frames.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
         let more = h2::encoded(&[("x-a", "v".repeat(16_000).as_str())]);
@@ -146,7 +146,7 @@ fn c2_continuation_without_end_is_cut_short() {
 }
 
 #[test]
-fn c2_empty_continuations_are_cut_short() {
+fn c2_empty_continuation_frames_close_the_connection() {
     let ended = survives(|frames| {
         frames.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
         let some = h2::frame(h2::CONTINUATION, 0, 1, b"").repeat(1000);
@@ -164,7 +164,7 @@ fn c2_empty_continuations_are_cut_short() {
 }
 
 #[test]
-fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
+fn c2_frames_that_carry_no_request_share_one_budget() {
     let empty = h2::frame(h2::DATA, 0, 1, b"");
     let rows = [
         ("PRIORITY", h2::frame(h2::PRIORITY, 0, 3, &[0, 0, 0, 0, 1])),
@@ -196,7 +196,7 @@ fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
             frames.send(h2::DATA, h2::END_STREAM, 1, body.as_bytes());
             assert_eq!(frames.ended(1), Ended::Whole(200), "{what}");
         }
-        // Some more than may be sent at once, far less than what costs anything.
+        // Somewhat more than the budget allows at once, and far less than would use noticeable resources.
         for _ in 0..60 {
             if !frames.write(&frame.repeat(100)) {
                 break;
@@ -208,7 +208,7 @@ fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
             "{what}: {ended:?}"
         );
         if is_open {
-            // Of these h2 has a count of its own, which is reached first.
+            // The h2 library has a limit of its own for these, which is reached first.
             continue;
         }
         let bound = ["bound=\"http2_glitches\""];
@@ -222,7 +222,7 @@ fn c2_frames_that_carry_no_request_draw_from_one_budget_of_any_kind() {
 }
 
 #[test]
-fn c2_windows_and_pings_of_a_client_at_work_are_never_too_many() {
+fn c2_window_updates_and_pings_of_an_active_client_are_never_refused() {
     // A millisecond apart, so that each event is a frame.
     let engine = engine(1);
     let gate = Gate::start(&config(engine.addr(), ""), &[]);
@@ -268,8 +268,8 @@ fn c2_floods_of_control_frames_and_empty_data_cost_no_memory() {
         some.extend(h2::frame(h2::DATA, 0, 1, b""));
         let some = some.repeat(100);
         let until = Instant::now() + Duration::from_secs(2);
-        // Nothing is read meanwhile: what the gate must answer piles up on the flooder's side.
-        frames.patience(Duration::from_millis(500));
+        // The sender reads nothing meanwhile, so the gate's answers are blocked by flow control.
+        frames.timeout(Duration::from_millis(500));
         while Instant::now() < until && frames.write(&some) {}
         Ended::Closed
     });

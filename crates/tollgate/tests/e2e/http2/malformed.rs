@@ -1,16 +1,16 @@
-//! Streams that break HTTP/2: H4, and the bounds of H10 and H14 as HTTP/2 has them.
+//! Malformed HTTP/2 streams: H4, and the bounds of H10 and H14 over HTTP/2.
 //!
 //! Not here: floods of well-formed frames (`floods`).
 
 use super::list;
+use crate::fixture::Fixture;
 use crate::harness::h2::{self, Ended, Frames};
-use crate::scene::Scene;
 
 const BODY: &[u8] = b"{}";
 
 #[test]
-fn h4_malformed_requests_end_their_stream_and_reach_nobody() {
-    let scene = Scene::new();
+fn h4_malformed_requests_end_their_stream_and_are_not_forwarded() {
+    let fixture = Fixture::new();
     let replaced = |name: &'static str, value: &'static str| {
         let mut list = list("");
         list.iter_mut()
@@ -104,7 +104,7 @@ fn h4_malformed_requests_end_their_stream_and_reach_nobody() {
         ("a length that is too long", with("content-length", "3")),
     ];
     for (what, list) in rows {
-        let mut frames = Frames::open(scene.gate.data, &[]);
+        let mut frames = Frames::open(fixture.gate.data, &[]);
         frames.headers(1, &list, false);
         frames.send(h2::DATA, h2::END_STREAM, 1, BODY);
         let ended = frames.ended(1);
@@ -115,12 +115,12 @@ fn h4_malformed_requests_end_their_stream_and_reach_nobody() {
         };
         assert!(is_refused, "{what}: {ended:?}");
         assert_eq!(
-            scene.upstream.seen().len(),
+            fixture.upstream.seen().len(),
             0,
             "{what} reached the upstream"
         );
     }
-    let mut frames = Frames::open(scene.gate.data, &[]);
+    let mut frames = Frames::open(fixture.gate.data, &[]);
     frames.headers(1, &list("2"), false);
     frames.send(h2::DATA, h2::END_STREAM, 1, BODY);
     assert_eq!(
@@ -132,8 +132,8 @@ fn h4_malformed_requests_end_their_stream_and_reach_nobody() {
 
 #[test]
 fn h14_trailers_of_a_request_are_dropped() {
-    let scene = Scene::new();
-    let mut frames = Frames::open(scene.gate.data, &[]);
+    let fixture = Fixture::new();
+    let mut frames = Frames::open(fixture.gate.data, &[]);
     frames.headers(1, &list(""), false);
     frames.send(h2::DATA, 0, 1, BODY);
     let trailers = [
@@ -143,15 +143,15 @@ fn h14_trailers_of_a_request_are_dropped() {
     ];
     frames.headers(1, &trailers, true);
     assert_eq!(frames.ended(1), Ended::Whole(200));
-    let seen = scene.upstream.seen();
+    let seen = fixture.upstream.seen();
     assert_eq!(seen[0].header("authorization"), ["Bearer gate-key"]);
     assert_eq!(seen[0].header("x-trailer"), Vec::<String>::new());
     assert_eq!(seen[0].body, BODY);
 }
 
 #[test]
-fn h14_pseudo_headers_in_trailers_end_the_connection_and_reach_nobody() {
-    let scene = Scene::new();
+fn h14_pseudo_headers_in_trailers_end_the_connection_and_are_not_forwarded() {
+    let fixture = Fixture::new();
     for trailers in [
         vec![(":path", "/v1/embeddings")],
         vec![(":method", "GET")],
@@ -159,7 +159,7 @@ fn h14_pseudo_headers_in_trailers_end_the_connection_and_reach_nobody() {
         vec![(":own", "1")],
         vec![("x-trailer", "1"), (":authority", "evil.test")],
     ] {
-        let mut frames = Frames::open(scene.gate.data, &[]);
+        let mut frames = Frames::open(fixture.gate.data, &[]);
         frames.headers(1, &list(""), false);
         frames.send(h2::DATA, 0, 1, BODY);
         frames.headers(1, &trailers, true);
@@ -171,15 +171,15 @@ fn h14_pseudo_headers_in_trailers_end_the_connection_and_reach_nobody() {
         };
         assert!(is_refused, "{trailers:?}: {ended:?}");
     }
-    assert_eq!(scene.upstream.seen().len(), 0);
+    assert_eq!(fixture.upstream.seen().len(), 0);
 }
 
 #[test]
 fn h10_a_header_list_is_bounded_in_bytes_and_in_fields() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let names: Vec<String> = (0..200).map(|n| format!("x-{n}")).collect();
     let fields: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
-    let mut frames = Frames::open(scene.gate.data, &[]);
+    let mut frames = Frames::open(fixture.gate.data, &[]);
     frames.headers(1, &[list(""), fields].concat(), false);
     frames.send(h2::DATA, h2::END_STREAM, 1, BODY);
     assert_eq!(frames.ended(1), Ended::Whole(431), "200 fields");
@@ -194,21 +194,21 @@ fn h10_a_header_list_is_bounded_in_bytes_and_in_fields() {
     frames.headers(5, &list(""), false);
     frames.send(h2::DATA, h2::END_STREAM, 5, BODY);
     assert_eq!(frames.ended(5), Ended::Whole(200), "the connection goes on");
-    assert_eq!(scene.upstream.seen().len(), 1);
+    assert_eq!(fixture.upstream.seen().len(), 1);
 }
 
 #[test]
-fn h10_a_small_block_that_unpacks_to_a_large_list_is_refused() {
-    let scene = Scene::new();
-    let before = super::floods::resident_mib(&scene.gate);
-    // A field of 4,000 bytes is put into the table once and named 10,000 times: 40 MB decoded.
+fn h10_a_small_header_block_that_decodes_to_a_large_list_is_refused() {
+    let fixture = Fixture::new();
+    let before = super::floods::resident_mib(&fixture.gate);
+    // A field of 4,000 bytes is put into the dynamic table once and referenced 10,000 times: 40 MB decoded.
     let mut block = h2::encoded(&list(""));
     block.push(0x40);
     h2::string(&mut block, b"cookie");
     h2::string(&mut block, "c".repeat(3900).as_bytes());
     block.extend(std::iter::repeat_n(0xbe, 10_000));
     for _ in 0..5 {
-        let mut frames = Frames::open(scene.gate.data, &[(4, 0)]);
+        let mut frames = Frames::open(fixture.gate.data, &[(4, 0)]);
         let ended = blocks(&mut frames, 1, &block);
         let is_refused = matches!(
             ended,
@@ -216,9 +216,9 @@ fn h10_a_small_block_that_unpacks_to_a_large_list_is_refused() {
         );
         assert!(is_refused, "{ended:?}");
     }
-    let after = super::floods::resident_mib(&scene.gate);
+    let after = super::floods::resident_mib(&fixture.gate);
     assert!(after - before < 32, "{before} MiB, then {after} MiB");
-    assert_eq!(scene.upstream.seen().len(), 0);
+    assert_eq!(fixture.upstream.seen().len(), 0);
 }
 
 /// Sends a header block in frames of at most 16 KiB and waits for the stream's end.
@@ -242,26 +242,26 @@ fn blocks(frames: &mut Frames, stream: u32, block: &[u8]) -> Ended {
 }
 
 #[test]
-fn h11_over_http2_a_body_is_awaited_without_a_word() {
-    let scene = Scene::new();
-    let mut frames = Frames::open(scene.gate.data, &[]);
+fn h11_no_100_continue_is_sent_over_http2() {
+    let fixture = Fixture::new();
+    let mut frames = Frames::open(fixture.gate.data, &[]);
     frames.headers(
         1,
         &[list("2"), vec![("expect", "100-continue")]].concat(),
         false,
     );
     frames.send(h2::DATA, h2::END_STREAM, 1, BODY);
-    // Were there a 100, it would be the first status.
+    // A 100 would be the first status.
     assert_eq!(frames.ended(1), Ended::Whole(200));
     assert_eq!(
-        scene.upstream.seen()[0].header("expect"),
+        fixture.upstream.seen()[0].header("expect"),
         Vec::<String>::new()
     );
 }
 
 #[test]
 fn a_head_request_that_is_refused_is_answered_without_a_body() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let asked = |path: &'static str, name: &'static str, value: &'static str| {
         let mut list = list("");
         list.retain(|(name, _)| *name != "content-type");
@@ -279,7 +279,7 @@ fn a_head_request_that_is_refused_is_answered_without_a_body() {
         ("malformed", 400, asked("/v1/models", "x-a", " b")),
     ];
     for (case, status, list) in rows {
-        let mut frames = Frames::open(scene.gate.data, &[]);
+        let mut frames = Frames::open(fixture.gate.data, &[]);
         frames.headers(1, &list, true);
         let mut bytes = 0;
         let mut statuses = Vec::new();

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use super::{engine, stream};
+use crate::fixture::call;
 use crate::harness::{Connection, Gate, Response, chat, eventually};
-use crate::scene::call;
 
 fn gate(address: std::net::SocketAddr) -> Gate {
     let config = format!(
@@ -56,7 +56,7 @@ fn a_call_and_a_stream_go_through() {
 }
 
 #[test]
-fn a_client_that_leaves_cancels_its_stream_and_no_other() {
+fn a_client_disconnect_cancels_only_its_own_upstream_stream() {
     let engine = engine(20);
     let gate = gate(engine.addr());
     let mut stays = Connection::open(gate.data);
@@ -83,7 +83,7 @@ fn a_client_that_leaves_cancels_its_stream_and_no_other() {
 }
 
 #[test]
-fn more_streams_than_one_connection_takes_are_served() {
+fn streams_beyond_the_limit_of_one_connection_are_served() {
     let engine = engine(10);
     let gate = gate(engine.addr());
     let mut clients: Vec<_> = (0..150).map(|_| Connection::open(gate.data)).collect();
@@ -113,7 +113,7 @@ fn a_large_body_goes_through() {
 #[test]
 fn an_upstream_that_speaks_no_http2_becomes_502() {
     let upstream = crate::harness::Upstream::start(|_, _| {
-        vec![crate::harness::Step::Send(crate::scene::answer())]
+        vec![crate::harness::Step::Send(crate::fixture::answer())]
     });
     let gate = gate(upstream.address);
     let response = gate.call(&call(&chat("m", false)));
@@ -123,7 +123,7 @@ fn an_upstream_that_speaks_no_http2_becomes_502() {
 }
 
 #[test]
-fn an_engine_that_stops_cuts_its_streams_and_later_calls_fail_typed() {
+fn when_an_engine_stops_its_streams_are_cut_and_later_calls_get_a_typed_error() {
     let engine = engine(20);
     let gate = gate(engine.addr());
     let mut connection = Connection::open(gate.data);

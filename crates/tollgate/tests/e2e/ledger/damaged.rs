@@ -1,4 +1,4 @@
-//! A gate does not start on a ledger that is not as it was written, and says what to do.
+//! A gate does not start on a damaged, rolled back or missing ledger, and says what to do.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use crate::harness::{Gate, Step, Upstream, eventually, tollgate};
 
 const CALLS: u64 = 300;
 
-struct Scene {
+struct Fixture {
     upstream: Upstream,
     dir: tempfile::TempDir,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         Self {
             upstream: Upstream::start(|_, _| vec![Step::Send(answer(7, 3))]),
@@ -25,13 +25,13 @@ impl Scene {
         self.dir.path().join("usage.db")
     }
 
-    /// With a budget of tokens, ten to a call.
+    /// A token budget; each call uses ten tokens.
     fn config(&self) -> String {
         super::config(self.upstream.address, &self.ledger(), "strict")
             + "budgets: { all: { tokens: 1000000, per: month } }\n"
     }
 
-    /// Calls and stops; gives what is left of the budget.
+    /// Runs a gate, makes these calls and stops it; returns what remains of the budget.
     fn called(&self, ids: std::ops::Range<u64>) -> f64 {
         let gate = Gate::start(&self.config(), &[]);
         for n in ids {
@@ -61,14 +61,14 @@ fn overwrite(path: &Path, at: usize, with: &[u8]) {
 }
 
 #[test]
-fn twelve_bytes_of_damage_stop_the_gate_and_a_salvage_says_what_it_costs() {
-    let scene = Scene::new();
-    let before = scene.called(0..CALLS);
-    let ledger = scene.ledger();
+fn a_damaged_ledger_stops_the_gate_and_salvage_reports_the_lost_rows() {
+    let fixture = Fixture::new();
+    let before = fixture.called(0..CALLS);
+    let ledger = fixture.ledger();
     overwrite(&ledger, 8192, b"DAMAGED-PAGE");
     let damaged = std::fs::read(&ledger).expect("reads");
 
-    let says = refused(&scene.config());
+    let says = refused(&fixture.config());
     for word in [
         "is not as it was written",
         "damaged",
@@ -83,7 +83,7 @@ fn twelve_bytes_of_damage_stop_the_gate_and_a_salvage_says_what_it_costs() {
     );
     let path = ledger.display().to_string();
     let verified = tollgate(
-        scene.dir.path(),
+        fixture.dir.path(),
         &["usage", "--ledger", &path, "verify"],
         &[],
     );
@@ -106,7 +106,7 @@ fn twelve_bytes_of_damage_stop_the_gate_and_a_salvage_says_what_it_costs() {
         "the damaged one is kept as it was"
     );
 
-    let gate = Gate::start(&scene.config(), &[]);
+    let gate = Gate::start(&fixture.config(), &[]);
     assert_eq!(
         left(&gate),
         before + 10.0 * lost as f64,
@@ -129,12 +129,12 @@ fn twelve_bytes_of_damage_stop_the_gate_and_a_salvage_says_what_it_costs() {
 }
 
 #[test]
-fn what_is_no_ledger_is_never_touched() {
-    let scene = Scene::new();
-    let path = scene.ledger();
+fn a_file_that_is_not_a_ledger_is_never_modified() {
+    let fixture = Fixture::new();
+    let path = fixture.ledger();
     std::fs::write(&path, b"notes of mine, and no database; ".repeat(500)).expect("writes");
     let garbage = std::fs::read(&path).expect("reads");
-    let says = refused(&scene.config());
+    let says = refused(&fixture.config());
     assert!(says.contains("not a database and no ledger"), "{says}");
     assert!(garbage == std::fs::read(&path).expect("reads"));
 
@@ -145,10 +145,10 @@ fn what_is_no_ledger_is_never_touched() {
         .status();
     assert!(made.expect("python3 runs").success());
     let foreign = std::fs::read(&path).expect("reads");
-    let says = refused(&scene.config());
+    let says = refused(&fixture.config());
     assert!(says.contains("another program's database"), "{says}");
     assert!(foreign == std::fs::read(&path).expect("reads"));
-    let left: Vec<_> = std::fs::read_dir(scene.dir.path())
+    let left: Vec<_> = std::fs::read_dir(fixture.dir.path())
         .expect("lists")
         .flatten()
         .collect();
@@ -156,22 +156,22 @@ fn what_is_no_ledger_is_never_touched() {
 }
 
 #[test]
-fn a_file_that_is_set_back_or_gone_does_not_refill_a_budget() {
-    let scene = Scene::new();
-    let ledger = scene.ledger();
-    scene.called(0..20);
+fn a_rolled_back_or_missing_ledger_does_not_refill_a_budget() {
+    let fixture = Fixture::new();
+    let ledger = fixture.ledger();
+    fixture.called(0..20);
     let early = std::fs::read(&ledger).expect("reads");
-    scene.called(20..40);
+    fixture.called(20..40);
     let late = std::fs::read(&ledger).expect("reads");
 
     std::fs::write(&ledger, &early).expect("sets it back");
-    let says = refused(&scene.config());
+    let says = refused(&fixture.config());
     assert!(
         says.contains("row 40 was written") && says.contains("ends at row 20"),
         "{says}"
     );
     std::fs::remove_file(&ledger).expect("removes");
-    let says = refused(&scene.config());
+    let says = refused(&fixture.config());
     assert!(
         says.contains("is gone") && says.contains("usage.db.head"),
         "{says}"
@@ -179,19 +179,19 @@ fn a_file_that_is_set_back_or_gone_does_not_refill_a_budget() {
     assert!(!ledger.exists());
 
     std::fs::write(&ledger, &late).expect("puts it back");
-    let gate = Gate::start(&scene.config(), &[]);
+    let gate = Gate::start(&fixture.config(), &[]);
     assert_eq!(left(&gate), 1_000_000.0 - 400.0);
     stop(gate);
 }
 
 #[test]
-fn a_head_that_was_kept_finds_a_ledger_and_its_head_set_back_together() {
-    let scene = Scene::new();
-    let ledger = scene.ledger();
-    let beside = scene.dir.path().join("usage.db.head");
-    scene.called(0..5);
+fn a_saved_head_detects_a_ledger_rolled_back_together_with_its_head() {
+    let fixture = Fixture::new();
+    let ledger = fixture.ledger();
+    let beside = fixture.dir.path().join("usage.db.head");
+    fixture.called(0..5);
     let early = [&ledger, &beside].map(|file| std::fs::read(file).expect("reads"));
-    let gate = Gate::start(&scene.config(), &[]);
+    let gate = Gate::start(&fixture.config(), &[]);
     assert_eq!(gate.call(&call("last", "m")).status, 200);
     eventually("it is settled", Duration::from_secs(10), || {
         gate.metric("tollgate_ledger_rows_total", &[]) == 1.0
@@ -216,34 +216,34 @@ fn a_head_that_was_kept_finds_a_ledger_and_its_head_set_back_together() {
     usage(&ledger, &["verify"]);
     let path = ledger.display().to_string();
     let asked = ["usage", "--ledger", &path, "verify", "--head", &head];
-    let verified = tollgate(scene.dir.path(), &asked, &[]);
+    let verified = tollgate(fixture.dir.path(), &asked, &[]);
     assert_eq!(verified.code, Some(1), "{verified:?}");
     assert!(verified.out.contains("row 6 was written"), "{verified:?}");
 }
 
 #[test]
-fn a_backup_taken_while_the_gate_runs_is_put_back_after_its_loss_is_accepted() {
-    let scene = Scene::new();
-    let ledger = scene.ledger();
-    let gate = Gate::start(&scene.config(), &[]);
+fn a_backup_taken_while_running_is_restored_after_its_loss_is_accepted() {
+    let fixture = Fixture::new();
+    let ledger = fixture.ledger();
+    let gate = Gate::start(&fixture.config(), &[]);
     for n in 0..20 {
         assert_eq!(gate.call(&call(&format!("c{n}"), "m")).status, 200);
     }
     eventually("all is settled", Duration::from_secs(10), || {
         gate.metric("tollgate_ledger_rows_total", &[]) == 20.0
     });
-    let copy = scene.dir.path().join("copy.db");
+    let copy = fixture.dir.path().join("copy.db");
     let said = usage(&ledger, &["backup", &copy.display().to_string()]);
     assert!(said.contains("is whole: 20 rows"), "{said}");
     assert_eq!(rows(&copy).len(), 20);
     assert_eq!(gate.call(&call("lost", "m")).status, 200);
     stop(gate);
     std::fs::rename(&copy, &ledger).expect("puts it back");
-    let says = refused(&scene.config());
+    let says = refused(&fixture.config());
     assert!(says.contains("set back"), "{says}");
     let said = usage(&ledger, &["salvage"]);
     assert!(said.contains("20 rows kept, 1 lost"), "{said}");
-    let gate = Gate::start(&scene.config(), &[]);
+    let gate = Gate::start(&fixture.config(), &[]);
     assert_eq!(left(&gate), 1_000_000.0 - 200.0);
     stop(gate);
 }

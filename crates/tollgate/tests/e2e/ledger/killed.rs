@@ -1,4 +1,4 @@
-//! A gate that is killed under load, again and again, on one ledger.
+//! A gate that is killed under load repeatedly on the same ledger.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ const KILLS: usize = 4;
 const CLIENTS: usize = 4;
 
 #[test]
-fn killed_under_load_a_strict_route_loses_no_row_and_doubles_none() {
+fn a_strict_route_killed_under_load_neither_loses_nor_duplicates_a_row() {
     let upstream = engine(5, 4, Duration::from_millis(5));
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -87,7 +87,7 @@ fn killed_under_load_a_strict_route_loses_no_row_and_doubles_none() {
 }
 
 #[test]
-fn a_stream_that_was_open_when_the_gate_was_killed_keeps_its_last_mark() {
+fn a_stream_open_at_a_kill_keeps_its_last_checkpoint() {
     let pause = Duration::from_millis(100);
     let upstream = Upstream::start(move |_, _| {
         let event = || [Step::Send(chunk(delta("a").as_bytes())), Step::Sleep(pause)];
@@ -104,7 +104,7 @@ fn a_stream_that_was_open_when_the_gate_was_killed_keeps_its_last_mark() {
     let headers = ["x-workload-app: w", "x-request-id: open"];
     let body = r#"{"model":"m","stream":true,"max_tokens":1000,"messages":[]}"#;
     connection.send(&post("/v1/chat/completions", &headers, body));
-    // Marks are left every five seconds.
+    // A checkpoint is written every five seconds.
     let until = std::time::Instant::now() + Duration::from_millis(7500);
     while std::time::Instant::now() < until {
         assert!(connection.more());
@@ -122,7 +122,7 @@ fn a_stream_that_was_open_when_the_gate_was_killed_keeps_its_last_mark() {
     assert!(row["at_most_tokens"].as_u64() > Some(1000), "{row}");
 }
 
-/// One call on a connection of its own; `None` when it came to no whole answer.
+/// The status of one call on a connection of its own; `None` when its answer is incomplete.
 fn status_of(gate: std::net::SocketAddr, request: &[u8]) -> Option<u16> {
     use std::io::{Read, Write};
     let mut tcp = std::net::TcpStream::connect(gate).ok()?;

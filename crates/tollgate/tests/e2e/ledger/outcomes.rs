@@ -1,4 +1,4 @@
-//! Each way in which an exchange can end, and what it leaves.
+//! The row of each way in which an exchange can end.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{answer, call, config, rows, stop, usage};
 use crate::harness::{Connection, Gate, Step, Upstream, eventually};
 
 #[test]
-fn every_exchange_that_was_let_in_leaves_one_row_and_a_refused_one_none() {
+fn every_admitted_exchange_leaves_one_row_and_a_refused_one_none() {
     let upstream = Upstream::start(|_, seen| match seen.header("x-request-id")[0].as_str() {
         "broken" => vec![Step::Close],
         "left" => vec![Step::Sleep(Duration::from_secs(20))],
@@ -42,7 +42,7 @@ fn every_exchange_that_was_let_in_leaves_one_row_and_a_refused_one_none() {
         assert_eq!(rows["broken"]["outcome"], "failed");
         assert_eq!(rows["left"]["outcome"], "aborted");
         for unheard in ["broken", "left"] {
-            // Nobody said what came of them: what was held is charged.
+            // Their usage is unknown, so their reservation is charged.
             let row = &rows[unheard];
             let tokens = |column: &str| row[column].as_u64().unwrap_or(0);
             let charged = tokens("prompt_tokens") + tokens("completion_tokens");

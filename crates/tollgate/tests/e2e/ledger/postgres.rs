@@ -1,6 +1,6 @@
-//! The copy in Postgres, through whatever happens to the gate and to the server.
+//! The copy in Postgres, through outages and kills of the gate and the server.
 //!
-//! Not here: batches, and two ledgers of one server (`ledger`'s own tests).
+//! Not here: batches, and two ledgers of one server (tests of `ledger`).
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
@@ -17,7 +17,7 @@ use crate::harness::{Connection, Gate, Upstream, eventually};
 #[path = "../../../../ledger/tests/postgres/server.rs"]
 mod server;
 
-/// The shipper waits up to thirty seconds before it tries again.
+/// The shipper retries after at most thirty seconds.
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// A row as both have it: request id, state, outcome, tokens in and out, cost.
@@ -30,12 +30,12 @@ type Row = (
     Option<i64>,
 );
 
-struct Scene {
+struct Fixture {
     upstream: Upstream,
     dir: tempfile::TempDir,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         Self {
             upstream: engine(5, 4, Duration::ZERO),
@@ -102,7 +102,7 @@ fn in_ledger(ledger: &Path) -> BTreeSet<Row> {
     rows(ledger).into_iter().map(row).collect()
 }
 
-/// Both have the same rows, and none twice.
+/// Asserts that both have the same rows, without duplicates.
 fn assert_same(server: &str, ledger: &Path, least: usize) {
     let (theirs, ours) = (in_postgres(server), in_ledger(ledger));
     assert!(ours.len() >= least, "{} rows", ours.len());
@@ -111,14 +111,14 @@ fn assert_same(server: &str, ledger: &Path, least: usize) {
 }
 
 #[test]
-fn every_row_is_in_postgres_once_though_the_server_goes_and_the_gate_is_killed() {
+fn every_row_reaches_postgres_once_despite_server_outages_and_kills() {
     let Some(mut postgres) = Server::start() else {
         return;
     };
-    let (scene, server) = (Scene::new(), postgres.address());
-    // The gate comes encrypted and knows the server; the test itself need not.
+    let (fixture, server) = (Fixture::new(), postgres.address());
+    // The gate connects over TLS and verifies the server; the test itself need not.
     let secure = postgres.secure_address();
-    let gate = scene.gate(&secure);
+    let gate = fixture.gate(&secure);
     calls(&gate, 0..30);
     eventually("thirty rows", WITHIN, || {
         metric(&gate, "shipped_total") == 30.0 && metric(&gate, "unshipped") == 0.0
@@ -132,7 +132,7 @@ fn every_row_is_in_postgres_once_though_the_server_goes_and_the_gate_is_killed()
     eventually("the server is missed", WITHIN, || {
         metric(&gate, "ship_failures_total") > 0.0 && metric(&gate, "unshipped") == 40.0
     });
-    // It costs nothing: strict calls go on, and the gate says that it is well.
+    // An outage has no effect on calls: strict calls succeed, and the gate is ready.
     calls(&gate, 70..80);
     assert_eq!(gate.admin("/readyz").status, 200);
     assert_eq!(metric(&gate, "available"), 1.0);
@@ -142,13 +142,13 @@ fn every_row_is_in_postgres_once_though_the_server_goes_and_the_gate_is_killed()
         metric(&gate, "shipped_total") == 80.0 && metric(&gate, "unshipped") == 0.0
     });
 
-    // One that is stopped ships what it has.
+    // A gate that is stopped ships its remaining rows.
     calls(&gate, 80..100);
     stop(gate);
-    assert_same(&server, &scene.ledger(), 100);
+    assert_same(&server, &fixture.ledger(), 100);
 
-    // One that is killed ships it after its next start, and what was open, too.
-    let mut gate = scene.gate(&secure);
+    // A gate that is killed ships its rows after its next start, open exchanges included.
+    let mut gate = fixture.gate(&secure);
     let data = gate.data;
     std::thread::scope(|scope| {
         let load = scope.spawn(move || load(data));
@@ -159,8 +159,8 @@ fn every_row_is_in_postgres_once_though_the_server_goes_and_the_gate_is_killed()
         gate.wait(Duration::from_secs(10));
         load.join().expect("the load ends with the gate");
     });
-    stop(scene.gate(&secure));
-    assert_same(&server, &scene.ledger(), 150);
+    stop(fixture.gate(&secure));
+    assert_same(&server, &fixture.ledger(), 150);
 }
 
 /// Calls one after the other until the gate is gone.
@@ -179,15 +179,15 @@ fn load(gate: SocketAddr) {
 }
 
 #[test]
-fn a_server_that_says_nothing_holds_up_neither_calls_nor_the_end() {
+fn an_unresponsive_postgres_delays_neither_calls_nor_shutdown() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
-    let scene = Scene::new();
-    let gate = scene.gate(&format!("postgres://gate@127.0.0.1:{port}/usage"));
+    let fixture = Fixture::new();
+    let gate = fixture.gate(&format!("postgres://gate@127.0.0.1:{port}/usage"));
     calls(&gate, 0..10);
     let (held, _) = silent.accept().expect("the shipper comes");
     eventually("all wait", WITHIN, || metric(&gate, "unshipped") == 10.0);
     stop(gate);
     drop(held);
-    assert_eq!(rows(&scene.ledger()).len(), 10);
+    assert_eq!(rows(&fixture.ledger()).len(), 10);
 }

@@ -1,4 +1,4 @@
-//! What tokens cost, as bills and statements tell it afterwards.
+//! Token prices in exports and statements.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{call, config, engine, rows, stop, usage};
 use crate::harness::{Gate, eventually};
 
 #[test]
-fn each_kind_of_tokens_is_a_charge_at_its_price_also_after_the_price_has_changed() {
+fn each_kind_of_token_is_charged_at_the_price_of_its_time() {
     let upstream = engine(5, 4, Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -52,12 +52,12 @@ fn each_kind_of_tokens_is_a_charge_at_its_price_also_after_the_price_has_changed
         ["0.000045", "0.000055"]
     );
     let statement = usage(&ledger, &["statement"]);
-    for told in [
+    for line in [
         "m: input 1.00, output 10.00 USD per million",
         "m: input 3.00, output 10.00 USD per million",
         "Issued 20",
     ] {
-        assert!(statement.contains(told), "no {told:?}: {statement}");
+        assert!(statement.contains(line), "no {line:?}: {statement}");
     }
     usage(&ledger, &["verify"]);
 }

@@ -1,4 +1,4 @@
-//! A disk that takes nothing: strict calls are refused, others run, and all is well when it is back.
+//! A full disk: strict calls are refused, others continue, and all recover once there is space.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{call, config, engine, rows, stop};
 use crate::harness::{Gate, eventually, free_address, tollgate};
 
 #[test]
-fn a_strict_route_runs_nothing_without_a_row_and_the_others_run_on() {
+fn a_strict_route_refuses_calls_that_it_cannot_record_and_other_routes_continue() {
     let upstream = engine(3, 2, Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -40,7 +40,7 @@ fn a_strict_route_runs_nothing_without_a_row_and_the_others_run_on() {
 }
 
 #[test]
-fn a_gate_of_strict_routes_alone_is_not_ready_while_the_disk_takes_nothing() {
+fn a_gate_with_only_strict_routes_is_not_ready_while_the_disk_is_full() {
     let upstream = engine(3, 2, Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
@@ -65,7 +65,7 @@ fn a_gate_of_strict_routes_alone_is_not_ready_while_the_disk_takes_nothing() {
 }
 
 #[test]
-fn a_second_gate_on_the_same_ledger_does_not_start_and_says_who_has_it() {
+fn a_second_gate_on_the_same_ledger_does_not_start_and_names_the_owner() {
     let upstream = engine(3, 2, Duration::ZERO);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");

@@ -1,13 +1,13 @@
-//! Request limits: 2 a minute is 2.
+//! Request limits.
 
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use super::{assert_refused, call, config, engine, free, number, refused};
+use super::{assert_refused, call, call_without_tokens, config, engine, number, refused};
 use crate::harness::{Connection, Gate, Response, eventually};
 
-/// Opens all connections, then fires on all of them at once.
-fn volley(gate: &Gate, calls: usize) -> Vec<Response> {
+/// Opens all connections, then sends one call on each of them at the same time.
+fn call_concurrently(gate: &Gate, calls: usize) -> Vec<Response> {
     let barrier = Arc::new(Barrier::new(calls));
     let threads: Vec<_> = (0..calls)
         .map(|_| {
@@ -32,10 +32,10 @@ fn admitted(responses: &[Response]) -> usize {
 }
 
 #[test]
-fn two_a_minute_is_two_on_64_connections_at_once() {
+fn two_a_minute_admits_two_of_64_concurrent_connections() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1m }"), &[]);
-    let responses = volley(&gate, 64);
+    let responses = call_concurrently(&gate, 64);
     assert_eq!(admitted(&responses), 2);
     assert_eq!(
         upstream.seen().len(),
@@ -54,16 +54,16 @@ fn two_a_minute_is_two_on_64_connections_at_once() {
 }
 
 #[test]
-fn fifty_an_hour_is_fifty_under_200_at_once() {
+fn fifty_an_hour_admits_fifty_of_200_concurrent_calls() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 50, per: 1h }"), &[]);
-    assert_eq!(admitted(&volley(&gate, 200)), 50);
+    assert_eq!(admitted(&call_concurrently(&gate, 200)), 50);
     assert_eq!(upstream.seen().len(), 50);
     assert!((refused(&gate, "a", "requests") - 150.0).abs() < 0.1);
 }
 
 #[test]
-fn each_workload_has_its_own() {
+fn each_workload_has_a_limit_of_its_own() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1m }"), &[]);
     for workload in ["a", "b"] {
@@ -77,7 +77,7 @@ fn each_workload_has_its_own() {
 }
 
 #[test]
-fn headers_tell_the_state_on_every_answer() {
+fn rate_limit_headers_are_on_every_answer() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1m }"), &[]);
     let mut connection = Connection::open(gate.data);
@@ -96,7 +96,7 @@ fn headers_tell_the_state_on_every_answer() {
     assert_eq!(number(&response, "x-ratelimit-remaining-requests"), 0);
     let reset = response
         .header("x-ratelimit-reset-requests")
-        .expect("it is told");
+        .expect("the header is set");
     assert!(
         reset.starts_with("59") || reset.starts_with("1m0"),
         "{reset}"
@@ -104,27 +104,31 @@ fn headers_tell_the_state_on_every_answer() {
 }
 
 #[test]
-fn waiting_as_told_is_enough() {
+fn a_call_after_retry_after_is_admitted() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 2, per: 1s }"), &[]);
     let mut connection = Connection::open(gate.data);
     let mut admitted = 0;
     for _ in 0..3 {
-        let mut response = connection.call(&free("a"));
+        let mut response = connection.call(&call_without_tokens("a"));
         while response.status == 200 {
             admitted += 1;
-            response = connection.call(&free("a"));
+            response = connection.call(&call_without_tokens("a"));
         }
         assert_refused(&response, "used up");
         std::thread::sleep(Duration::from_millis(number(&response, "retry-after-ms")));
-        assert_eq!(connection.call(&free("a")).status, 200, "as told");
+        assert_eq!(
+            connection.call(&call_without_tokens("a")).status,
+            200,
+            "as told"
+        );
         admitted += 1;
     }
     assert_eq!(upstream.seen().len(), admitted);
 }
 
 #[test]
-fn several_limits_take_together_or_not_at_all() {
+fn several_limits_are_reserved_together_or_not_at_all() {
     let upstream = engine();
     let limits =
         "{ requests: 100, per: 366d }, { tokens: 1000, per: 366d }, { requests: 3, per: 1h }";
@@ -139,7 +143,7 @@ fn several_limits_take_together_or_not_at_all() {
             "3 an hour are used up",
         );
     }
-    // 13 calls came: the limits that are not short have given 3 times.
+    // Of 13 calls 3 were admitted, so each limit that is not exhausted was used 3 times.
     let wider = "{ requests: 100, per: 366d }, { tokens: 1000, per: 366d }";
     let response = reloaded(&gate, &config(&upstream, wider));
     assert_eq!(response.status, 200);
@@ -156,29 +160,31 @@ fn all_of_sixteen_limits_hold() {
         .chain(["{ requests: 2, per: 1h }".to_owned()])
         .collect();
     let gate = Gate::start(&config(&upstream, &limits.join(", ")), &[]);
-    let statuses: Vec<_> = (0..4).map(|_| gate.call(&free("a")).status).collect();
+    let statuses: Vec<_> = (0..4)
+        .map(|_| gate.call(&call_without_tokens("a")).status)
+        .collect();
     assert_eq!(statuses, [200, 200, 429, 429]);
 }
 
 #[test]
-fn a_reload_keeps_what_is_owed() {
+fn a_reload_keeps_the_usage_of_a_limit_also_when_it_is_raised() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ requests: 10, per: 366d }"), &[]);
     for _ in 0..4 {
-        assert_eq!(gate.call(&free("a")).status, 200);
+        assert_eq!(gate.call(&call_without_tokens("a")).status, 200);
     }
-    // The same limit in another document: 4 of 10 are used, and each look uses one more.
+    // The same limit in another document: 4 of 10 are used, and each check uses one more.
     let same = "{ per: 366d, requests: 10, burst: 10 }";
     let response = reloaded(&gate, &config(&upstream, same));
     assert_eq!(number(&response, "x-ratelimit-remaining-requests"), 5);
-    // A wider one keeps the 5 that are owed.
+    // A raised limit keeps the 5 that are used.
     let wider = "{ requests: 100, per: 366d }";
     let response = reloaded(&gate, &config(&upstream, wider));
     assert_eq!(number(&response, "x-ratelimit-limit-requests"), 100);
     assert_eq!(number(&response, "x-ratelimit-remaining-requests"), 94);
 }
 
-/// Takes a configuration and gives the first answer to `a` under it.
+/// Reloads this configuration and returns the first answer to workload `a` under it.
 fn reloaded(gate: &Gate, config: &str) -> Response {
     let version = || {
         let page = gate.metrics();
@@ -192,7 +198,7 @@ fn reloaded(gate: &Gate, config: &str) -> Response {
     eventually("the change is taken", Duration::from_secs(10), || {
         version() != before
     });
-    // A scrape asks every worker, behind the message that brings it the new configuration.
+    // A scrape is queued to every worker behind the message with the new configuration.
     gate.metrics();
-    gate.call(&free("a"))
+    gate.call(&call_without_tokens("a"))
 }

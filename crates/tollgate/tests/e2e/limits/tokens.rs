@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use super::{assert_refused, call, config, engine, free, number, refused};
+use super::{assert_refused, call, call_without_tokens, config, engine, number, refused};
 use crate::harness::answer::{DONE, counts, delta, events, usage_event};
-use crate::harness::{Connection, Gate, Step, Upstream, Witness, chat, eventually, post};
+use crate::harness::{Connection, Gate, PartialUpstream, Step, Upstream, chat, eventually, post};
 
 const LIMIT: &str = "{ tokens: 100000, per: 366d }";
 
-/// Tokens left; asked on the connection of the calls before, so that they are settled.
+/// Remaining tokens; asked on the connection of the earlier calls, so that those are settled.
 fn remaining(connection: &mut Connection) -> u64 {
-    number(&connection.call(&free("a")), "x-ratelimit-remaining-tokens")
+    number(
+        &connection.call(&call_without_tokens("a")),
+        "x-ratelimit-remaining-tokens",
+    )
 }
 
 #[test]
-fn what_was_reserved_and_not_used_is_free_again() {
+fn unused_reserved_tokens_are_released() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, LIMIT), &[]);
     let mut connection = Connection::open(gate.data);
@@ -30,7 +33,7 @@ fn what_was_reserved_and_not_used_is_free_again() {
 }
 
 #[test]
-fn a_streams_usage_settles_too() {
+fn the_usage_of_a_stream_is_settled() {
     let upstream = Upstream::start(|_, seen| {
         if seen.body.is_empty() {
             return vec![Step::Send(crate::harness::answer::json(200, "{}"))];
@@ -50,12 +53,12 @@ fn a_streams_usage_settles_too() {
 }
 
 #[test]
-fn what_was_used_beyond_is_owed_and_paid_back() {
+fn usage_beyond_the_reservation_becomes_debt_and_is_paid_back() {
     let upstream = engine();
     let limit = "{ tokens: 1000, per: 1s }";
     let gate = Gate::start(&config(&upstream, limit), &[]);
     let mut connection = Connection::open(gate.data);
-    // Reserves about 30 and uses 2500: two and a half seconds' worth, of which one was in hand.
+    // Reserves about 30 and uses 2500: the refill of two and a half seconds, of which one second was available.
     assert_eq!(connection.call(&call("a", 10, "2000,500")).status, 200);
     let response = connection.call(&call("a", 10, "1,1"));
     assert_refused(&response, "in debt");
@@ -71,7 +74,7 @@ fn what_was_used_beyond_is_owed_and_paid_back() {
 }
 
 #[test]
-fn a_call_larger_than_the_limit_is_told_not_to_come_back() {
+fn a_call_larger_than_the_limit_is_refused_without_retry_after() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ tokens: 1000, per: 1m }"), &[]);
     let mut connection = Connection::open(gate.data);
@@ -102,7 +105,7 @@ fn a_call_larger_than_the_limit_is_told_not_to_come_back() {
 }
 
 #[test]
-fn a_small_cap_beside_the_one_that_the_engine_goes_by_makes_no_call_smaller() {
+fn the_largest_of_several_output_caps_is_reserved() {
     let upstream = engine();
     let gate = Gate::start(&config(&upstream, "{ tokens: 10000, per: 366d }"), &[]);
     let mut connection = Connection::open(gate.data);
@@ -141,7 +144,7 @@ fn a_small_cap_beside_the_one_that_the_engine_goes_by_makes_no_call_smaller() {
         let response = connection.call(&request);
         let what = String::from_utf8_lossy(&request).into_owned();
         assert_eq!(response.status, 429, "{what}");
-        // Anthropic's clients are told in their own words, with the same code.
+        // Anthropic's clients get an error in their own format, with the same code.
         assert_eq!(response.code(), "request_exceeds_limit", "{what}");
     }
     assert_eq!(upstream.seen().len(), 0);
@@ -153,7 +156,7 @@ fn a_small_cap_beside_the_one_that_the_engine_goes_by_makes_no_call_smaller() {
         (1900..=2000).contains(&left),
         "four answers of 2000: {left}"
     );
-    // In parts, as a long body comes, the prompts are counted the same.
+    // The prompts of a long body, which arrives in several chunks, are counted the same.
     let prompts = vec!["[1]"; 5000].join(",");
     let user = "u".repeat(100_000);
     let many = completion(&format!(
@@ -170,7 +173,7 @@ fn a_small_cap_beside_the_one_that_the_engine_goes_by_makes_no_call_smaller() {
 }
 
 #[test]
-fn an_error_that_was_answered_costs_no_tokens() {
+fn an_upstream_error_settles_to_zero_tokens() {
     let upstream = Upstream::start(|n, seen| {
         if seen.body.is_empty() {
             return vec![Step::Send(crate::harness::answer::json(200, "{}"))];
@@ -188,8 +191,8 @@ fn an_error_that_was_answered_costs_no_tokens() {
 }
 
 #[test]
-fn what_is_in_flight_is_held() {
-    let upstream = Witness::start(Vec::new());
+fn tokens_of_calls_in_flight_stay_reserved() {
+    let upstream = PartialUpstream::start(Vec::new());
     let config = format!(
         "workers: 2\nbackends: {{ up: {{ url: http://{}/v1 }} }}\n\
          routes: [ {{ workload: a, backend: up, limits: [ {{ tokens: 1000, per: 366d }} ] }} ]\n",
@@ -197,7 +200,7 @@ fn what_is_in_flight_is_held() {
     );
     let gate = Gate::start(&config, &[]);
     let mut first = Connection::open(gate.data);
-    // A stream: of a call in one piece all may have run when its client leaves.
+    // A stream, because a unary call may have run completely when its client disconnects.
     let stream = r#"{"model":"m","stream":true,"max_tokens":600,"messages":[]}"#;
     first.send(&post(
         "/v1/chat/completions",
@@ -249,7 +252,7 @@ fn under_concurrency_admitted_tokens_stay_within_the_limit() {
         .into_iter()
         .map(|t| t.join().expect("it ends"))
         .sum();
-    // Each uses 150 and reserves a little less, so that only what is in flight may be over.
+    // Each uses 150 and reserves slightly less, so that only calls in flight can exceed the limit.
     assert!(admitted * 150 <= 10_000 + 40 * 50, "{admitted} admitted");
     assert!(admitted >= 60, "{admitted} admitted");
     assert_eq!(upstream.seen().len(), admitted);

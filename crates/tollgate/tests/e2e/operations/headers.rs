@@ -1,11 +1,11 @@
-//! Headers and queries: lists, and nothing else.
+//! Headers and query parameters: only those on a list are forwarded.
 
 use super::{passed, refused, request};
 use crate::harness::{Gate, Step, Upstream, chat, post};
 
 const BODY: &str = r#"{"id":"c","choices":[]}"#;
 
-/// Answers with headers that proxies and browsers would obey, among others.
+/// Answers with headers that control proxies and browsers, among others.
 fn upstream() -> Upstream {
     Upstream::start(|_, _| {
         let head = format!(
@@ -20,7 +20,7 @@ fn upstream() -> Upstream {
     })
 }
 
-/// A gate whose route says this too.
+/// A gate whose route has these further fields.
 fn gate(upstream: &Upstream, more: &str) -> Gate {
     let config = format!(
         "backends: {{ up: {{ url: http://{}/v1, credential: {{ inline: ours }} }} }}\n\
@@ -31,7 +31,7 @@ fn gate(upstream: &Upstream, more: &str) -> Gate {
 }
 
 #[test]
-fn only_headers_on_a_list_pass_either_way() {
+fn only_listed_headers_are_forwarded_in_either_direction() {
     let upstream = upstream();
     let gate = gate(&upstream, "");
     let kept = [
@@ -104,7 +104,7 @@ fn only_headers_on_a_list_pass_either_way() {
 }
 
 #[test]
-fn a_route_adds_headers_to_those_that_pass() {
+fn a_route_can_add_headers_to_forward() {
     let upstream = upstream();
     let lists = ", forward_headers: [X-Title, anthropic-version], return_headers: x-prefill-ms";
     let gate = gate(&upstream, lists);
@@ -132,7 +132,7 @@ fn a_route_adds_headers_to_those_that_pass() {
 }
 
 #[test]
-fn only_what_an_operation_needs_of_a_query_goes_upstream() {
+fn only_the_query_parameters_of_an_operation_are_forwarded() {
     let upstream = upstream();
     let gate = gate(&upstream, "");
     let target =
@@ -163,7 +163,7 @@ fn only_what_an_operation_needs_of_a_query_goes_upstream() {
 }
 
 #[test]
-fn a_listed_call_keeps_what_pages_through_a_list_of_its_query() {
+fn a_listed_call_keeps_its_pagination_parameters() {
     let upstream = upstream();
     let gate = gate(&upstream, ", unread: [ { call: GET /v1/files } ]");
     let target =

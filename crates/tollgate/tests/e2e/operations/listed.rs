@@ -1,4 +1,4 @@
-//! Calls that a route lists: how they pass, and what they are charged.
+//! Calls that a route lists: how they are forwarded, and what they are charged.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{passed, refused, request};
 use crate::harness::answer::{json, whole};
 use crate::harness::{Gate, Step, Upstream, eventually, post};
 
-/// Answers with what was sent; a call of the path `…/lost` is not found.
+/// Echoes the body; answers 404 for the path `…/lost`.
 fn echo() -> Upstream {
     Upstream::start(|_, seen| {
         if seen.head.contains("/lost ") {
@@ -37,7 +37,7 @@ fn left(gate: &Gate) -> f64 {
 }
 
 #[test]
-fn a_listed_call_passes_unread_and_is_charged_what_its_route_says() {
+fn a_listed_call_passes_unread_at_the_charge_of_its_route() {
     let upstream = echo();
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = dir.path().join("usage.db");
@@ -65,7 +65,7 @@ fn a_listed_call_passes_unread_and_is_charged_what_its_route_says() {
         .parse()
         .expect("a number");
     assert!((700..720).contains(&remaining), "{remaining}");
-    // Nothing is charged for what the upstream refuses.
+    // A call that the upstream refuses is not charged.
     let lost = request("GET", "/v1/batches/lost", "w");
     assert_eq!(gate.call(&lost).status, 404);
     for _ in 0..2 {
@@ -84,7 +84,7 @@ fn a_listed_call_passes_unread_and_is_charged_what_its_route_says() {
     );
     gate.signal(libc::SIGTERM);
     assert_eq!(gate.wait(Duration::from_secs(20)).code(), Some(0));
-    // What they cost is on disk, for the budget's next life too.
+    // Their cost is on disk, so that the budget has it after a restart.
     let gate = Gate::start(&config, &[]);
     eventually("the budget goes on", Duration::from_secs(5), || {
         left(&gate) == 0.25
@@ -92,7 +92,7 @@ fn a_listed_call_passes_unread_and_is_charged_what_its_route_says() {
 }
 
 #[test]
-fn a_template_takes_one_plain_segment_for_an_id_and_no_other_method() {
+fn a_path_template_matches_one_plain_segment_and_only_its_method() {
     let upstream = echo();
     let dir = tempfile::tempdir().expect("a directory");
     let gate = Gate::start(&config(&upstream, &dir.path().join("usage.db")), &[]);
@@ -123,7 +123,7 @@ fn a_template_takes_one_plain_segment_for_an_id_and_no_other_method() {
 }
 
 #[test]
-fn a_listed_call_that_was_open_when_the_gate_was_killed_stays_charged() {
+fn a_listed_call_open_at_a_kill_stays_charged() {
     let upstream = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(20))]);
     let dir = tempfile::tempdir().expect("a directory");
     let config = config(&upstream, &dir.path().join("usage.db"));

@@ -1,4 +1,4 @@
-//! Operations that are known: how each is metered, and what costs nothing.
+//! Known operations: how each is metered, and which are free.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn form(path: &str, workload: &str) -> Vec<u8> {
 }
 
 #[test]
-fn known_operations_are_routed_by_model_and_metered_by_what_they_report() {
+fn known_operations_are_routed_by_model_and_metered_by_reported_usage() {
     let upstream = provider();
     let gate = Gate::start(
         &format!(
@@ -101,7 +101,7 @@ fn known_operations_are_routed_by_model_and_metered_by_what_they_report() {
     ] {
         let (seen, _) = passed(&gate, &upstream, &form(path, "any"));
         assert!(seen.body.starts_with(b"--b"), "{path}");
-        // Nobody reads which model it is for.
+        // The gate does not read which model it is for.
         refused(
             &gate,
             &upstream,
@@ -119,7 +119,7 @@ fn known_operations_are_routed_by_model_and_metered_by_what_they_report() {
 }
 
 #[test]
-fn counting_tokens_costs_no_tokens_and_no_money_and_is_a_request_all_the_same() {
+fn a_token_counting_call_costs_one_request_and_no_tokens_or_money() {
     let upstream = provider();
     let dir = tempfile::tempdir().expect("a directory");
     let gate = Gate::start(

@@ -1,7 +1,7 @@
-"""Makes chat calls one after another and prints what the SDK made of each.
+"""Makes chat calls one after another and prints the outcome of each in the SDK.
 
-In: {"base_url", "retries", "calls": [{"headers", "query", "api_key", "body"}]}; a header of null is left out.
-Only an answer with an error status is an outcome; whatever else goes wrong ends the script.
+In: {"base_url", "retries", "calls": [{"headers", "query", "api_key", "body"}]}; a header of null is omitted.
+Only an answer with an error status is an outcome; any other failure ends the script.
 """
 
 import json

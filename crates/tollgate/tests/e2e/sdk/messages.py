@@ -1,6 +1,6 @@
-"""What programs do with Anthropic's SDK, through the gate: messages whole and streamed, tools, and errors.
+"""Uses the Anthropic SDK through the gate: messages, unary and streamed, tools, and errors.
 
-In: {"base_url"}. Prints the names of what was shown; the first surprise ends the script.
+In: {"base_url"}. Prints the names of the checks that passed; an unexpected result ends the script.
 """
 
 import json

@@ -1,6 +1,6 @@
-// What programs do with the SDK, through the gate: every dialect, whole and streamed, and errors.
+// Uses the SDK through the gate: every dialect, unary and streamed, and errors.
 //
-// In: {"base_url", "models"}. Prints the names of what was shown; the first surprise ends the script.
+// In: {"base_url", "models"}. Prints the names of the checks that passed; an unexpected result ends the script.
 import assert from 'node:assert/strict';
 import { input, openai } from './openai.mjs';
 
@@ -159,7 +159,7 @@ async function fifty_at_once() {
   };
   const fifty = (stream) => Promise.all(Array.from({ length: 50 }, (_, i) => one(i, stream)));
   const whole = await fifty(false);
-  // The engine's text depends on the prompt alone: an answer that went astray would differ.
+  // The engine's text depends on the prompt alone: an answer to another call would differ.
   assert.deepEqual(await fifty(true), whole);
   assert(new Set(whole).size > 25);
 }

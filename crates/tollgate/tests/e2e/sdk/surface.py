@@ -1,6 +1,6 @@
-"""What programs do with the SDK, through the gate: every dialect, whole and streamed, and errors.
+"""Uses the SDK through the gate: every dialect, unary and streamed, and errors.
 
-In: {"base_url", "models"}. Prints the names of what was shown; the first surprise ends the script.
+In: {"base_url", "models"}. Prints the names of the checks that passed; an unexpected result ends the script.
 """
 
 import asyncio
@@ -161,7 +161,7 @@ async def at_once(n):
 
         whole = await asyncio.gather(*(one(i, False) for i in range(n)))
         streamed = await asyncio.gather(*(one(i, True) for i in range(n)))
-    # The engine's text depends on the prompt alone: an answer that went astray would differ.
+    # The engine's text depends on the prompt alone: an answer to another call would differ.
     assert whole == streamed and len(set(whole)) > n // 2
 
 

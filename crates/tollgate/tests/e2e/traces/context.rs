@@ -1,4 +1,4 @@
-//! Who is told of which trace, sampled or not.
+//! Propagation and sampling of the trace context.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use super::{
 };
 use crate::harness::{Connection, Gate, Upstream};
 
-fn told(upstream: &Upstream, name: &str) -> Vec<String> {
+fn header_values(upstream: &Upstream, name: &str) -> Vec<String> {
     upstream.seen().last().expect("a call").header(name)
 }
 
 #[test]
-fn without_traces_the_callers_context_passes_as_it_came() {
+fn without_tracing_the_trace_context_passes_unchanged() {
     let upstream = upstream(0);
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let headers = ["traceparent: anything", "tracestate: b=2"];
     assert_eq!(gate.call(&call(&headers)).status, 200);
-    assert_eq!(told(&upstream, "traceparent"), ["anything"]);
-    assert_eq!(told(&upstream, "tracestate"), ["b=2"]);
+    assert_eq!(header_values(&upstream, "traceparent"), ["anything"]);
+    assert_eq!(header_values(&upstream, "tracestate"), ["b=2"]);
     assert!(gate.records(1)[0].get("trace_id").is_none());
     assert!(!gate.metrics().contains("tollgate_trace_"));
 }
 
 #[test]
-fn the_callers_decision_is_kept_and_the_ratio_decides_the_rest() {
+fn the_callers_sampling_decision_is_kept_and_the_ratio_applies_otherwise() {
     let (upstream, collector) = (upstream(0), collector());
     let gate = traced(&upstream, collector.address, ", ratio: 0");
     let mut connection = Connection::open(gate.data);
     for _ in 0..20 {
         assert_eq!(connection.call(&call(&[])).status, 200);
-        let [made] = &told(&upstream, "traceparent")[..] else {
+        let [made] = &header_values(&upstream, "traceparent")[..] else {
             panic!("one")
         };
         assert!(
@@ -51,7 +51,7 @@ fn the_callers_decision_is_kept_and_the_ratio_decides_the_rest() {
             .status,
         200
     );
-    let [made] = &told(&upstream, "traceparent")[..] else {
+    let [made] = &header_values(&upstream, "traceparent")[..] else {
         panic!("one")
     };
     assert!(
@@ -78,7 +78,7 @@ fn the_callers_decision_is_kept_and_the_ratio_decides_the_rest() {
 }
 
 #[test]
-fn a_malformed_context_begins_a_new_trace_and_its_state_goes_no_further() {
+fn a_malformed_traceparent_starts_a_new_trace_and_drops_tracestate() {
     let (upstream, collector) = (upstream(0), collector());
     let gate = traced(&upstream, collector.address, "");
     let again = format!("traceparent: {PARENT}");
@@ -89,11 +89,11 @@ fn a_malformed_context_begins_a_new_trace_and_its_state_goes_no_further() {
     ];
     for headers in cases {
         assert_eq!(gate.call(&call(headers)).status, 200);
-        let [made] = &told(&upstream, "traceparent")[..] else {
+        let [made] = &header_values(&upstream, "traceparent")[..] else {
             panic!("one")
         };
         assert!(made.ends_with("-01") && !made.contains(TRACE), "{made}");
-        assert_eq!(told(&upstream, "tracestate"), [""; 0]);
+        assert_eq!(header_values(&upstream, "tracestate"), [""; 0]);
     }
     let spans = some_spans(&collector, 6);
     assert!(

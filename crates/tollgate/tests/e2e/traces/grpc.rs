@@ -23,21 +23,21 @@ use super::{call, config, decoded, upstream};
 use crate::harness::tls::{Authority, Leaf};
 use crate::harness::{Gate, eventually};
 
-/// What it got, and how often it was asked.
+/// The spans that it received, and the path of each request.
 #[derive(Default)]
-struct Got {
+struct Received {
     spans: Vec<Span>,
     paths: Vec<String>,
 }
 
 /// A collector that answers with `codes`, one after the other, and then with 0.
-fn collector(leaf: Option<&Leaf>, codes: &'static [u8]) -> (SocketAddr, Arc<Mutex<Got>>) {
+fn collector(leaf: Option<&Leaf>, codes: &'static [u8]) -> (SocketAddr, Arc<Mutex<Received>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     listener.set_nonblocking(true).expect("a socket option");
     let address = listener.local_addr().expect("it is bound");
-    let got = Arc::new(Mutex::new(Got::default()));
+    let received = Arc::new(Mutex::new(Received::default()));
     let acceptor = leaf.map(acceptor);
-    let kept = Arc::clone(&got);
+    let kept = Arc::clone(&received);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -60,7 +60,7 @@ fn collector(leaf: Option<&Leaf>, codes: &'static [u8]) -> (SocketAddr, Arc<Mute
             }
         });
     });
-    (address, got)
+    (address, received)
 }
 
 fn acceptor(leaf: &Leaf) -> tokio_rustls::TlsAcceptor {
@@ -78,7 +78,7 @@ fn acceptor(leaf: &Leaf) -> tokio_rustls::TlsAcceptor {
 
 async fn answer(
     request: Request<Incoming>,
-    got: Arc<Mutex<Got>>,
+    received: Arc<Mutex<Received>>,
     codes: &[u8],
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, hyper::Error> {
     let path = request.uri().path().to_owned();
@@ -90,11 +90,11 @@ async fn answer(
     let length = u32::from_be_bytes([frame[1], frame[2], frame[3], frame[4]]);
     assert_eq!(usize::try_from(length).expect("it is small"), message.len());
     let code = {
-        let mut got = got.lock().expect("nobody panicked");
-        let code = codes.get(got.paths.len()).copied().unwrap_or(0);
-        got.paths.push(path);
+        let mut received = received.lock().expect("nobody panicked");
+        let code = codes.get(received.paths.len()).copied().unwrap_or(0);
+        received.paths.push(path);
         if code == 0 {
-            got.spans.extend(decoded(message));
+            received.spans.extend(decoded(message));
         }
         code
     };
@@ -110,56 +110,59 @@ async fn answer(
     Ok(response.expect("a good response"))
 }
 
-fn sent(gate: &Gate, got: &Mutex<Got>, calls: usize) {
+fn sent(gate: &Gate, received: &Mutex<Received>, calls: usize) {
     for _ in 0..calls {
         assert_eq!(gate.call(&call(&[])).status, 200);
     }
     eventually("the spans arrive", Duration::from_secs(10), || {
-        got.lock().expect("nobody panicked").spans.len() == 2 * calls
+        received.lock().expect("nobody panicked").spans.len() == 2 * calls
     });
-    let got = got.lock().expect("nobody panicked");
+    let received = received.lock().expect("nobody panicked");
     let export = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
     assert!(
-        got.paths.iter().all(|path| path == export),
+        received.paths.iter().all(|path| path == export),
         "{:?}",
-        got.paths
+        received.paths
     );
 }
 
 #[test]
-fn spans_arrive_over_grpc_and_what_is_unavailable_is_tried_again() {
+fn spans_are_exported_over_grpc_and_retried_when_unavailable() {
     let upstream = upstream(0);
-    let (address, got) = collector(None, &[14]);
+    let (address, received) = collector(None, &[14]);
     let traces = format!("traces: {{ otlp: \"http://{address}\", protocol: grpc }}");
     let gate = Gate::start(&config(upstream.address, &traces), &[]);
-    sent(&gate, &got, 5);
-    assert!(got.lock().expect("nobody panicked").paths.len() >= 2);
+    sent(&gate, &received, 5);
+    assert!(received.lock().expect("nobody panicked").paths.len() >= 2);
     assert_eq!(gate.metric("tollgate_trace_failures_total", &[]), 1.0);
     assert_eq!(gate.metric("tollgate_trace_spans_lost_total", &[]), 0.0);
-    // The collector has them before the gate has its answer.
+    // The collector has received them before the gate has its answer.
     eventually("the log says so", Duration::from_secs(10), || {
         gate.log().contains("traces are delivered again")
     });
 }
 
 #[test]
-fn tls_is_verified() {
+fn the_collectors_tls_certificate_is_verified() {
     let upstream = upstream(0);
     let authority = Authority::new();
-    let (address, got) = collector(Some(&authority.leaf("127.0.0.1")), &[]);
+    let (address, received) = collector(Some(&authority.leaf("127.0.0.1")), &[]);
     let traces =
         format!("traces: {{ otlp: \"https://{address}\", protocol: grpc, ca: roots.pem }}");
     let config = config(upstream.address, &traces);
     let trusted = authority.certificate.as_bytes();
     let gate = Gate::start(&config, &[("roots.pem", trusted)]);
-    sent(&gate, &got, 3);
+    sent(&gate, &received, 3);
     drop(gate);
-    let before = got.lock().expect("nobody panicked").paths.len();
+    let before = received.lock().expect("nobody panicked").paths.len();
     let stranger = Authority::new();
     let gate = Gate::start(&config, &[("roots.pem", stranger.certificate.as_bytes())]);
     assert_eq!(gate.call(&call(&[])).status, 200);
     eventually("it is said", Duration::from_secs(10), || {
         gate.log().contains("traces are not delivered")
     });
-    assert_eq!(got.lock().expect("nobody panicked").paths.len(), before);
+    assert_eq!(
+        received.lock().expect("nobody panicked").paths.len(),
+        before
+    );
 }

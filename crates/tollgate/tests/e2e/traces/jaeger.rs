@@ -1,4 +1,4 @@
-//! The spans in a real Jaeger, by both transports: what it shows is what happened.
+//! The spans in a real Jaeger, over both transports.
 //!
 //! Runs where `TOLLGATE_E2E_JAEGER` names a Jaeger v1 all-in-one (docs/traces.md says how to build
 //! one), and says so where it does not.

@@ -1,12 +1,12 @@
-//! U2: strange event streams pass as they are.
+//! U2: unusual event streams pass unchanged.
 //!
-//! Invariant: of a stream the gate leaves out at most the usage event that it asked for itself.
+//! Invariant: the gate withholds nothing of a stream but the usage event that it asked for itself.
 
 use super::{case, one, record};
 use crate::harness::answer::{DONE, counts, delta, events, usage_event};
 use crate::harness::{Connection, Gate, Step, Upstream, post};
 
-/// Name, and the stream.
+/// Names and streams.
 fn streams() -> Vec<(&'static str, Vec<u8>)> {
     let one = delta("one");
     let text = |parts: &[&str]| parts.concat().into_bytes();
@@ -100,7 +100,7 @@ fn strange_streams_pass_byte_for_byte() {
 }
 
 #[test]
-fn the_last_event_of_a_stream_counts_without_its_empty_line() {
+fn usage_in_a_last_event_without_its_blank_line_still_counts() {
     let upstream = Upstream::start(|_, _| {
         let usage = usage_event(&counts(11, 5));
         let stream = [&delta("one"), usage.trim_end()].concat();

@@ -1,6 +1,6 @@
-//! H13: response heads that are ambiguous, endless, or meant for someone else.
+//! H13: response heads that are ambiguous, endless, or meant for the gate.
 //!
-//! Invariant: ambiguity is 502 and the connection is not used again.
+//! Invariant: an ambiguous head is 502 and its connection is not reused.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -57,7 +57,7 @@ fn answer(case: &str) -> Vec<u8> {
 }
 
 #[test]
-fn ambiguous_heads_are_502_and_their_connections_end() {
+fn ambiguous_heads_are_502_and_their_connections_are_closed() {
     let upstream = Upstream::start(|_, seen| vec![Step::Send(answer(&case(seen)))]);
     let gate = Gate::start(&one(upstream.address), &[]);
     let bad = [
@@ -74,7 +74,7 @@ fn ambiguous_heads_are_502_and_their_connections_end() {
         "thousand-fields",
         "not-http",
     ];
-    // One client connection is one worker, so that a connection kept by mistake would be used.
+    // One client connection is served by one worker, so that a connection kept by mistake would be reused.
     let mut connection = Connection::open(gate.data);
     for case in bad {
         let response = connection.call(&call(case, false));
@@ -108,7 +108,7 @@ fn informational_heads_are_skipped_up_to_a_bound() {
 }
 
 #[test]
-fn a_length_said_twice_alike_is_one_answer_or_none() {
+fn a_repeated_content_length_is_502() {
     let upstream = Upstream::start(|_, seen| vec![Step::Send(answer(&case(seen)))]);
     let gate = Gate::start(&one(upstream.address), &[]);
     let response = gate.call(&call("same-length-twice", false));
@@ -116,7 +116,7 @@ fn a_length_said_twice_alike_is_one_answer_or_none() {
 }
 
 #[test]
-fn surplus_bytes_end_the_connection_and_reach_nobody() {
+fn bytes_after_a_response_close_the_connection_and_are_not_forwarded() {
     let upstream = Upstream::start(|_, _| {
         let smuggled = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nBAD".to_vec();
         vec![Step::Send([json(200, COMPLETION), smuggled].concat())]
@@ -134,7 +134,7 @@ fn surplus_bytes_end_the_connection_and_reach_nobody() {
 }
 
 #[test]
-fn headers_meant_for_the_gate_stay_there() {
+fn upstream_headers_meant_for_the_gate_are_not_forwarded() {
     let upstream = Upstream::start(|_, _| {
         let lines = "set-cookie: session=1\r\nSet-Cookie: b=2\r\nwww-authenticate: Bearer\r\n\
              x-ratelimit-remaining-requests: 9\r\nx-api-key: k\r\nalt-svc: h3=\":1\"\r\n\
@@ -182,7 +182,7 @@ fn refusing(connections: usize) -> (SocketAddr, JoinHandle<usize>) {
 }
 
 #[test]
-fn an_answer_before_the_request_is_sent_is_forwarded_and_its_connection_ends() {
+fn an_early_answer_is_forwarded_and_its_connection_closed() {
     const CALLS: usize = 10;
     let (address, accepted) = refusing(CALLS);
     let gate = Gate::start(&one(address), &[]);

@@ -1,6 +1,6 @@
-//! U3: where the upstream's bytes are cut makes no difference.
+//! U3: it makes no difference where the upstream's bytes are split.
 //!
-//! Invariant: for every cut, client bytes and record are those of the uncut stream.
+//! Invariant: for every split, client bytes and record are those of the unsplit stream.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,10 +12,10 @@ use crate::harness::answer::{
 };
 use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
 
-/// Long enough for the gate to have read what came before.
+/// Long enough for the gate to read the bytes before the split.
 const PAUSE: Duration = Duration::from_micros(400);
 
-/// A stream with everything that a cut could hurt: UTF-8, CRLF, numbers, usage, several chunks.
+/// A stream with everything that a split could break: UTF-8, CRLF, numbers, usage, several chunks.
 fn response() -> Vec<u8> {
     let events = [
         delta("Grüße, 世界 😀").replace('\n', "\r\n"),
@@ -38,31 +38,35 @@ fn expected() -> String {
     events.concat()
 }
 
-/// The cuts of the nth call come in its `x-cuts` header.
-fn cutting(response: Vec<u8>) -> Upstream {
+/// Splits the response where the `x-splits` header of the call says.
+fn splitting_upstream(response: Vec<u8>) -> Upstream {
     Upstream::start(move |_, seen| {
-        let cuts = seen.header("x-cuts").concat();
-        let cuts = cuts.split(' ').filter_map(|c| c.parse::<usize>().ok());
+        let splits = seen.header("x-splits").concat();
+        let splits = splits.split(' ').filter_map(|c| c.parse::<usize>().ok());
         let mut steps = Vec::new();
         let mut from = 0;
-        for cut in cuts {
-            steps.push(Step::Send(response[from..cut].to_vec()));
+        for split in splits {
+            steps.push(Step::Send(response[from..split].to_vec()));
             steps.push(Step::Sleep(PAUSE));
-            from = cut;
+            from = split;
         }
         steps.push(Step::Send(response[from..].to_vec()));
         steps
     })
 }
 
-fn call(cuts: &[usize], body: &str) -> Vec<u8> {
-    let cuts: Vec<String> = cuts.iter().map(usize::to_string).collect();
-    let cuts = format!("x-cuts: {}", cuts.join(" "));
-    post("/v1/chat/completions", &["x-workload-app: w", &cuts], body)
+fn call(splits: &[usize], body: &str) -> Vec<u8> {
+    let splits: Vec<String> = splits.iter().map(usize::to_string).collect();
+    let splits = format!("x-splits: {}", splits.join(" "));
+    post(
+        "/v1/chat/completions",
+        &["x-workload-app: w", &splits],
+        body,
+    )
 }
 
-/// What a record says of the stream, without times and ids.
-fn facts(record: &Value) -> Value {
+/// The fields of a record that must be equal for every split: no times and no ids.
+fn comparable(record: &Value) -> Value {
     let names = [
         "outcome",
         "status",
@@ -84,38 +88,38 @@ fn facts(record: &Value) -> Value {
         .collect()
 }
 
-/// Calls once for each list of cuts; all answers and all records must be alike.
-fn check(response: Vec<u8>, body: &str, expected: &[u8], all_cuts: &[Vec<usize>]) {
-    let upstream = cutting(response);
+/// Calls once for each list of splits; all answers and all records must be equal.
+fn check(response: Vec<u8>, body: &str, expected: &[u8], all_splits: &[Vec<usize>]) {
+    let upstream = splitting_upstream(response);
     let gate = Gate::start(&one(upstream.address), &[]);
     let mut connection = Connection::open(gate.data);
-    for cuts in all_cuts {
-        let response = connection.call(&call(cuts, body));
-        assert!(response.whole, "{cuts:?}");
-        assert_eq!(response.body, expected, "{cuts:?}: {}", response.text());
+    for splits in all_splits {
+        let response = connection.call(&call(splits, body));
+        assert!(response.whole, "{splits:?}");
+        assert_eq!(response.body, expected, "{splits:?}: {}", response.text());
     }
-    let records = gate.records(all_cuts.len());
-    assert_eq!(records.len(), all_cuts.len());
-    let first = facts(&records[0]);
+    let records = gate.records(all_splits.len());
+    assert_eq!(records.len(), all_splits.len());
+    let first = comparable(&records[0]);
     assert_eq!(
         (&first[2], &first[4]),
         (&1234.into(), &567.into()),
         "{first}"
     );
-    for (record, cuts) in records.iter().zip(all_cuts) {
-        assert_eq!(facts(record), first, "{cuts:?}");
+    for (record, splits) in records.iter().zip(all_splits) {
+        assert_eq!(comparable(record), first, "{splits:?}");
     }
 }
 
 #[test]
-fn a_cut_at_every_byte_changes_nothing() {
+fn a_split_at_every_byte_changes_nothing() {
     let response = response();
-    let cuts: Vec<_> = (0..response.len()).map(|at| vec![at]).collect();
-    check(response, &chat("m", true), expected().as_bytes(), &cuts);
+    let splits: Vec<_> = (0..response.len()).map(|at| vec![at]).collect();
+    check(response, &chat("m", true), expected().as_bytes(), &splits);
 }
 
 #[test]
-fn random_cuts_change_nothing() {
+fn random_splits_change_nothing() {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("after 1970");
@@ -123,7 +127,7 @@ fn random_cuts_change_nothing() {
     println!("seed {seed}");
     let mut state = seed | 1;
     let response = response();
-    let mut cuts = Vec::new();
+    let mut splits = Vec::new();
     for round in 0..150 {
         let mut list: Vec<usize> = (0..1 + round % 40)
             .map(|_| {
@@ -134,13 +138,13 @@ fn random_cuts_change_nothing() {
             })
             .collect();
         list.sort_unstable();
-        cuts.push(list);
+        splits.push(list);
     }
-    check(response, &chat("m", true), expected().as_bytes(), &cuts);
+    check(response, &chat("m", true), expected().as_bytes(), &splits);
 }
 
 #[test]
-fn recorded_dialects_pass_for_every_cut() {
+fn recorded_dialects_pass_for_every_split() {
     let responses = concat!(
         "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n",
         "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":",
@@ -150,9 +154,9 @@ fn recorded_dialects_pass_for_every_cut() {
     let chat = [delta("a"), usage_event(&counts(1234, 567)), DONE.to_owned()].concat();
     for stream in [responses, &chat] {
         let response = events(stream.as_bytes());
-        let cuts: Vec<_> = (0..response.len()).step_by(3).map(|at| vec![at]).collect();
+        let splits: Vec<_> = (0..response.len()).step_by(3).map(|at| vec![at]).collect();
         let asked =
             r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}"#;
-        check(response, asked, stream.as_bytes(), &cuts);
+        check(response, asked, stream.as_bytes(), &splits);
     }
 }

@@ -1,0 +1,129 @@
+//! Files that are removed or replaced while the ledger is open: treated as a full disk.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ledger::{Ledger, OpenError, Reader};
+
+use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
+
+const FILES: [&str; 5] = [
+    "ledger.db",
+    "ledger.db-wal",
+    "ledger.db-shm",
+    "ledger.db.head",
+    "ledger.db.lock",
+];
+
+fn with_rows(dir: &Path) -> Ledger {
+    let ledger = opened(options(dir));
+    (1..=100).for_each(|n| ledger.intake().settle(settlement(n)));
+    flushed(&ledger.intake()).expect("is on disk");
+    ledger
+}
+
+fn noticed(ledger: &Ledger, within: Duration) -> String {
+    let begun = Instant::now();
+    eventually("it is noticed", || !ledger.intake().is_available());
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+    ledger.intake().unavailable().expect("is away").why
+}
+
+#[test]
+fn a_removed_ledger_file_is_detected_at_once_saved_and_never_recreated() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ledger.db");
+    let ledger = with_rows(dir.path());
+    for name in FILES {
+        drop(std::fs::remove_file(dir.path().join(name)));
+    }
+    let why = noticed(&ledger, Duration::from_secs(1));
+    assert!(why.contains("removed"), "{why}");
+    admitted(&ledger.intake(), 500).expect_err("nothing is promised");
+    ledger.intake().settle(settlement(101));
+    assert!(
+        !ledger.close(Duration::from_secs(10)),
+        "row 101 is in memory alone"
+    );
+    assert!(!path.exists(), "no file was begun");
+
+    let refused = Ledger::open(options(dir.path())).expect_err("is gone");
+    let OpenError::Gone {
+        written, rescued, ..
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    assert_eq!(written.seq, 100);
+    let rescued = rescued.expect("what it held was saved");
+    std::fs::rename(&rescued, &path).expect("is put back");
+    let ledger = opened(options(dir.path()));
+    assert_eq!(ledger.head(), written);
+    assert!(ledger.close(Duration::from_secs(5)));
+    let verified = Reader::open(&path)
+        .expect("opens")
+        .verify(None)
+        .expect("reads");
+    assert_eq!((verified.rows, verified.findings), (100, vec![]));
+}
+
+#[test]
+fn a_removed_wal_or_its_index_is_detected() {
+    for name in ["ledger.db-wal", "ledger.db-shm"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ledger = with_rows(dir.path());
+        std::fs::remove_file(dir.path().join(name)).expect("removes");
+        let why = noticed(&ledger, Duration::from_secs(1));
+        assert!(why.contains(name), "{why}");
+        drop(ledger);
+        // No acknowledged row is missing without an error.
+        match Ledger::open(options(dir.path())) {
+            Ok((ledger, _)) => assert_eq!(ledger.head().seq, 100, "{name}"),
+            Err(error) => assert!(
+                matches!(error, OpenError::Damaged { .. }),
+                "{name}: {error}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn restored_files_are_written_again_and_replacements_are_not_touched() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let other = tempfile::tempdir().expect("a directory");
+    let ledger = with_rows(dir.path());
+    let away = dir.path().join("away");
+    std::fs::create_dir(&away).expect("a directory");
+    let moved = |from: &Path, to: &Path| {
+        for name in FILES {
+            drop(std::fs::rename(from.join(name), to.join(name)));
+        }
+    };
+    moved(dir.path(), &away);
+    noticed(&ledger, Duration::from_secs(1));
+    ledger.intake().settle(settlement(101));
+    // Another ledger in its place is not written to.
+    let theirs = opened(options(other.path()));
+    theirs.intake().settle(settlement(7));
+    flushed(&theirs.intake()).expect("is on disk");
+    drop(theirs);
+    moved(other.path(), dir.path());
+    let before = std::fs::read(dir.path().join("ledger.db")).expect("reads");
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(!ledger.intake().is_available());
+    assert!(before == std::fs::read(dir.path().join("ledger.db")).expect("reads"));
+    moved(dir.path(), other.path());
+
+    moved(&away, dir.path());
+    eventually("it is back", || ledger.intake().is_available());
+    admitted(&ledger.intake(), 500).expect("is on disk");
+    ledger.intake().withdraw(crate::rows::id(500));
+    flushed(&ledger.intake()).expect("is on disk");
+    assert_eq!(ledger.head().seq, 101, "what waited is there, once");
+    assert!(ledger.close(Duration::from_secs(5)));
+    let verified = Reader::open(ledger.path())
+        .expect("opens")
+        .verify(None)
+        .expect("reads");
+    assert_eq!((verified.rows, verified.findings), (101, vec![]));
+}

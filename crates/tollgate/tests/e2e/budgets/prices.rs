@@ -1,0 +1,134 @@
+//! Prices: the cost of calls in ledger rows, reports, metrics and budgets.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{call, engine, left, status, stop};
+use crate::harness::{Gate, Upstream, eventually, tollgate};
+
+/// Ten dollars for a million tokens: one cent for a thousand.
+fn config(upstream: &Upstream, ledger: &Path) -> String {
+    format!(
+        "backends: {{ up: {{ url: http://{}/v1 }}, euro: {{ url: http://{0}/v1 }} }}\n\
+         routes:\n\
+         \x20 - {{ workload: [a, b], backend: up, match: {{ model: m }} }}\n\
+         \x20 - {{ workload: a, backend: up, match: {{ model: \"x-*\" }} }}\n\
+         \x20 - {{ workload: b, backend: euro, match: {{ model: [n, unpriced] }} }}\n\
+         groups: {{ team: [a] }}\n\
+         prices:\n\
+         \x20 m: {{ input: 10, output: 30, request: 0.001 }}\n\
+         \x20 n: {{ input: 1, output: 1, at: {{ euro: {{ input: 20, output: 20, currency: EUR }} }} }}\n\
+         budgets: {{ dollars: {{ workload: a, money: 0.1, per: month }} }}\n\
+         ledger: {{ path: {} }}\n",
+        upstream.address,
+        ledger.display()
+    )
+}
+
+fn usage(ledger: &Path, args: &[&str]) -> String {
+    let dir = ledger.parent().expect("a directory");
+    let path = ledger.display().to_string();
+    let ended = tollgate(
+        dir,
+        &[&["usage", "--ledger", &path][..], args].concat(),
+        &[],
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.out
+}
+
+fn to(model: &str, workload: &str, usage: &str) -> Vec<u8> {
+    let call = String::from_utf8(call(workload, 10, usage)).expect("text");
+    let body = call.split("\r\n\r\n").nth(1).expect("a body");
+    let body = body.replace("\"model\":\"m\"", &format!("\"model\":\"{model}\""));
+    crate::harness::post(
+        "/v1/chat/completions",
+        &[&format!("x-workload-app: {workload}")],
+        &body,
+    )
+}
+
+#[test]
+fn calls_are_priced_by_model_and_backend_until_the_budget_is_exceeded() {
+    let upstream = engine(Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = config(&upstream, &ledger);
+    let gate = Gate::start(&config, &[]);
+    // 0.001 + 1000 × 0.00001 + 500 × 0.00003 = 0.026 dollars.
+    assert_eq!(status(&gate, "a", 10, "1000,500"), 200);
+    eventually("it is settled", Duration::from_secs(5), || {
+        (left(&gate, "dollars") - 0.074).abs() < 1e-12
+    });
+    assert_eq!(gate.call(&to("m", "b", "1,1")).status, 200);
+    assert_eq!(gate.call(&to("n", "b", "10,10")).status, 200);
+    assert_eq!(gate.call(&to("unpriced", "b", "10,10")).status, 200);
+    let unpriced = gate.call(&to("x-1", "a", "1,1"));
+    assert_eq!(
+        (unpriced.status, unpriced.code().as_str()),
+        (403, "model_not_priced")
+    );
+    assert_eq!(status(&gate, "a", 2500, "1,1"), 402, "0.075 and more");
+    let cost = |currency: &str| gate.metric("tollgate_cost_total", &[currency]);
+    eventually("costs are counted", Duration::from_secs(5), || {
+        (cost("currency=\"USD\"") - 0.02704).abs() < 1e-12
+            && (cost("currency=\"EUR\"") - 0.0004).abs() < 1e-12
+            && gate.metric("tollgate_unpriced_total", &["workload=\"b\""]) == 1.0
+    });
+    stop(gate);
+
+    let rows: Vec<Value> = usage(&ledger, &["export", "--form", "jsonl"])
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let seen: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let text = |name: &str| row[name].as_str().unwrap_or("-").to_owned();
+            [
+                text("workload"),
+                text("budget_group"),
+                text("currency"),
+                text("cost"),
+            ]
+        })
+        .collect();
+    let row = |cells: [&str; 4]| cells.map(str::to_owned);
+    assert_eq!(
+        seen,
+        [
+            row(["a", "team", "USD", "0.026"]),
+            row(["b", "-", "USD", "0.00104"]),
+            row(["b", "-", "EUR", "0.0004"]),
+            row(["b", "-", "-", "-"]),
+        ]
+    );
+    assert_eq!(rows[0]["price_id"], rows[1]["price_id"]);
+    assert_eq!(rows[0]["price_id"].as_str().map(str::len), Some(16));
+    assert_ne!(rows[1]["price_id"], rows[2]["price_id"]);
+
+    let report = usage(&ledger, &["report", "--by", "workload", "--json"]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert!(report.to_string().contains("0.00104"), "{report}");
+    let focus = usage(&ledger, &["export", "--form", "focus"]);
+    let billed: Vec<&str> = focus
+        .lines()
+        .skip(1)
+        .filter_map(|l| l.split(',').next())
+        .collect();
+    let mut billed: Vec<&str> = billed;
+    billed.sort_unstable();
+    assert_eq!(
+        billed,
+        [
+            "", "", "0.00001", "0.00003", "0.0002", "0.0002", "0.001", "0.001", "0.01", "0.015"
+        ],
+        "a charge for each kind of tokens, and unknown is not zero"
+    );
+
+    let gate = Gate::start(&config, &[]);
+    assert!((left(&gate, "dollars") - 0.074).abs() < 1e-12, "read back");
+    stop(gate);
+}

@@ -1,0 +1,104 @@
+//! More prompts than can be counted: calls are not delayed, no row is lost, and the record says `estimated`.
+
+use std::time::Duration;
+
+use engine::EngineConfig;
+use serde_json::json;
+
+use super::{CountingGate, TOKENIZER, engine};
+use crate::harness::{Connection, eventually, post};
+
+#[test]
+fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
+    const CALLS: usize = 6;
+    const CLIENTS: usize = 4;
+    let engine = engine(EngineConfig {
+        max_model_len: 1 << 22,
+        ..EngineConfig::default()
+    });
+    let counting = "tokenizers: { \"*\": { file: tokenizer.json, template: t.jinja } }\ncounting: { queue: 1MiB }";
+    let files = [
+        ("tokenizer.json", TOKENIZER),
+        ("t.jinja", &b"{{ messages[0]['content'] }}"[..]),
+    ];
+    let counted = CountingGate::start(engine.addr(), counting, &files);
+    let data = counted.gate.data;
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            scope.spawn(move || {
+                let mut connection = Connection::open(data);
+                for n in 0..CALLS {
+                    // Each takes more than half of the queue, and the tokenizer is slow.
+                    let text = format!("{client}-{n} words and words ").repeat(30_000);
+                    let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
+                        "messages": [{"role": "user", "content": text}]});
+                    let id = format!("x-request-id: {client}-{n}");
+                    let headers = ["x-workload-app: w", id.as_str(), "x-fault: usage=missing"];
+                    let request = post("/v1/chat/completions", &headers, &body.to_string());
+                    assert_eq!(connection.call(&request).status, 200);
+                }
+            });
+        }
+    });
+    let metric = |result: &str| {
+        let labels = [&format!("result=\"{result}\"")[..], "direction=\"input\""];
+        counted
+            .gate
+            .metric("tollgate_counting_exchanges_total", &labels)
+    };
+    eventually("all are counted or not", Duration::from_secs(30), || {
+        metric("exact") + metric("busy") >= (CALLS * CLIENTS) as f64
+    });
+    let (exact, busy) = (metric("exact"), metric("busy"));
+    println!("{exact} counted, {busy} without room");
+    assert!(busy > 0.0 && exact > 0.0, "{exact} {busy}");
+    assert_eq!(counted.gate.metric("tollgate_counting_bytes", &[]), 0.0);
+    let rows = counted.end();
+    assert_eq!(rows.len(), CALLS * CLIENTS);
+    let of = |source: &str| {
+        rows.values()
+            .filter(|r| r["prompt_source"] == source)
+            .count()
+    };
+    assert_eq!(
+        (of("counted"), of("estimated")),
+        (exact as usize, busy as usize)
+    );
+    engine.stop();
+}
+
+#[test]
+fn a_prompt_longer_than_the_bound_is_not_counted_but_its_completion_is() {
+    let engine = engine(EngineConfig::default());
+    let counting = "tokenizers: { gpt-oss-120b: harmony }\ncounting: { longest: 10kB }";
+    let mut counted = CountingGate::start(engine.addr(), counting, &[]);
+    let body = |words: usize| {
+        json!({"model": "gpt-oss-120b", "stream": true, "max_tokens": 5,
+            "messages": [{"role": "user", "content": "word ".repeat(words)}]})
+    };
+    counted.chat("long", &[], &body(3000));
+    counted.chat("short", &[], &body(300));
+    let rows = counted.end();
+    assert!(rows["long"]["prompt_counted"].is_null(), "{}", rows["long"]);
+    assert!(rows["long"]["completion_counted"].is_u64());
+    assert!(rows["short"]["prompt_counted"].is_u64());
+    engine.stop();
+}
+
+#[test]
+fn shutdown_waits_until_every_row_is_counted() {
+    let engine = engine(EngineConfig::default());
+    let mut counted =
+        CountingGate::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
+    for n in 0..30 {
+        let text = "words that take a while to count ".repeat(3000);
+        let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
+            "messages": [{"role": "user", "content": text}]});
+        counted.chat(&format!("c{n}"), &[], &body);
+    }
+    // Ends at once, with most of them not counted yet.
+    let rows = counted.end();
+    assert_eq!(rows.len(), 30);
+    assert!(rows.values().all(|row| row["prompt_counted"].is_u64()));
+    engine.stop();
+}

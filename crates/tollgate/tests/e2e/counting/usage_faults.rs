@@ -1,0 +1,215 @@
+//! Usage that is missing, zero or impossible: what the row then has from the engine and from the gate.
+
+use engine::EngineConfig;
+use serde_json::{Value, json};
+
+use super::{CountingGate, engine, number};
+use crate::harness::{Step, Upstream};
+
+const COUNTING: &str = "tokenizers: { gpt-oss-120b: harmony }";
+
+fn body(stream: bool) -> Value {
+    json!({"model": "gpt-oss-120b", "stream": stream, "max_tokens": 30,
+        "messages": [{"role": "user", "content": "What is the weather in Paris?"}]})
+}
+
+#[test]
+fn u6_each_usage_fault_leaves_the_expected_row() {
+    let engine = engine(EngineConfig::default());
+    let mut counted = CountingGate::start(engine.addr(), COUNTING, &[]);
+    let faults = [
+        "none", "missing", "null", "zero", "negative", "huge", "repeated", "x10",
+    ];
+    for fault in faults {
+        for stream in [false, true] {
+            let header = format!("x-fault: usage={fault}");
+            let headers: &[&str] = if fault == "none" { &[] } else { &[&header] };
+            counted.chat(&format!("{fault}-{stream}"), headers, &body(stream));
+        }
+    }
+    let rows = counted.end();
+    for stream in [false, true] {
+        let row = |fault: &str| &rows[&format!("{fault}-{stream}")];
+        let good = row("none");
+        let prompt = number(good, "prompt_reported");
+        let output = number(good, "completion_reported");
+        for fault in faults {
+            let row = row(fault);
+            assert_eq!(number(row, "prompt_counted"), prompt, "{fault} {row}");
+            let near = number(row, "completion_counted").abs_diff(output);
+            assert!(near <= 4, "{fault} {row}");
+            let (source, billed) = match fault {
+                "missing" | "null" | "negative" | "huge" => ("counted", prompt),
+                "zero" => ("reported", 0),
+                "x10" => ("reported", prompt * 10),
+                _ => ("reported", prompt),
+            };
+            assert_eq!(row["prompt_source"], source, "{fault} {row}");
+            assert_eq!(number(row, "prompt_tokens"), billed, "{fault} {row}");
+            assert_eq!(row["completion_source"], source, "{fault} {row}");
+            let is_invalid = matches!(fault, "negative" | "huge");
+            assert_eq!(
+                number(row, "usage_invalid"),
+                u64::from(is_invalid),
+                "{fault} {row}"
+            );
+        }
+    }
+    engine.stop();
+}
+
+#[test]
+fn u6_an_impossible_report_is_kept_beside_the_gates_count() {
+    let upstream = Upstream::start(|_, _| {
+        let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"four words of text"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000000000000000000,"completion_tokens":5,"total_tokens":3}}"#;
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        vec![Step::Send((head + body).into_bytes())]
+    });
+    let mut counted = CountingGate::start(upstream.address, COUNTING, &[]);
+    counted.chat("c", &[], &body(false));
+    let rows = counted.end();
+    let row = &rows["c"];
+    assert_eq!(number(row, "usage_invalid"), 1);
+    assert_eq!(number(row, "prompt_reported"), 1_000_000_000_000_000_000);
+    assert_eq!(number(row, "completion_reported"), 5);
+    for (tokens, source, own) in [
+        ("prompt_tokens", "prompt_source", "prompt_counted"),
+        (
+            "completion_tokens",
+            "completion_source",
+            "completion_counted",
+        ),
+    ] {
+        assert_eq!(row[source], "counted", "{row}");
+        assert_eq!(number(row, tokens), number(row, own), "{row}");
+    }
+}
+
+#[test]
+fn every_dialect_is_counted() {
+    let engine = engine(EngineConfig::default());
+    let mut counted = CountingGate::start(engine.addr(), COUNTING, &[]);
+    let text = "What is the weather in Paris?";
+    for (id, path, mut body) in [
+        ("chat", "/v1/chat/completions", body(false)),
+        ("text", "/v1/completions", json!({"prompt": text})),
+        ("responses", "/v1/responses", json!({"input": text})),
+        ("embeddings", "/v1/embeddings", json!({"input": text})),
+    ] {
+        body["model"] = "gpt-oss-120b".into();
+        for stream in [false, true] {
+            if stream && id == "embeddings" {
+                continue;
+            }
+            body["stream"] = stream.into();
+            let id = format!("{id}-{stream}");
+            let answer = counted.call(&id, path, &[], &body.to_string());
+            assert_eq!(answer.status, 200, "{id} {}", answer.text());
+        }
+    }
+    let rows = counted.end();
+    assert_eq!(rows.len(), 7);
+    for (id, row) in &rows {
+        let counted = number(row, "prompt_counted");
+        assert_eq!(number(row, "prompt_reported"), counted, "{id} {row}");
+        if !id.starts_with("embeddings") {
+            let counted = number(row, "completion_counted");
+            let near = number(row, "completion_reported").abs_diff(counted);
+            assert!(counted > 0 && near <= 8, "{id} {row}");
+        }
+    }
+    engine.stop();
+}
+
+#[test]
+fn messages_are_counted() {
+    let upstream = Upstream::start(|_, _| {
+        let events = [
+            r#"{"type":"message_start","message":{"content":[]}}"#,
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"four words of text"}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#,
+            r#"{"type":"message_stop"}"#,
+        ];
+        let body: String = events
+            .map(|event| format!("event: x\ndata: {event}\n\n"))
+            .concat();
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
+        );
+        vec![Step::Send((head + &body).into_bytes())]
+    });
+    let mut counted = CountingGate::start(upstream.address, "tokenizers: { m: cl100k }", &[]);
+    let body = json!({"model": "m", "max_tokens": 9, "stream": true,
+        "messages": [{"role": "user", "content": "hello world"}]});
+    let answer = counted.call("c", "/v1/messages", &[], &body.to_string());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let rows = counted.end();
+    let row = &rows["c"];
+    assert_eq!(row["completion_source"], "counted", "{row}");
+    assert_eq!(number(row, "completion_tokens"), 4, "{row}");
+    // Two words, the role, and the documented overhead of a message and an answer.
+    assert_eq!(number(row, "prompt_tokens"), 2 + 1 + 3 + 3, "{row}");
+    assert_eq!(row["prompt_source"], "counted", "{row}");
+}
+
+#[test]
+fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
+    use std::io::Read;
+    use std::time::Duration;
+    let engine = engine::spawn_thread(EngineConfig {
+        ttft: Duration::ZERO,
+        inter_token: Duration::from_millis(20),
+        ..EngineConfig::default()
+    })
+    .expect("an engine");
+    let mut counted = CountingGate::start(engine.addr(), COUNTING, &[]);
+    let mut body = body(true);
+    body["max_tokens"] = 2000.into();
+    let request = crate::harness::post(
+        "/v1/chat/completions",
+        &[
+            "x-workload-app: w",
+            "x-request-id: left",
+            "x-engine-tokens: 1000",
+        ],
+        &body.to_string(),
+    );
+    let mut client = crate::harness::Connection::open(counted.gate.data);
+    client.send(&request);
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
+    let events = |seen: &[u8]| seen.windows(6).filter(|w| w == b"data: ").count();
+    while events(&seen) < 40 {
+        let n = client.tcp.read(&mut buffer).expect("a stream");
+        assert!(n > 0, "the stream ended");
+        seen.extend_from_slice(&buffer[..n]);
+    }
+    drop(client);
+    crate::harness::eventually("it is seen to leave", Duration::from_secs(10), || {
+        let aborted = ["outcome=\"aborted\""];
+        counted.gate.metric("tollgate_exchanges_total", &aborted) >= 1.0
+    });
+    counted.chat(
+        "after",
+        &["x-engine-tokens: 5"],
+        &super::usage_faults::body(true),
+    );
+    let rows = counted.end();
+    let row = &rows["left"];
+    assert_eq!(row["outcome"], "aborted");
+    assert_eq!(row["completion_source"], "counted");
+    // One event carries the role; the engine also counts the header of the channel as a token.
+    let received = events(&seen) as u64;
+    let own = number(row, "completion_counted");
+    assert!(
+        own.abs_diff(received) <= 6,
+        "{own} counted, {received} events received"
+    );
+    assert_eq!(row["prompt_source"], "counted");
+    engine.stop();
+}

@@ -1,0 +1,137 @@
+//! A gate with every feature enabled, an engine with GPUs behind it, and traffic with every outcome.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address, post};
+
+pub(super) struct Fixture {
+    gate: Gate,
+    engine: engine::EngineHandle,
+    dcgm: SocketAddr,
+    _odd: Upstream,
+}
+
+impl Fixture {
+    pub(super) fn start() -> Self {
+        let dcgm = free_address();
+        let hardware = engine::Hardware::named("gpt-oss-120b.h100x4").expect("a preset");
+        let engine = engine::spawn_thread(engine::EngineConfig {
+            hardware: Some(hardware),
+            dcgm: Some(dcgm),
+            ..engine::EngineConfig::default()
+        })
+        .expect("an engine");
+        // It reports impossible usage, no usage, and a cached prompt.
+        let odd = Upstream::start(|n, _| {
+            let usage = [
+                r#","usage":{"prompt_tokens":-1}"#,
+                "",
+                r#","usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":8}}"#,
+            ];
+            let usage = usage[n % usage.len()];
+            let body = format!(r#"{{"choices":[]{usage}}}"#);
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            );
+            vec![Step::Send((head + &body).into_bytes())]
+        });
+        let gate = Gate::start(&config(engine.addr(), odd.address), &[]);
+        let fixture = Self {
+            gate,
+            engine,
+            dcgm,
+            _odd: odd,
+        };
+        fixture.traffic();
+        fixture
+    }
+
+    /// The jobs of prometheus.yml with their addresses in this test.
+    pub(super) fn targets(&self) -> [(&'static str, SocketAddr); 3] {
+        [
+            ("127.0.0.1:1976", self.gate.admin),
+            ("127.0.0.1:8000", self.engine.addr()),
+            ("127.0.0.1:9400", self.dcgm),
+        ]
+    }
+
+    fn traffic(&self) {
+        for (workload, status) in [
+            ("w", 200),
+            ("again", 200),
+            ("odd", 200),
+            ("odd", 200),
+            ("odd", 200),
+            ("lost", 502),
+            ("few", 200),
+            ("few", 429),
+            ("spent", 402),
+            ("nobody", 404),
+        ] {
+            let answer = self.gate.call(&call(workload, false));
+            assert_eq!(answer.status, status, "{workload}: {}", answer.text());
+        }
+        let streamed = self.gate.call(&call("w", true));
+        assert!(
+            streamed.whole && streamed.status == 200,
+            "{}",
+            streamed.text()
+        );
+        for workload in ["w", "drained"] {
+            let mut leaves = Connection::open(self.gate.data);
+            leaves.send(&call(workload, true));
+            assert!(leaves.more());
+        }
+        let within = Duration::from_secs(10);
+        let of = |name: &str, label: &str| self.gate.metric(name, &[label]);
+        eventually("those that left are counted", within, || {
+            of("tollgate_exchanges_total", "outcome=\"aborted\"") == 2.0
+                && of("tollgate_abandoned_total", "rest=\"cancelled\"") == 1.0
+                && of("tollgate_abandoned_total", "rest=\"drained\"") == 1.0
+        });
+        eventually("money and counts are there", within, || {
+            of("tollgate_cost_total", "currency=\"USD\"") > 0.0
+                && of("tollgate_unpriced_total", "workload=\"odd\"") > 0.0
+                && of("tollgate_budget_refused_total", "budget=\"spent\"") == 1.0
+                && of("tollgate_token_drift_exchanges_total", "within=\"yes\"") > 0.0
+        });
+    }
+}
+
+fn call(workload: &str, stream: bool) -> Vec<u8> {
+    let workload = format!("x-workload-app: {workload}");
+    let body = chat("gpt-oss-120b", stream);
+    let cap = if stream {
+        r#""max_tokens":200,"#
+    } else {
+        r#""max_tokens":20,"#
+    };
+    post(
+        "/v1/chat/completions",
+        &[&workload],
+        &body.replacen('{', &format!("{{{cap}"), 1),
+    )
+}
+
+fn config(engine: SocketAddr, odd: SocketAddr) -> String {
+    let (dead, collector) = (free_address(), free_address());
+    format!(
+        "workers: 1\n\
+         backends: {{ engine: {{ url: http://{engine}/v1, models: gpt-oss-120b }}, odd: {{ url: http://{odd}/v1 }}, dead: {{ url: http://{dead}/v1 }} }}\n\
+         routes:\n\
+         - {{ workload: w, backend: engine }}\n\
+         - {{ workload: again, backend: [dead, engine] }}\n\
+         - {{ workload: drained, backend: engine, abandon: {{ drain: {{ tokens: 4K, seconds: 60 }} }} }}\n\
+         - {{ workload: odd, backend: odd, model: odd }}\n\
+         - {{ workload: lost, backend: dead }}\n\
+         - {{ workload: few, backend: engine, limits: [ {{ requests: 1, per: 1h }} ] }}\n\
+         - {{ workload: spent, backend: engine }}\n\
+         prices: {{ gpt-oss-120b: {{ input: 0.1, output: 0.4 }} }}\n\
+         budgets: {{ all: {{ tokens: 1M, per: month }}, w: {{ workload: w, money: 100, per: day }}, spent: {{ workload: spent, tokens: 1, per: week }} }}\n\
+         tokenizers: {{ gpt-oss-120b: harmony }}\n\
+         ledger: {{ path: usage.db }}\n\
+         traces: {{ otlp: \"http://{collector}\" }}\n"
+    )
+}

@@ -1,0 +1,84 @@
+//! Several endpoints: weights, ejection, and a gate without free descriptors.
+
+use std::time::Duration;
+
+use super::{bad, good, siblings};
+use crate::harness::answer::COMPLETION;
+use crate::harness::{Connection, Gate, Step, Upstream, chat, h2};
+use crate::upstream_faults::{call, one};
+
+#[test]
+fn endpoints_get_calls_in_proportion_to_their_weights() {
+    let (heavy, light) = (good(), good());
+    let gate = Gate::start(&siblings(heavy.address, light.address, 3), &[]);
+    let mut connection = Connection::open(gate.data);
+    for _ in 0..400 {
+        assert_eq!(connection.call(&call("m", false)).status, 200);
+    }
+    // 300 expected; the standard deviation is 8.7, and 60 is seven of them.
+    let got = heavy.seen().len();
+    assert!((240..=360).contains(&got), "{got} of 400 at weight 3 to 1");
+    assert_eq!(got + light.seen().len(), 400);
+}
+
+#[test]
+fn an_endpoint_that_keeps_failing_is_ejected() {
+    let (sick, well) = (
+        bad(),
+        Upstream::start(|_, _| vec![Step::Send(crate::harness::answer::json(200, COMPLETION))]),
+    );
+    let config = siblings(sick.address, well.address, 1);
+    let gate = Gate::start(&format!("workers: 1\n{config}"), &[]);
+    let mut connection = Connection::open(gate.data);
+    for _ in 0..60 {
+        assert_eq!(connection.call(&call("503", false)).status, 200);
+    }
+    assert_eq!(sick.seen().len(), 5, "five failures in a row, then peace");
+    assert_eq!(well.seen().len(), 60);
+}
+
+#[test]
+fn running_out_of_descriptors_does_not_count_against_the_endpoint() {
+    let slow = Upstream::start(|_, _| {
+        vec![
+            Step::Sleep(Duration::from_millis(1500)),
+            Step::Send(crate::harness::answer::json(200, COMPLETION)),
+        ]
+    });
+    let config = format!("workers: 1\n{}", one(slow.address));
+    let gate = Gate::start_with_descriptors(128, &config);
+    let answers = h2::run(async {
+        let (mut asked, mut clients, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..4 {
+            let mut client = h2::connect(gate.data).await;
+            for _ in 0..50 {
+                let call = h2::post("/v1/chat/completions", chat("m", false));
+                asked.push(client.send_request(call));
+            }
+            clients.push(client);
+        }
+        for answer in asked {
+            let answer = answer.await.expect("an answer");
+            answers.push(h2::whole(answer).await.expect("whole"));
+        }
+        answers
+    });
+    let good = answers.iter().filter(|a| a.status == 200).count();
+    let full: Vec<_> = answers.iter().filter(|a| a.status != 200).collect();
+    assert!(good >= 20 && full.len() >= 20, "{good} good of 200");
+    for answer in &full {
+        assert_eq!(answer.status, 503, "{}", answer.text());
+        assert_eq!(answer.code(), "connections_exhausted");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    let counted = gate.metric(
+        "tollgate_attempts_total",
+        &["result=\"connections_exhausted\""],
+    );
+    assert_eq!(
+        counted.to_string(),
+        full.len().to_string(),
+        "under a label of its own"
+    );
+    assert_eq!(gate.call(&call("m", false)).status, 200, "it recovers");
+}

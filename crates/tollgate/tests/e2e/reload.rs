@@ -1,0 +1,51 @@
+//! Reloads of configuration, secrets and certificates while the gate runs, without effect on open exchanges.
+//!
+//! Not here: which configurations are valid (unit tests of `config`).
+
+mod leaks;
+mod preserved;
+mod refused;
+mod secret;
+mod streams;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{Gate, Response, chat, eventually, post};
+
+/// One backend and one workload `w`.
+fn one_route(upstream: SocketAddr) -> String {
+    format!(
+        "backends: {{ up: {{ url: http://{upstream}/v1 }} }}\nroutes: [ {{ workload: w, backend: up }} ]\n"
+    )
+}
+
+/// A call of this workload, not streaming.
+fn call(gate: &Gate, workload: &str) -> Response {
+    let workload = format!("x-workload-app: {workload}");
+    gate.call(&post(
+        "/v1/chat/completions",
+        &[&workload],
+        &chat("m", false),
+    ))
+}
+
+/// The version of the active configuration.
+fn version(gate: &Gate) -> String {
+    let page: Value = gate.admin("/config").json();
+    page["version"].as_str().expect("a version").to_owned()
+}
+
+/// Replaces the configuration, sends SIGHUP, and waits until it is active.
+fn reload(gate: &Gate, config: &str) {
+    let before = version(gate);
+    gate.reconfigure(config);
+    gate.signal(libc::SIGHUP);
+    eventually(
+        "the configuration is taken",
+        Duration::from_secs(10),
+        || version(gate) != before,
+    );
+}

@@ -1,0 +1,132 @@
+//! U8: a client that disconnects, in each phase.
+//!
+//! Invariant: a disconnect cancels the upstream call, leaves one record, and settles the reservation.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use super::{call, record};
+use crate::harness::answer::{chunk, delta, events_head};
+use crate::harness::{Connection, Gate, PartialUpstream, eventually, post};
+
+/// The upstream's connection is closed within this time; a busy machine may miss it once.
+const PROMISED: Duration = Duration::from_millis(100);
+const TOKENS: u64 = 100_000;
+
+fn gate(upstream: &PartialUpstream) -> Gate {
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
+         routes: [ {{ workload: w, backend: up, limits: [ {{ tokens: {TOKENS}, per: 366d }} ] }} ]\n",
+        upstream.address
+    );
+    Gate::start(&config, &[])
+}
+
+/// Remaining tokens, from the refusal of a call that is too large and costs none.
+fn remaining(gate: &Gate) -> u64 {
+    let request = "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-workload-app: w\r\n\
+         content-type: application/json\r\ncontent-length: 44\r\n\r\n\
+         {\"model\":\"m\",\"max_tokens\":200000,\"x\":123456}";
+    assert_eq!(request.split("\r\n\r\n").nth(1).map(str::len), Some(44));
+    let response = gate.call(request.as_bytes());
+    assert_eq!(response.code(), "request_exceeds_limit");
+    let left = response
+        .header("x-ratelimit-remaining-tokens")
+        .expect("the header is set");
+    left.parse().expect("a number")
+}
+
+/// Disconnects when the upstream has the request and the client has received `mark`, three times;
+/// returns the gate afterwards.
+fn disconnect(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
+    let upstream = PartialUpstream::start(answer);
+    let gate = gate(&upstream);
+    let mut fastest = Duration::MAX;
+    for n in 0..3 {
+        let mut connection = Connection::open(gate.data);
+        connection.send(&call(&format!("case{n}"), stream));
+        upstream.reached();
+        while !String::from_utf8_lossy(connection.unread()).contains(mark) {
+            assert!(connection.more(), "what the upstream has sent comes");
+        }
+        let left = Instant::now();
+        drop(connection);
+        fastest = fastest.min(upstream.closed().saturating_duration_since(left));
+    }
+    assert!(fastest <= PROMISED, "closed only after {fastest:?}");
+    gate
+}
+
+#[test]
+fn a_disconnect_before_the_first_byte_cancels_the_call_and_charges_its_prompt() {
+    let gate = disconnect(Vec::new(), true, "");
+    let mut spent = 0;
+    for n in 0..3 {
+        let record = record(&gate, 3, &format!("case{n}"));
+        assert_eq!(record["outcome"], "aborted", "{record}");
+        assert_eq!(record["completion_tokens"], 0, "{record}");
+        assert_eq!(record["estimate_reason"], "left_before_answer", "{record}");
+        spent += record["prompt_tokens"].as_u64().expect("an estimate");
+    }
+    assert_eq!(gate.records(3).len(), 3);
+    assert_eq!(remaining(&gate), TOKENS - spent);
+    assert!(gate.metric("tollgate_open_exchanges", &[]).abs() < 0.5);
+}
+
+#[test]
+fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
+    let stream = [
+        chunk(delta("one").as_bytes()),
+        chunk(delta("two").as_bytes()),
+    ]
+    .concat();
+    let gate = disconnect([events_head(), stream].concat(), true, "two");
+    let mut spent = 0;
+    for n in 0..3 {
+        let record = record(&gate, 3, &format!("case{n}"));
+        assert_eq!(
+            (&record["outcome"], &record["status"]),
+            (&"aborted".into(), &200.into())
+        );
+        assert_eq!(record["completion_source"], "estimated", "{record}");
+        assert_eq!(record["completion_tokens"], 2, "{record}");
+        spent += record["prompt_tokens"].as_u64().expect("an estimate") + 2;
+    }
+    assert_eq!(remaining(&gate), TOKENS - spent);
+    assert!(gate.metric("tollgate_open_streams", &[]).abs() < 0.5);
+}
+
+#[test]
+fn a_disconnect_during_a_json_answer_closes_the_upstream_connection() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9000\r\n\r\n\
+         {\"choices\":[";
+    let gate = disconnect(head.into(), false, "choices");
+    assert!(gate.records(3).iter().all(|r| r["outcome"] == "aborted"));
+    assert_eq!(gate.records(3).len(), 3);
+}
+
+#[test]
+fn a_disconnect_during_an_upload_reaches_no_upstream() {
+    let upstream = PartialUpstream::start(Vec::new());
+    let gate = gate(&upstream);
+    let body = format!(r#"{{"model":"m","messages":["{}"]}}"#, "x".repeat(100_000));
+    let request = post("/v1/chat/completions", &["x-workload-app: w"], &body);
+    for part in [request.len() / 2, request.len() - 1, 300] {
+        let mut connection = Connection::open(gate.data);
+        connection
+            .tcp
+            .write_all(&request[..part])
+            .expect("the gate takes it");
+    }
+    let records = gate.records(3);
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        assert_eq!(record["outcome"], "aborted", "{record}");
+        assert_eq!(record["attempts"], 0, "{record}");
+    }
+    assert!(!upstream.is_reached());
+    assert_eq!(remaining(&gate), TOKENS);
+    eventually("no exchange is open", Duration::from_secs(5), || {
+        gate.metric("tollgate_open_exchanges", &[]) < 0.5
+    });
+}
