@@ -538,7 +538,11 @@ fn files_that_are_not_what_they_were(
         Outcome::Refused("gone"),
     );
     case("all files removed", &Files::new(), Outcome::New);
-    case(".head removed", &without(stopped, &[HEAD]), Outcome::Unverified);
+    case(
+        ".head removed",
+        &without(stopped, &[HEAD]),
+        Outcome::Unverified,
+    );
     case(
         ".head overwritten",
         &overwritten(stopped, HEAD, 60, &[0xa5; 12]),

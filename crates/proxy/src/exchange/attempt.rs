@@ -15,7 +15,7 @@ use policy::clock::Mono;
 use policy::exchange::{Event, Lost, Plan, Verdict};
 use policy::refusal::Refusal;
 use wire::call::{apply, spliced_len};
-use wire::dialect::Translated;
+use wire::dialect::{Translated, Translator};
 use wire::head::RequestHead;
 use wire::meter::Meter;
 
@@ -64,18 +64,22 @@ pub(super) async fn run<D: Downstream>(
         body = &edited;
     }
     let translator = backend.translator.as_deref();
-    let asked = active.exchange.record().operation;
     let mut translated = None;
-    if let (Some(translator), Some(asked)) = (translator, asked) {
-        translated = translator.request(asked, body);
+    if let Some(translator) = translator {
+        translated = translate(active, translator, body);
         if translated.is_none() {
             return failed(active, Failure::Untranslatable.into());
         }
     }
-    let (line, was_kept) = match line(active, pool, &plan, timeouts.connect, client, deadline).await
-    {
-        Ok(line) => line,
-        Err(verdict) => return verdict,
+    let kept = if plan.may_reuse { reuse(pool) } else { None };
+    let was_kept = kept.is_some();
+    let line = match kept {
+        Some(line) => line,
+        // Boxed: rare, and its state would make every exchange larger.
+        None => match Box::pin(dialled(active, pool, timeouts.connect, client, deadline)).await {
+            Ok(line) => line,
+            Err(verdict) => return verdict,
+        },
     };
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
@@ -88,10 +92,10 @@ pub(super) async fn run<D: Downstream>(
     let mut length = request
         .has_body()
         .then(|| spliced_len(bytes, &plan.edits) as u64);
-    if let Some(Translated { path, body: other }) = &translated {
-        request.path = path;
-        body = other;
-        length = Some(other.iter().map(|piece| piece.len() as u64).sum());
+    if let Some(other) = &translated {
+        request.path = &other.path;
+        body = &other.body;
+        length = Some(body.iter().map(|piece| piece.len() as u64).sum());
     }
     let mut watch;
     let answered = match line {
@@ -133,8 +137,9 @@ pub(super) async fn run<D: Downstream>(
             else {
                 return active.disconnected();
             };
-            if let (Some(translator), Some(asked)) = (translator, asked) {
-                *translation = Some(translator.response(asked, head));
+            if let Some(translator) = translator {
+                let asked = active.exchange.record().operation;
+                *translation = asked.map(|asked| translator.response(asked, head));
             }
             let verdict = active.tell(Event::ResponseHead(head));
             told(active);
@@ -146,25 +151,29 @@ pub(super) async fn run<D: Downstream>(
     }
 }
 
-/// A connection for an attempt, and whether it has served others before.
-#[inline]
-async fn line<D: Downstream>(
+/// The request in another dialect, where that can say it.
+#[cold]
+fn translate(
+    active: &ActiveExchange,
+    translator: &dyn Translator,
+    body: &[Bytes],
+) -> Option<Box<Translated>> {
+    let asked = active.exchange.record().operation?;
+    translator.request(asked, body).map(Box::new)
+}
+
+/// A new connection for an attempt, or what follows where there is none.
+async fn dialled<D: Downstream>(
     active: &mut ActiveExchange,
     pool: &Rc<Pool>,
-    plan: &Plan,
     limit: Duration,
     client: &mut D,
     deadline: &mut Deadline,
-) -> Result<(Line, bool), Verdict> {
-    if plan.may_reuse
-        && let Some(line) = reuse(pool)
-    {
-        return Ok((line, true));
-    }
+) -> Result<Line, Verdict> {
     let worker = Rc::clone(&active.worker);
     active.exchange.timing.pause(worker.now());
     deadline.clear();
-    let mut dialling = Box::pin(dial(pool, &worker.timers, limit));
+    let mut dialling = std::pin::pin!(dial(pool, &worker.timers, limit));
     let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
         Poll::Ready(dialled) => Poll::Ready(Some(dialled)),
         Poll::Pending => client.poll_gone(&worker.buffers, cx).map(|()| None),
@@ -173,10 +182,7 @@ async fn line<D: Downstream>(
         return Err(active.disconnected());
     };
     active.exchange.timing.resume(worker.now());
-    match dialled {
-        Ok(line) => Ok((line, false)),
-        Err(failure) => Err(failed(active, failure.into())),
-    }
+    dialled.map_err(|failure| failed(active, failure.into()))
 }
 
 #[cold]
