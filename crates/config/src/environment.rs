@@ -7,9 +7,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use policy::clock::Mono;
-
-use crate::{Fault, Faults, Loaded, Sources, parse_document};
+use crate::document::parse_document;
+use crate::fault::{Fault, Faults};
+use crate::lower::Loaded;
+use crate::sources::Sources;
 
 /// A provider, and how its variables are named.
 struct Provider {
@@ -99,7 +100,7 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
         });
     }
     let text = document(&present, sources);
-    let mut loaded = parse_document(path, text.as_bytes(), sources, None, Mono::default())?;
+    let mut loaded = parse_document(path, text.as_bytes(), sources)?;
     loaded.watched.clear();
     Ok(loaded)
 }

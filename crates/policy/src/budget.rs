@@ -3,28 +3,24 @@
 //! Budgets nest by whom they are for: a call must fit in every one that counts it (its own, its
 //! group's, the company's), and is reserved in all of them or in none. For each period there is
 //! one atomic that every core shares, holding what was spent and what is reserved together
-//! (`spent`); what a call holds of them is a [`Pledge`]. A call belongs to the period in which it
+//! (`spent`). A call belongs to the period in which it
 //! began, also when it ends in the next.
 //! Invariant: nothing is admitted that would bring spent + reserved above the amount. So what the
 //! calls of a period come to is at most the amount, and what single calls came to beyond their
 //! reservation. A reservation is settled or released exactly once.
-//! Not here: rates over a window ([`crate::limit`]), what tokens cost ([`crate::price`]), reading
-//! sums back after a restart (the host does).
+//! Not here: what a call holds of them ([`crate::pledge`]), rates over a window ([`crate::limit`]), what tokens cost
+//! ([`crate::price`]), reading sums back after a restart (the host does).
 
 pub mod period;
-mod pledge;
 mod spent;
 
 use std::sync::Arc;
 
 pub use self::period::{Calendar, Every, Period};
-pub use self::pledge::{Asked, Pledge, reserve};
 pub use self::spent::{Level, Spent};
 use crate::id::{BudgetId, WorkloadId};
+use crate::model::ModelPattern;
 use crate::price::Pico;
-use crate::refusal::Refusal;
-use crate::route::ModelPattern;
-use crate::snapshot::Snapshot;
 
 /// Most budgets that may count one workload; more is refused by `config`.
 pub const MAX_BUDGETS: usize = 16;
@@ -71,8 +67,8 @@ pub struct Budget {
     pub scope: Scope,
     /// Of which models; empty for all.
     pub models: Vec<ModelPattern>,
-    /// What is spent and reserved, shared by all cores and carried across reloads.
-    pub spent: Arc<Spent>,
+    /// Its periods.
+    pub calendar: Calendar,
 }
 
 /// All budgets, and who is counted by which.
@@ -101,7 +97,14 @@ impl Budgets {
             .is_some_and(|of| !of.is_empty())
     }
 
-    fn get(&self, id: BudgetId) -> Option<&Budget> {
+    /// Each with its id.
+    pub fn iter(&self) -> impl Iterator<Item = (BudgetId, &Budget)> {
+        (0..).map(BudgetId).zip(&self.list)
+    }
+
+    /// The budget, if the id is of this snapshot.
+    #[must_use]
+    pub fn get(&self, id: BudgetId) -> Option<&Budget> {
         self.list.get(id.index())
     }
 }
@@ -124,33 +127,17 @@ impl Budget {
         self.takes(Some(model))
     }
 
-    fn takes(&self, model: Option<&str>) -> bool {
+    /// Whether it counts the same units in the same periods as another one: what was spent of one was of the other.
+    #[must_use]
+    pub fn is_counted_as(&self, other: &Self) -> bool {
+        self.unit == other.unit && self.calendar == other.calendar
+    }
+
+    /// Whether it counts a call to `model`, of a workload that it counts.
+    pub(crate) fn takes(&self, model: Option<&str>) -> bool {
         self.models.is_empty()
             || model.is_none_or(|model| self.models.iter().any(|pattern| pattern.takes(model)))
     }
-
-    fn refusal(&self, period: Period) -> Refusal {
-        self.spent.refused(period);
-        let (_, ends) = self.spent.calendar().span(period);
-        Refusal::BudgetExhausted {
-            budget: Arc::clone(&self.name),
-            every: self.spent.calendar().every,
-            renewed: period::timestamp(ends),
-        }
-    }
-}
-
-/// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
-/// nothing more.
-#[must_use]
-pub fn exhausted(workload: WorkloadId, unix_ms: u64, s: &Snapshot) -> Option<Refusal> {
-    let ids = s.budgets.of.get(workload.index())?;
-    let all = ids.iter().filter_map(|id| s.budgets.get(*id));
-    let mut spent = all
-        .filter(|budget| budget.models.is_empty())
-        .map(|budget| (budget, budget.spent.calendar().of(unix_ms)))
-        .filter(|(budget, period)| !budget.spent.fits(*period, 1, budget.amount));
-    spent.next().map(|(budget, period)| budget.refusal(period))
 }
 
 /// Money as a budget counts it, rounded up.
@@ -159,6 +146,3 @@ pub fn nanos(cost: Pico) -> u64 {
     const PICOS: u128 = 1000;
     u64::try_from(u128::try_from(cost.0).unwrap_or(0).div_ceil(PICOS)).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,6 +17,7 @@ mod ending;
 mod event;
 mod hold;
 mod look;
+mod request;
 mod response;
 mod timing;
 mod unanswered;
@@ -38,11 +39,14 @@ pub use self::event::{
 };
 use self::hold::Hold;
 pub use self::hold::Settled;
+pub use self::request::AttemptRequest;
 use self::response::{Disconnected, Metering};
 pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent, may_repeat};
-use crate::book::{Billing, Held};
+use crate::billing::Billing;
+use crate::book::Held;
 use crate::clock::Mono;
+use crate::levels::Levels;
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
@@ -65,6 +69,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 pub struct Env<'a> {
     /// The configuration that the exchange keeps to its end.
     pub snapshot: &'a Snapshot,
+    /// The levels of that configuration's limits and budgets.
+    pub levels: &'a Levels,
     /// The memory of its worker.
     pub shard: &'a mut Shard,
     /// When the event happened.
@@ -341,7 +347,9 @@ impl Exchange {
             && !std::mem::replace(&mut reading.has_looked, true)
         {
             let (opened, began) = (reading.opened, self.record.started_unix_ms);
-            if let Some((route, refusal)) = look::look(opened, env.now, began, env.snapshot) {
+            if let Some((route, refusal)) =
+                look::look(opened, env.now, began, env.snapshot, env.levels)
+            {
                 self.record.route = Some(route);
                 return Err(refusal);
             }
@@ -395,6 +403,7 @@ impl Exchange {
             env.now,
             self.record.started_unix_ms,
             s,
+            env.levels,
         );
         self.record.model_asked = call.as_mut().and_then(|call| call.model.take());
         let admitted = match decided? {
@@ -482,7 +491,7 @@ impl Exchange {
         }
         // The call does not run.
         if let Some(hold) = active.hold.take() {
-            hold.release(env.now, env.snapshot);
+            hold.release(env.now, env.snapshot, env.levels);
         }
         self.refuse(Refusal::LedgerUnavailable)
     }

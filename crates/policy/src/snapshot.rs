@@ -1,11 +1,10 @@
 //! The configuration as a core reads it: immutable, resolved, swapped whole.
 //!
 //! Invariant: nothing optional is left to guess and no string is compared that could have been
-//! resolved when the snapshot was made. Buckets and budgets' sums are the only interior
-//! that changes.
-//! Not here: what a person writes and how it becomes this (`config`).
+//! resolved when the snapshot was made. Nothing in it changes.
+//! Not here: what a person writes and how it becomes this (`config`), what limits and budgets hold ([`crate::levels`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +12,15 @@ use std::time::Duration;
 use wire::dialect::Translator;
 
 use crate::abandon::Abandon;
-use crate::book::Billing;
+use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::client::Clients;
-use crate::counting::{BilledBy, Tokenizer};
 use crate::credential::UpstreamAuth;
-use crate::fast_hash::Mix;
 use crate::id::{AuthorizerId, BackendId, EndpointId, LimitId, RouteId, WorkloadId};
-use crate::identity::Identity;
-use crate::limit::{Bucket, Kind};
+use crate::identity::{Identity, Registered};
+use crate::limit::{Kind, Rate};
+use crate::model::ModelPattern;
 use crate::price::Prices;
-use crate::route::ModelPattern;
 use crate::secret::Secret;
 use crate::unread::Listed;
 use crate::web::Web;
@@ -31,21 +28,21 @@ use crate::web::Web;
 /// Everything policy knows.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Short content hash of what this was made from; in logs, `/config` and metrics.
+    /// Short content hash of what this was made from, and its number; in logs, `/config` and metrics.
     pub version: String,
     /// How a caller is recognised.
     pub identity: Identity,
     /// Registered workloads.
     pub workloads: Vec<Workload>,
     /// Name to workload.
-    pub by_name: HashMap<Box<[u8]>, WorkloadId, Mix>,
+    pub by_name: Registered,
     /// Routes, in the order written.
     pub routes: Vec<Route>,
     /// Backends, ordered by name.
     pub backends: Vec<Backend>,
     /// All endpoints of all backends.
     pub endpoints: Vec<Endpoint>,
-    /// All shared buckets.
+    /// All limits, each of one workload on one route.
     pub limits: Vec<Limit>,
     /// Price catalogue.
     pub prices: Prices,
@@ -213,7 +210,7 @@ pub struct Endpoint {
     pub auth: UpstreamAuth,
 }
 
-/// A shared bucket and what it is for.
+/// A rate, and whose it is.
 #[derive(Debug)]
 pub struct Limit {
     /// Whose it is.
@@ -222,10 +219,19 @@ pub struct Limit {
     pub route: RouteId,
     /// What it counts.
     pub kind: Kind,
-    /// Identity across reloads: same key and rate, same bucket.
+    /// How much.
+    pub rate: Rate,
+    /// What tells it, with its window, from any other, in every snapshot.
     pub key: String,
-    /// The bucket, shared by all cores and carried across reloads.
-    pub bucket: Arc<Bucket>,
+}
+
+/// Which tokenizer counts which models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tokenizer {
+    /// The models sent upstream that it is for.
+    pub models: ModelPattern,
+    /// What tells it from any other: a hash of all that it is made of.
+    pub key: u64,
 }
 
 /// How long each phase of an attempt may take.
@@ -316,10 +322,29 @@ impl Snapshot {
         self.workloads.get(id.index())
     }
 
+    /// Where a workload may go, in the order of the routes.
+    #[must_use]
+    pub fn grants(&self, id: WorkloadId) -> &[Grant] {
+        self.workload(id).map_or(&[], |workload| &workload.grants)
+    }
+
+    /// The calls that each route of a workload lists, in the order of the routes.
+    pub fn lists(&self, id: WorkloadId) -> impl Iterator<Item = (RouteId, &[Listed])> {
+        let routes = self.grants(id).iter().map(|grant| grant.route);
+        routes.filter_map(|id| Some((id, &*self.route(id)?.unread)))
+    }
+
     /// The route, if the id is of this snapshot.
     #[must_use]
     pub fn route(&self, id: RouteId) -> Option<&Route> {
         self.routes.get(id.index())
+    }
+
+    /// Whose count a route's calls are billed by.
+    #[must_use]
+    pub fn billed_by(&self, route: Option<RouteId>) -> BilledBy {
+        let route = route.and_then(|id| self.route(id));
+        route.map_or(BilledBy::Reported, |route| route.billed_by)
     }
 
     /// Whether no call runs without a row on disk.

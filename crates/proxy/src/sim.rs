@@ -108,8 +108,8 @@ fn run(seed: u64) -> Run {
         .build_local(LocalOptions::default())
         .expect("a runtime");
     let (log, facts) = (Shared::default(), Arc::new(Mutex::new(Facts::default())));
-    let mut rng = Rng(finalize(seed));
-    let scene = Scene::new(&mut rng);
+    let rng = Rng(finalize(seed));
+    let scene = Scene::default();
     let world = World {
         log: Rc::clone(&log),
         facts: Arc::clone(&facts),

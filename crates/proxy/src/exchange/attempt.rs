@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::attempt::Failure;
-use policy::attempt::request::AttemptRequest;
 use policy::clock::Mono;
+use policy::exchange::AttemptRequest;
 use policy::exchange::{Event, Lost, Plan, Verdict};
 use policy::refusal::Refusal;
 use wire::call::{apply, spliced_len};
@@ -50,7 +50,7 @@ pub(super) async fn run<D: Downstream>(
     let (view, worker) = (Rc::clone(&active.view), Rc::clone(&active.worker));
     let (pool, backend) = (
         view.pool(plan.endpoint),
-        view.snapshot.backend_of(plan.endpoint),
+        view.snapshot().backend_of(plan.endpoint),
     );
     let (Some(pool), Some(backend)) = (pool, backend) else {
         let bug = Refusal::Bug("an endpoint without a pool");
@@ -83,7 +83,7 @@ pub(super) async fn run<D: Downstream>(
     };
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
-    let Some(mut request) = AttemptRequest::new(&plan, &active.exchange, head, &view.snapshot)
+    let Some(mut request) = AttemptRequest::new(&plan, &active.exchange, head, view.snapshot())
     else {
         let bug = Refusal::Bug("an unknown endpoint");
         return active.tell(Event::Unreadable(bug));
@@ -198,7 +198,7 @@ fn told(active: &mut ActiveExchange) {
     let Some((attempt, span)) = active.exchange.attempt_record() else {
         return;
     };
-    let (worker, snapshot) = (&active.worker, &active.view.snapshot);
+    let (worker, snapshot) = (&active.worker, active.view.snapshot());
     if let Some(trouble) = attempt.trouble() {
         let detail = match attempt.result {
             Ok(status @ (401 | 403)) => format!("status {status}"),

@@ -15,6 +15,7 @@ use policy::credential::UpstreamAuth;
 use policy::exchange::{Answer, Callout, Credential, Question};
 use policy::id::AuthorizerId;
 use policy::record::{Count, Record};
+use policy::revision::Revision;
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,7 +104,7 @@ fn call(
             callout: Some(Box::new(callout)),
         };
         let publication = Publication {
-            snapshot: Arc::new(snapshot),
+            revision: Arc::new(Revision::first(snapshot)),
             acceptor: None,
             connectors: std::collections::HashMap::new(),
         };

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use policy::attempt::request::AttemptRequest;
+use policy::exchange::AttemptRequest;
 use wire::http1::{write_field, write_request_line};
 
 use crate::buffer::{Buffers, decimal};

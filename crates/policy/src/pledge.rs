@@ -2,16 +2,17 @@
 //!
 //! Invariant: a pledge has a share of every budget that counts its call, or there is none; it is
 //! settled or released exactly once, in the periods it was taken from.
-//! Not here: the sums (`spent`), who is counted by what (`budget`).
+//! Not here: the counters and who is counted by what ([`crate::budget`]).
 
 use std::sync::Arc;
 
-use super::{Budget, Period, Unit, nanos};
+use crate::budget::period::timestamp;
+use crate::budget::{Budget, Budgets, Period, Spent, Unit, nanos};
 use crate::id::{BackendId, BudgetId, WorkloadId};
-use crate::price::{Charge, Pico, Price};
-use crate::record::Tokens;
+use crate::levels::Levels;
+use crate::price::{Charge, Pico, Price, Prices};
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
+use crate::tokens::Tokens;
 
 /// What a call may come to, and where it may go.
 #[derive(Debug, Clone, Copy)]
@@ -49,25 +50,31 @@ struct Share {
 /// # Errors
 /// [`Refusal::BudgetExhausted`] when one does not hold it, [`Refusal::Unpriced`] when one counts
 /// money and a backend that may answer has no price for the model. Nothing is held then.
-pub fn reserve(asked: &Asked<'_>, unix_ms: u64, s: &Snapshot) -> Result<Pledge, Refusal> {
-    let ids = s.budgets.of.get(asked.workload.index());
+pub fn reserve(
+    asked: &Asked<'_>,
+    unix_ms: u64,
+    budgets: &Budgets,
+    prices: &Prices,
+    levels: &Levels,
+) -> Result<Pledge, Refusal> {
+    let ids = budgets.of.get(asked.workload.index());
     let ids = ids.map_or(&[][..], Vec::as_slice);
     if ids.is_empty() {
         return Ok(Pledge::default());
     }
     let mut shares = Vec::with_capacity(ids.len());
-    let counting = ids.iter().filter_map(|id| Some((*id, s.budgets.get(*id)?)));
+    let counting = ids.iter().filter_map(|id| Some((*id, budgets.get(*id)?)));
     for (id, budget) in counting.filter(|(_, budget)| budget.takes(asked.model)) {
         let units = match &budget.unit {
             Unit::Tokens => asked.prompt.saturating_add(asked.completion),
             Unit::Money(currency) => {
-                let most = asked.at_most(currency, s);
+                let most = asked.at_most(currency, prices);
                 nanos(most.ok_or_else(|| asked.unpriced(budget))?)
             }
         };
         shares.push(Share {
             budget: id,
-            period: budget.spent.calendar().of(unix_ms),
+            period: budget.calendar.of(unix_ms),
             // What costs nothing by its estimate still needs a budget that is not used up.
             units: units.max(1),
         });
@@ -75,38 +82,68 @@ pub fn reserve(asked: &Asked<'_>, unix_ms: u64, s: &Snapshot) -> Result<Pledge, 
     // Looked at before anything is taken, so that a call that does not fit in the last of them
     // seldom stands, for a moment, in the way of one that fits in the first.
     for share in &shares {
-        if let Some(budget) = s.budgets.get(share.budget)
-            && !budget.spent.fits(share.period, share.units, budget.amount)
+        if let Some((budget, spent)) = share.of(budgets, levels)
+            && !spent.fits(share.period, share.units, budget.amount)
         {
-            return Err(budget.refusal(share.period));
+            return Err(refused(budget, share.period, spent));
         }
     }
     let mut pledge = Pledge {
         shares: Vec::with_capacity(shares.len()),
     };
     for share in shares {
-        let Some(budget) = s.budgets.get(share.budget) else {
+        let Some((budget, spent)) = share.of(budgets, levels) else {
             continue;
         };
-        if !budget.spent.take(share.period, share.units, budget.amount) {
-            pledge.release(s);
-            return Err(budget.refusal(share.period));
+        if !spent.take(share.period, share.units, budget.amount) {
+            pledge.release(levels);
+            return Err(refused(budget, share.period, spent));
         }
         pledge.shares.push(share);
     }
     Ok(pledge)
 }
 
+/// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
+/// nothing more.
+#[must_use]
+pub fn exhausted(
+    workload: WorkloadId,
+    unix_ms: u64,
+    budgets: &Budgets,
+    levels: &Levels,
+) -> Option<Refusal> {
+    let ids = budgets.of.get(workload.index())?;
+    let mut refusals = ids.iter().filter_map(|id| {
+        let (budget, spent) = (budgets.get(*id)?, levels.spent(*id)?);
+        let period = budget.calendar.of(unix_ms);
+        let is_exhausted = budget.models.is_empty() && !spent.fits(period, 1, budget.amount);
+        is_exhausted.then(|| refused(budget, period, spent))
+    });
+    refusals.next()
+}
+
+/// The refusal of a budget that has not enough left, which it counts.
+fn refused(budget: &Budget, period: Period, spent: &Spent) -> Refusal {
+    spent.refused(period);
+    let (_, ends) = budget.calendar.span(period);
+    Refusal::BudgetExhausted {
+        budget: Arc::clone(&budget.name),
+        every: budget.calendar.every,
+        renewed: timestamp(ends),
+    }
+}
+
 impl Asked<'_> {
     /// The dearest that any backend may make it; `None` where one has no price in this currency.
-    fn at_most(&self, currency: &str, s: &Snapshot) -> Option<Pico> {
+    fn at_most(&self, currency: &str, prices: &Prices) -> Option<Pico> {
         if let Some(price) = self.fixed {
             return (*price.currency == *currency).then_some(price.request);
         }
         let model = self.model?;
         let mut dearest = Pico(0);
         for backend in self.backends {
-            let price = s.prices.of(model, Some(*backend))?;
+            let price = prices.of(model, Some(*backend))?;
             if *price.currency != *currency {
                 return None;
             }
@@ -132,14 +169,14 @@ impl Pledge {
 
     /// Corrects every share to what the call really came to. Where its tokens are known and their
     /// cost is not, the reservation stands; a call of which no token is known came to nothing.
-    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
-        for share in self.shares {
-            let Some(budget) = s.budgets.get(share.budget) else {
-                continue;
-            };
-            let actual = share.actual(budget, tokens, charge);
-            budget.spent.settle(share.period, share.units, actual);
-        }
+    pub fn settle(
+        self,
+        tokens: &Tokens,
+        charge: Option<Charge<'_>>,
+        budgets: &Budgets,
+        levels: &Levels,
+    ) {
+        let _settled = self.settle_for_now(tokens, charge, budgets, levels);
     }
 
     /// As [`Pledge::settle`], and keeps what that came to, to be corrected once.
@@ -147,30 +184,36 @@ impl Pledge {
         mut self,
         tokens: &Tokens,
         charge: Option<Charge<'_>>,
-        s: &Snapshot,
+        budgets: &Budgets,
+        levels: &Levels,
     ) -> Self {
         for share in &mut self.shares {
-            let Some(budget) = s.budgets.get(share.budget) else {
+            let Some((budget, spent)) = share.of(budgets, levels) else {
                 continue;
             };
             let actual = share.actual(budget, tokens, charge);
-            budget.spent.settle(share.period, share.units, actual);
+            spent.settle(share.period, share.units, actual);
             share.units = actual;
         }
         self
     }
 
     /// Gives everything back: the call never was.
-    pub fn release(self, s: &Snapshot) {
+    pub fn release(self, levels: &Levels) {
         for share in self.shares {
-            if let Some(budget) = s.budgets.get(share.budget) {
-                budget.spent.settle(share.period, share.units, 0);
+            if let Some(spent) = levels.spent(share.budget) {
+                spent.settle(share.period, share.units, 0);
             }
         }
     }
 }
 
 impl Share {
+    /// The budget that gave it, and its counters.
+    fn of<'a>(&self, budgets: &'a Budgets, levels: &'a Levels) -> Option<(&'a Budget, &'a Spent)> {
+        Some((budgets.get(self.budget)?, levels.spent(self.budget)?))
+    }
+
     /// What the call came to in the budget's unit.
     fn actual(&self, budget: &Budget, tokens: &Tokens, charge: Option<Charge<'_>>) -> u64 {
         let is_nothing = tokens.prompt.tokens().is_none() && tokens.completion.tokens().is_none();
@@ -184,3 +227,6 @@ impl Share {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
