@@ -151,12 +151,12 @@ pub struct Uncounted {
 }
 
 impl Uncounted {
-    /// Puts what it comes to in its record, and corrects limits and budgets to that.
+    /// Puts what it comes to, and what that costs, in its record, and corrects limits and budgets to that.
     pub fn settle(&mut self, tokens: Tokens) {
         self.record.tokens = tokens;
+        self.record.charge = crate::price::charge(&self.of, &self.record);
         if let Some(settled) = self.settled.take() {
-            let charge = crate::price::charge(&self.of, &self.record);
-            settled.correct(&tokens, charge, &self.of);
+            settled.correct(&tokens, self.record.charge, &self.of);
         }
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! Invariant: every exchange ends in exactly one [`Record`]; every count in it says where it
 //! comes from. No field can hold a credential, a prompt or a query string.
-//! Not here: how records become metrics, log lines and ledger rows (`telemetry`).
+//! Not here: names in place of its ids (`names`), how records become metrics, log lines and ledger rows (`telemetry`,
+//! `ledger`).
+
+mod names;
 
 use std::any::Any;
 use std::fmt::Display;
@@ -10,11 +13,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::names::Names;
 use crate::abandon::Rest;
 use crate::attempt::Failure;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
 use crate::operation::Operation;
+use crate::price::Charge;
 use crate::snapshot::Snapshot;
 use crate::trace::{AttemptSpan, Trace};
 
@@ -140,7 +145,7 @@ impl Unconfirmed {
 }
 
 /// How an exchange ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Outcome {
     /// The upstream's answer, of whatever status, reached the client whole.
     Completed,
@@ -149,6 +154,7 @@ pub enum Outcome {
     /// An upstream or the gate itself failed.
     Failed,
     /// The client left.
+    #[default]
     Aborted,
 }
 
@@ -168,8 +174,8 @@ impl Outcome {
     pub const ALL: [Self; 4] = [Self::Completed, Self::Refused, Self::Failed, Self::Aborted];
 }
 
-/// One exchange, ended.
-#[derive(Debug, Clone)]
+/// One exchange, ended. Its default is one of which nothing is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// The request id, the client's or ours; visible ASCII, at most 128 bytes.
     pub id: Box<str>,
@@ -211,6 +217,8 @@ pub struct Record {
     pub attempts: u32,
     /// Tokens and their witnesses: what is charged, `unconfirmed` included.
     pub tokens: Tokens,
+    /// What those cost, where a price is known; once the exchange has ended.
+    pub charge: Option<Charge>,
     /// Attempts beside the last that may have run.
     pub unconfirmed: Unconfirmed,
     /// Why an estimate is charged although no answer came, in a word; else empty.
@@ -241,33 +249,10 @@ impl Record {
     ) -> Self {
         Self {
             id,
-            upstream_id: None,
             trace,
             started_unix_ms,
             client,
-            operation: None,
-            workload: None,
-            route: None,
-            listed: None,
-            endpoint: None,
-            backend: None,
-            model_asked: None,
-            model_sent: None,
-            streamed: false,
-            status: 0,
-            outcome: Outcome::Aborted,
-            code: "",
-            limited: None,
-            attempts: 0,
-            tokens: Tokens::default(),
-            unconfirmed: Unconfirmed::default(),
-            estimate_reason: "",
-            bytes_in: 0,
-            bytes_out: 0,
-            duration: Duration::ZERO,
-            first_byte: None,
-            own: None,
-            upstream: None,
+            ..Self::default()
         }
     }
 

@@ -132,28 +132,23 @@ impl Pledge {
 
     /// Corrects every share to what the call really came to. Where its tokens are known and their
     /// cost is not, the reservation stands; a call of which no token is known came to nothing.
-    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
+    pub fn settle(self, tokens: &Tokens, charge: Option<Charge>, s: &Snapshot) {
         for share in self.shares {
             let Some(budget) = s.budgets.get(share.budget) else {
                 continue;
             };
-            let actual = share.actual(budget, tokens, charge);
+            let actual = share.actual(budget, tokens, charge, s);
             budget.spent.settle(share.period, share.units, actual);
         }
     }
 
     /// As [`Pledge::settle`], and keeps what that came to, to be corrected once.
-    pub fn settle_for_now(
-        mut self,
-        tokens: &Tokens,
-        charge: Option<Charge<'_>>,
-        s: &Snapshot,
-    ) -> Self {
+    pub fn settle_for_now(mut self, tokens: &Tokens, charge: Option<Charge>, s: &Snapshot) -> Self {
         for share in &mut self.shares {
             let Some(budget) = s.budgets.get(share.budget) else {
                 continue;
             };
-            let actual = share.actual(budget, tokens, charge);
+            let actual = share.actual(budget, tokens, charge, s);
             budget.spent.settle(share.period, share.units, actual);
             share.units = actual;
         }
@@ -172,13 +167,22 @@ impl Pledge {
 
 impl Share {
     /// What the call came to in the budget's unit.
-    fn actual(&self, budget: &Budget, tokens: &Tokens, charge: Option<Charge<'_>>) -> u64 {
+    fn actual(
+        &self,
+        budget: &Budget,
+        tokens: &Tokens,
+        charge: Option<Charge>,
+        s: &Snapshot,
+    ) -> u64 {
         let is_nothing = tokens.prompt.tokens().is_none() && tokens.completion.tokens().is_none();
         match &budget.unit {
             Unit::Tokens => tokens.sum(),
             Unit::Money(_) if is_nothing => 0,
             Unit::Money(currency) => charge
-                .filter(|charge| charge.price.currency == *currency)
+                .filter(|charge| {
+                    let price = s.prices.get(charge.price);
+                    price.is_some_and(|price| price.currency == *currency)
+                })
                 .and_then(|charge| charge.cost)
                 .map_or(self.units, nanos),
         }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{Asked, Budget, Calendar, Every, Pledge, Scope, Spent, Unit, nanos, reserve};
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
-use crate::id::{BudgetId, WorkloadId};
+use crate::id::{BudgetId, PriceId, WorkloadId};
 use crate::price::{Charge, Pico, Price, Rates};
 use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
@@ -202,7 +202,7 @@ fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
     let price = s.prices.of("m", Some(backends[0])).expect("there");
     let tokens = used(7);
     let charge = Charge {
-        price,
+        price: PriceId(0),
         cost: price.cost(&tokens),
     };
     pledge.settle(&tokens, Some(charge), &s);

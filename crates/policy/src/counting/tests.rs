@@ -71,40 +71,7 @@ fn record(prompt: Count, completion: Count) -> Record {
             completion,
             ..Tokens::default()
         },
-        ..empty()
-    }
-}
-
-fn empty() -> Record {
-    Record {
-        id: "r".into(),
-        upstream_id: None,
-        trace: None,
-        started_unix_ms: 0,
-        client: None,
-        operation: None,
-        workload: None,
-        route: None,
-        listed: None,
-        endpoint: None,
-        backend: None,
-        model_asked: None,
-        model_sent: None,
-        streamed: false,
-        status: 200,
-        outcome: crate::record::Outcome::Completed,
-        code: "",
-        limited: None,
-        attempts: 1,
-        tokens: Tokens::default(),
-        unconfirmed: crate::record::Unconfirmed::default(),
-        estimate_reason: "",
-        bytes_in: 0,
-        bytes_out: 0,
-        duration: std::time::Duration::ZERO,
-        first_byte: None,
-        own: None,
-        upstream: None,
+        ..Record::default()
     }
 }
 

@@ -86,21 +86,9 @@ pub(super) fn reserve(
 }
 
 impl Hold {
-    /// Whether budgets wait to be told what the call cost.
-    #[must_use]
-    pub(super) const fn is_budgeted(&self) -> bool {
-        !self.pledge.is_empty()
-    }
-
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted.
-    pub(super) fn settle(
-        self,
-        tokens: &Tokens,
-        charge: Option<Charge<'_>>,
-        now: Mono,
-        s: &Snapshot,
-    ) {
+    pub(super) fn settle(self, tokens: &Tokens, charge: Option<Charge>, now: Mono, s: &Snapshot) {
         self.pledge.settle(tokens, charge, s);
         let actual = tokens.sum();
         if let Some(taken) = self.taken {
@@ -115,7 +103,7 @@ impl Hold {
     pub(super) fn settle_for_now(
         self,
         tokens: &Tokens,
-        charge: Option<Charge<'_>>,
+        charge: Option<Charge>,
         now: Mono,
         s: &Snapshot,
     ) -> Settled {
@@ -157,7 +145,7 @@ pub struct Settled {
 impl Settled {
     /// Corrects every token bucket and budget to what the count says, as if they had been settled so
     /// at the exchange's end. From any thread.
-    pub fn correct(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
+    pub fn correct(self, tokens: &Tokens, charge: Option<Charge>, s: &Snapshot) {
         self.pledge.settle(tokens, charge, s);
         if let Some(taken) = self.taken {
             let tokens_limits = |(limit, _): &(&Limit, u64)| limit.kind == Kind::Tokens;
