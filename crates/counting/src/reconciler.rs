@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use policy::counting::Uncounted;
+use policy::price::Charge;
 use policy::record::{Count as Billed, Sink, Tokens};
 use tokens::drift::Tolerance;
 use tokens::{Certainty, Count};
@@ -37,8 +38,8 @@ pub struct Counts {
     pub prompt: Option<u64>,
     /// Tokens of the output.
     pub completion: Option<u64>,
-    /// What the exchange is charged now, where that was left to the count.
-    pub billed: Option<Tokens>,
+    /// What the exchange is charged now, and what that costs, where it was left to the count.
+    pub billed: Option<(Tokens, Option<Charge>)>,
 }
 
 /// How far reports may lie from counts.
@@ -211,7 +212,12 @@ impl<R> Reconciler<R> {
     }
 
     /// Charges an exchange by its count, and tells of it. One whose row was let go has what that has.
-    fn charge(&self, mut rest: Uncounted, counts: &Counts, is_gone: bool) -> Tokens {
+    fn charge(
+        &self,
+        mut rest: Uncounted,
+        counts: &Counts,
+        is_gone: bool,
+    ) -> (Tokens, Option<Charge>) {
         let record = &rest.record;
         let tokens = if rest.has_row && is_gone {
             record.tokens
@@ -222,7 +228,7 @@ impl<R> Reconciler<R> {
         };
         rest.settle(tokens);
         self.sink().exchange(&rest.of.snapshot, &rest.record);
-        tokens
+        (tokens, rest.record.charge)
     }
 
     /// Settles those that have waited long enough.

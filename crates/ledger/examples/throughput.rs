@@ -123,9 +123,11 @@ fn exchange(n: u64) -> (Admission, Settlement) {
         bytes_out: 0,
     };
     let mut row = Settlement::indeterminate(open.clone(), progress, open.started_unix_ms + 900);
-    (row.state, row.outcome, row.status) = (State::Settled, Outcome::Completed, 200);
+    row.state = State::Settled;
+    (row.record.outcome, row.record.status) = (Outcome::Completed, 200);
+    let tokens = &mut row.record.tokens;
+    (tokens.prompt, tokens.completion) = (Count::Reported(7300), Count::Reported(7300));
     let count = Witnesses {
-        billed: Count::Reported(7300),
         reported: Some(7300),
         counted: Some(7300),
     };

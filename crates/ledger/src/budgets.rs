@@ -204,7 +204,7 @@ fn listed(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
     grants
         .filter_map(|grant| snapshot.route(grant.route))
         .flat_map(|route| &route.unread)
-        .filter_map(|listed| listed.price.as_ref())
+        .filter_map(|listed| snapshot.prices.get(listed.price?))
         .filter(|price| *price.currency == *currency)
         .map(|price| price.request)
         .max()

@@ -1,13 +1,16 @@
-//! A settled row as columns: one list of names, and the values in its order.
+//! A settled row as columns: one list of their names, with what each says of a row.
 //!
 //! Invariant: what is stored is what is hashed, because both are these values in this order. Text is
 //! bounded; a number that a column cannot hold is the largest that it can.
 //! Not here: the tables (`schema`), the hash (`chain`).
 
+use std::time::Duration;
+
+use policy::record::{Tokens, Unconfirmed};
 pub use rusqlite::types::Value;
 use rusqlite::types::ValueRef;
 
-use crate::row::{Settlement, Witnesses};
+use crate::row::Settlement;
 
 /// What a column holds; each may be NULL where the row says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,67 +32,159 @@ use Kind::{Bytes, Number, Text};
 /// columns are all NULL is encoded in version 1, so that rows of older files keep their hashes.
 pub(crate) const WIDTH_V1: usize = 44;
 
-/// All columns of a row, in the order of the canonical encoding. Version 2 of the encoding is this
-/// list: a change is a new version, which adds columns at the end.
-pub const COLUMNS: [(&str, Kind); 53] = [
-    ("id", Bytes),
-    ("state", Text),
-    ("node", Text),
-    ("request_id", Text),
-    ("trace_id", Text),
-    ("started_unix_ms", Number),
-    ("ended_unix_ms", Number),
-    ("workload", Text),
-    ("budget_group", Text),
-    ("route", Text),
-    ("backend", Text),
-    ("endpoint", Text),
-    ("operation", Text),
-    ("model_asked", Text),
-    ("model_sent", Text),
-    ("streamed", Number),
-    ("status", Number),
-    ("outcome", Text),
-    ("code", Text),
-    ("attempts", Number),
-    ("prompt_tokens", Number),
-    ("prompt_source", Text),
-    ("prompt_reported", Number),
-    ("prompt_counted", Number),
-    ("completion_tokens", Number),
-    ("completion_source", Text),
-    ("completion_reported", Number),
-    ("completion_counted", Number),
-    ("cached_tokens", Number),
-    ("reasoning_tokens", Number),
-    ("audio_tokens", Number),
-    ("usage_invalid", Number),
-    ("reserved_tokens", Number),
-    ("at_least_tokens", Number),
-    ("at_most_tokens", Number),
-    ("price_id", Text),
-    ("currency", Text),
-    ("cost_pico", Number),
-    ("bytes_in", Number),
-    ("bytes_out", Number),
-    ("duration_us", Number),
-    ("first_byte_us", Number),
-    ("upstream_us", Number),
-    ("own_us", Number),
+/// What a column says of a row that is written by a node.
+type Of = for<'a> fn(&'a Settlement, &'a str) -> ValueRef<'a>;
+
+/// All there is to say of each column. Tables, statements, encodings and exports follow from this list.
+const ROW: &[(&str, Kind, Of)] = &[
+    ("id", Bytes, |row, _| ValueRef::Blob(&row.id.0)),
+    ("state", Text, |row, _| text(row.state.as_str())),
+    ("node", Text, |_, node| text(node)),
+    ("request_id", Text, |row, _| text(&row.record.id)),
+    ("trace_id", Text, |row, _| {
+        some_text(row.trace_id.as_deref())
+    }),
+    ("started_unix_ms", Number, |row, _| {
+        number(row.record.started_unix_ms)
+    }),
+    ("ended_unix_ms", Number, |row, _| number(row.ended_unix_ms)),
+    ("workload", Text, |row, _| {
+        some_text(row.workload.as_deref())
+    }),
+    ("budget_group", Text, |row, _| {
+        some_text(row.budget_group.as_deref())
+    }),
+    ("route", Text, |row, _| some_text(row.route.as_deref())),
+    ("backend", Text, |row, _| some_text(row.backend.as_deref())),
+    ("endpoint", Text, |row, _| {
+        some_text(row.endpoint.as_deref())
+    }),
+    ("operation", Text, |row, _| {
+        some_text(row.record.operation.map(|o| o.as_str()))
+    }),
+    ("model_asked", Text, |row, _| {
+        some_text(row.record.model_asked.as_deref())
+    }),
+    ("model_sent", Text, |row, _| {
+        some_text(row.record.model_sent.as_deref())
+    }),
+    ("streamed", Number, |row, _| flag(row.record.streamed)),
+    ("status", Number, |row, _| number(row.record.status.into())),
+    ("outcome", Text, |row, _| text(row.record.outcome.as_str())),
+    ("code", Text, |row, _| text(row.record.code)),
+    ("attempts", Number, |row, _| {
+        number(row.record.attempts.into())
+    }),
+    ("prompt_tokens", Number, |row, _| {
+        some_number(row.record.tokens.prompt.tokens())
+    }),
+    ("prompt_source", Text, |row, _| {
+        text(row.record.tokens.prompt.source())
+    }),
+    ("prompt_reported", Number, |row, _| {
+        some_number(row.prompt.reported)
+    }),
+    ("prompt_counted", Number, |row, _| {
+        some_number(row.prompt.counted)
+    }),
+    ("completion_tokens", Number, |row, _| {
+        some_number(row.record.tokens.completion.tokens())
+    }),
+    ("completion_source", Text, |row, _| {
+        text(row.record.tokens.completion.source())
+    }),
+    ("completion_reported", Number, |row, _| {
+        some_number(row.completion.reported)
+    }),
+    ("completion_counted", Number, |row, _| {
+        some_number(row.completion.counted)
+    }),
+    ("cached_tokens", Number, |row, _| {
+        some_number(row.record.tokens.cached)
+    }),
+    ("reasoning_tokens", Number, |row, _| {
+        some_number(row.record.tokens.reasoning)
+    }),
+    ("audio_tokens", Number, |row, _| {
+        some_number(audio(&row.record.tokens))
+    }),
+    ("usage_invalid", Number, |row, _| {
+        flag(row.record.tokens.invalid || is_too_dear(row))
+    }),
+    ("reserved_tokens", Number, |row, _| {
+        some_number(row.reserved)
+    }),
+    ("at_least_tokens", Number, |row, _| {
+        some_number(row.at_least)
+    }),
+    ("at_most_tokens", Number, |row, _| some_number(row.at_most)),
+    ("price_id", Text, |row, _| {
+        some_text(row.price.as_ref().map(|price| &*price.id))
+    }),
+    ("currency", Text, |row, _| {
+        some_text(row.price.as_ref().map(|price| &*price.currency))
+    }),
+    ("cost_pico", Number, |row, _| {
+        pico(row).map_or(ValueRef::Null, ValueRef::Integer)
+    }),
+    ("bytes_in", Number, |row, _| number(row.record.bytes_in)),
+    ("bytes_out", Number, |row, _| number(row.record.bytes_out)),
+    ("duration_us", Number, |row, _| {
+        number(micros(row.record.duration))
+    }),
+    ("first_byte_us", Number, |row, _| {
+        some_number(row.record.first_byte.map(micros))
+    }),
+    ("upstream_us", Number, |row, _| {
+        some_number(row.record.upstream.map(micros))
+    }),
+    ("own_us", Number, |row, _| {
+        some_number(row.record.own.map(micros))
+    }),
     // Version 2.
-    ("cache_write_5m_tokens", Number),
-    ("cache_write_1h_tokens", Number),
-    ("audio_prompt_tokens", Number),
-    ("audio_completion_tokens", Number),
-    ("usage_doubtful", Number),
-    ("unconfirmed_attempts", Number),
-    ("unconfirmed_tokens", Number),
-    ("estimate_reason", Text),
-    ("upstream_request_id", Text),
+    ("cache_write_5m_tokens", Number, |row, _| {
+        some_number(row.record.tokens.cache_write_5m)
+    }),
+    ("cache_write_1h_tokens", Number, |row, _| {
+        some_number(row.record.tokens.cache_write_1h)
+    }),
+    ("audio_prompt_tokens", Number, |row, _| {
+        some_number(row.record.tokens.audio_prompt)
+    }),
+    ("audio_completion_tokens", Number, |row, _| {
+        some_number(row.record.tokens.audio_completion)
+    }),
+    ("usage_doubtful", Number, |row, _| {
+        some_number(row.record.tokens.doubtful.then_some(1))
+    }),
+    ("unconfirmed_attempts", Number, |row, _| {
+        some_number(unconfirmed(row).map(|of| of.attempts.into()))
+    }),
+    ("unconfirmed_tokens", Number, |row, _| {
+        some_number(unconfirmed(row).map(Unconfirmed::tokens))
+    }),
+    ("estimate_reason", Text, |row, _| {
+        some_text(estimate_reason(row))
+    }),
+    ("upstream_request_id", Text, |row, _| {
+        some_text(row.record.upstream_id.as_deref())
+    }),
 ];
 
 /// Number of columns.
-pub(crate) const WIDTH: usize = COLUMNS.len();
+pub(crate) const WIDTH: usize = ROW.len();
+
+/// All columns of a row, in the order of the canonical encoding. Version 2 of the encoding is this
+/// list: a change is a new version, which adds columns at the end.
+pub const COLUMNS: [(&str, Kind); WIDTH] = {
+    let mut columns = [("", Bytes); WIDTH];
+    let mut i = 0;
+    while i < WIDTH {
+        columns[i] = (ROW[i].0, ROW[i].1);
+        i += 1;
+    }
+    columns
+};
 
 /// Where a column stands in [`COLUMNS`].
 pub(crate) const fn at(name: &str) -> usize {
@@ -112,85 +207,45 @@ pub(crate) const fn at(name: &str) -> usize {
 
 /// The values of a row that is written by `node`.
 pub(crate) fn values<'a>(row: &'a Settlement, node: &'a str) -> [ValueRef<'a>; WIDTH] {
+    std::array::from_fn(|at| {
+        let (_, _, of) = ROW[at];
+        of(row, node)
+    })
+}
+
+/// What it cost. One exchange that costs more than nine million is a fault of the price, not a bill:
+/// it is kept as unknown and marked.
+fn pico(row: &Settlement) -> Option<i64> {
+    i64::try_from(row.price.as_ref()?.cost?.0).ok()
+}
+
+fn is_too_dear(row: &Settlement) -> bool {
     let cost = row.price.as_ref().and_then(|price| price.cost);
-    // One exchange that costs more than nine million is a fault of the price, not a bill: it is
-    // kept as unknown and marked.
-    let pico = cost.and_then(|cost| i64::try_from(cost.0).ok());
-    let invalid = row.usage_invalid || (cost.is_some() && pico.is_none());
-    let [p0, p1, p2, p3] = count(&row.prompt);
-    let [c0, c1, c2, c3] = count(&row.completion);
-    [
-        ValueRef::Blob(&row.id.0),
-        text(row.state.as_str()),
-        text(node),
-        text(&row.request_id),
-        some_text(row.trace_id.as_deref()),
-        number(row.started_unix_ms),
-        number(row.ended_unix_ms),
-        some_text(row.workload.as_deref()),
-        some_text(row.budget_group.as_deref()),
-        some_text(row.route.as_deref()),
-        some_text(row.backend.as_deref()),
-        some_text(row.endpoint.as_deref()),
-        some_text(row.operation.as_deref()),
-        some_text(row.model_asked.as_deref()),
-        some_text(row.model_sent.as_deref()),
-        ValueRef::Integer(row.streamed.into()),
-        ValueRef::Integer(row.status.into()),
-        text(row.outcome.as_str()),
-        text(&row.code),
-        ValueRef::Integer(row.attempts.into()),
-        p0,
-        p1,
-        p2,
-        p3,
-        c0,
-        c1,
-        c2,
-        c3,
-        some_number(row.cached),
-        some_number(row.reasoning),
-        some_number(audio(row)),
-        ValueRef::Integer(invalid.into()),
-        some_number(row.reserved),
-        some_number(row.at_least),
-        some_number(row.at_most),
-        some_text(row.price.as_ref().map(|price| &*price.id)),
-        some_text(row.price.as_ref().map(|price| &*price.currency)),
-        pico.map_or(ValueRef::Null, ValueRef::Integer),
-        number(row.bytes_in),
-        number(row.bytes_out),
-        number(row.duration_us),
-        some_number(row.first_byte_us),
-        some_number(row.upstream_us),
-        some_number(row.own_us),
-        some_number(row.cache_write_5m),
-        some_number(row.cache_write_1h),
-        some_number(row.audio_prompt),
-        some_number(row.audio_completion),
-        some_number(row.usage_doubtful.then_some(1)),
-        some_number((row.unconfirmed_attempts > 0).then_some(row.unconfirmed_attempts.into())),
-        some_number((row.unconfirmed_attempts > 0).then_some(row.unconfirmed_tokens)),
-        some_text((!row.estimate_reason.is_empty()).then_some(&row.estimate_reason)),
-        some_text(row.upstream_request_id.as_deref()),
-    ]
+    cost.is_some() && pico(row).is_none()
 }
 
 /// Audio tokens of both directions.
-fn audio(row: &Settlement) -> Option<u64> {
-    match (row.audio_prompt, row.audio_completion) {
+fn audio(tokens: &Tokens) -> Option<u64> {
+    match (tokens.audio_prompt, tokens.audio_completion) {
         (None, None) => None,
         (prompt, completion) => Some(prompt.unwrap_or(0).saturating_add(completion.unwrap_or(0))),
     }
 }
 
-fn count(count: &Witnesses) -> [ValueRef<'_>; 4] {
-    [
-        some_number(count.billed.tokens()),
-        text(count.billed.source()),
-        some_number(count.reported),
-        some_number(count.counted),
-    ]
+fn unconfirmed(row: &Settlement) -> Option<&Unconfirmed> {
+    Some(&row.record.unconfirmed).filter(|of| of.attempts > 0)
+}
+
+fn estimate_reason(row: &Settlement) -> Option<&str> {
+    Some(row.record.estimate_reason).filter(|reason| !reason.is_empty())
+}
+
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn flag<'a>(is: bool) -> ValueRef<'a> {
+    ValueRef::Integer(is.into())
 }
 
 /// A number as a column holds it.

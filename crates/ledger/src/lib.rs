@@ -58,7 +58,7 @@ pub use place::FILES;
 pub use postgres::{ShipError, Shipper, Shipping};
 pub use prices::{KnownPrice, Prices};
 pub use read::{Period, ReadError, Reader, Stored};
-pub use row::{Admission, PendingRow, Price, Progress, Settlement, State, Witnesses};
+pub use row::{Admission, Price, Progress, Settlement, State, Witnesses};
 pub use salvage::{SalvageError, SalvageOutcome, Salvaged, salvage, under_new_name};
 pub use service::{Defer, LedgerService};
 pub use shared::{OnDurable, Options, Unavailable};

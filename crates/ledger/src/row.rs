@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use policy::price::Pico;
-use policy::record::{Count, Outcome, Tokens};
+use policy::price::{Charge, Pico};
+use policy::record::{Count, Outcome, Record, Tokens};
 
 use crate::id::RecordId;
 
@@ -71,11 +71,9 @@ impl State {
     }
 }
 
-/// A count with both its witnesses.
+/// The witnesses of a count, beside what is billed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Witnesses {
-    /// What is billed, and who said so.
-    pub billed: Count,
     /// What the engine said, believed or not.
     pub reported: Option<u64>,
     /// What the gate counted.
@@ -93,21 +91,19 @@ pub struct Price {
     pub cost: Option<Pico>,
 }
 
-/// The whole record of an exchange that ended.
+/// An exchange that ended: policy's record of it, names in place of its ids, and what is known beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    /// The record's name; its admission had the same.
+    /// The row's name; its admission had the same.
     pub id: RecordId,
     /// Whether it ended or the gate did.
     pub state: State,
-    /// The request id, the client's or ours.
-    pub request_id: Box<str>,
-    /// W3C trace id, 32 hex digits.
-    pub trace_id: Option<Box<str>>,
-    /// Milliseconds since the Unix epoch.
-    pub started_unix_ms: u64,
+    /// What policy knows of it; the counts in it are what is billed.
+    pub record: Record,
     /// Milliseconds since the Unix epoch; the period that it is billed in.
     pub ended_unix_ms: u64,
+    /// W3C trace id, 32 hex digits.
+    pub trace_id: Option<Box<str>>,
     /// Who asked.
     pub workload: Option<Box<str>>,
     /// The budget group that pays.
@@ -118,70 +114,18 @@ pub struct Settlement {
     pub backend: Option<Box<str>>,
     /// Its address's name.
     pub endpoint: Option<Box<str>>,
-    /// What was asked, such as `chat`.
-    pub operation: Option<Box<str>>,
-    /// The model the client named.
-    pub model_asked: Option<Box<str>>,
-    /// The model sent upstream.
-    pub model_sent: Option<Box<str>>,
-    /// Whether the answer was an event stream.
-    pub streamed: bool,
-    /// Status sent to the client; 0 when none was.
-    pub status: u16,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Stable code of a refusal or failure, else empty.
-    pub code: Box<str>,
-    /// Upstream tries made.
-    pub attempts: u32,
-    /// Input tokens.
+    /// What it is charged, by name, where the price is known.
+    pub price: Option<Price>,
+    /// Witnesses of the input tokens.
     pub prompt: Witnesses,
-    /// Output tokens.
+    /// Witnesses of the output tokens.
     pub completion: Witnesses,
-    /// Prompt tokens that the engine had cached, as reported.
-    pub cached: Option<u64>,
-    /// Completion tokens spent on reasoning, as reported.
-    pub reasoning: Option<u64>,
-    /// Prompt tokens written to a cache that keeps them five minutes, as reported.
-    pub cache_write_5m: Option<u64>,
-    /// Prompt tokens written to a cache that keeps them an hour, as reported.
-    pub cache_write_1h: Option<u64>,
-    /// Audio tokens of the prompt, as reported.
-    pub audio_prompt: Option<u64>,
-    /// Audio tokens of the completion, as reported.
-    pub audio_completion: Option<u64>,
-    /// The engine reported something impossible.
-    pub usage_invalid: bool,
-    /// The engine's counts do not add up, and are billed all the same.
-    pub usage_doubtful: bool,
-    /// Attempts, other than the one whose answer is billed, that an upstream may have run and charged.
-    pub unconfirmed_attempts: u32,
-    /// Tokens estimated for those attempts, part of what is billed.
-    pub unconfirmed_tokens: u64,
-    /// Why no usage was reported where an estimate is billed; empty where there is nothing to explain.
-    pub estimate_reason: Box<str>,
-    /// The id that the upstream gave the call.
-    pub upstream_request_id: Option<Box<str>>,
     /// Tokens that were held for it.
     pub reserved: Option<u64>,
     /// When indeterminate, the fewest tokens it came to.
     pub at_least: Option<u64>,
     /// When indeterminate, the most; `None` when nobody knows.
     pub at_most: Option<u64>,
-    /// The price, where it is known.
-    pub price: Option<Price>,
-    /// Request body bytes received.
-    pub bytes_in: u64,
-    /// Response body bytes forwarded.
-    pub bytes_out: u64,
-    /// First byte of the request to last byte of the response, microseconds.
-    pub duration_us: u64,
-    /// First byte of the request to first body byte of the response, microseconds.
-    pub first_byte_us: Option<u64>,
-    /// Waiting for the upstream's response head, microseconds.
-    pub upstream_us: Option<u64>,
-    /// The gate's own time, microseconds.
-    pub own_us: Option<u64>,
 }
 
 impl Settlement {
@@ -192,88 +136,56 @@ impl Settlement {
         Self {
             id: open.id,
             state: State::Indeterminate,
-            request_id: open.request_id,
-            trace_id: open.trace_id,
-            started_unix_ms: open.started_unix_ms,
             ended_unix_ms: ended_unix_ms.max(open.started_unix_ms),
+            record: Record {
+                id: open.request_id,
+                started_unix_ms: open.started_unix_ms,
+                model_asked: open.model_asked,
+                model_sent: open.model_sent.map(Arc::from),
+                outcome: Outcome::Failed,
+                code: "gate_ended",
+                bytes_out: progress.bytes_out,
+                ..Record::default()
+            },
+            trace_id: open.trace_id,
             workload: open.workload,
             budget_group: open.budget_group,
             route: open.route,
             backend: open.backend,
             endpoint: None,
-            operation: None,
-            model_asked: open.model_asked,
-            model_sent: open.model_sent,
-            streamed: false,
-            status: 0,
-            outcome: Outcome::Failed,
-            code: "gate_ended".into(),
-            attempts: 0,
+            price: None,
             prompt: Witnesses::default(),
             completion: Witnesses::default(),
-            cached: None,
-            reasoning: None,
-            cache_write_5m: None,
-            cache_write_1h: None,
-            audio_prompt: None,
-            audio_completion: None,
-            usage_invalid: false,
-            usage_doubtful: false,
-            unconfirmed_attempts: 0,
-            unconfirmed_tokens: 0,
-            estimate_reason: "".into(),
-            upstream_request_id: None,
             reserved: Some(open.reserved),
             at_least: Some(progress.tokens),
             at_most: open.at_most.map(|most| most.max(progress.tokens)),
-            price: None,
-            bytes_in: 0,
-            bytes_out: progress.bytes_out,
-            duration_us: 0,
-            first_byte_us: None,
-            upstream_us: None,
-            own_us: None,
         }
     }
-}
 
-/// A settlement that waits for the gate's own count, and the price it was charged by.
-#[derive(Debug)]
-pub struct PendingRow {
-    /// What is settled, with what is known without the count.
-    pub row: Settlement,
-    /// The price, where there is one.
-    pub price: Option<Arc<policy::price::Price>>,
-}
-
-impl PendingRow {
-    /// Puts the gate's counts beside what was reported, and charges anew where `billed` is another amount.
-    pub fn complete(
+    /// Puts the gate's counts beside what was reported, and in place of what is billed what `billed` says.
+    pub fn count(
         &mut self,
         prompt: Option<u64>,
         completion: Option<u64>,
-        billed: Option<&Tokens>,
+        billed: Option<(Tokens, Option<Charge>)>,
     ) {
-        let Self { row, price } = self;
-        row.prompt.witness(prompt);
-        row.completion.witness(completion);
-        let Some(billed) = billed else {
+        let of = &self.record.tokens;
+        self.prompt.witness(prompt, of.prompt);
+        self.completion.witness(completion, of.completion);
+        let Some((tokens, charge)) = billed else {
             return;
         };
-        let before = [row.prompt.billed, row.completion.billed];
-        [row.prompt.billed, row.completion.billed] = [billed.prompt, billed.completion];
-        if let (Some(by), Some(charged)) = (price, &mut row.price)
-            && before != [billed.prompt, billed.completion]
-        {
-            charged.cost = by.cost(billed);
+        (self.record.tokens, self.record.charge) = (tokens, charge);
+        if let (Some(charge), Some(price)) = (charge, &mut self.price) {
+            price.cost = charge.cost;
         }
     }
 }
 
 impl Witnesses {
-    fn witness(&mut self, counted: Option<u64>) {
+    fn witness(&mut self, counted: Option<u64>, billed: Count) {
         // Where nothing is billed, nothing was used that costs tokens.
-        if counted.is_some() && self.billed != Count::Unknown {
+        if counted.is_some() && billed != Count::Unknown {
             self.counted = counted;
         }
     }

@@ -6,7 +6,6 @@
 //! Not here: the queue (`intake`), when a call is entered, settled and counted, and what the log says (the host).
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::time::Duration;
 
 use policy::book::{Book, Entry, Held, Told};
@@ -17,7 +16,7 @@ use crate::id::{Ids, RecordId};
 use crate::intake::{Intake, Ledger};
 use crate::open::{OpenError, Recovered};
 use crate::postgres::{ShipError, Shipper, Shipping};
-use crate::row::{Admission, PendingRow, Progress, Settlement};
+use crate::row::{Admission, Progress, Settlement};
 use crate::shared::Options;
 
 /// How long the disk may take for the last rows.
@@ -72,10 +71,7 @@ impl LedgerService {
     /// Keeps what a snapshot's models cost, and the calls that are not read, beside the rows that will
     /// name it.
     pub fn keep_prices(&self, snapshot: &Snapshot) {
-        let of_models = snapshot.prices.iter().map(|(_, _, price)| price);
-        let listed = snapshot.routes.iter().flat_map(|route| &route.unread);
-        let of_calls = listed.filter_map(|call| call.price.as_ref());
-        self.ledger.intake().prices(of_models.chain(of_calls));
+        self.ledger.intake().prices(snapshot.prices.all().iter());
     }
 
     /// A worker's handle. With `defer`, rows that are counted wait for their counts there.
@@ -101,7 +97,7 @@ impl LedgerService {
 
 /// Where a row waits for the gate's own count of the exchange with this tally; the row comes back where nobody
 /// counts any more.
-pub type Defer = Box<dyn Fn(u64, Box<PendingRow>) -> Result<(), Box<PendingRow>> + Send>;
+pub type Defer = Box<dyn Fn(u64, Box<Settlement>) -> Result<(), Box<Settlement>> + Send>;
 
 /// Enters one worker's exchanges.
 struct LedgerHandle {
@@ -113,22 +109,7 @@ struct LedgerHandle {
 impl Book for LedgerHandle {
     fn admit(&mut self, of: &Snapshot, record: &Record, held: Held, told: Option<Told>) -> Entry {
         let id = self.ids.next(record.started_unix_ms);
-        let workload = record.workload.and_then(|id| of.workload(id));
-        let route = record.route.and_then(|id| of.route(id));
-        let admission = Admission {
-            id,
-            started_unix_ms: record.started_unix_ms,
-            request_id: record.id.clone(),
-            trace_id: record.trace.map(|trace| trace.id_text()),
-            workload: name(workload.map(|workload| &workload.name)),
-            budget_group: name(record.workload.and_then(|id| of.budgets.group(id))),
-            route: name(route.map(|route| &route.name)),
-            backend: None,
-            model_asked: record.model_asked.clone(),
-            model_sent: record.model_sent.as_deref().map(Into::into),
-            reserved: held.reserved,
-            at_most: held.at_most,
-        };
+        let admission = Admission::of(id, record, held, of);
         match told {
             None => self.intake.admit(admission),
             Some(told) => self
@@ -156,17 +137,12 @@ impl Book for LedgerHandle {
         let (Some(defer), Some(tally)) = (&self.defer, entry.tally) else {
             return self.intake.settle(row);
         };
-        let price = policy::record::charge(of, record).map(|charge| Arc::clone(charge.price));
-        if let Err(pending) = defer(tally, Box::new(PendingRow { row, price })) {
-            self.intake.settle(pending.row);
+        if let Err(row) = defer(tally, Box::new(row)) {
+            self.intake.settle(*row);
         }
     }
 
     fn withdraw(&mut self, entry: Entry) {
         self.intake.withdraw(RecordId(entry.id));
     }
-}
-
-fn name(name: Option<&Arc<str>>) -> Option<Box<str>> {
-    name.map(|name| (**name).into())
 }

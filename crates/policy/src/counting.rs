@@ -90,12 +90,12 @@ pub struct Uncounted {
 }
 
 impl Uncounted {
-    /// Puts what it comes to in its record, and corrects limits and budgets to that.
+    /// Puts what it comes to, and what that costs, in its record, and corrects limits and budgets to that.
     pub fn settle(&mut self, tokens: Tokens) {
         self.record.tokens = tokens;
+        self.record.charge = crate::record::charge(&self.of.snapshot, &self.record);
         if let Some(settled) = self.settled.take() {
-            let charge = crate::record::charge(&self.of.snapshot, &self.record);
-            settled.correct(&tokens, charge, &self.of);
+            settled.correct(&tokens, self.record.charge, &self.of);
         }
     }
 }

@@ -47,3 +47,7 @@ id!(
     /// Somebody who is asked whether a call may be made.
     AuthorizerId
 );
+id!(
+    /// One price of the catalogue.
+    PriceId
+);

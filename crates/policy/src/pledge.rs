@@ -12,6 +12,7 @@ use crate::id::{BackendId, BudgetId, WorkloadId};
 use crate::levels::Levels;
 use crate::price::{Charge, Pico, Price, Prices};
 use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
 use crate::tokens::Tokens;
 
 /// What a call may come to, and where it may go.
@@ -169,29 +170,23 @@ impl Pledge {
 
     /// Corrects every share to what the call really came to. Where its tokens are known and their
     /// cost is not, the reservation stands; a call of which no token is known came to nothing.
-    pub fn settle(
-        self,
-        tokens: &Tokens,
-        charge: Option<Charge<'_>>,
-        budgets: &Budgets,
-        levels: &Levels,
-    ) {
-        let _settled = self.settle_for_now(tokens, charge, budgets, levels);
+    pub fn settle(self, tokens: &Tokens, charge: Option<Charge>, s: &Snapshot, levels: &Levels) {
+        let _settled = self.settle_for_now(tokens, charge, s, levels);
     }
 
     /// As [`Pledge::settle`], and keeps what that came to, to be corrected once.
     pub fn settle_for_now(
         mut self,
         tokens: &Tokens,
-        charge: Option<Charge<'_>>,
-        budgets: &Budgets,
+        charge: Option<Charge>,
+        s: &Snapshot,
         levels: &Levels,
     ) -> Self {
         for share in &mut self.shares {
-            let Some((budget, spent)) = share.of(budgets, levels) else {
+            let Some((budget, spent)) = share.of(&s.budgets, levels) else {
                 continue;
             };
-            let actual = share.actual(budget, tokens, charge);
+            let actual = share.actual(budget, tokens, charge, s);
             spent.settle(share.period, share.units, actual);
             share.units = actual;
         }
@@ -215,13 +210,22 @@ impl Share {
     }
 
     /// What the call came to in the budget's unit.
-    fn actual(&self, budget: &Budget, tokens: &Tokens, charge: Option<Charge<'_>>) -> u64 {
+    fn actual(
+        &self,
+        budget: &Budget,
+        tokens: &Tokens,
+        charge: Option<Charge>,
+        s: &Snapshot,
+    ) -> u64 {
         let is_nothing = tokens.prompt.tokens().is_none() && tokens.completion.tokens().is_none();
         match &budget.unit {
             Unit::Tokens => tokens.sum(),
             Unit::Money(_) if is_nothing => 0,
             Unit::Money(currency) => charge
-                .filter(|charge| charge.price.currency == *currency)
+                .filter(|charge| {
+                    let price = s.prices.get(charge.price);
+                    price.is_some_and(|price| price.currency == *currency)
+                })
                 .and_then(|charge| charge.cost)
                 .map_or(self.units, nanos),
         }

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::id::BackendId;
+use crate::id::{BackendId, PriceId};
 use crate::tokens::Tokens;
 
 /// Decimal money: 1e-12 of the currency's unit, so that a price per token is exact.
@@ -95,59 +95,93 @@ pub struct Price {
     pub tiers: Vec<Tier>,
 }
 
-/// What a call was charged by, and what it came to.
+/// What an exchange is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Charge<'p> {
-    /// The price; shared with what outlives the snapshot.
-    pub price: &'p Arc<Price>,
+pub struct Charge {
+    /// By which price of the exchange's snapshot.
+    pub price: PriceId,
     /// In the price's currency; `None` when a count it needs is not known, or it does not fit.
     pub cost: Option<Pico>,
 }
 
-/// The catalogue: prices by model, and where they differ by backend.
+/// The catalogue: prices by model, and where they differ by backend; and those of listed calls, which name theirs
+/// by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prices(BTreeMap<Box<str>, OfModel>);
+pub struct Prices {
+    by_model: BTreeMap<Box<str>, OfModel>,
+    all: Vec<Arc<Price>>,
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OfModel {
-    anywhere: Option<Arc<Price>>,
-    at: Vec<(BackendId, Arc<Price>)>,
+    anywhere: Option<PriceId>,
+    at: Vec<(BackendId, PriceId)>,
 }
 
 impl Prices {
     /// Adds a price: of a model at one backend, or wherever none of the backend's own is known.
     pub fn insert(&mut self, model: &str, backend: Option<BackendId>, price: Price) {
-        let of = self.0.entry(model.into()).or_default();
-        let price = Arc::new(price);
+        let id = self.add(price);
+        let of = self.by_model.entry(model.into()).or_default();
         match backend {
-            Some(backend) => of.at.push((backend, price)),
-            None => of.anywhere = Some(price),
+            Some(backend) => of.at.push((backend, id)),
+            None => of.anywhere = Some(id),
         }
+    }
+
+    /// Adds a price of no model.
+    pub fn add(&mut self, price: Price) -> PriceId {
+        let id = PriceId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
+        self.all.push(Arc::new(price));
+        id
+    }
+
+    /// The price, if the id is of this catalogue.
+    #[must_use]
+    pub fn get(&self, id: PriceId) -> Option<&Arc<Price>> {
+        self.all.get(id.index())
     }
 
     /// What a model costs at a backend; `None` is unknown.
     #[must_use]
     pub fn of(&self, model: &str, backend: Option<BackendId>) -> Option<&Arc<Price>> {
-        let of = self.0.get(model)?;
-        let own = of.at.iter().find(|(at, _)| Some(*at) == backend);
-        own.map(|(_, price)| price).or(of.anywhere.as_ref())
+        self.get(self.id_of(model, backend)?)
     }
 
-    /// Whether there is none at all.
+    pub(crate) fn id_of(&self, model: &str, backend: Option<BackendId>) -> Option<PriceId> {
+        let of = self.by_model.get(model)?;
+        let own = of.at.iter().find(|(at, _)| Some(*at) == backend);
+        own.map(|(_, price)| *price).or(of.anywhere)
+    }
+
+    /// Whether no model has a price.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_model.is_empty()
     }
 
-    /// Every price with its model and backend, in the order of the models' names.
+    /// Every price, by its id.
+    #[must_use]
+    pub fn all(&self) -> &[Arc<Price>] {
+        &self.all
+    }
+
+    /// Every model's price with its model and backend, in the order of the models' names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<BackendId>, &Arc<Price>)> {
-        self.0.iter().flat_map(|(model, of)| {
-            let anywhere = of.anywhere.iter().map(|price| (None, price));
-            let at = of.at.iter().map(|(backend, price)| (Some(*backend), price));
-            anywhere
-                .chain(at)
-                .map(move |(backend, price)| (&**model, backend, price))
+        self.by_model.iter().flat_map(move |(model, of)| {
+            let anywhere = of.anywhere.iter().map(|price| (None, *price));
+            let at = of
+                .at
+                .iter()
+                .map(|(backend, price)| (Some(*backend), *price));
+            let ids = anywhere.chain(at);
+            ids.filter_map(move |(backend, id)| Some((&**model, backend, self.get(id)?)))
         })
+    }
+
+    pub(crate) fn charge(&self, id: PriceId, tokens: &Tokens) -> Option<Charge> {
+        let cost = self.get(id)?.cost(tokens);
+        Some(Charge { price: id, cost })
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Invariant: every exchange ends in exactly one [`Record`]; every count in it says where it
 //! comes from. No field can hold a credential, a prompt or a query string.
-//! Not here: how records become metrics, log lines and ledger rows (`telemetry`).
+//! Not here: names in place of its ids (`names`), how records become metrics, log lines and ledger rows (`telemetry`,
+//! `ledger`).
+
+mod names;
 
 use std::any::Any;
 use std::fmt::Display;
@@ -10,6 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::names::Names;
 use crate::abandon::Rest;
 use crate::failure::Failure;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
@@ -21,7 +25,7 @@ pub use crate::tokens::{Count, Tokens, Unconfirmed};
 use crate::trace::{AttemptSpan, Trace};
 
 /// How an exchange ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Outcome {
     /// The upstream's answer, of whatever status, reached the client whole.
     Completed,
@@ -30,6 +34,7 @@ pub enum Outcome {
     /// An upstream or the gate itself failed.
     Failed,
     /// The client left.
+    #[default]
     Aborted,
 }
 
@@ -49,8 +54,8 @@ impl Outcome {
     pub const ALL: [Self; 4] = [Self::Completed, Self::Refused, Self::Failed, Self::Aborted];
 }
 
-/// One exchange, ended.
-#[derive(Debug, Clone)]
+/// One exchange, ended. Its default is one of which nothing is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// The request id, the client's or ours; visible ASCII, at most 128 bytes.
     pub id: Box<str>,
@@ -92,6 +97,8 @@ pub struct Record {
     pub attempts: u32,
     /// Tokens and their witnesses: what is charged, `unconfirmed` included.
     pub tokens: Tokens,
+    /// What those cost, where a price is known; once the exchange has ended.
+    pub charge: Option<Charge>,
     /// Attempts beside the last that may have run.
     pub unconfirmed: Unconfirmed,
     /// Why an estimate is charged although no answer came, in a word; else empty.
@@ -122,33 +129,10 @@ impl Record {
     ) -> Self {
         Self {
             id,
-            upstream_id: None,
             trace,
             started_unix_ms,
             client,
-            operation: None,
-            workload: None,
-            route: None,
-            listed: None,
-            endpoint: None,
-            backend: None,
-            model_asked: None,
-            model_sent: None,
-            streamed: false,
-            status: 0,
-            outcome: Outcome::Aborted,
-            code: "",
-            limited: None,
-            attempts: 0,
-            tokens: Tokens::default(),
-            unconfirmed: Unconfirmed::default(),
-            estimate_reason: "",
-            bytes_in: 0,
-            bytes_out: 0,
-            duration: Duration::ZERO,
-            first_byte: None,
-            own: None,
-            upstream: None,
+            ..Self::default()
         }
     }
 
@@ -161,16 +145,11 @@ impl Record {
 
 /// What an exchange is charged: by the model that went upstream, at the backend that answered; a call
 /// that its route lists by what is written there.
-/// `None` where no price is known.
-#[must_use]
-pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
+/// `None` where no price is known. Who wants to know what was charged reads [`Record::charge`].
+pub(crate) fn charge(s: &Snapshot, record: &Record) -> Option<Charge> {
     if let (Some(route), Some(nth)) = (record.route, record.listed) {
         let listed = s.route(route)?.unread.get(usize::from(nth))?;
-        let price = listed.price.as_ref()?;
-        return Some(Charge {
-            price,
-            cost: price.cost(&record.tokens),
-        });
+        return s.prices.charge(listed.price?, &record.tokens);
     }
     if s.prices.is_empty() {
         return None;
@@ -179,11 +158,8 @@ pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
         .model_sent
         .as_deref()
         .or(record.model_asked.as_deref())?;
-    let price = s.prices.of(model, record.backend)?;
-    Some(Charge {
-        price,
-        cost: price.cost(&record.tokens),
-    })
+    let price = s.prices.id_of(model, record.backend)?;
+    s.prices.charge(price, &record.tokens)
 }
 
 /// One try of an exchange at one endpoint, ended.

@@ -6,13 +6,11 @@
 //! of that table and no version of an API.
 //! Not here: the table ([`crate::operation`]), who may use a route's list (`config`: see decision 9).
 
-use std::sync::Arc;
-
 use wire::head::{Method, RequestHead};
 
-use crate::id::RouteId;
+use crate::id::{PriceId, RouteId};
 use crate::operation::{self, Operation, Unknown};
-use crate::price::Price;
+use crate::price::Prices;
 use crate::refusal::Refusal;
 
 /// Most calls that one route may list; more is refused by `config`.
@@ -34,7 +32,7 @@ pub struct Listed {
     /// Tokens that each answered call is charged, where that is said.
     pub tokens: Option<u64>,
     /// Money that each answered call is charged, where that is said: a price for the call alone.
-    pub price: Option<Arc<Price>>,
+    pub price: Option<PriceId>,
 }
 
 /// A path with places for ids, such as `/v1/files/{id}/content`.
@@ -153,10 +151,11 @@ fn is_id(part: &str) -> bool {
 }
 
 impl Listed {
-    /// Whether nothing is charged for it.
+    /// Whether nothing is charged for it, by the catalogue of its snapshot.
     #[must_use]
-    pub fn is_free(&self) -> bool {
-        self.tokens.unwrap_or(0) == 0 && self.price.as_ref().is_none_or(|p| p.request.0 == 0)
+    pub fn is_free(&self, prices: &Prices) -> bool {
+        let price = self.price.and_then(|id| prices.get(id));
+        self.tokens.unwrap_or(0) == 0 && price.is_none_or(|price| price.request.0 == 0)
     }
 
     /// Whether it is this request.

@@ -64,8 +64,8 @@ impl Sink for Facts {
         };
         self.series.ended(key, record);
         if !snapshot.prices.is_empty() {
-            let charge = policy::record::charge(snapshot, record);
-            let currency = charge.map_or(NameId::NONE, |c| view.currency(&c.price.currency));
+            let charge = record.charge;
+            let currency = charge.map_or(NameId::NONE, |charge| view.currency(charge.price));
             let cost = charge.and_then(|charge| charge.cost).map(|cost| cost.0);
             let of = [key.workload, key.model, currency];
             self.series.charged(of, cost, record);
@@ -74,7 +74,7 @@ impl Sink for Facts {
             refused(&mut self.series, key.workload, key.route, kind);
         }
         if let Some(lines) = &mut self.lines {
-            lines.push(view.spelled(snapshot), record);
+            lines.push(view.spelled(snapshot), snapshot, record);
         }
         if let Some(spans) = &mut self.spans {
             spans.exchange(snapshot, record);

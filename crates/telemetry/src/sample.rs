@@ -115,14 +115,11 @@ fn id(index: usize) -> u32 {
 pub(crate) fn completed(workload: u32) -> Record {
     Record {
         id: "req-1".into(),
-        upstream_id: None,
-        trace: None,
         started_unix_ms: 1_785_585_600_123,
         client: Some(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 9))),
         operation: Some(Operation::Chat),
         workload: Some(WorkloadId(workload)),
         route: Some(RouteId(0)),
-        listed: None,
         endpoint: Some(EndpointId(0)),
         backend: Some(BackendId(0)),
         model_asked: Some("asked".into()),
@@ -130,24 +127,20 @@ pub(crate) fn completed(workload: u32) -> Record {
         streamed: true,
         status: 200,
         outcome: Outcome::Completed,
-        code: "",
-        limited: None,
         attempts: 1,
         tokens: Tokens {
             prompt: Count::Reported(100),
             completion: Count::Reported(21),
             cached: Some(64),
-            reasoning: None,
             ..Tokens::default()
         },
-        unconfirmed: policy::record::Unconfirmed::default(),
-        estimate_reason: "",
         bytes_in: 1024,
         bytes_out: 4096,
         duration: Duration::from_millis(450),
         first_byte: Some(Duration::from_millis(50)),
         own: Some(Duration::from_micros(18)),
         upstream: Some(Duration::from_millis(49)),
+        ..Record::default()
     }
 }
 

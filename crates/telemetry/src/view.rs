@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use policy::attempt::Failure;
 use policy::fast_hash::Mix;
-use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
+use policy::id::{BackendId, EndpointId, PriceId, RouteId, WorkloadId};
 use policy::limit::Kind;
 use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
@@ -71,8 +71,8 @@ pub(crate) struct View {
     models_at: HashMap<usize, (Arc<str>, NameId), Mix>,
     /// The last of those that was asked for: traffic comes in runs. No text lies at 0.
     last_model: Cell<(usize, NameId)>,
-    /// Of the snapshot's prices: so few that looking at each is the fastest.
-    currencies: Vec<(Arc<str>, NameId)>,
+    /// Of the snapshot's prices, by their ids.
+    currencies: Vec<NameId>,
     /// Made for the first line.
     spelled: OnceCell<Spelled>,
 }
@@ -90,12 +90,7 @@ impl View {
             by_text.insert(Arc::clone(model), name);
             models_at.insert(address(model), (Arc::clone(model), name));
         }
-        let mut currencies: Vec<(Arc<str>, NameId)> = Vec::new();
-        for (_, _, price) in snapshot.prices.iter() {
-            if currencies.iter().all(|(known, _)| *known != price.currency) {
-                currencies.push((Arc::clone(&price.currency), names.intern(&price.currency)));
-            }
-        }
+        let currencies = intern(names, snapshot.prices.all().iter().map(|p| &p.currency));
         let named = |e: &policy::snapshot::Endpoint| {
             let backend = backends.get(e.backend.index()).copied();
             let backend = backend.unwrap_or(NameId::NONE);
@@ -154,9 +149,8 @@ impl View {
     }
 
     /// The currency of one of the snapshot's prices.
-    pub(crate) fn currency(&self, code: &str) -> NameId {
-        let known = self.currencies.iter().find(|(known, _)| **known == *code);
-        known.map_or(NameId::OTHER, |(_, name)| *name)
+    pub(crate) fn currency(&self, price: PriceId) -> NameId {
+        look_up(&self.currencies, Some(price.index()))
     }
 
     /// The names of `snapshot`, of which this view is, for lines.

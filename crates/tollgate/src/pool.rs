@@ -1,17 +1,17 @@
 //! The counting pool as the configuration asks for it, with its rows' way to the ledger.
 //!
-//! Not here: counting and reconciling (`counting`), what a count changes in a row (`ledger::PendingRow`).
+//! Not here: counting and reconciling (`counting`), what a count changes in a row (`ledger::Settlement`).
 
 use std::sync::Arc;
 
 use config::{TokenizerSource, Vocabulary};
 use counting::{Counters, CountingPool, Counts, Settings, TokenizerCache};
-use ledger::{Defer, Intake, PendingRow};
+use ledger::{Defer, Intake, Settlement};
 use telemetry::Facts;
 use tokens::{BuiltIn, Counter};
 
 /// The pool; rows of the ledger wait in it.
-pub(crate) type Pool = CountingPool<Box<PendingRow>>;
+pub(crate) type Pool = CountingPool<Box<Settlement>>;
 
 /// Starts the threads; rows go to this ledger, where there is one.
 pub(crate) fn start(
@@ -27,12 +27,12 @@ pub(crate) fn start(
         prompt_per_mille: settings.prompt_per_mille,
         output_per_mille: settings.output_per_mille,
     };
-    let settle = move |mut pending: Box<PendingRow>, counts: Option<Counts>| {
+    let settle = move |mut row: Box<Settlement>, counts: Option<Counts>| {
         if let Some(counts) = counts {
-            pending.complete(counts.prompt, counts.completion, counts.billed.as_ref());
+            row.count(counts.prompt, counts.completion, counts.billed);
         }
         if let Some(intake) = &intake {
-            intake.settle(pending.row);
+            intake.settle(*row);
         }
     };
     CountingPool::start(settings, cache, Box::new(facts), Box::new(settle))

@@ -15,7 +15,7 @@ use policy::id::{RouteId, WorkloadId};
 use policy::identity::Identity;
 use policy::limit::Kind;
 use policy::operation::Operation;
-use policy::price::{Pico, Price, Rates};
+use policy::price::{Pico, Price, Prices, Rates};
 use policy::snapshot::{Endpoint, Snapshot};
 use policy::unread::{Listed, MAX_LISTED};
 
@@ -65,7 +65,7 @@ impl super::Lowering<'_> {
             let id = RouteId(number(index));
             let owner = accounts.owner(id, s);
             let counted = Counted::of(id, s);
-            let listed = self.listed(route, owner.is_some(), &counted);
+            let listed = self.listed(route, owner.is_some(), &counted, &mut s.prices);
             for header in [&route.forward_headers, &route.return_headers] {
                 for at in header.get().map_or(&[][..], |names| &names.0) {
                     if at.value.0 == identity {
@@ -81,11 +81,17 @@ impl super::Lowering<'_> {
         }
     }
 
-    fn listed(&mut self, route: &Route, is_exclusive: bool, counted: &Counted) -> Vec<Listed> {
+    fn listed(
+        &mut self,
+        route: &Route,
+        is_exclusive: bool,
+        counted: &Counted,
+        prices: &mut Prices,
+    ) -> Vec<Listed> {
         let mut list: Vec<Listed> = Vec::new();
         for (place, entry) in route.unread.get().map_or(&[][..], |list| &list.0) {
             let Some(entry) = entry else { continue };
-            let price = self.price_of(entry);
+            let price = self.price_of(entry).map(|price| prices.add(price));
             let tokens = entry.tokens.get().map(|at| at.value.0);
             self.charged(place, entry, counted);
             let shared = entry.shared.get().is_some_and(|at| at.value.0);
@@ -107,7 +113,7 @@ impl super::Lowering<'_> {
                     method: call.method,
                     path: call.path.clone(),
                     tokens,
-                    price: price.clone(),
+                    price,
                 });
             }
         }
@@ -190,7 +196,7 @@ impl super::Lowering<'_> {
     }
 
     /// The price of a call, whatever is in it.
-    fn price_of(&mut self, entry: &Unread) -> Option<Arc<Price>> {
+    fn price_of(&mut self, entry: &Unread) -> Option<Price> {
         if let (Some(at), true) = (entry.currency.get(), entry.money.is_absent()) {
             let says = format!("{} says the currency of no money", at.shown);
             self.findings.fault(&at.place, says, "leave it out");
@@ -206,7 +212,7 @@ impl super::Lowering<'_> {
         };
         // No model has this name.
         price.id = price::id(&price, "a listed call", "").into();
-        Some(Arc::new(price))
+        Some(price)
     }
 }
 

@@ -110,7 +110,8 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         for listed in &route.unread {
             let (method, path) = (format!("{:?}", listed.method).to_uppercase(), &listed.path);
             let tokens = listed.tokens.map_or("-".into(), |n| n.to_string());
-            let money = listed.price.as_ref().map_or("-".into(), |price| {
+            let price = listed.price.and_then(|id| s.prices.get(id));
+            let money = price.map_or("-".into(), |price| {
                 format!("{}p {} {}", price.request.0, price.currency, price.id)
             });
             writeln!(

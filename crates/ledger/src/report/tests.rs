@@ -17,21 +17,21 @@ use crate::store::{Note, Store};
 pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
     let mut rows: Vec<Settlement> = (1..=4).map(settlement).collect();
     for (row, cost) in rows.iter_mut().zip([250_000_000_001, 750_000_000_000]) {
+        row.record.tokens.prompt = Count::Reported(u64::MAX);
         row.prompt = Witnesses {
-            billed: Count::Reported(u64::MAX),
             reported: Some(110),
             counted: Some(100),
         };
-        row.completion.billed = Count::Counted(20);
+        row.record.tokens.completion = Count::Counted(20);
         row.price = Some(Price {
             id: "p1".into(),
             currency: "USD".into(),
             cost: Some(Pico(cost)),
         });
     }
-    rows[1].outcome = Outcome::Failed;
+    rows[1].record.outcome = Outcome::Failed;
     rows[2].workload = Some("=cmd|' /C calc'!A0,<b>".into());
-    rows[2].prompt.billed = Count::Estimated(7);
+    rows[2].record.tokens.prompt = Count::Estimated(7);
     rows[3].state = crate::State::Indeterminate;
     of(rows.into_iter().map(|row| Note::Settle(Box::new(row))))
 }
@@ -315,11 +315,7 @@ fn priced() -> (policy::price::Price, Vec<Settlement>) {
                 audio_completion: Some(1),
                 ..policy::record::Tokens::default()
             };
-            row.prompt.billed = tokens.prompt;
-            row.completion.billed = tokens.completion;
-            (row.cached, row.reasoning) = (tokens.cached, tokens.reasoning);
-            row.cache_write_1h = tokens.cache_write_1h;
-            row.audio_completion = tokens.audio_completion;
+            row.record.tokens = tokens;
             row.price = Some(Price {
                 id: price.id.as_ref().into(),
                 currency: "USD".into(),

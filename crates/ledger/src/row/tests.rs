@@ -1,10 +1,10 @@
 //! A row that its count completes.
 
-use policy::price::Rates;
+use policy::id::PriceId;
 
 use super::*;
 
-fn pending(prompt: Count, completion: Count) -> PendingRow {
+fn pending(prompt: Count, completion: Count) -> Settlement {
     let admission = Admission {
         id: RecordId([1; 16]),
         started_unix_ms: 0,
@@ -26,23 +26,21 @@ fn pending(prompt: Count, completion: Count) -> PendingRow {
     };
     let mut row = Settlement::indeterminate(admission, progress, 0);
     row.state = State::Settled;
-    row.outcome = Outcome::Completed;
-    row.prompt.billed = prompt;
-    row.completion.billed = completion;
-    PendingRow { row, price: None }
+    row.record.outcome = Outcome::Completed;
+    row.record.tokens.prompt = prompt;
+    row.record.tokens.completion = completion;
+    row
 }
 
 #[test]
 fn a_count_stands_beside_whatever_is_billed() {
     let beside = |billed, counted| {
-        let mut pending = pending(billed, billed);
-        pending.complete(counted, counted, None);
-        let Settlement {
-            prompt, completion, ..
-        } = pending.row;
-        assert_eq!((prompt.billed, completion.billed), (billed, billed));
-        assert_eq!(prompt.counted, completion.counted);
-        prompt.counted
+        let mut row = pending(billed, billed);
+        row.count(counted, counted, None);
+        let tokens = &row.record.tokens;
+        assert_eq!((tokens.prompt, tokens.completion), (billed, billed));
+        assert_eq!(row.prompt.counted, row.completion.counted);
+        row.prompt.counted
     };
     assert_eq!(beside(Count::Reported(10), Some(11)), Some(11));
     assert_eq!(beside(Count::Estimated(99), Some(12)), Some(12));
@@ -52,29 +50,28 @@ fn a_count_stands_beside_whatever_is_billed() {
 
 #[test]
 fn a_count_that_is_billed_is_charged() {
-    let per_token = Pico(1_000);
-    let price = policy::price::Price {
-        id: "p".into(),
-        currency: "USD".into(),
-        request: Pico(7),
-        rates: Rates::flat(per_token, per_token),
-        tiers: Vec::new(),
-    };
-    let billed = Tokens {
+    let tokens = Tokens {
         prompt: Count::Reported(10),
         completion: Count::Counted(20),
         ..Tokens::default()
     };
-    for (billed, cost) in [(Some(&billed), 7 + 10_000 + 20_000), (None, 1)] {
-        let mut pending = pending(Count::Reported(10), Count::Estimated(5));
-        pending.price = Some(Arc::new(price.clone()));
-        pending.row.price = Some(Price {
+    let charge = Charge {
+        price: PriceId(0),
+        cost: Some(Pico(30_007)),
+    };
+    for (billed, cost, completion) in [
+        (Some((tokens, Some(charge))), 30_007, Count::Counted(20)),
+        (None, 1, Count::Estimated(5)),
+    ] {
+        let mut row = pending(Count::Reported(10), Count::Estimated(5));
+        row.price = Some(Price {
             id: "p".into(),
             currency: "USD".into(),
             cost: Some(Pico(1)),
         });
-        pending.complete(Some(10), Some(20), billed);
-        let charged = pending.row.price.and_then(|price| price.cost);
+        row.count(Some(10), Some(20), billed);
+        let charged = row.price.and_then(|price| price.cost);
         assert_eq!(charged, Some(Pico(cost)), "{billed:?}");
+        assert_eq!(row.record.tokens.completion, completion);
     }
 }

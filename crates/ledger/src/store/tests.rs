@@ -40,11 +40,11 @@ pub(crate) fn settlement(n: u64) -> Settlement {
     };
     let mut row = Settlement::indeterminate(admission(n), progress, 2000 + n);
     row.state = crate::State::Settled;
-    row.outcome = Outcome::Completed;
-    row.status = 200;
-    row.code = "".into();
+    row.record.outcome = Outcome::Completed;
+    row.record.status = 200;
+    row.record.code = "";
+    row.record.tokens.prompt = Count::Reported(n % 100);
     row.prompt = Witnesses {
-        billed: Count::Reported(n % 100),
         reported: Some(n % 100),
         counted: Some(n % 100),
     };

@@ -43,10 +43,9 @@ fn a_file_of_the_previous_layout_is_readable_and_migrated_by_a_writer() {
         "{recovered:?}"
     );
     let mut row = settlement(4);
-    row.cache_write_1h = Some(1200);
-    row.unconfirmed_attempts = 1;
-    row.unconfirmed_tokens = 77;
-    row.estimate_reason = "timed_out".into();
+    row.record.tokens.cache_write_1h = Some(1200);
+    row.record.unconfirmed.add(70, 7);
+    row.record.estimate_reason = "timed_out";
     ledger.intake().settle(row);
     flushed(&ledger.intake()).expect("on disk");
     assert!(ledger.close(Duration::from_secs(5)));
@@ -92,7 +91,7 @@ fn a_changed_or_removed_value_of_an_added_column_is_detected() {
         let ledger = opened(options(dir.path()));
         ledger.intake().settle(settlement(1));
         let mut row = settlement(2);
-        row.cache_write_1h = Some(1200);
+        row.record.tokens.cache_write_1h = Some(1200);
         ledger.intake().settle(row);
         flushed(&ledger.intake()).expect("on disk");
         assert!(ledger.close(Duration::from_secs(5)));

@@ -44,11 +44,11 @@ pub(crate) fn settlement(n: u64) -> Settlement {
     };
     let mut row = Settlement::indeterminate(admission(n), progress, 1_700_000_000_500 + n);
     row.state = State::Settled;
-    row.outcome = Outcome::Completed;
-    row.status = 200;
-    row.code = "".into();
+    row.record.outcome = Outcome::Completed;
+    row.record.status = 200;
+    row.record.code = "";
+    row.record.tokens.completion = Count::Reported(tokens(n));
     row.completion = Witnesses {
-        billed: Count::Reported(tokens(n)),
         reported: Some(tokens(n)),
         counted: None,
     };

@@ -244,9 +244,10 @@ fn rows_lost_with_an_interior_page_are_reported_as_lost() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     // Three to a page, so that few rows make a tree with interior pages.
-    let long = |n| Settlement {
-        request_id: format!("{n:01000}").into(),
-        ..settlement(n)
+    let long = |n| {
+        let mut row = settlement(n);
+        row.record.id = format!("{n:01000}").into();
+        row
     };
     written_as(dir.path(), (1..=MANY).map(long));
     let bytes = std::fs::read(&path).expect("reads");

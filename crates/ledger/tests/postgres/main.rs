@@ -39,7 +39,7 @@ fn settlement(n: u64) -> Settlement {
         bytes_out: 0,
     };
     let mut row = Settlement::indeterminate(open, progress, n);
-    (row.state, row.outcome) = (State::Settled, Outcome::Completed);
+    (row.state, row.record.outcome) = (State::Settled, Outcome::Completed);
     row
 }
 

@@ -160,7 +160,7 @@ pub(super) fn admit(
         replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
     });
     let costs = match charged {
-        Some(charged) => !charged.is_free(),
+        Some(charged) => !charged.is_free(&s.prices),
         None => opened.operation.is_metered(),
     };
     if costs {
@@ -170,7 +170,7 @@ pub(super) fn admit(
             backends: &rule.backends,
             prompt: prompt_estimate,
             completion,
-            fixed: charged.and_then(|charged| charged.price.as_deref()),
+            fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };
         match pledge::reserve(&asked, unix_ms, &s.budgets, &s.prices, levels) {
             Ok(pledge) => hold.pledge = pledge,

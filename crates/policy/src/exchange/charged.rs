@@ -68,16 +68,15 @@ impl Exchange {
         if self.record.unconfirmed.attempts > 0 {
             self.record.tokens = self.record.unconfirmed.added_to(self.record.tokens);
         }
-        let tokens = &self.record.tokens;
-        finished.awaits_count = is_counted && s.billed_by(self.record.route).awaits(tokens);
+        finished.awaits_count =
+            is_counted && s.billed_by(self.record.route).awaits(&self.record.tokens);
         let Stage::Active(active) = &mut self.stage else {
             return finished;
         };
+        let charge = crate::record::charge(s, &self.record);
+        self.record.charge = charge;
+        let tokens = &self.record.tokens;
         if let Some(hold) = active.hold.take() {
-            let charge = hold
-                .is_budgeted()
-                .then(|| crate::record::charge(s, &self.record));
-            let charge = charge.flatten();
             if finished.awaits_count {
                 finished.settled = Some(hold.settle_for_now(tokens, charge, now, s, env.levels));
             } else {

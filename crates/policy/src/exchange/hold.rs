@@ -89,23 +89,17 @@ pub(super) fn reserve(
 }
 
 impl Hold {
-    /// Whether budgets wait to be told what the call cost.
-    #[must_use]
-    pub(super) const fn is_budgeted(&self) -> bool {
-        !self.pledge.is_empty()
-    }
-
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted.
     pub(super) fn settle(
         self,
         tokens: &Tokens,
-        charge: Option<Charge<'_>>,
+        charge: Option<Charge>,
         now: Mono,
         s: &Snapshot,
         levels: &Levels,
     ) {
-        self.pledge.settle(tokens, charge, &s.budgets, levels);
+        self.pledge.settle(tokens, charge, s, levels);
         if let Some(taken) = self.taken {
             taken.settle(tokens.sum(), now, s, levels);
         }
@@ -115,14 +109,12 @@ impl Hold {
     pub(super) fn settle_for_now(
         self,
         tokens: &Tokens,
-        charge: Option<Charge<'_>>,
+        charge: Option<Charge>,
         now: Mono,
         s: &Snapshot,
         levels: &Levels,
     ) -> Settled {
-        let pledge = self
-            .pledge
-            .settle_for_now(tokens, charge, &s.budgets, levels);
+        let pledge = self.pledge.settle_for_now(tokens, charge, s, levels);
         if let Some(taken) = self.taken {
             taken.settle(tokens.sum(), now, s, levels);
         }
@@ -160,10 +152,9 @@ pub struct Settled {
 impl Settled {
     /// Corrects every token bucket and budget to what the count says, as if they had been settled so
     /// at the exchange's end. From any thread.
-    pub fn correct(self, tokens: &Tokens, charge: Option<Charge<'_>>, of: &Revision) {
+    pub fn correct(self, tokens: &Tokens, charge: Option<Charge>, of: &Revision) {
         let Revision { snapshot, levels } = of;
-        self.pledge
-            .settle(tokens, charge, &snapshot.budgets, levels);
+        self.pledge.settle(tokens, charge, snapshot, levels);
         if let Some(taken) = self.taken {
             for (bucket, _) in taken.of_tokens(snapshot, levels) {
                 bucket.settle(self.tokens, tokens.sum(), self.at);

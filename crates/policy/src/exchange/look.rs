@@ -40,7 +40,7 @@ pub(super) fn look(
     });
     // What the smallest body comes to.
     let (tokens, costs) = match charged {
-        Some(charged) => (charged.tokens.unwrap_or(0), !charged.is_free()),
+        Some(charged) => (charged.tokens.unwrap_or(0), !charged.is_free(&s.prices)),
         None => {
             let costs = opened.operation.is_metered();
             (u64::from(costs), costs)

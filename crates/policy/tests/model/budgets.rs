@@ -140,5 +140,5 @@ fn end(s: &Revision, truth: &Truth, call: (policy::pledge::Pledge, u32, u64), rn
         completion: Count::Reported(0),
         ..Tokens::default()
     };
-    pledge.settle(&tokens, None, &s.snapshot.budgets, &s.levels);
+    pledge.settle(&tokens, None, &s.snapshot, &s.levels);
 }

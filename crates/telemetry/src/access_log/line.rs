@@ -8,23 +8,20 @@ use std::time::Duration;
 
 use policy::limit::Kind;
 use policy::record::{Count, Record, Tokens};
+use policy::snapshot::Snapshot;
 
 use super::pen::Pen;
 use super::piece::Piece;
 use super::spelled::Spelled;
 use super::stamp::Stamp;
-use super::words::{
-    AUDIO_COMPLETION, AUDIO_PROMPT, BYTES_IN, BYTES_OUT, CACHE_WRITE_1H, CACHE_WRITE_5M, CACHED,
-    CLIENT, CODE, COMPLETION, COMPLETION_BY, DURATION, FIRST_BYTE, ID, LIMITED, MODEL, MODEL_SENT,
-    OWN, PROMPT, PROMPT_BY, REASON, REASONING, STATUS, STREAMED, UNCONFIRMED, UNCONFIRMED_TOKENS,
-    UPSTREAM, UPSTREAM_ID, WHOLE, outcome,
-};
+use super::words::{COMPLETION_BY, ID, PROMPT_BY, STREAMED, WHOLE, key, opening, outcome};
 
 /// Writes the line, newline included. How many bytes it has; `None` where there is no room for it.
 pub(super) fn write(
     room: &mut [u8],
     stamp: &mut Stamp,
     spelled: &Spelled,
+    snapshot: &Snapshot,
     record: &Record,
 ) -> Option<usize> {
     let all = room.len();
@@ -35,42 +32,68 @@ pub(super) fn write(
         out = out.fixed(b",\"trace_id\":\"").fixed(&trace.id_digits());
         out = out.fixed(b"\"");
     }
-    out = out.text(&UPSTREAM_ID, record.upstream_id.as_deref());
+    out = out.text(
+        const { &opening("upstream_request_id") },
+        record.upstream_id.as_deref(),
+    );
     if let Some(client) = record.client {
-        out = out.piece(&CLIENT).address(client).fixed(b"\"");
+        out = out
+            .piece(const { &opening("client_address") })
+            .address(client)
+            .fixed(b"\"");
     }
-    out = spelled.run(record, |names| out.bytes(names));
+    out = spelled.run(snapshot, record, |names| out.bytes(names));
     let status = (record.status != 0).then_some(u64::from(record.status));
     let code = Some(record.code).filter(|code| !code.is_empty());
     out = out
-        .text(&MODEL, record.model_asked.as_deref())
-        .text(&MODEL_SENT, record.model_sent.as_deref())
-        .number(&STATUS, status)
+        .text(const { &opening("model") }, record.model_asked.as_deref())
+        .text(
+            const { &opening("model_sent") },
+            record.model_sent.as_deref(),
+        )
+        .number(const { &key("status") }, status)
         .piece(outcome(record.outcome))
-        .text(&CODE, code)
-        .text(&LIMITED, record.limited.map(Kind::as_str))
+        .text(const { &opening("code") }, code)
+        .text(
+            const { &opening("limited") },
+            record.limited.map(Kind::as_str),
+        )
         .piece(if record.streamed { &STREAMED } else { &WHOLE })
         .decimal(u64::from(record.attempts));
     let mut out = tokens(out, &record.tokens);
     if !record.estimate_reason.is_empty() || record.unconfirmed.attempts > 0 {
         out = estimate(out, record);
     }
-    out.number(&BYTES_IN, Some(record.bytes_in))
-        .number(&BYTES_OUT, Some(record.bytes_out))
-        .number(&DURATION, Some(whole_micros(record.duration)))
-        .number(&FIRST_BYTE, record.first_byte.map(whole_micros))
-        .number(&OWN, record.own.map(whole_micros))
-        .number(&UPSTREAM, record.upstream.map(whole_micros))
+    out.number(const { &key("bytes_in") }, Some(record.bytes_in))
+        .number(const { &key("bytes_out") }, Some(record.bytes_out))
+        .number(
+            const { &key("duration_us") },
+            Some(whole_micros(record.duration)),
+        )
+        .number(
+            const { &key("first_byte_us") },
+            record.first_byte.map(whole_micros),
+        )
+        .number(const { &key("own_us") }, record.own.map(whole_micros))
+        .number(
+            const { &key("upstream_us") },
+            record.upstream.map(whole_micros),
+        )
         .bytes(spelled.end())
         .left()
         .map(|left| all - left)
 }
 
 /// The line alone, however long it is.
-pub(super) fn long(stamp: &mut Stamp, spelled: &Spelled, record: &Record) -> Vec<u8> {
+pub(super) fn long(
+    stamp: &mut Stamp,
+    spelled: &Spelled,
+    snapshot: &Snapshot,
+    record: &Record,
+) -> Vec<u8> {
     let mut line = vec![0; LONG_BYTES];
     loop {
-        if let Some(written) = write(&mut line, stamp, spelled, record) {
+        if let Some(written) = write(&mut line, stamp, spelled, snapshot, record) {
             line.truncate(written);
             return line;
         }
@@ -82,15 +105,34 @@ pub(super) fn long(stamp: &mut Stamp, spelled: &Spelled, record: &Record) -> Vec
 const LONG_BYTES: usize = 4 << 10;
 
 fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
-    let out = count(out, &PROMPT, &PROMPT_BY, tokens.prompt);
-    let out = count(out, &COMPLETION, &COMPLETION_BY, tokens.completion);
+    let out = count(
+        out,
+        const { &key("prompt_tokens") },
+        &PROMPT_BY,
+        tokens.prompt,
+    );
+    let out = count(
+        out,
+        const { &key("completion_tokens") },
+        &COMPLETION_BY,
+        tokens.completion,
+    );
     let out = out
-        .number(&CACHED, tokens.cached)
-        .number(&REASONING, tokens.reasoning)
-        .number(&CACHE_WRITE_5M, tokens.cache_write_5m)
-        .number(&CACHE_WRITE_1H, tokens.cache_write_1h)
-        .number(&AUDIO_PROMPT, tokens.audio_prompt)
-        .number(&AUDIO_COMPLETION, tokens.audio_completion);
+        .number(const { &key("cached_tokens") }, tokens.cached)
+        .number(const { &key("reasoning_tokens") }, tokens.reasoning)
+        .number(
+            const { &key("cache_write_5m_tokens") },
+            tokens.cache_write_5m,
+        )
+        .number(
+            const { &key("cache_write_1h_tokens") },
+            tokens.cache_write_1h,
+        )
+        .number(const { &key("audio_prompt_tokens") }, tokens.audio_prompt)
+        .number(
+            const { &key("audio_completion_tokens") },
+            tokens.audio_completion,
+        );
     match (tokens.invalid, tokens.doubtful) {
         (false, false) => out,
         (true, _) => out.fixed(b",\"usage_invalid\":true"),
@@ -104,9 +146,12 @@ fn estimate<'a>(out: Pen<'a>, record: &Record) -> Pen<'a> {
     let reason = Some(record.estimate_reason).filter(|reason| !reason.is_empty());
     let of = &record.unconfirmed;
     let attempts = (of.attempts > 0).then_some(u64::from(of.attempts));
-    out.text(&REASON, reason)
-        .number(&UNCONFIRMED, attempts)
-        .number(&UNCONFIRMED_TOKENS, attempts.map(|_| of.tokens()))
+    out.text(const { &opening("estimate_reason") }, reason)
+        .number(const { &key("unconfirmed_attempts") }, attempts)
+        .number(
+            const { &key("unconfirmed_tokens") },
+            attempts.map(|_| of.tokens()),
+        )
 }
 
 /// A count and its witness.

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use policy::record::Record;
+use policy::snapshot::Snapshot;
 
 use super::spelled::Spelled;
 use super::stamp::Stamp;
@@ -74,11 +75,11 @@ impl Lines {
     }
 
     /// Adds the line of one exchange.
-    pub(crate) fn push(&mut self, spelled: &Spelled, record: &Record) {
+    pub(crate) fn push(&mut self, spelled: &Spelled, snapshot: &Snapshot, record: &Record) {
         let room = self.bytes.get_mut(self.len..).unwrap_or_default();
-        match line::write(room, &mut self.stamp, spelled, record) {
+        match line::write(room, &mut self.stamp, spelled, snapshot, record) {
             Some(written) => self.len += written,
-            None => self.push_long(spelled, record),
+            None => self.push_long(spelled, snapshot, record),
         }
         self.lines += 1;
         if self.len >= FULL_BYTES {
@@ -88,8 +89,8 @@ impl Lines {
 
     /// Adds a line for which there was no room, in as much as it takes.
     #[cold]
-    fn push_long(&mut self, spelled: &Spelled, record: &Record) {
-        let line = line::long(&mut self.stamp, spelled, record);
+    fn push_long(&mut self, spelled: &Spelled, snapshot: &Snapshot, record: &Record) {
+        let line = line::long(&mut self.stamp, spelled, snapshot, record);
         self.bytes.truncate(self.len);
         self.bytes.extend_from_slice(&line);
         self.len = self.bytes.len();

@@ -1,37 +1,29 @@
 //! A snapshot's names as they stand in a line: with their keys, quoted and escaped.
 //!
-//! Invariant: what a line says about an id is what the id's own snapshot calls it; an id that is
-//! not known is spelled as nothing.
+//! Invariant: an exchange's names are [`Names`]; one that is not there is spelled as nothing.
 //! Not here: names as metric labels (`view`), what only the exchange knows (`line`).
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use policy::operation::Operation;
-use policy::record::Record;
+use policy::record::{Names, Record};
 use policy::snapshot::Snapshot;
 
-use super::escape::escape;
+use super::escape::{escape, is_plain};
 
 /// Kept runs of members; a power of two.
 const RUNS: usize = 32;
 
-/// Fragments of lines by id.
+/// What the lines of one snapshot's exchanges share.
 #[derive(Debug)]
 pub(crate) struct Spelled {
-    workloads: Vec<Fragment>,
-    routes: Vec<Fragment>,
-    backends: Vec<Fragment>,
-    endpoints: Vec<Fragment>,
     /// The last member and the end of the line.
-    end: Fragment,
+    end: Box<[u8]>,
     /// Whole runs of members as lately written, each at a place that its ids choose: traffic has
     /// few of them at a time, and one copy takes the place of five.
     runs: RefCell<[Run; RUNS]>,
 }
-
-type Fragment = Box<[u8]>;
 
 /// The members that say whose exchange it was, and where it went.
 #[derive(Debug, Default)]
@@ -51,13 +43,10 @@ struct Ids {
 
 impl Spelled {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
-        let mut end = member("config", &snapshot.version).into_vec();
+        let mut end = Vec::new();
+        member(&mut end, "config", &snapshot.version);
         end.extend_from_slice(b"}\n");
         Self {
-            workloads: members("workload", snapshot.workloads.iter().map(|w| &w.name)),
-            routes: members("route", snapshot.routes.iter().map(|r| &r.name)),
-            backends: members("backend", snapshot.backends.iter().map(|b| &b.name)),
-            endpoints: members("endpoint", snapshot.endpoints.iter().map(|e| &e.name)),
             end: end.into(),
             runs: RefCell::default(),
         }
@@ -65,7 +54,12 @@ impl Spelled {
 
     /// Gives the members that say whose exchange it was, and where it went.
     #[inline]
-    pub(super) fn run<T>(&self, record: &Record, give: impl FnOnce(&[u8]) -> T) -> T {
+    pub(super) fn run<T>(
+        &self,
+        snapshot: &Snapshot,
+        record: &Record,
+        give: impl FnOnce(&[u8]) -> T,
+    ) -> T {
         let ids = Ids {
             workload: record.workload,
             operation: record.operation,
@@ -77,7 +71,7 @@ impl Spelled {
         let run = &mut runs[ids.place()];
         if run.of != Some(ids) {
             run.of = Some(ids);
-            self.spell(&mut run.text, ids);
+            spell(&mut run.text, snapshot, record);
         }
         give(&run.text)
     }
@@ -85,17 +79,23 @@ impl Spelled {
     pub(super) fn end(&self) -> &[u8] {
         &self.end
     }
+}
 
-    #[cold]
-    fn spell(&self, out: &mut Vec<u8>, ids: Ids) {
-        out.clear();
-        out.extend_from_slice(look_up(&self.workloads, ids.workload.map(|id| id.index())));
-        if let Some(operation) = ids.operation {
-            out.extend_from_slice(&member("operation", operation.as_str()));
+#[cold]
+fn spell(out: &mut Vec<u8>, snapshot: &Snapshot, record: &Record) {
+    let names = Names::of(snapshot, record);
+    let members = [
+        ("workload", names.workload.map(|name| &**name)),
+        ("operation", record.operation.map(|o| o.as_str())),
+        ("route", names.route.map(|name| &**name)),
+        ("backend", names.backend.map(|name| &**name)),
+        ("endpoint", names.endpoint.map(|e| &*e.name)),
+    ];
+    out.clear();
+    for (key, name) in members {
+        if let Some(name) = name {
+            member(out, key, name);
         }
-        out.extend_from_slice(look_up(&self.routes, ids.route.map(|id| id.index())));
-        out.extend_from_slice(look_up(&self.backends, ids.backend.map(|id| id.index())));
-        out.extend_from_slice(look_up(&self.endpoints, ids.endpoint.map(|id| id.index())));
     }
 }
 
@@ -108,17 +108,14 @@ impl Ids {
     }
 }
 
-fn members<'a>(key: &str, names: impl Iterator<Item = &'a Arc<str>>) -> Vec<Fragment> {
-    names.map(|name| member(key, name)).collect()
-}
-
-fn member(key: &str, name: &str) -> Fragment {
-    let mut out = format!(",\"{key}\":\"").into_bytes();
-    escape(&mut out, name.as_bytes());
+fn member(out: &mut Vec<u8>, key: &str, name: &str) {
+    for text in [",\"", key, "\":\""] {
+        out.extend_from_slice(text.as_bytes());
+    }
+    if is_plain(name.as_bytes()) {
+        out.extend_from_slice(name.as_bytes());
+    } else {
+        escape(out, name.as_bytes());
+    }
     out.push(b'"');
-    out.into()
-}
-
-fn look_up(fragments: &[Fragment], index: Option<usize>) -> &[u8] {
-    index.and_then(|i| fragments.get(i)).map_or(&[], |f| f)
 }

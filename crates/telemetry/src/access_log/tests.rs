@@ -88,7 +88,7 @@ fn an_existing_file_is_appended_to() {
     for i in 0..2 {
         let log = AccessLog::start(Target::File(path.clone())).unwrap();
         let mut lines = log.lines();
-        lines.push(&Spelled::of(&sample()), &numbered(i));
+        lines.push(&Spelled::of(&sample()), &sample(), &numbered(i));
         drop(lines);
     }
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["0", "1"]);
@@ -109,12 +109,12 @@ fn after_rotation_lines_go_to_the_new_file() {
     );
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
     let mut lines = log.lines();
-    lines.push(&Spelled::of(&sample()), &numbered(1));
+    lines.push(&Spelled::of(&sample()), &sample(), &numbered(1));
     lines.flush();
     wait_for(|| fs::metadata(&path).unwrap().len() > 0);
     fs::rename(&path, &old).unwrap();
     log.reopen().unwrap();
-    lines.push(&Spelled::of(&sample()), &numbered(2));
+    lines.push(&Spelled::of(&sample()), &sample(), &numbered(2));
     lines.flush();
     log.close();
     assert_eq!(ids(&fs::read_to_string(&old).unwrap()), ["1"]);
@@ -130,7 +130,7 @@ fn a_reopen_that_fails_keeps_the_old_file() {
     fs::rename(&path, &moved).unwrap();
     assert!(log.reopen().is_err());
     let mut lines = log.lines();
-    lines.push(&Spelled::of(&sample()), &numbered(1));
+    lines.push(&Spelled::of(&sample()), &sample(), &numbered(1));
     lines.flush();
     log.close();
     assert_eq!(
@@ -171,15 +171,16 @@ fn a_stuck_target_costs_lines_and_no_time() {
     };
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
-    let s = Spelled::of(&sample());
-    lines.push(&s, &numbered(0));
+    let of = sample();
+    let s = Spelled::of(&of);
+    lines.push(&s, &of, &numbered(0));
     lines.flush();
     has_entered.recv().unwrap();
     // The writer holds one batch; the queue takes QUEUE more, of two lines each.
     let began = Instant::now();
     for i in 0..QUEUE + 10 {
-        lines.push(&s, &numbered(2 * i + 1));
-        lines.push(&s, &numbered(2 * i + 2));
+        lines.push(&s, &of, &numbered(2 * i + 1));
+        lines.push(&s, &of, &numbered(2 * i + 2));
         lines.flush();
     }
     assert!(began.elapsed() < Duration::from_millis(500));
@@ -202,7 +203,7 @@ fn closing_does_not_wait_for_ever() {
     };
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
-    lines.push(&Spelled::of(&sample()), &numbered(0));
+    lines.push(&Spelled::of(&sample()), &sample(), &numbered(0));
     lines.flush();
     has_entered.recv().unwrap();
     let began = Instant::now();
@@ -245,7 +246,7 @@ fn a_broken_write_is_counted_and_does_not_spoil_later_lines() {
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
     for i in 1..=3 {
-        lines.push(&Spelled::of(&sample()), &numbered(i));
+        lines.push(&Spelled::of(&sample()), &sample(), &numbered(i));
         lines.flush();
     }
     log.close();
@@ -267,7 +268,7 @@ fn lines_after_the_close_are_counted_as_dropped() {
     let log = AccessLog::start(Target::File(dir.path().join("log"))).unwrap();
     let mut lines = log.lines();
     log.close();
-    lines.push(&Spelled::of(&sample()), &numbered(1));
+    lines.push(&Spelled::of(&sample()), &sample(), &numbered(1));
     lines.flush();
     assert_eq!(log.dropped(), 1);
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use policy::attempt::Failure;
-use policy::id::EndpointId;
+use policy::id::{EndpointId, PriceId};
 use policy::limit::Kind;
 use policy::operation::Operation;
+use policy::price::Charge;
 use policy::record::{AttemptRecord, Count, Gauge, Outcome, Record, Sink};
 use policy::snapshot::Snapshot;
 
@@ -285,6 +286,13 @@ fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
         let mut record = completed(0);
         record.model_sent = Some(Arc::from(model));
         record.outcome = outcome;
+        let nth = ["dear", "gpt-oss-120b"].iter().position(|of| *of == model);
+        record.charge = nth
+            .zip(s.prices.of(model, None))
+            .map(|(nth, price)| Charge {
+                price: PriceId(u32::try_from(nth).unwrap()),
+                cost: price.cost(&record.tokens),
+            });
         facts.exchange(&s, &record);
     };
     of("gpt-oss-120b", Outcome::Completed);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use policy::record::Record;
+use policy::record::{Names, Record};
 use policy::snapshot::Snapshot;
 use policy::trace::{AttemptSpan, Trace};
 
@@ -39,33 +39,24 @@ pub(super) struct Attempt {
 
 impl Fact {
     pub(super) fn exchange(trace: Trace, snapshot: &Snapshot, record: &Record) -> Self {
-        let endpoint = record.endpoint.and_then(|id| snapshot.endpoint(id));
-        let named = |name: &Arc<str>| Arc::clone(name);
+        let names = Names::of(snapshot, record);
         Self::Exchange(Box::new(Exchange {
             trace,
-            workload: record
-                .workload
-                .and_then(|id| snapshot.workload(id))
-                .map(|w| named(&w.name)),
-            route: record
-                .route
-                .and_then(|id| snapshot.route(id))
-                .map(|r| named(&r.name)),
-            backend: record
-                .backend
-                .and_then(|id| snapshot.backend(id))
-                .map(|b| named(&b.name)),
-            endpoint: endpoint.map(|e| named(&e.name)),
+            workload: names.workload.cloned(),
+            route: names.route.cloned(),
+            backend: names.backend.cloned(),
+            endpoint: names.endpoint.map(|e| Arc::clone(&e.name)),
             record: record.clone(),
         }))
     }
 
     pub(super) fn attempt(snapshot: &Snapshot, span: &AttemptSpan) -> Self {
-        let endpoint = snapshot.endpoint(span.endpoint);
-        let backend = endpoint.and_then(|e| snapshot.backend(e.backend));
+        let Names {
+            backend, endpoint, ..
+        } = Names::of_endpoint(snapshot, span.endpoint);
         Self::Attempt(Attempt {
             span: *span,
-            backend: backend.map(|b| Arc::clone(&b.name)),
+            backend: backend.cloned(),
             endpoint: endpoint.map(|e| Arc::clone(&e.name)),
             server: endpoint.map(|e| (e.origin.host.clone(), e.origin.port)),
         })

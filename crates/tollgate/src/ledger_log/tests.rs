@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ledger::report::{Statement, focus};
-use ledger::{Admission, Period, Price, Progress, Reader, RecordId, Settlement, State, Witnesses};
+use ledger::{Admission, Period, Price, Progress, Reader, RecordId, Settlement, State};
 use policy::record::{Count, Outcome};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
@@ -19,7 +19,8 @@ ledger: { path: usage.db }
 
 /// A row of an answered call that the first route lists first.
 fn listed(snapshot: &Snapshot) -> Settlement {
-    let price = snapshot.routes[0].unread[0].price.as_ref();
+    let price = snapshot.routes[0].unread[0].price;
+    let price = price.and_then(|id| snapshot.prices.get(id));
     let price = price.expect("it is charged money");
     let id = RecordId([7; 16]);
     let open = Admission {
@@ -42,13 +43,11 @@ fn listed(snapshot: &Snapshot) -> Settlement {
         bytes_out: 0,
     };
     let mut row = Settlement::indeterminate(open, begun, 1_700_000_000_000);
-    (row.state, row.outcome, row.status) = (State::Settled, Outcome::Completed, 200);
-    let none = || Witnesses {
-        billed: Count::Reported(0),
-        reported: None,
-        counted: None,
-    };
-    (row.prompt, row.completion) = (none(), none());
+    row.state = State::Settled;
+    let record = &mut row.record;
+    (record.outcome, record.status) = (Outcome::Completed, 200);
+    record.tokens.prompt = Count::Reported(0);
+    record.tokens.completion = Count::Reported(0);
     row.price = Some(Price {
         id: (*price.id).into(),
         currency: (*price.currency).into(),

@@ -42,9 +42,10 @@ fn settlement(n: u64) -> Settlement {
         },
         ended,
     );
-    (row.state, row.outcome, row.status) = (State::Settled, Outcome::Completed, 200);
+    row.state = State::Settled;
+    (row.record.outcome, row.record.status) = (Outcome::Completed, 200);
+    row.record.tokens.prompt = Count::Reported(102);
     row.prompt = Witnesses {
-        billed: Count::Reported(102),
         reported: Some(102),
         counted: Some(100),
     };

@@ -784,33 +784,34 @@ fn a_guessed_completion_never_exceeds_what_a_small_limit_can_hold() {
 }
 
 mod unread {
-    use std::sync::Arc;
-
     use super::*;
     use crate::budget::{Budget, Calendar, Every, Scope, Unit};
-    use crate::id::BudgetId;
+    use crate::id::{BudgetId, PriceId};
     use crate::price::{Pico, Price, Rates};
+    use crate::snapshot::Snapshot;
     use crate::unread::{Listed, Template};
     use wire::head::Method;
 
     const FREE: Rates = Rates::flat(Pico(0), Pico(0));
 
-    fn file(tokens: Option<u64>, nanos: Option<i128>) -> Listed {
-        let price = nanos.map(|nanos| {
-            Arc::new(Price {
-                id: "p".into(),
-                currency: "USD".into(),
-                request: Pico(nanos * 1000),
-                rates: FREE,
-                tiers: Vec::new(),
-            })
-        });
+    /// A listed call whose price is the only one.
+    fn file(tokens: Option<u64>) -> Listed {
         Listed {
             method: Method::Post,
             path: Template::read("/v1/files").expect("a template"),
             tokens,
-            price,
+            price: Some(PriceId(0)),
         }
+    }
+
+    fn priced(nanos: i128, s: &mut Snapshot) {
+        s.prices.add(Price {
+            id: "p".into(),
+            currency: "USD".into(),
+            request: Pico(nanos * 1000),
+            rates: FREE,
+            tiers: Vec::new(),
+        });
     }
 
     fn budgeted(unit: Unit, Revision { mut snapshot, .. }: Revision) -> Revision {
@@ -854,12 +855,13 @@ mod unread {
 
     #[test]
     fn a_listed_call_is_charged_what_its_route_says() {
-        let list = [file(Some(300), Some(40))];
-        let s = revision(&[RoutePlan {
+        let list = [file(Some(300))];
+        let mut s = revision(&[RoutePlan {
             limits: &[(Requests, rate(5, 60)), (TokenKind, rate(1000, 60))],
             unread: &list,
             ..plan()
         }]);
+        priced(40, &mut s.snapshot);
         let s = budgeted(Unit::Money("USD".into()), s);
         let Ok(Decision::Forward(call)) = upload(&s) else {
             panic!("not admitted");
@@ -874,12 +876,13 @@ mod unread {
 
     #[test]
     fn what_costs_nothing_is_not_refused_for_want_of_tokens_or_money() {
-        let list = [file(Some(0), Some(0))];
-        let s = revision(&[RoutePlan {
+        let list = [file(Some(0))];
+        let mut s = revision(&[RoutePlan {
             limits: &[(Requests, rate(50, 60)), (TokenKind, rate(1000, 60))],
             unread: &list,
             ..plan()
         }]);
+        priced(0, &mut s.snapshot);
         let s = budgeted(Unit::Money("USD".into()), s);
         let period = s.snapshot.budgets.list[0].calendar.of(0);
         let spent = s.levels.spent(BudgetId(0)).expect("a budget");
@@ -889,7 +892,10 @@ mod unread {
         assert!(matches!(upload(&s), Ok(Decision::Forward(_))));
         for operation in [CountTokens, Models] {
             let call = admitted(&s, operation, r#"{"model":"m"}"#);
-            assert_eq!((call.prompt_estimate, call.hold.is_budgeted()), (0, false));
+            assert_eq!(
+                (call.prompt_estimate, call.hold.pledge.is_empty()),
+                (0, true)
+            );
         }
         assert_eq!(left(&s, 0), 47, "requests count");
         let refused = decide(&s, Chat, r#"{"model":"m"}"#).expect_err("in debt");
@@ -1011,7 +1017,7 @@ mod overdraft {
 
     use super::*;
     use crate::budget::{Budget, Calendar, Every, Scope, Unit};
-    use crate::id::BudgetId;
+    use crate::id::{BudgetId, PriceId};
     use crate::price::{Charge, Pico, Price, Rates};
 
     /// A token costs a thousand of the budget's units (1e-9 USD).
@@ -1062,7 +1068,7 @@ mod overdraft {
         for call in calls {
             let tokens = used(prompt, completion);
             let charge = Charge {
-                price: &price,
+                price: PriceId(0),
                 cost: price.cost(&tokens),
             };
             call.hold
