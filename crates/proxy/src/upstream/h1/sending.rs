@@ -2,7 +2,7 @@
 //!
 //! Invariant: the credential is copied into the worker's own buffer alone, and wiped there before anything
 //! else is.
-//! Not here: which lines a request has (`policy::attempt::request`), the answer (`answer`).
+//! Not here: which lines a request has (`policy::exchange`), the answer (`answer`).
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
