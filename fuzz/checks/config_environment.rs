@@ -7,7 +7,6 @@ use std::io;
 use std::path::Path;
 
 use config::{Sources, from_environment, parse_document};
-use policy::clock::Mono;
 
 /// Stands in every key and every proxy's password.
 const SECRET: &str = "canary-of-the-environment";
@@ -53,7 +52,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let shown = || {
         let path = Path::new("tollgate.yaml");
         let made = from_environment(&environment);
-        let read = parse_document(path, DOCUMENT.as_bytes(), &environment, None, Mono(1));
+        let read = parse_document(path, DOCUMENT.as_bytes(), &environment);
         let made = made.map_or_else(|faults| faults.to_string(), |loaded| format!("{loaded:?}"));
         let read = read.map_or_else(|faults| faults.to_string(), |loaded| format!("{loaded:?}"));
         (made, read)

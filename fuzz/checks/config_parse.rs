@@ -9,6 +9,8 @@ use std::path::Path;
 
 use config::{Sources, parse_document};
 use policy::clock::Mono;
+use policy::id::LimitId;
+use policy::revision::Revision;
 
 struct World;
 
@@ -33,10 +35,13 @@ impl Sources for World {
 /// Panics when an invariant is broken.
 pub(crate) fn fuzz_one(input: &[u8]) {
     let path = Path::new("tollgate.yaml");
-    let shown = match parse_document(path, input, &World, None, Mono(1)) {
+    let shown = match parse_document(path, input, &World) {
         Ok(first) => {
-            let again = parse_document(path, input, &World, Some(&first.snapshot), Mono(2))
+            let shown = format!("{first:?}");
+            let again = parse_document(path, input, &World)
                 .expect("a document that was taken is taken again");
+            let first = Revision::first(first.snapshot);
+            let again = first.next(again.snapshot, Mono(2));
             assert_eq!(first.snapshot.version, again.snapshot.version);
             assert!(
                 first
@@ -46,14 +51,11 @@ pub(crate) fn fuzz_one(input: &[u8]) {
                     .all(|b| !b.endpoints.is_empty())
             );
             assert!(first.snapshot.routes.iter().all(|r| !r.backends.is_empty()));
-            for (a, b) in first.snapshot.limits.iter().zip(&again.snapshot.limits) {
-                assert!(
-                    std::sync::Arc::ptr_eq(&a.bucket, &b.bucket),
-                    "{} is kept",
-                    a.key
-                );
+            for (id, limit) in (0..).map(LimitId).zip(&first.snapshot.limits) {
+                let [a, b] = [&first, &again].map(|of| of.levels.bucket(id).expect("a limit"));
+                assert!(std::ptr::eq(a, b), "{} is kept", limit.key);
             }
-            format!("{first:?}")
+            shown
         }
         Err(faults) => {
             assert!(!faults.faults.is_empty());

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use config::{Sources, parse_document};
 use policy::abandon::Rest;
-use policy::clock::Mono;
 use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
+use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Options, Ports, Publication};
 
@@ -106,9 +106,9 @@ fn start(upstream: SocketAddr) -> SocketAddr {
     );
     let base = Instant::now();
     let path = Path::new("tollgate.yaml");
-    let loaded = parse_document(path, document.as_bytes(), &Nothing, None, Mono(1));
+    let loaded = parse_document(path, document.as_bytes(), &Nothing);
     let publication = Publication {
-        snapshot: Arc::new(loaded.expect("it is good").snapshot),
+        revision: Arc::new(Revision::first(loaded.expect("it is good").snapshot)),
         acceptor: None,
         connectors: HashMap::new(),
     };

@@ -13,8 +13,8 @@ use config::{Sources, parse_document};
 use policy::attempt::request::AttemptRequest;
 use policy::clock::Mono;
 use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
+use policy::revision::Revision;
 use policy::shard::Shard;
-use policy::snapshot::Snapshot;
 use wire::call::CallHead;
 use wire::head::{Known, RequestHead};
 use wire::http1::{Framing, Limits, Step, parse_request, request_framing};
@@ -31,13 +31,13 @@ impl Sources for Nothing {
     }
 }
 
-fn snapshot() -> &'static Snapshot {
-    static SNAPSHOT: OnceLock<Snapshot> = OnceLock::new();
-    SNAPSHOT.get_or_init(|| {
+fn revision() -> &'static Revision {
+    static REVISION: OnceLock<Revision> = OnceLock::new();
+    REVISION.get_or_init(|| {
         let document = "backends: { up: { url: http://127.0.0.1:1/v1 } }\nroutes: [ { workload: w, backend: up } ]\n";
         let path = Path::new("tollgate.yaml");
-        let loaded = parse_document(path, document.as_bytes(), &Nothing, None, Mono(1));
-        loaded.expect("it is good").snapshot
+        let loaded = parse_document(path, document.as_bytes(), &Nothing);
+        Revision::first(loaded.expect("it is good").snapshot)
     })
 }
 
@@ -54,9 +54,11 @@ pub(crate) fn fuzz_one(input: &[u8]) {
         Framing::Length(length) => Some(length),
         Framing::None | Framing::Chunked | Framing::UntilClose => None,
     };
-    let mut shard = Shard::new(snapshot(), None, 1);
+    let Revision { snapshot, levels } = revision();
+    let mut shard = Shard::new(snapshot, None, 1);
     let env = &mut Env {
-        snapshot: snapshot(),
+        snapshot,
+        levels,
         shard: &mut shard,
         now: Mono(1),
     };
@@ -70,7 +72,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
         return;
     };
     let workload = exchange.record().workload.expect("read for somebody");
-    assert!(snapshot().workload(workload).is_some());
+    assert!(snapshot.workload(workload).is_some());
     assert!(head.path().starts_with("/v1/"), "{}", head.path());
     assert!(!head.path().contains("//") && !head.path().contains("/../"));
     assert_eq!(head.fields.by_name(b"x-workload-app").count(), 1);
@@ -86,7 +88,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let Verdict::Attempt(plan) = exchange.handle(Event::Answer(Answer::Entered), env) else {
         panic!("an admitted call does not go");
     };
-    let request = AttemptRequest::new(&plan, &exchange, &head, snapshot()).expect("an endpoint");
+    let request = AttemptRequest::new(&plan, &exchange, &head, snapshot).expect("an endpoint");
     request.fields(|name, _| {
         let known = Known::of(name);
         let is_never_sent = known.is_hop_by_hop()

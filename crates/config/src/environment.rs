@@ -7,8 +7,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use policy::clock::Mono;
-
 use crate::{Fault, Faults, Loaded, Sources, parse_document};
 
 /// A provider, and how its variables are named.
@@ -99,7 +97,7 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
         });
     }
     let text = document(&present, sources);
-    let mut loaded = parse_document(path, text.as_bytes(), sources, None, Mono::default())?;
+    let mut loaded = parse_document(path, text.as_bytes(), sources)?;
     loaded.watched.clear();
     Ok(loaded)
 }

@@ -4,14 +4,13 @@
 //! environment, no file system here, so every document lowers the same way everywhere.
 //! Invariant: a document is taken whole or refused whole, and a refusal names every fault that
 //! can be found, with line and path; no message quotes a secret.
-//! Not here: watching files, swapping snapshots (`tollgate`).
+//! Not here: watching files, swapping snapshots (`tollgate`), what a reload carries over (`policy::revision`).
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use policy::clock::Mono;
 use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
@@ -225,19 +224,11 @@ pub enum AccessLog {
 
 /// Reads the document at `path` and lowers it.
 ///
-/// `carry` is the snapshot in use: a limit that is still the same keeps its bucket, one whose rate
-/// changed keeps what it owes.
-///
 /// # Errors
 /// [`Faults`], all that can be found at once.
-pub fn load(
-    path: &Path,
-    sources: &dyn Sources,
-    carry: Option<&Snapshot>,
-    now: Mono,
-) -> Result<Loaded, Faults> {
+pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
     match sources.read(path) {
-        Ok(bytes) => parse_document(path, &bytes, sources, carry, now),
+        Ok(bytes) => parse_document(path, &bytes, sources),
         Err(error) => {
             let says = format!("cannot read the file: {}", lower::reason(&error));
             Err(refused(
@@ -253,13 +244,7 @@ pub fn load(
 ///
 /// # Errors
 /// [`Faults`], all that can be found at once.
-pub fn parse_document(
-    path: &Path,
-    bytes: &[u8],
-    sources: &dyn Sources,
-    carry: Option<&Snapshot>,
-    now: Mono,
-) -> Result<Loaded, Faults> {
+pub fn parse_document(path: &Path, bytes: &[u8], sources: &dyn Sources) -> Result<Loaded, Faults> {
     if bytes.len() > DOCUMENT_BYTES_MAX {
         let says = format!("the file is {} bytes; at most 4 MiB are read", bytes.len());
         return Err(refused(path, vec![whole(says, "")]));
@@ -274,7 +259,7 @@ pub fn parse_document(
         refused(path, vec![fault])
     })?;
     let root = node::parse(text).map_err(|faults| refused(path, faults))?;
-    lower::lower(path, root, sources, carry, now)
+    lower::lower(path, root, sources)
 }
 
 fn whole(says: String, hint: &str) -> Fault {

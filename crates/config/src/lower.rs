@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use policy::clock::Mono;
 use policy::identity::Identity;
 use policy::snapshot::{Bounds, Snapshot};
 
@@ -24,7 +23,7 @@ mod client;
 mod credential;
 mod host;
 mod ledger;
-pub(crate) mod limit;
+mod limit;
 mod price;
 mod proxy;
 mod route;
@@ -45,13 +44,7 @@ struct Lowering<'a> {
 }
 
 /// Lowers a parsed document.
-pub(crate) fn lower(
-    file: &Path,
-    mut root: Node,
-    sources: &dyn Sources,
-    carry: Option<&Snapshot>,
-    now: Mono,
-) -> Result<Loaded, Faults> {
+pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Result<Loaded, Faults> {
     let mut unset = Vec::new();
     vars::fill(&mut root, "", sources, &mut unset);
     let watched = vec![file.to_owned()];
@@ -75,10 +68,8 @@ pub(crate) fn lower(
             watched: cx.watched,
         });
     };
-    limit::carry(&mut snapshot, carry, now);
-    budget::carry(&mut snapshot, carry);
     let document = Redacted::of(&root);
-    snapshot.version = redact::version(&document, &snapshot, carry);
+    snapshot.version = redact::version(&document);
     Ok(Loaded {
         snapshot,
         host,

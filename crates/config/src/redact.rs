@@ -4,7 +4,6 @@
 //! shown; below `credential` and `bearer` an inline secret is `***`, and so is whatever mentions a variable.
 //! Not here: the admin endpoint that shows it.
 
-use policy::snapshot::Snapshot;
 use serde_json::{Map, Number, Value as Json};
 use sha2::{Digest, Sha256};
 
@@ -60,40 +59,13 @@ fn scalar_shown(scalar: &Scalar) -> Json {
     }
 }
 
-/// `{hash}-{generation}`: the first 12 hex digits of SHA-256 over the redacted document, and a
-/// count of changes since the process began.
+/// The version of a document that is the first one: `{hash}-1`, of which the hash is the first 12 hex digits of SHA-256
+/// over the redacted document.
 ///
-/// Secrets stay out of the hash, from which a short one could be guessed; the generation is what
-/// tells a rotation. It stands still when neither the document nor a credential changed.
-pub(crate) fn version(document: &Redacted, next: &Snapshot, carry: Option<&Snapshot>) -> String {
+/// Secrets stay out of the hash, from which a short one could be guessed; the number is what tells a rotation, once
+/// the document takes the place of another.
+pub(crate) fn version(document: &Redacted) -> String {
     let digest = Sha256::digest(document.0.to_string().as_bytes());
-    let hash: String = digest
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let Some(carry) = carry else {
-        return format!("{hash}-1");
-    };
-    let (old_hash, generation) = carry
-        .version
-        .split_once('-')
-        .unwrap_or((&carry.version, "0"));
-    let generation: u64 = generation.parse().unwrap_or(0);
-    let same = old_hash == hash
-        && carry.tokenizers == next.tokenizers
-        && carry.endpoints.len() == next.endpoints.len()
-        && carry
-            .endpoints
-            .iter()
-            .zip(&next.endpoints)
-            .all(|(old, new)| old.auth == new.auth && old.origin == new.origin);
-    format!(
-        "{hash}-{}",
-        if same {
-            generation
-        } else {
-            generation.saturating_add(1)
-        }
-    )
+    let hash = digest.iter().take(6).map(|byte| format!("{byte:02x}"));
+    format!("{}-1", hash.collect::<String>())
 }

@@ -216,11 +216,11 @@ impl<R> Reconciler<R> {
         let tokens = if rest.has_row && is_gone {
             record.tokens
         } else {
-            let by = BilledBy::of(&rest.of, record);
+            let by = BilledBy::of(&rest.of.snapshot, record);
             by.charged(record, counts.prompt, counts.completion)
         };
         rest.settle(tokens);
-        self.sink().exchange(&rest.of, &rest.record);
+        self.sink().exchange(&rest.of.snapshot, &rest.record);
         tokens
     }
 

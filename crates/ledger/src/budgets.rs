@@ -2,7 +2,7 @@
 //!
 //! What cannot be known is read on the safe side: a row whose end was not seen counts as what was held for it, one
 //! without a cost at today's price.
-//! Invariant: a budget that another snapshot carried on is not read back; one that begins has the running period's
+//! Invariant: a budget that another revision handed on is not read back; one that begins has the running period's
 //! sum before the first call is held against it.
 //! Not here: admitting and settling (`policy::budget`), what the log says (the host).
 
@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use policy::budget::{Budget, Unit, nanos};
+use policy::budget::{self, Budget, Unit, nanos};
 use policy::id::BackendId;
 use policy::price::Pico;
+use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 
 use crate::intake::Ledger;
@@ -49,21 +50,25 @@ impl Ledger {
     /// When the ledger cannot be read; one that is damaged takes no more rows.
     pub fn seed_budgets(
         &self,
-        snapshot: &Snapshot,
-        before: Option<&Snapshot>,
+        revision: &Revision,
+        before: Option<&Revision>,
         mut tell: impl FnMut(Doubt),
     ) -> Result<(), ReadError> {
-        let handed_on = |budget: &&Budget| {
-            let old = before.map_or(&[][..], |before| &before.budgets.list);
-            old.iter().any(|old| Arc::ptr_eq(&old.spent, &budget.spent))
-        };
-        let begins = snapshot.budgets.list.iter().filter(|b| !handed_on(b));
+        let Revision { snapshot, levels } = revision;
+        let begins = |id| before.is_none_or(|before| !levels.has_from(&before.levels, id));
         let now = unix_ms();
-        let mut by_span: BTreeMap<(u64, u64), Vec<&Budget>> = BTreeMap::new();
-        for budget in begins {
-            let calendar = budget.spent.calendar();
-            let span = calendar.span(calendar.of(now));
-            by_span.entry(span).or_default().push(budget);
+        let mut by_span: BTreeMap<(u64, u64), Vec<Begun<'_>>> = BTreeMap::new();
+        for (id, budget) in snapshot.budgets.iter().filter(|(id, _)| begins(*id)) {
+            let Some(spent) = levels.spent(id) else {
+                continue;
+            };
+            let period = budget.calendar.of(now);
+            let span = budget.calendar.span(period);
+            by_span.entry(span).or_default().push(Begun {
+                budget,
+                spent,
+                period,
+            });
         }
         if by_span.is_empty() {
             return Ok(());
@@ -77,10 +82,10 @@ impl Ledger {
             let mut found = Found::default();
             let read = reader.spent(
                 period,
-                |sum| budgets.iter().for_each(|budget| add(budget, &sum, now)),
+                |sum| budgets.iter().for_each(|begun| begun.add(&sum)),
                 |row| {
-                    for budget in &budgets {
-                        found.add(budget, &row, snapshot, now);
+                    for begun in &budgets {
+                        found.add(begun, &row, snapshot);
                     }
                 },
             );
@@ -104,21 +109,31 @@ impl Ledger {
     }
 }
 
-fn add(budget: &Budget, sum: &Spent, now: u64) {
-    if !budget.counts(sum.workload.as_deref(), sum.model.as_deref()) {
-        return;
-    }
-    let units = match &budget.unit {
-        Unit::Tokens => sum.tokens,
-        Unit::Money(currency) if sum.currency.as_deref() == Some(currency) => sum.nanos,
-        Unit::Money(_) => 0,
-    };
-    seed(budget, units, now);
+/// A budget that begins, with its counters and the running period.
+struct Begun<'a> {
+    budget: &'a Budget,
+    spent: &'a budget::Spent,
+    period: budget::Period,
 }
 
-fn seed(budget: &Budget, units: u64, now: u64) {
-    let period = budget.spent.calendar().of(now);
-    budget.spent.settle(period, 0, units);
+impl Begun<'_> {
+    fn add(&self, sum: &Spent) {
+        if !self
+            .budget
+            .counts(sum.workload.as_deref(), sum.model.as_deref())
+        {
+            return;
+        }
+        self.seed(match &self.budget.unit {
+            Unit::Tokens => sum.tokens,
+            Unit::Money(currency) if sum.currency.as_deref() == Some(currency) => sum.nanos,
+            Unit::Money(_) => 0,
+        });
+    }
+
+    fn seed(&self, units: u64) {
+        self.spent.settle(self.period, 0, units);
+    }
 }
 
 /// What was found that says too little.
@@ -129,7 +144,8 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, budget: &Budget, row: &Unsure, snapshot: &Snapshot, now: u64) {
+    fn add(&mut self, begun: &Begun<'_>, row: &Unsure, snapshot: &Snapshot) {
+        let budget = begun.budget;
         if !budget.counts(row.workload.as_deref(), row.model.as_deref()) {
             return;
         }
@@ -142,7 +158,7 @@ impl Found {
             },
         };
         self.by.entry(Arc::clone(&budget.name)).or_default()[kind] += 1;
-        seed(budget, units, now);
+        begun.seed(units);
     }
 
     fn tell(self, tell: &mut impl FnMut(Doubt)) {

@@ -21,10 +21,10 @@ pub use self::period::{Calendar, Every, Period};
 pub use self::pledge::{Asked, Pledge, reserve};
 pub use self::spent::{Level, Spent};
 use crate::id::{BudgetId, WorkloadId};
+use crate::levels::Levels;
 use crate::price::Pico;
 use crate::refusal::Refusal;
 use crate::route::ModelPattern;
-use crate::snapshot::Snapshot;
 
 /// Most budgets that may count one workload; more is refused by `config`.
 pub const MAX_BUDGETS: usize = 16;
@@ -71,8 +71,8 @@ pub struct Budget {
     pub scope: Scope,
     /// Of which models; empty for all.
     pub models: Vec<ModelPattern>,
-    /// What is spent and reserved, shared by all cores and carried across reloads.
-    pub spent: Arc<Spent>,
+    /// Its periods.
+    pub calendar: Calendar,
 }
 
 /// All budgets, and who is counted by which.
@@ -101,7 +101,14 @@ impl Budgets {
             .is_some_and(|of| !of.is_empty())
     }
 
-    fn get(&self, id: BudgetId) -> Option<&Budget> {
+    /// Each with its id.
+    pub fn iter(&self) -> impl Iterator<Item = (BudgetId, &Budget)> {
+        (0..).map(BudgetId).zip(&self.list)
+    }
+
+    /// The budget, if the id is of this snapshot.
+    #[must_use]
+    pub fn get(&self, id: BudgetId) -> Option<&Budget> {
         self.list.get(id.index())
     }
 }
@@ -124,17 +131,24 @@ impl Budget {
         self.takes(Some(model))
     }
 
+    /// Whether it counts the same units in the same periods as another one: what was spent of one was of the other.
+    #[must_use]
+    pub fn is_counted_as(&self, other: &Self) -> bool {
+        self.unit == other.unit && self.calendar == other.calendar
+    }
+
     fn takes(&self, model: Option<&str>) -> bool {
         self.models.is_empty()
             || model.is_none_or(|model| self.models.iter().any(|pattern| pattern.takes(model)))
     }
 
-    fn refusal(&self, period: Period) -> Refusal {
-        self.spent.refused(period);
-        let (_, ends) = self.spent.calendar().span(period);
+    /// Counts a refusal.
+    fn refuse(&self, period: Period, spent: &Spent) -> Refusal {
+        spent.refused(period);
+        let (_, ends) = self.calendar.span(period);
         Refusal::BudgetExhausted {
             budget: Arc::clone(&self.name),
-            every: self.spent.calendar().every,
+            every: self.calendar.every,
             renewed: period::timestamp(ends),
         }
     }
@@ -143,14 +157,20 @@ impl Budget {
 /// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
 /// nothing more.
 #[must_use]
-pub fn exhausted(workload: WorkloadId, unix_ms: u64, s: &Snapshot) -> Option<Refusal> {
-    let ids = s.budgets.of.get(workload.index())?;
-    let all = ids.iter().filter_map(|id| s.budgets.get(*id));
-    let mut spent = all
-        .filter(|budget| budget.models.is_empty())
-        .map(|budget| (budget, budget.spent.calendar().of(unix_ms)))
-        .filter(|(budget, period)| !budget.spent.fits(*period, 1, budget.amount));
-    spent.next().map(|(budget, period)| budget.refusal(period))
+pub fn exhausted(
+    workload: WorkloadId,
+    unix_ms: u64,
+    budgets: &Budgets,
+    levels: &Levels,
+) -> Option<Refusal> {
+    let ids = budgets.of.get(workload.index())?;
+    let mut refusals = ids.iter().filter_map(|id| {
+        let (budget, spent) = (budgets.get(*id)?, levels.spent(*id)?);
+        let period = budget.calendar.of(unix_ms);
+        let is_exhausted = budget.models.is_empty() && !spent.fits(period, 1, budget.amount);
+        is_exhausted.then(|| budget.refuse(period, spent))
+    });
+    refusals.next()
 }
 
 /// Money as a budget counts it, rounded up.

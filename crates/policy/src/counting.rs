@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::exchange::Settled;
 use crate::record::{Count, Record, Tokens};
+use crate::revision::Revision;
 use crate::route::ModelPattern;
 use crate::snapshot::Snapshot;
 
@@ -140,8 +141,8 @@ impl BilledBy {
 /// An exchange that ended and is charged for good once it is counted; until then nobody is told of it.
 #[derive(Debug)]
 pub struct Uncounted {
-    /// Its configuration.
-    pub of: Arc<Snapshot>,
+    /// What it began with.
+    pub of: Arc<Revision>,
     /// Its record, with what is known without a count.
     pub record: Record,
     /// What limits and budgets were charged by that.
@@ -155,7 +156,7 @@ impl Uncounted {
     pub fn settle(&mut self, tokens: Tokens) {
         self.record.tokens = tokens;
         if let Some(settled) = self.settled.take() {
-            let charge = crate::price::charge(&self.of, &self.record);
+            let charge = crate::price::charge(&self.of.snapshot, &self.record);
             settled.correct(&tokens, charge, &self.of);
         }
     }

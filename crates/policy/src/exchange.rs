@@ -43,6 +43,7 @@ pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent, may_repeat};
 use crate::book::{Billing, Held};
 use crate::clock::Mono;
+use crate::levels::Levels;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::shard::Shard;
@@ -64,6 +65,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 pub struct Env<'a> {
     /// The configuration that the exchange keeps to its end.
     pub snapshot: &'a Snapshot,
+    /// The levels of that configuration's limits and budgets.
+    pub levels: &'a Levels,
     /// The memory of its worker.
     pub shard: &'a mut Shard,
     /// When the event happened.
@@ -338,7 +341,9 @@ impl Exchange {
             && !std::mem::replace(&mut reading.has_looked, true)
         {
             let (opened, began) = (reading.opened, self.record.started_unix_ms);
-            if let Some((route, refusal)) = look::look(opened, env.now, began, env.snapshot) {
+            if let Some((route, refusal)) =
+                look::look(opened, env.now, began, env.snapshot, env.levels)
+            {
                 self.record.route = Some(route);
                 return Err(refusal);
             }
@@ -392,6 +397,7 @@ impl Exchange {
             env.now,
             self.record.started_unix_ms,
             s,
+            env.levels,
         );
         self.record.model_asked = call.as_mut().and_then(|call| call.model.take());
         let admitted = match decided? {
@@ -478,7 +484,7 @@ impl Exchange {
         }
         // The call does not run.
         if let Some(hold) = active.hold.take() {
-            hold.release(env.now, env.snapshot);
+            hold.release(env.now, env.snapshot, env.levels);
         }
         self.refuse(Refusal::LedgerUnavailable)
     }

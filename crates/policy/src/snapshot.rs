@@ -1,9 +1,8 @@
 //! The configuration as a core reads it: immutable, resolved, swapped whole.
 //!
 //! Invariant: nothing optional is left to guess and no string is compared that could have been
-//! resolved when the snapshot was made. Buckets and budgets' sums are the only interior
-//! that changes.
-//! Not here: what a person writes and how it becomes this (`config`).
+//! resolved when the snapshot was made. Nothing in it changes.
+//! Not here: what a person writes and how it becomes this (`config`), what limits and budgets hold ([`crate::levels`]).
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -19,7 +18,7 @@ use crate::credential::UpstreamAuth;
 use crate::fast_hash::Mix;
 use crate::id::{AuthorizerId, BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::Identity;
-use crate::limit::{Bucket, Kind};
+use crate::limit::{Kind, Rate};
 use crate::price::Prices;
 use crate::route::ModelPattern;
 use crate::secret::Secret;
@@ -29,7 +28,7 @@ use crate::web::Web;
 /// Everything policy knows.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Short content hash of what this was made from; in logs, `/config` and metrics.
+    /// Short content hash of what this was made from, and its number; in logs, `/config` and metrics.
     pub version: String,
     /// How a caller is recognised.
     pub identity: Identity,
@@ -43,7 +42,7 @@ pub struct Snapshot {
     pub backends: Vec<Backend>,
     /// All endpoints of all backends.
     pub endpoints: Vec<Endpoint>,
-    /// All shared buckets.
+    /// All limits, each of one workload on one route.
     pub limits: Vec<Limit>,
     /// Price catalogue.
     pub prices: Prices,
@@ -194,7 +193,7 @@ pub struct Endpoint {
     pub auth: UpstreamAuth,
 }
 
-/// A shared bucket and what it is for.
+/// A rate, and whose it is.
 #[derive(Debug)]
 pub struct Limit {
     /// Whose it is.
@@ -203,10 +202,10 @@ pub struct Limit {
     pub route: RouteId,
     /// What it counts.
     pub kind: Kind,
-    /// Identity across reloads: same key and rate, same bucket.
+    /// How much.
+    pub rate: Rate,
+    /// What tells it, with its window, from any other, in every snapshot.
     pub key: String,
-    /// The bucket, shared by all cores and carried across reloads.
-    pub bucket: Arc<Bucket>,
 }
 
 /// How long each phase of an attempt may take.

@@ -132,9 +132,9 @@ async fn accept(start: Start) -> Option<Rc<Worker>> {
 fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr) {
     let view = worker.view();
     // A trusted proxy's connections are those of many clients.
-    let is_client = !view.snapshot.clients.trusts(peer);
+    let is_client = !view.snapshot().clients.trusts(peer);
     let source = is_client.then(|| Source::of(peer));
-    let place = match worker.connections.admit(source, &view.snapshot.bounds) {
+    let place = match worker.connections.admit(source, &view.snapshot().bounds) {
         Ok(place) => Ok(place),
         Err(at) => {
             worker.closed(at);

@@ -24,7 +24,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
-    let clients = &view.snapshot.clients;
+    let clients = &view.snapshot().clients;
     let is_brought = clients.proxy_protocol && clients.trusts(tcp.peer());
     // Kept until the connection is over.
     let _place = if is_brought {
@@ -65,7 +65,7 @@ async fn introduced(
     view: &View,
     tcp: &mut Socket,
 ) -> Result<Option<Place>, Option<Away>> {
-    let bounds = &view.snapshot.bounds;
+    let bounds = &view.snapshot().bounds;
     let trouble = |detail: &dyn Display| {
         worker.trouble(Trouble::ProxyHeader, detail);
         None

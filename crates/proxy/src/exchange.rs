@@ -114,7 +114,7 @@ async fn answer<D: Downstream>(
     active.drop_body();
     let patience = reply::Patience {
         worker: &active.worker,
-        stall: active.view.snapshot.bounds.write_stall,
+        stall: active.view.snapshot().bounds.write_stall,
     };
     let (id, cors) = (&active.exchange.record().id, active.cors());
     let sent = match &verdict {

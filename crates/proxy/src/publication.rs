@@ -10,13 +10,13 @@ use policy::book::Book;
 use policy::counting::Counting;
 use policy::exchange::Callout;
 use policy::record::Sink;
-use policy::snapshot::Snapshot;
+use policy::revision::Revision;
 
 /// One configuration, complete with what its files held.
 #[derive(Clone)]
 pub struct Publication {
-    /// What policy reads.
-    pub snapshot: Arc<Snapshot>,
+    /// What policy reads, and the levels that belong to it.
+    pub revision: Arc<Revision>,
     /// TLS on the data listener, when configured.
     pub acceptor: Option<Arc<rustls::ServerConfig>>,
     /// Trust for upstreams by `Origin::ca_file`; the empty name is the system's roots.

@@ -65,9 +65,9 @@ impl<'v> Standing<'v> {
     #[inline]
     pub(crate) fn of(limits: &[LimitId], view: &'v View, now: Mono) -> Self {
         let mut standing = Self::default();
-        for (limit, amount) in limits.iter().filter_map(|id| view.limit(*id)) {
-            let level = limit.bucket.level(now);
-            let slot = match limit.kind {
+        for (kind, bucket, amount) in limits.iter().filter_map(|id| view.limit(*id)) {
+            let level = bucket.level(now);
+            let slot = match kind {
                 Kind::Requests => &mut standing.requests,
                 Kind::Tokens => &mut standing.tokens,
             };

@@ -1,4 +1,4 @@
-//! One worker's view of a snapshot: the snapshot and what this worker remembers beside it.
+//! One worker's view of a revision: the snapshot, its levels, and what this worker remembers beside them.
 //!
 //! Invariant: ids are used only with the view they came from; an exchange keeps its view to its
 //! end, so it is served wholly by one configuration.
@@ -10,16 +10,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use policy::id::{EndpointId, LimitId};
+use policy::limit::{Bucket, Kind};
+use policy::revision::Revision;
 use policy::shard::Shard;
-use policy::snapshot::{Limit, Origin, Snapshot};
+use policy::snapshot::{Origin, Snapshot};
 use policy::trace::Sampling;
 
 use crate::publication::Publication;
 use crate::upstream::pool::Pool;
 
-/// A snapshot as one worker uses it.
+/// A revision as one worker uses it.
 pub(crate) struct View {
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) revision: Arc<Revision>,
     pub(crate) acceptor: Option<tokio_rustls::TlsAcceptor>,
     pub(crate) shard: RefCell<Shard>,
     pools: Vec<Rc<Pool>>,
@@ -37,10 +39,10 @@ impl View {
         sampling: Option<Sampling>,
         seed: u64,
     ) -> Self {
-        let snapshot = Arc::clone(&publication.snapshot);
+        let snapshot = &publication.revision.snapshot;
         let shard = match old {
-            Some(old) => Shard::carried(&snapshot, &old.snapshot, &mut old.shard.borrow_mut()),
-            None => Shard::new(&snapshot, sampling, seed),
+            Some(old) => Shard::carried(snapshot, old.snapshot(), &mut old.shard.borrow_mut()),
+            None => Shard::new(snapshot, sampling, seed),
         };
         pools.retain(|origin, _| snapshot.endpoints.iter().any(|e| e.origin == *origin));
         let of = snapshot.endpoints.iter().map(|endpoint| {
@@ -55,7 +57,7 @@ impl View {
         let amounts = snapshot
             .limits
             .iter()
-            .map(|limit| limit.bucket.rate().amount.to_string().into())
+            .map(|limit| limit.rate.amount.to_string().into())
             .collect();
         let acceptor = publication
             .acceptor
@@ -64,10 +66,16 @@ impl View {
         Self {
             pools: of.collect(),
             amounts,
-            snapshot,
+            revision: Arc::clone(&publication.revision),
             acceptor,
             shard: RefCell::new(shard),
         }
+    }
+
+    /// What was configured.
+    #[inline]
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.revision.snapshot
     }
 
     /// The pool that serves an endpoint.
@@ -75,9 +83,10 @@ impl View {
         self.pools.get(endpoint.index())
     }
 
-    /// A limit and its amount, as headers say it.
-    pub(crate) fn limit(&self, id: LimitId) -> Option<(&Limit, &str)> {
-        let limit = self.snapshot.limit(id)?;
-        Some((limit, self.amounts.get(id.index())?))
+    /// What a limit counts, its bucket, and its amount as headers say it.
+    pub(crate) fn limit(&self, id: LimitId) -> Option<(Kind, &Bucket, &str)> {
+        let Revision { snapshot, levels } = &*self.revision;
+        let amount = self.amounts.get(id.index())?;
+        Some((snapshot.limit(id)?.kind, levels.bucket(id)?, amount))
     }
 }

@@ -118,7 +118,7 @@ impl Worker {
     #[cold]
     pub(crate) fn trouble(&self, trouble: Trouble, detail: &dyn Display) {
         let view = self.view();
-        self.sink(|s| s.trouble(&view.snapshot, trouble, detail));
+        self.sink(|s| s.trouble(view.snapshot(), trouble, detail));
     }
 
     /// Usage is entered here, where there is a book.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use policy::clock::Mono;
 use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
+use policy::levels::Levels;
 use policy::price::{Pico, Price, Rates};
 use policy::record::{Gauge, Sink};
 use policy::shard::Shard;
@@ -38,6 +39,7 @@ fn main() {
     let mut worker = Worker {
         shard: Shard::new(&snapshot, None, 1),
         facts: Box::new(Facts::new(log.as_ref().map(AccessLog::lines))),
+        levels: Levels::new(&snapshot),
         snapshot,
     };
     let (head, response) = (head(), response());
@@ -68,6 +70,7 @@ fn weighed(
 /// What a worker has of both.
 struct Worker {
     snapshot: Snapshot,
+    levels: Levels,
     shard: Shard,
     facts: Box<dyn Sink>,
 }
@@ -77,6 +80,7 @@ impl Worker {
         self.facts.gauge(Gauge::Exchanges, 1);
         let env = &mut Env {
             snapshot: &self.snapshot,
+            levels: &self.levels,
             shard: &mut self.shard,
             now,
         };
@@ -139,11 +143,11 @@ fn snapshot() -> Snapshot {
         route.models.clear();
     }
     for limit in &mut s.limits {
-        limit.bucket = Arc::new(policy::limit::Bucket::new(policy::limit::Rate {
+        limit.rate = policy::limit::Rate {
             amount: 1_000_000_000_000,
             per: Duration::from_secs(60),
             burst: 1_000_000_000_000,
-        }));
+        };
     }
     s
 }

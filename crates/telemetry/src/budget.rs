@@ -3,7 +3,7 @@
 //! Not here: what is held against them (`policy::budget`).
 
 use policy::budget::{Budget, Level, Unit};
-use policy::snapshot::Snapshot;
+use policy::revision::Revision;
 
 use crate::extras::{Extra, number};
 
@@ -12,10 +12,12 @@ pub const MARKS: [u64; 3] = [50, 80, 100];
 
 /// All of them, at `now`, milliseconds since the Unix epoch.
 #[must_use]
-pub fn metrics(snapshot: &Snapshot, now: u64) -> Vec<Extra> {
+pub fn metrics(of: &Revision, now: u64) -> Vec<Extra> {
     let mut extras = Vec::new();
-    for budget in &snapshot.budgets.list {
-        let level = budget.spent.level(budget.spent.calendar().of(now));
+    for (id, budget) in of.snapshot.budgets.iter() {
+        let period = budget.calendar.of(now);
+        let spent = of.levels.spent(id);
+        let level = spent.map_or_else(Level::default, |spent| spent.level(period));
         let left = budget.amount.saturating_sub(level.held);
         let labelled = |extra: Extra| {
             extra

@@ -9,7 +9,7 @@ use std::time::Duration;
 use policy::credential::UpstreamAuth;
 use policy::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use policy::identity::Identity;
-use policy::limit::{Bucket, Kind, Rate};
+use policy::limit::{Kind, Rate};
 use policy::operation::Operation;
 use policy::price::Prices;
 use policy::record::{Count, Outcome, Record, Tokens};
@@ -26,11 +26,11 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         route: RouteId(0),
         kind,
         key: format!("{i}/{kind:?}"),
-        bucket: Arc::new(Bucket::new(Rate {
+        rate: Rate {
             amount: 2,
             per: Duration::from_secs(60),
             burst: 2,
-        })),
+        },
     };
     let each = 0..workloads.len();
     let limits: Vec<Limit> = each

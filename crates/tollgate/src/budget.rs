@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use policy::budget::{Budget, Period};
+use policy::budget::{Budget, Period, Spent};
 use telemetry::budget::{MARKS, amount, percent};
 
 use crate::running::Running;
@@ -33,18 +33,21 @@ pub(crate) async fn mark(running: Arc<Running>) {
     let mut every = tokio::time::interval(EVERY);
     loop {
         every.tick().await;
-        let snapshot = running.current().snapshot;
-        for budget in &snapshot.budgets.list {
-            look(budget, &mut told);
+        let revision = running.current().revision;
+        let budgets = &revision.snapshot.budgets;
+        for (id, budget) in budgets.iter() {
+            if let Some(spent) = revision.levels.spent(id) {
+                look(budget, spent, &mut told);
+            }
         }
-        told.retain(|name, _| snapshot.budgets.list.iter().any(|b| b.name == *name));
+        told.retain(|name, _| budgets.list.iter().any(|b| b.name == *name));
     }
 }
 
-fn look(budget: &Budget, told: &mut HashMap<Arc<str>, Told>) {
-    let calendar = budget.spent.calendar();
+fn look(budget: &Budget, spent: &Spent, told: &mut HashMap<Arc<str>, Told>) {
+    let calendar = budget.calendar;
     let period = calendar.of(now_ms());
-    let level = budget.spent.level(period);
+    let level = spent.level(period);
     let told = told.entry(Arc::clone(&budget.name)).or_default();
     if told.period != period.0 {
         *told = Told {
@@ -53,7 +56,7 @@ fn look(budget: &Budget, told: &mut HashMap<Arc<str>, Told>) {
         };
     }
     // The next period's sum is made before a worker needs it.
-    let _next = budget.spent.level(Period(period.0 + 1));
+    let _next = spent.level(Period(period.0 + 1));
     let (_, ends) = calendar.span(period);
     let until = policy::budget::period::timestamp(ends);
     let is = percent(budget, level);

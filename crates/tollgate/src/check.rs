@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use config::{Fault, Faults, Loaded, Located, Sources};
 use counting::TokenizerCache;
 use ledger::report::wrapped;
+use policy::revision::Revision;
 
 use crate::running::{load, publication};
 use crate::source::Source;
@@ -43,7 +44,7 @@ pub(crate) fn check(options: &cli::Check) -> ExitCode {
 }
 
 fn found(source: &Source, sources: &dyn Sources) -> Found {
-    match load(source.file(), sources, None, policy::clock::Mono::default()) {
+    match load(source.file(), sources) {
         Ok(loaded) => of_loaded(loaded, source.name(), sources),
         Err(Faults {
             faults, warnings, ..
@@ -68,7 +69,7 @@ fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
         ),
     };
     let built = pool::build(&TokenizerCache::default(), &loaded.host.tokenizers);
-    if let Err(fault) = built.and_then(|_| publication(loaded, sources)) {
+    if let Err(fault) = built.and_then(|_| publication(loaded, Revision::first, sources)) {
         found.faults.push(format!("{}: {fault}", name.display()));
     }
     found

@@ -82,9 +82,8 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         &at(on_prem.addr(), "ON_PREM_KEY"),
         &at(frontier.addr(), "FRONTIER_KEY"),
     );
-    let now = policy::clock::Mono::default();
     let file = Path::new("demo.yaml");
-    let loaded = config::parse_document(file, text.as_bytes(), &world, None, now)
+    let loaded = config::parse_document(file, text.as_bytes(), &world)
         .map_err(|faults| faults.to_string())?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");

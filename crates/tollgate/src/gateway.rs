@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use admin::{Access, Budget, Config, Gateway, Health, Limit};
-use policy::budget::{Scope, Unit};
+use policy::budget::{self, Scope, Unit};
 use policy::clock::Mono;
-use policy::snapshot::{self, Snapshot};
+use policy::id::LimitId;
+use policy::revision::Revision;
+use policy::snapshot;
 
 use crate::budget::now_ms;
 use crate::metrics;
@@ -31,20 +33,17 @@ impl Gateway for Running {
     fn config(&self) -> Config {
         let current = self.current();
         Config {
-            version: current.snapshot.version.clone(),
+            version: current.revision.snapshot.version.clone(),
             document: current.document,
         }
     }
 
     fn limits(&self) -> Vec<Limit> {
-        limits(&self.current().snapshot, self.now())
+        limits(&self.current().revision, self.now())
     }
 
     fn budgets(&self) -> Vec<Budget> {
-        let snapshot = self.current().snapshot;
-        let now = now_ms();
-        let budgets = snapshot.budgets.list.iter();
-        budgets.map(|budget| of_budget(budget, now)).collect()
+        budgets(&self.current().revision, now_ms())
     }
 
     fn ledger(&self) -> Option<serde_json::Value> {
@@ -56,9 +55,9 @@ impl Gateway for Running {
     }
 }
 
-fn limits(snapshot: &Snapshot, now: Mono) -> Vec<Limit> {
-    let of = |limit: &snapshot::Limit| {
-        let (rate, level) = (limit.bucket.rate(), limit.bucket.level(now));
+fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
+    let of = |(id, limit): (LimitId, &snapshot::Limit)| {
+        let (rate, level) = (limit.rate, levels.bucket(id)?.level(now));
         Some(Limit {
             workload: snapshot.workload(limit.workload)?.name.to_string(),
             route: snapshot.route(limit.route)?.name.to_string(),
@@ -70,13 +69,20 @@ fn limits(snapshot: &Snapshot, now: Mono) -> Vec<Limit> {
             full_in_seconds: level.reset.as_secs_f64(),
         })
     };
-    snapshot.limits.iter().filter_map(of).collect()
+    let limits = (0..).map(LimitId).zip(&snapshot.limits);
+    limits.filter_map(of).collect()
 }
 
-fn of_budget(budget: &policy::budget::Budget, now: u64) -> Budget {
-    let calendar = budget.spent.calendar();
+fn budgets(Revision { snapshot, levels }: &Revision, now: u64) -> Vec<Budget> {
+    let budgets = snapshot.budgets.iter();
+    let of = budgets.filter_map(|(id, budget)| Some(of_budget(budget, levels.spent(id)?, now)));
+    of.collect()
+}
+
+fn of_budget(budget: &budget::Budget, spent: &budget::Spent, now: u64) -> Budget {
+    let calendar = budget.calendar;
     let period = calendar.of(now);
-    let level = budget.spent.level(period);
+    let level = spent.level(period);
     let (starts, ends) = calendar.span(period);
     let (unit, currency) = match &budget.unit {
         Unit::Tokens => ("tokens", None),

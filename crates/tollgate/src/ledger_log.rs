@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ledger::{Doubt, Head, LedgerService, Options, Recovered, ShipError, Shipping, Stats};
-use policy::snapshot::Snapshot;
+use policy::revision::Revision;
 
 use crate::running::Running;
 
@@ -47,8 +47,8 @@ pub(crate) fn open(settings: &config::Ledger) -> Result<LedgerService, String> {
 /// Begins budgets with what is on record, and keeps the prices that rows will name.
 pub(crate) fn begin(
     service: &LedgerService,
-    snapshot: &Snapshot,
-    before: Option<&Snapshot>,
+    revision: &Revision,
+    before: Option<&Revision>,
 ) -> Result<(), String> {
     let doubt = |doubt| match doubt {
         Doubt::NotFlushed => {
@@ -68,9 +68,9 @@ pub(crate) fn begin(
              for them, at today's price, or not at all where there is none"
         ),
     };
-    let seeded = service.ledger().seed_budgets(snapshot, before, doubt);
+    let seeded = service.ledger().seed_budgets(revision, before, doubt);
     seeded.map_err(|error| format!("budgets: {error}"))?;
-    service.keep_prices(snapshot);
+    service.keep_prices(&revision.snapshot);
     Ok(())
 }
 

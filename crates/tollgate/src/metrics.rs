@@ -21,13 +21,13 @@ pub(crate) async fn merged(running: &Running) -> Merged {
     let counted = running.outlets.counting.as_ref().map(CountingPool::copy);
     let copies = copies.into_iter().chain(counted);
     let mut merged = telemetry::merge(copies.filter_map(Copied::of).collect());
-    merged.register(&running.current().snapshot);
+    merged.register(&running.current().revision.snapshot);
     merged
 }
 
 /// All of them, now.
 pub(crate) fn of(running: &Running) -> Vec<Extra> {
-    let version = running.current().snapshot.version.clone();
+    let version = running.current().revision.snapshot.version.clone();
     let flag = |yes: bool| f64::from(u8::from(yes));
     let [good, bad] = &running.reloads;
     let mut extras = vec![
@@ -76,7 +76,7 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     if let Some(service) = &running.outlets.ledger {
         extras.extend(ledger::of(service));
     }
-    extras.extend(budget::metrics(&running.current().snapshot, now_ms()));
+    extras.extend(budget::metrics(&running.current().revision, now_ms()));
     if let Some(counting) = &running.outlets.counting {
         extras.extend(counting::of(counting));
     }

@@ -17,6 +17,7 @@ use config::{Faults, Loaded, Sources};
 use counting::Counters;
 use ledger::LedgerService;
 use policy::clock::{Mono, nanos};
+use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Publication};
 use proxy::quota::Quota;
@@ -153,28 +154,24 @@ pub(crate) fn fixed(host: &config::Host) -> Fixed {
 /// What is published now.
 #[derive(Clone)]
 pub(crate) struct Current {
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) revision: Arc<Revision>,
     pub(crate) document: Arc<serde_json::Value>,
     pub(crate) watched: Arc<[PathBuf]>,
     pub(crate) access: Arc<Access>,
 }
 
 /// Loads from a file, or from the environment when there is none.
-pub(crate) fn load(
-    file: Option<&Path>,
-    sources: &dyn Sources,
-    carry: Option<&Snapshot>,
-    now: Mono,
-) -> Result<Loaded, Faults> {
+pub(crate) fn load(file: Option<&Path>, sources: &dyn Sources) -> Result<Loaded, Faults> {
     match file {
-        Some(file) => config::load(file, sources, carry, now),
+        Some(file) => config::load(file, sources),
         None => config::from_environment(sources),
     }
 }
 
-/// Makes what workers need of a loaded configuration.
+/// Makes what workers need of a loaded configuration; `revision` gives its snapshot the levels that it begins with.
 pub(crate) fn publication(
     loaded: Loaded,
+    revision: impl FnOnce(Snapshot) -> Revision,
     sources: &dyn Sources,
 ) -> Result<(Publication, Current), String> {
     let tls = loaded.host.tls.as_ref();
@@ -207,9 +204,9 @@ pub(crate) fn publication(
         })?;
         connectors.insert(origin.ca_file.clone(), connector);
     }
-    let snapshot = Arc::new(loaded.snapshot);
+    let revision = Arc::new(revision(loaded.snapshot));
     let current = Current {
-        snapshot: Arc::clone(&snapshot),
+        revision: Arc::clone(&revision),
         document: Arc::new(loaded.document.json().clone()),
         watched: loaded.watched.into(),
         access: Arc::new(Access {
@@ -219,7 +216,7 @@ pub(crate) fn publication(
     };
     Ok((
         Publication {
-            snapshot,
+            revision,
             acceptor,
             connectors,
         },
@@ -261,7 +258,7 @@ impl Running {
     /// Whether new exchanges are welcome.
     pub(crate) fn is_ready(&self) -> bool {
         let is_ledger_away = self.ledger_available() == Some(false);
-        let is_useless = is_ledger_away && self.current().snapshot.is_strict_throughout();
+        let is_useless = is_ledger_away && self.current().revision.snapshot.is_strict_throughout();
         self.gate.is_alive() && !self.draining.load(Ordering::SeqCst) && !is_useless
     }
 
@@ -292,7 +289,7 @@ impl Running {
         let now = self.current();
         let Fixed { data, admin, .. } = &self.origin.fixed;
         if loaded.host.data != *data {
-            loaded.snapshot.web.hosts = now.snapshot.web.hosts.clone();
+            loaded.snapshot.web.hosts = now.revision.snapshot.web.hosts.clone();
         }
         if loaded.host.admin != *admin {
             loaded.host.admin_access.hosts = now.access.hosts.clone();
@@ -306,12 +303,7 @@ impl Running {
             return before.watched;
         }
         let world = crate::world::World;
-        let loaded = load(
-            self.origin.file.as_deref(),
-            &world,
-            Some(&before.snapshot),
-            self.now(),
-        );
+        let loaded = load(self.origin.file.as_deref(), &world);
         let result = loaded
             .map_err(|faults| (faults.to_string(), faults.watched))
             .and_then(|mut loaded| {
@@ -329,9 +321,10 @@ impl Running {
                 }
                 let failed = |fault| (fault, watched.clone());
                 let counters = self.counters(&loaded.host).map_err(failed)?;
-                let (next, current) = publication(loaded, &world).map_err(failed)?;
+                let next = |snapshot| before.revision.next(snapshot, self.now());
+                let (next, current) = publication(loaded, next, &world).map_err(failed)?;
                 if let Some(service) = &self.outlets.ledger {
-                    ledger_log::begin(service, &current.snapshot, Some(&before.snapshot))
+                    ledger_log::begin(service, &current.revision, Some(&before.revision))
                         .map_err(failed)?;
                 }
                 Ok((counters, (next, current)))
@@ -343,7 +336,10 @@ impl Running {
                 }
                 self.gate.publish(&publication);
                 let watched = Arc::clone(&current.watched);
-                tracing::info!(version = current.snapshot.version, "configuration taken");
+                tracing::info!(
+                    version = current.revision.snapshot.version,
+                    "configuration taken"
+                );
                 *self
                     .current
                     .lock()
@@ -354,7 +350,7 @@ impl Running {
             }
             Err((faults, consulted)) => {
                 tracing::error!(
-                    kept = before.snapshot.version,
+                    kept = before.revision.snapshot.version,
                     "configuration refused, the old one serves on:\n{faults}"
                 );
                 self.last_reload_good.store(false, Ordering::SeqCst);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use config::{Loaded, Located};
 use counting::TokenizerCache;
+use policy::revision::Revision;
 use proxy::gate::{Gate, Options, Ports};
 use proxy::quota;
 use telemetry::{AccessLog, Conditions, Copied, Facts, Merged, Target, Traces};
@@ -39,7 +40,7 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
     let base = Instant::now();
     let source = Source::of(options.config.as_deref());
     tracing::info!("{source}");
-    let loaded = match load(source.file(), &World, None, policy::clock::Mono::default()) {
+    let loaded = match load(source.file(), &World) {
         Ok(loaded) => loaded,
         Err(faults) => {
             complain(&faults.to_string());
@@ -112,11 +113,11 @@ pub(crate) fn start(
     let cache = Arc::new(TokenizerCache::default());
     cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
-    let (publication, current) = publication(loaded, sources)?;
+    let (publication, current) = publication(loaded, Revision::first, sources)?;
     let admin_listener = bind(admin, "admin")?;
     let ledger = ledger.as_ref().map(ledger_log::open).transpose()?;
     if let Some(service) = &ledger {
-        ledger_log::begin(service, &current.snapshot, None)?;
+        ledger_log::begin(service, &current.revision, None)?;
     }
     let intake = ledger.as_ref().map(|service| service.ledger().intake());
     let tracing = collector.as_ref().map(traces::start).transpose()?;
@@ -148,13 +149,13 @@ pub(crate) fn start(
     tracing::info!(
         data = %gate.address(),
         admin = %admin_listener.local_addr().unwrap_or(admin),
-        version = current.snapshot.version,
+        version = current.revision.snapshot.version,
         workers,
         cpus = quota.cpus,
         quota = quota.quota.map_or_else(|| "none".to_owned(), |q| format!("{q:.2} cpus")),
         "ready"
     );
-    for endpoint in &current.snapshot.endpoints {
+    for endpoint in &current.revision.snapshot.endpoints {
         if let Some(proxy) = &endpoint.origin.proxy {
             tracing::info!(
                 endpoint = &*endpoint.name,
@@ -254,7 +255,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
 /// to. Gives what was counted, to the last exchange; `None` when something still holds on to the gate.
 pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let running = Arc::into_inner(ready.running)?;
-    let snapshot = running.current().snapshot;
+    let revision = running.current().revision;
     let Running { gate, outlets, .. } = running;
     let Outlets {
         log,
@@ -278,7 +279,7 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
         traces.close();
     }
     let mut merged = telemetry::merge(copies);
-    merged.register(&snapshot);
+    merged.register(&revision.snapshot);
     Some(merged)
 }
 

@@ -2,9 +2,8 @@
 //!
 //! Budgets fail closed: one that counts money and knows that a model it counts has no price is a
 //! fault, and without a ledger, from which sums are read back, there are none.
-//! A budget is recognised across reloads by its name, what it counts and its calendar.
-//! Invariant: a reload keeps what a budget that stays has spent, also when its amount changes.
-//! Not here: how a budget works (`policy::budget`), reading sums back (`tollgate`).
+//! Not here: how a budget works (`policy::budget`), what it keeps at a reload (`policy::levels`), reading sums back
+//! (`ledger`).
 
 mod priced;
 
@@ -12,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::budget::{self, Budgets, Calendar, MAX_BUDGETS, Scope, Spent, Unit};
+use policy::budget::{self, Budgets, Calendar, MAX_BUDGETS, Scope, Unit};
 use policy::id::BudgetId;
 use policy::route::ModelPattern;
 use policy::snapshot::Snapshot;
@@ -166,12 +165,12 @@ impl super::Lowering<'_> {
             name: name.value.0.as_str().into(),
             unit,
             amount,
-            scope: scope?,
-            models,
-            spent: Arc::new(Spent::new(Calendar {
+            calendar: Calendar {
                 every: written.per.get()?.value.0,
                 east_min: written.zone.get().map_or(0, |at| at.value.0),
-            })),
+            },
+            scope: scope?,
+            models,
         })
     }
 
@@ -275,19 +274,4 @@ fn plain(patterns: &[At<Pattern>]) -> Vec<ModelPattern> {
         return Vec::new();
     }
     patterns.iter().map(|at| lowered(&at.value)).collect()
-}
-
-/// Hands what was spent to the budgets that are still the same.
-pub(super) fn carry(next: &mut Snapshot, old: Option<&Snapshot>) {
-    let Some(old) = old else { return };
-    let known: HashMap<&str, &budget::Budget> =
-        old.budgets.list.iter().map(|b| (&*b.name, b)).collect();
-    for budget in &mut next.budgets.list {
-        let Some(before) = known.get(&*budget.name) else {
-            continue;
-        };
-        if before.unit == budget.unit && before.spent.calendar() == budget.spent.calendar() {
-            budget.spent = Arc::clone(&before.spent);
-        }
-    }
 }

@@ -1,19 +1,16 @@
-//! `limits`: rates to buckets, and buckets from one snapshot to the next.
+//! `limits`: the rates of routes, a limit for each workload.
 //!
-//! A limit is recognised across reloads by its workload, by its route's name (or, where it has
-//! none, by the models it matches, which tell a workload's routes apart), and by what it counts
-//! over which window. So routes may be added, removed and reordered without emptying a bucket.
-//! Invariant: a reload neither forgives what a limit that stays is owed, nor invents any.
-//! Not here: how a bucket works (`policy::limit`).
+//! Invariant: a limit has the same key in every document that has it, and no other limit over its window has that: it
+//! follows from its workload, its route's name (or, where it has none, the models it matches, which tell a workload's
+//! routes apart), and what it counts. So routes may be added, removed and reordered.
+//! Not here: what a limit with this key keeps at a reload (`policy::levels`), how a bucket works (`policy::limit`).
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::time::Duration;
 
-use policy::clock::Mono;
 use policy::exchange::MAX_LIMITS;
 use policy::id::{LimitId, RouteId, WorkloadId};
-use policy::limit::{Bucket, Kind, Rate};
+use policy::limit::{Kind, Rate};
 use policy::snapshot::{self, Snapshot};
 
 use super::backend::number;
@@ -103,7 +100,7 @@ pub(super) fn key(workload: &str, route: &Route, patterns: &[Pattern]) -> String
     format!("{workload}/[{}]", models.join(","))
 }
 
-/// Adds full buckets for a workload on a route.
+/// Adds the limits of a workload on a route.
 pub(super) fn register(
     rates: &[(Kind, Rate)],
     workload: WorkloadId,
@@ -118,76 +115,9 @@ pub(super) fn register(
             workload,
             route,
             kind: *kind,
-            key: format!("{key}/{}/{}", kind.as_str(), window(rate.per)),
-            bucket: Arc::new(Bucket::new(*rate)),
+            rate: *rate,
+            key: format!("{key}/{}", kind.as_str()),
         });
     }
     ids
-}
-
-/// Hands the buckets of the snapshot in use to the limits that are still the same, and what they
-/// owe to those whose rate or window changed.
-pub(super) fn carry(next: &mut Snapshot, old: Option<&Snapshot>, now: Mono) {
-    let Some(old) = old else { return };
-    let mut left: HashMap<&str, &snapshot::Limit> = old
-        .limits
-        .iter()
-        .map(|limit| (limit.key.as_str(), limit))
-        .collect();
-    let mut unmatched = Vec::new();
-    for limit in &mut next.limits {
-        match left.remove(limit.key.as_str()) {
-            Some(before) => limit.bucket = handed(limit, before, now),
-            None => unmatched.push(limit),
-        }
-    }
-    // The window is the last part of a key; what is left without it is the same limit, rewritten.
-    let mut rewritten: HashMap<&str, Vec<&snapshot::Limit>> = HashMap::new();
-    for limit in old
-        .limits
-        .iter()
-        .rev()
-        .filter(|limit| left.contains_key(limit.key.as_str()))
-    {
-        rewritten
-            .entry(without_window(&limit.key))
-            .or_default()
-            .push(limit);
-    }
-    for limit in unmatched {
-        let before = rewritten
-            .get_mut(without_window(&limit.key))
-            .and_then(Vec::pop);
-        if let Some(before) = before {
-            limit.bucket = handed(limit, before, now);
-        }
-    }
-}
-
-fn handed(limit: &snapshot::Limit, before: &snapshot::Limit, now: Mono) -> Arc<Bucket> {
-    let rate = limit.bucket.rate();
-    if before.bucket.rate() == rate {
-        return Arc::clone(&before.bucket);
-    }
-    Arc::new(Bucket::carried(rate, &before.bucket, now))
-}
-
-fn without_window(key: &str) -> &str {
-    key.rsplit_once('/').map_or(key, |(rest, _)| rest)
-}
-
-/// A duration the way a person writes it.
-pub(crate) fn window(span: Duration) -> String {
-    let ms = span.as_millis();
-    for (unit_ms, unit) in [
-        (86_400_000, "d"),
-        (3_600_000, "h"),
-        (60_000, "m"),
-        (1000, "s"),
-    ] {
-        if ms > 0 && ms.is_multiple_of(unit_ms) {
-            return format!("{}{unit}", ms / unit_ms);
-        }
-    }
-    format!("{ms}ms")
 }

@@ -284,7 +284,7 @@ impl Counted {
             .limits
             .iter()
             .filter(|l| l.route == route && l.kind == Kind::Tokens);
-        let burst = limits.map(|limit| limit.bucket.rate().burst).min();
+        let burst = limits.map(|limit| limit.rate.burst).min();
         let uses = |w: &policy::snapshot::Workload| w.grants.iter().any(|g| g.route == route);
         let budgets = s
             .workloads

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use policy::clock::Mono;
-
 use super::world::{DOCUMENT, World};
 use crate::lower::lower;
 use crate::node::{self, Node, Value};
@@ -92,7 +90,7 @@ fn documents() -> [Node; 2] {
 }
 
 fn load(root: Node) -> Result<crate::Loaded, crate::Faults> {
-    lower(Path::new(DOCUMENT), root, &*WORLD, None, Mono(0))
+    lower(Path::new(DOCUMENT), root, &*WORLD)
 }
 
 /// Everything that a person gets to read.

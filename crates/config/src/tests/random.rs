@@ -2,7 +2,6 @@
 
 use super::examples::example_world;
 use crate::parse_document;
-use policy::clock::Mono;
 use std::path::Path;
 
 /// xorshift64*: enough to pick places and pieces.
@@ -100,8 +99,6 @@ fn damaged_documents_never_panic() {
             Path::new("/etc/tollgate/tollgate.yaml"),
             text.as_bytes(),
             &world,
-            None,
-            Mono(0),
         ) {
             Ok(loaded) => {
                 taken += 1;

@@ -1,6 +1,7 @@
 //! A loaded document as text that a reviewer can read, without secrets.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use policy::abandon::Abandon;
 use policy::book::Billing;
@@ -10,7 +11,6 @@ use policy::route::ModelPattern;
 use policy::snapshot::{Bounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
-use crate::lower::limit::window;
 use crate::{Fault, Loaded, Located, Vocabulary};
 
 pub(crate) fn rendered(loaded: &Loaded) -> String {
@@ -131,7 +131,7 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             writeln!(out, "  grant {}", s.route(grant.route).unwrap().name).unwrap();
             for id in &grant.limits {
                 let limit = s.limit(*id).unwrap();
-                let rate = limit.bucket.rate();
+                let rate = limit.rate;
                 let (amount, per, burst) = (rate.amount, window(rate.per), rate.burst);
                 writeln!(
                     out,
@@ -247,7 +247,7 @@ fn money(s: &Snapshot, out: &mut String) {
     }
     for budget in &s.budgets.list {
         let models: Vec<_> = budget.models.iter().map(model).collect();
-        let calendar = budget.spent.calendar();
+        let calendar = budget.calendar;
         writeln!(
             out,
             "budget {} {} {} a {} at {}min {:?} models={models:?}",
@@ -272,4 +272,20 @@ fn model(pattern: &ModelPattern) -> String {
         ModelPattern::Exact(name) => name.to_string(),
         ModelPattern::Prefix(start) => format!("{start}*"),
     }
+}
+
+/// A duration the way a person writes it.
+fn window(span: Duration) -> String {
+    let ms = span.as_millis();
+    for (unit_ms, unit) in [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "m"),
+        (1000, "s"),
+    ] {
+        if ms > 0 && ms.is_multiple_of(unit_ms) {
+            return format!("{}{unit}", ms / unit_ms);
+        }
+    }
+    format!("{ms}ms")
 }

@@ -5,8 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Faults, Loaded, Sources, load};
-use policy::clock::Mono;
-use policy::snapshot::Snapshot;
 
 #[derive(Default)]
 pub(crate) struct World {
@@ -37,11 +35,7 @@ impl World {
     }
 
     pub(crate) fn load(&self) -> Result<Loaded, Faults> {
-        self.reload(None, Mono(0))
-    }
-
-    pub(crate) fn reload(&self, carry: Option<&Snapshot>, now: Mono) -> Result<Loaded, Faults> {
-        load(Path::new(DOCUMENT), self, carry, now)
+        load(Path::new(DOCUMENT), self)
     }
 }
 

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use super::{Budget, Period, Unit, nanos};
+use super::{Budget, Budgets, Period, Spent, Unit, nanos};
 use crate::id::{BackendId, BudgetId, WorkloadId};
-use crate::price::{Charge, Pico, Price};
+use crate::levels::Levels;
+use crate::price::{Charge, Pico, Price, Prices};
 use crate::record::Tokens;
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
 
 /// What a call may come to, and where it may go.
 #[derive(Debug, Clone, Copy)]
@@ -49,25 +49,31 @@ struct Share {
 /// # Errors
 /// [`Refusal::BudgetExhausted`] when one does not hold it, [`Refusal::Unpriced`] when one counts
 /// money and a backend that may answer has no price for the model. Nothing is held then.
-pub fn reserve(asked: &Asked<'_>, unix_ms: u64, s: &Snapshot) -> Result<Pledge, Refusal> {
-    let ids = s.budgets.of.get(asked.workload.index());
+pub fn reserve(
+    asked: &Asked<'_>,
+    unix_ms: u64,
+    budgets: &Budgets,
+    prices: &Prices,
+    levels: &Levels,
+) -> Result<Pledge, Refusal> {
+    let ids = budgets.of.get(asked.workload.index());
     let ids = ids.map_or(&[][..], Vec::as_slice);
     if ids.is_empty() {
         return Ok(Pledge::default());
     }
     let mut shares = Vec::with_capacity(ids.len());
-    let counting = ids.iter().filter_map(|id| Some((*id, s.budgets.get(*id)?)));
+    let counting = ids.iter().filter_map(|id| Some((*id, budgets.get(*id)?)));
     for (id, budget) in counting.filter(|(_, budget)| budget.takes(asked.model)) {
         let units = match &budget.unit {
             Unit::Tokens => asked.prompt.saturating_add(asked.completion),
             Unit::Money(currency) => {
-                let most = asked.at_most(currency, s);
+                let most = asked.at_most(currency, prices);
                 nanos(most.ok_or_else(|| asked.unpriced(budget))?)
             }
         };
         shares.push(Share {
             budget: id,
-            period: budget.spent.calendar().of(unix_ms),
+            period: budget.calendar.of(unix_ms),
             // What costs nothing by its estimate still needs a budget that is not used up.
             units: units.max(1),
         });
@@ -75,22 +81,22 @@ pub fn reserve(asked: &Asked<'_>, unix_ms: u64, s: &Snapshot) -> Result<Pledge, 
     // Looked at before anything is taken, so that a call that does not fit in the last of them
     // seldom stands, for a moment, in the way of one that fits in the first.
     for share in &shares {
-        if let Some(budget) = s.budgets.get(share.budget)
-            && !budget.spent.fits(share.period, share.units, budget.amount)
+        if let Some((budget, spent)) = share.of(budgets, levels)
+            && !spent.fits(share.period, share.units, budget.amount)
         {
-            return Err(budget.refusal(share.period));
+            return Err(budget.refuse(share.period, spent));
         }
     }
     let mut pledge = Pledge {
         shares: Vec::with_capacity(shares.len()),
     };
     for share in shares {
-        let Some(budget) = s.budgets.get(share.budget) else {
+        let Some((budget, spent)) = share.of(budgets, levels) else {
             continue;
         };
-        if !budget.spent.take(share.period, share.units, budget.amount) {
-            pledge.release(s);
-            return Err(budget.refusal(share.period));
+        if !spent.take(share.period, share.units, budget.amount) {
+            pledge.release(levels);
+            return Err(budget.refuse(share.period, spent));
         }
         pledge.shares.push(share);
     }
@@ -99,14 +105,14 @@ pub fn reserve(asked: &Asked<'_>, unix_ms: u64, s: &Snapshot) -> Result<Pledge, 
 
 impl Asked<'_> {
     /// The dearest that any backend may make it; `None` where one has no price in this currency.
-    fn at_most(&self, currency: &str, s: &Snapshot) -> Option<Pico> {
+    fn at_most(&self, currency: &str, prices: &Prices) -> Option<Pico> {
         if let Some(price) = self.fixed {
             return (*price.currency == *currency).then_some(price.request);
         }
         let model = self.model?;
         let mut dearest = Pico(0);
         for backend in self.backends {
-            let price = s.prices.of(model, Some(*backend))?;
+            let price = prices.of(model, Some(*backend))?;
             if *price.currency != *currency {
                 return None;
             }
@@ -132,14 +138,14 @@ impl Pledge {
 
     /// Corrects every share to what the call really came to. Where its tokens are known and their
     /// cost is not, the reservation stands; a call of which no token is known came to nothing.
-    pub fn settle(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
-        for share in self.shares {
-            let Some(budget) = s.budgets.get(share.budget) else {
-                continue;
-            };
-            let actual = share.actual(budget, tokens, charge);
-            budget.spent.settle(share.period, share.units, actual);
-        }
+    pub fn settle(
+        self,
+        tokens: &Tokens,
+        charge: Option<Charge<'_>>,
+        budgets: &Budgets,
+        levels: &Levels,
+    ) {
+        let _settled = self.settle_for_now(tokens, charge, budgets, levels);
     }
 
     /// As [`Pledge::settle`], and keeps what that came to, to be corrected once.
@@ -147,30 +153,36 @@ impl Pledge {
         mut self,
         tokens: &Tokens,
         charge: Option<Charge<'_>>,
-        s: &Snapshot,
+        budgets: &Budgets,
+        levels: &Levels,
     ) -> Self {
         for share in &mut self.shares {
-            let Some(budget) = s.budgets.get(share.budget) else {
+            let Some((budget, spent)) = share.of(budgets, levels) else {
                 continue;
             };
             let actual = share.actual(budget, tokens, charge);
-            budget.spent.settle(share.period, share.units, actual);
+            spent.settle(share.period, share.units, actual);
             share.units = actual;
         }
         self
     }
 
     /// Gives everything back: the call never was.
-    pub fn release(self, s: &Snapshot) {
+    pub fn release(self, levels: &Levels) {
         for share in self.shares {
-            if let Some(budget) = s.budgets.get(share.budget) {
-                budget.spent.settle(share.period, share.units, 0);
+            if let Some(spent) = levels.spent(share.budget) {
+                spent.settle(share.period, share.units, 0);
             }
         }
     }
 }
 
 impl Share {
+    /// The budget that gave it, and its counters.
+    fn of<'a>(&self, budgets: &'a Budgets, levels: &'a Levels) -> Option<(&'a Budget, &'a Spent)> {
+        Some((budgets.get(self.budget)?, levels.spent(self.budget)?))
+    }
+
     /// What the call came to in the budget's unit.
     fn actual(&self, budget: &Budget, tokens: &Tokens, charge: Option<Charge<'_>>) -> u64 {
         let is_nothing = tokens.prompt.tokens().is_none() && tokens.completion.tokens().is_none();

@@ -22,7 +22,6 @@ const MOST: i64 = i64::MAX / 4;
 /// The sums of one budget.
 #[derive(Debug)]
 pub struct Spent {
-    calendar: Calendar,
     first: Period,
     chunks: Box<[OnceLock<Box<Chunk>>]>,
 }
@@ -53,16 +52,9 @@ impl Spent {
     #[must_use]
     pub fn new(calendar: Calendar) -> Self {
         Self {
-            calendar,
             first: calendar.of(FIRST_MS),
             chunks: std::iter::repeat_with(OnceLock::new).take(CHUNKS).collect(),
         }
-    }
-
-    /// Its periods.
-    #[must_use]
-    pub fn calendar(&self) -> Calendar {
-        self.calendar
     }
 
     /// Whether so many units fit now.

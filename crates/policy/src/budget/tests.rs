@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Asked, Budget, Calendar, Every, Pledge, Scope, Spent, Unit, nanos, reserve};
+use super::{Asked, Budget, Calendar, Every, Level, Period, Pledge, Scope, Unit, nanos, reserve};
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{BudgetId, WorkloadId};
 use crate::price::{Charge, Pico, Price, Rates};
 use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
+use crate::revision::Revision;
 use crate::route::ModelPattern;
 use crate::snapshot::Snapshot;
 
@@ -37,14 +38,18 @@ fn budget(name: &str, unit: Unit, amount: u64, workloads: &[&str]) -> Budget {
         name: name.into(),
         unit,
         amount,
+        calendar,
         scope,
         models: Vec::new(),
-        spent: Arc::new(Spent::new(calendar)),
     }
 }
 
 /// Workloads `a` and `b` on two backends, counted by these budgets.
-fn counted_by(budgets: Vec<Budget>) -> Snapshot {
+fn counted_by(budgets: Vec<Budget>) -> Revision {
+    Revision::first(configured(budgets))
+}
+
+fn configured(budgets: Vec<Budget>) -> Snapshot {
     let mut s = snapshot(&[RoutePlan {
         workloads: &["a", "b"],
         backends: &[ONE, TWO],
@@ -66,22 +71,27 @@ fn counted_by(budgets: Vec<Budget>) -> Snapshot {
     s
 }
 
-fn ask(s: &Snapshot, workload: u32, tokens: u64, at: u64) -> Result<Pledge, Refusal> {
+fn take(asked: &Asked<'_>, at: u64, s: &Revision) -> Result<Pledge, Refusal> {
+    let Revision { snapshot, levels } = s;
+    reserve(asked, at, &snapshot.budgets, &snapshot.prices, levels)
+}
+
+fn ask(s: &Revision, workload: u32, tokens: u64, at: u64) -> Result<Pledge, Refusal> {
     let asked = Asked {
         workload: WorkloadId(workload),
         model: Some("m"),
-        backends: &s.routes[0].backends,
+        backends: &s.snapshot.routes[0].backends,
         prompt: tokens / 2,
         completion: tokens - tokens / 2,
         fixed: None,
     };
-    reserve(&asked, at, s)
+    take(&asked, at, s)
 }
 
-fn refused_by(s: &Snapshot, workload: u32, tokens: u64, at: u64) -> Option<String> {
+fn refused_by(s: &Revision, workload: u32, tokens: u64, at: u64) -> Option<String> {
     match ask(s, workload, tokens, at) {
         Ok(pledge) => {
-            pledge.release(s);
+            pledge.release(&s.levels);
             None
         }
         Err(Refusal::BudgetExhausted { budget, .. }) => Some(budget.to_string()),
@@ -89,9 +99,13 @@ fn refused_by(s: &Snapshot, workload: u32, tokens: u64, at: u64) -> Option<Strin
     }
 }
 
-fn held(s: &Snapshot, at: u64) -> Vec<u64> {
-    let of = |b: &Budget| b.spent.level(b.spent.calendar().of(at)).held;
-    s.budgets.list.iter().map(of).collect()
+fn level(s: &Revision, id: BudgetId, period: Period) -> Level {
+    s.levels.spent(id).expect("a budget").level(period)
+}
+
+fn held(s: &Revision, at: u64) -> Vec<u64> {
+    let of = |(b, id): (&Budget, u32)| level(s, BudgetId(id), b.calendar.of(at)).held;
+    s.snapshot.budgets.list.iter().zip(0..).map(of).collect()
 }
 
 fn used(tokens: u64) -> Tokens {
@@ -119,12 +133,12 @@ fn a_call_must_fit_in_every_budget_that_counts_it_and_takes_from_all_or_none() {
     assert_eq!(refused_by(&s, 1, 51, NOW).as_deref(), Some("company"));
     let second = ask(&s, 1, 50, NOW).expect("exactly what is left");
     assert_eq!(refused_by(&s, 1, 1, NOW).as_deref(), Some("company"));
-    first.settle(&used(70), None, &s);
+    first.settle(&used(70), None, &s.snapshot.budgets, &s.levels);
     assert_eq!(held(&s, NOW), [120, 70], "an overspend counts");
-    second.release(&s);
+    second.release(&s.levels);
     assert_eq!(held(&s, NOW), [70, 70]);
-    let day = s.budgets.list[0].spent.calendar().of(NOW);
-    assert_eq!(s.budgets.list[0].spent.level(day).refused, 2);
+    let day = s.snapshot.budgets.list[0].calendar.of(NOW);
+    assert_eq!(level(&s, BudgetId(0), day).refused, 2);
 }
 
 #[test]
@@ -132,7 +146,7 @@ fn a_call_that_seems_free_is_not_let_into_a_used_up_budget() {
     let s = counted_by(vec![budget("company", Unit::Tokens, 10, &[])]);
     let one = ask(&s, 0, 10, NOW).expect("fits");
     assert_eq!(refused_by(&s, 0, 0, NOW).as_deref(), Some("company"));
-    one.settle(&Tokens::default(), None, &s);
+    one.settle(&Tokens::default(), None, &s.snapshot.budgets, &s.levels);
     assert_eq!(held(&s, NOW), [0], "no answer that costs tokens came");
 }
 
@@ -141,9 +155,9 @@ fn a_call_belongs_to_the_period_in_which_it_began() {
     let s = counted_by(vec![budget("company", Unit::Tokens, 10, &[])]);
     let before = ask(&s, 0, 10, NOW).expect("fits");
     let tomorrow = ask(&s, 0, 10, NOW + DAY).expect("a new day");
-    before.settle(&used(25), None, &s);
+    before.settle(&used(25), None, &s.snapshot.budgets, &s.levels);
     assert_eq!((held(&s, NOW), held(&s, NOW + DAY)), (vec![25], vec![10]));
-    tomorrow.settle(&used(4), None, &s);
+    tomorrow.settle(&used(4), None, &s.snapshot.budgets, &s.levels);
     assert_eq!(held(&s, NOW + DAY), [4]);
     assert_eq!(
         refused_by(&s, 0, 1, NOW).as_deref(),
@@ -166,12 +180,12 @@ fn a_budget_for_models_counts_those_and_the_calls_that_name_none() {
             completion: 0,
             fixed: None,
         };
-        reserve(&asked, NOW, &s).map(|pledge| pledge.release(&s))
+        take(&asked, NOW, &s).map(|pledge| pledge.release(&s.levels))
     };
     assert!(ask(Some("llama")).is_ok());
     assert!(ask(Some("gpt-4")).is_err());
     assert!(ask(None).is_err());
-    let gpt = &s.budgets.list[0];
+    let gpt = &s.snapshot.budgets.list[0];
     assert!(gpt.counts(None, Some("gpt-4")) && !gpt.counts(Some("a"), Some("llama")));
     let a = budget("a", Unit::Tokens, 1, &["a"]);
     assert!(a.counts(Some("a"), None) && !a.counts(Some("b"), None) && !a.counts(None, None));
@@ -190,40 +204,41 @@ fn priced(of_input: i128, currency: &str) -> Price {
 
 #[test]
 fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
-    let mut s = counted_by(vec![budget("dollars", Unit::Money("USD".into()), 100, &[])]);
+    let mut s = configured(vec![budget("dollars", Unit::Money("USD".into()), 100, &[])]);
     let backends = s.routes[0].backends.clone();
     s.prices
         .insert("m", Some(backends[0]), priced(2_000, "USD"));
     s.prices
         .insert("m", Some(backends[1]), priced(5_000, "USD"));
+    let s = Revision::first(s);
     let pledge = ask(&s, 0, 10, NOW).expect("fits");
     assert_eq!(held(&s, NOW), [50], "ten tokens at five nano-dollars");
     assert_eq!(refused_by(&s, 0, 11, NOW).as_deref(), Some("dollars"));
-    let price = s.prices.of("m", Some(backends[0])).expect("there");
+    let price = s.snapshot.prices.of("m", Some(backends[0])).expect("there");
     let tokens = used(7);
     let charge = Charge {
         price,
         cost: price.cost(&tokens),
     };
-    pledge.settle(&tokens, Some(charge), &s);
+    pledge.settle(&tokens, Some(charge), &s.snapshot.budgets, &s.levels);
     assert_eq!(held(&s, NOW), [14]);
     let unknown = ask(&s, 0, 10, NOW).expect("fits");
-    unknown.settle(&tokens, None, &s);
+    unknown.settle(&tokens, None, &s.snapshot.budgets, &s.levels);
     assert_eq!(held(&s, NOW), [64], "where the cost is not known it stands");
 }
 
 #[test]
 fn a_call_that_may_have_no_price_is_refused_where_money_counts() {
     let s = |at_two: Option<Price>| {
-        let mut s = counted_by(vec![budget("usd", Unit::Money("USD".into()), 100, &["a"])]);
+        let mut s = configured(vec![budget("usd", Unit::Money("USD".into()), 100, &["a"])]);
         let backends = s.routes[0].backends.clone();
         s.prices.insert("m", Some(backends[0]), priced(1, "USD"));
         if let Some(price) = at_two {
             s.prices.insert("m", Some(backends[1]), price);
         }
-        s
+        Revision::first(s)
     };
-    let unpriced = |s: &Snapshot| matches!(ask(s, 0, 1, NOW), Err(Refusal::Unpriced { .. }));
+    let unpriced = |s: &Revision| matches!(ask(s, 0, 1, NOW), Err(Refusal::Unpriced { .. }));
     assert!(unpriced(&s(None)));
     assert!(unpriced(&s(Some(priced(1, "EUR")))));
     assert!(!unpriced(&s(Some(priced(1, "USD")))));
@@ -243,7 +258,7 @@ fn parts_of_a_nano_are_rounded_up() {
 fn absurd_numbers_neither_overflow_nor_pass() {
     let s = counted_by(vec![budget("company", Unit::Tokens, u64::MAX, &[])]);
     let some = ask(&s, 0, 1000, NOW).expect("fits");
-    some.settle(&used(u64::MAX), None, &s);
+    some.settle(&used(u64::MAX), None, &s.snapshot.budgets, &s.levels);
     assert!(ask(&s, 0, u64::MAX, NOW).is_err());
     assert!(ask(&s, 0, 1, u64::MAX).is_ok(), "the last period there is");
 }
@@ -288,9 +303,9 @@ proptest! {
                 let (pledge, workload, day, reserved) = open.swap_remove(at);
                 let really = if choice % 5 == 0 { 0 } else { actual };
                 if choice % 5 == 0 {
-                    pledge.release(&s);
+                    pledge.release(&s.levels);
                 } else {
-                    pledge.settle(&used(actual), None, &s);
+                    pledge.settle(&used(actual), None, &s.snapshot.budgets, &s.levels);
                 }
                 for i in [0, 1 + workload as usize] {
                     *plain[i].entry(day).or_default() += i128::from(really) - i128::from(reserved);

@@ -15,6 +15,7 @@ use crate::book::Held;
 use crate::budget::{self, Asked};
 use crate::clock::Mono;
 use crate::id::{RouteId, WorkloadId};
+use crate::levels::Levels;
 use crate::limit::Kind;
 use crate::meter::Estimator;
 use crate::operation::{Operation, Unknown};
@@ -124,6 +125,7 @@ pub(super) fn admit(
     now: Mono,
     unix_ms: u64,
     s: &Snapshot,
+    levels: &Levels,
 ) -> Result<Decision, Refusal> {
     if opened.operation == Operation::Models
         && let Some(names) = route::models(s, opened.workload)
@@ -151,7 +153,7 @@ pub(super) fn admit(
         None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
     };
     let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
-    let mut hold = reserve(opened.workload, grant, tokens, now, s)?;
+    let mut hold = reserve(opened.workload, grant, tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {
         let replaced = rule.model.clone();
@@ -170,10 +172,10 @@ pub(super) fn admit(
             completion,
             fixed: charged.and_then(|charged| charged.price.as_deref()),
         };
-        match budget::reserve(&asked, unix_ms, s) {
+        match budget::reserve(&asked, unix_ms, &s.budgets, &s.prices, levels) {
             Ok(pledge) => hold.pledge = pledge,
             Err(refusal) => {
-                hold.release(now, s);
+                hold.release(now, s, levels);
                 return Err(refusal);
             }
         }

@@ -79,9 +79,9 @@ impl Exchange {
                 .then(|| crate::price::charge(s, &self.record));
             let charge = charge.flatten();
             if finished.awaits_count {
-                finished.settled = Some(hold.settle_for_now(tokens, charge, now, s));
+                finished.settled = Some(hold.settle_for_now(tokens, charge, now, s, env.levels));
             } else {
-                hold.settle(tokens, charge, now, s);
+                hold.settle(tokens, charge, now, s, env.levels);
             }
         }
         if let (Count::Reported(prompt), Count::Reported(completion), Some(route)) =

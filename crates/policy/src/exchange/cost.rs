@@ -99,7 +99,7 @@ impl Cost {
     pub(super) fn units_of(self, limit: &Limit) -> u64 {
         match limit.kind {
             Kind::Requests => 1,
-            Kind::Tokens => self.units(limit.bucket.rate().burst),
+            Kind::Tokens => self.units(limit.rate.burst),
         }
     }
 }

@@ -8,12 +8,14 @@
 use super::cost::Cost;
 use crate::budget::Pledge;
 use crate::clock::Mono;
-use crate::id::WorkloadId;
-use crate::limit::{Kind, Short};
+use crate::id::{LimitId, WorkloadId};
+use crate::levels::Levels;
+use crate::limit::{Bucket, Kind, Short};
 use crate::price::Charge;
 use crate::record::Tokens;
 use crate::refusal::Refusal;
-use crate::snapshot::{Grant, Limit, Snapshot};
+use crate::revision::Revision;
+use crate::snapshot::{Grant, Snapshot};
 
 /// A reservation: what was taken from which buckets and budgets.
 #[derive(Debug, Default)]
@@ -41,6 +43,7 @@ pub(super) fn reserve(
     tokens: Cost,
     now: Mono,
     s: &Snapshot,
+    levels: &Levels,
 ) -> Result<Hold, Refusal> {
     let grants = s.workload(workload).map(|w| w.grants.as_slice());
     let at = |grants: &[Grant]| grants.iter().position(|g| std::ptr::eq(g, grant));
@@ -57,7 +60,7 @@ pub(super) fn reserve(
         pledge: Pledge::default(),
     };
     for (nth, id) in grant.limits.iter().enumerate() {
-        let Some(limit) = s.limit(*id) else {
+        let (Some(limit), Some(bucket)) = (s.limit(*id), levels.bucket(*id)) else {
             continue;
         };
         let units = tokens.units_of(limit);
@@ -65,9 +68,9 @@ pub(super) fn reserve(
             // What costs nothing does not wait for what others owe.
             continue;
         }
-        if let Err(short) = limit.bucket.take(units, now) {
-            hold(nth).release(now, s);
-            let rate = limit.bucket.rate();
+        if let Err(short) = bucket.take(units, now) {
+            hold(nth).release(now, s, levels);
+            let rate = limit.rate;
             return Err(match short {
                 Short::Wait(wait) => Refusal::Limited {
                     kind: limit.kind,
@@ -100,14 +103,11 @@ impl Hold {
         charge: Option<Charge<'_>>,
         now: Mono,
         s: &Snapshot,
+        levels: &Levels,
     ) {
-        self.pledge.settle(tokens, charge, s);
-        let actual = tokens.sum();
+        self.pledge.settle(tokens, charge, &s.budgets, levels);
         if let Some(taken) = self.taken {
-            let tokens = |(limit, _): &(&Limit, u64)| limit.kind == Kind::Tokens;
-            for (limit, reserved) in taken.each(s).filter(tokens) {
-                limit.bucket.settle(reserved, actual, now);
-            }
+            taken.settle(tokens.sum(), now, s, levels);
         }
     }
 
@@ -118,13 +118,14 @@ impl Hold {
         charge: Option<Charge<'_>>,
         now: Mono,
         s: &Snapshot,
+        levels: &Levels,
     ) -> Settled {
-        let pledge = self.pledge.settle_for_now(tokens, charge, s);
-        let rest = Self {
-            taken: self.taken,
-            pledge: Pledge::default(),
-        };
-        rest.settle(tokens, None, now, s);
+        let pledge = self
+            .pledge
+            .settle_for_now(tokens, charge, &s.budgets, levels);
+        if let Some(taken) = self.taken {
+            taken.settle(tokens.sum(), now, s, levels);
+        }
         Settled {
             taken: self.taken,
             tokens: tokens.sum(),
@@ -134,11 +135,13 @@ impl Hold {
     }
 
     /// Gives everything back: the call never was.
-    pub(super) fn release(self, now: Mono, s: &Snapshot) {
-        self.pledge.release(s);
+    pub(super) fn release(self, now: Mono, s: &Snapshot, levels: &Levels) {
+        self.pledge.release(levels);
         if let Some(taken) = self.taken {
-            for (limit, reserved) in taken.each(s) {
-                limit.bucket.settle(reserved, 0, now);
+            for (id, _, reserved) in taken.each(s) {
+                if let Some(bucket) = levels.bucket(id) {
+                    bucket.settle(reserved, 0, now);
+                }
             }
         }
     }
@@ -157,20 +160,38 @@ pub struct Settled {
 impl Settled {
     /// Corrects every token bucket and budget to what the count says, as if they had been settled so
     /// at the exchange's end. From any thread.
-    pub fn correct(self, tokens: &Tokens, charge: Option<Charge<'_>>, s: &Snapshot) {
-        self.pledge.settle(tokens, charge, s);
+    pub fn correct(self, tokens: &Tokens, charge: Option<Charge<'_>>, of: &Revision) {
+        let Revision { snapshot, levels } = of;
+        self.pledge
+            .settle(tokens, charge, &snapshot.budgets, levels);
         if let Some(taken) = self.taken {
-            let tokens_limits = |(limit, _): &(&Limit, u64)| limit.kind == Kind::Tokens;
-            for (limit, _) in taken.each(s).filter(tokens_limits) {
-                limit.bucket.settle(self.tokens, tokens.sum(), self.at);
+            for (bucket, _) in taken.of_tokens(snapshot, levels) {
+                bucket.settle(self.tokens, tokens.sum(), self.at);
             }
         }
     }
 }
 
 impl Taken {
-    /// The limits that gave, and how much.
-    fn each(self, s: &Snapshot) -> impl Iterator<Item = (&Limit, u64)> {
+    /// Corrects every token bucket to what was really used.
+    fn settle(self, actual: u64, now: Mono, s: &Snapshot, levels: &Levels) {
+        for (bucket, reserved) in self.of_tokens(s, levels) {
+            bucket.settle(reserved, actual, now);
+        }
+    }
+
+    /// The buckets of the token limits that gave, and how much each did.
+    fn of_tokens<'a>(
+        self,
+        s: &'a Snapshot,
+        levels: &'a Levels,
+    ) -> impl Iterator<Item = (&'a Bucket, u64)> {
+        let of_tokens = self.each(s).filter(|(_, kind, _)| *kind == Kind::Tokens);
+        of_tokens.filter_map(|(id, _, reserved)| Some((levels.bucket(id)?, reserved)))
+    }
+
+    /// The limits that gave, what each counts, and how much it gave.
+    fn each(self, s: &Snapshot) -> impl Iterator<Item = (LimitId, Kind, u64)> {
         let grants = s.workload(self.workload).map(|w| w.grants.as_slice());
         let grant = grants.and_then(|grants| grants.get(self.grant));
         let limits = grant.map_or(&[][..], |grant| grant.limits.as_slice());
@@ -178,7 +199,7 @@ impl Taken {
         let taken = limits.iter().take(self.limits);
         taken.filter_map(move |id| {
             let limit = s.limit(*id)?;
-            Some((limit, tokens.units_of(limit)))
+            Some((*id, limit.kind, tokens.units_of(limit)))
         })
     }
 }

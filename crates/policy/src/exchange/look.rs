@@ -8,6 +8,7 @@ use super::Opened;
 use crate::budget;
 use crate::clock::Mono;
 use crate::id::RouteId;
+use crate::levels::Levels;
 use crate::limit::{Kind, Short};
 use crate::operation::Operation;
 use crate::refusal::Refusal;
@@ -20,6 +21,7 @@ pub(super) fn look(
     now: Mono,
     unix_ms: u64,
     s: &Snapshot,
+    levels: &Levels,
 ) -> Option<(RouteId, Refusal)> {
     if opened.operation == Operation::Models {
         return None;
@@ -45,7 +47,7 @@ pub(super) fn look(
         }
     };
     let mut refused = None;
-    let all_refuse = grants.all(|grant| match short_of(grant, tokens, now, s) {
+    let all_refuse = grants.all(|grant| match short_of(grant, tokens, now, s, levels) {
         Some(refusal) => {
             refused.get_or_insert((grant.route, refusal));
             true
@@ -55,14 +57,20 @@ pub(super) fn look(
     if all_refuse {
         return refused;
     }
-    let exhausted = costs.then(|| budget::exhausted(opened.workload, unix_ms, s));
+    let exhausted = costs.then(|| budget::exhausted(opened.workload, unix_ms, &s.budgets, levels));
     Some((first, exhausted.flatten()?))
 }
 
 /// Why a grant takes no call of so many tokens now.
-fn short_of(grant: &Grant, tokens: u64, now: Mono, s: &Snapshot) -> Option<Refusal> {
-    let limits = grant.limits.iter().filter_map(|id| s.limit(*id));
-    let mut shorts = limits.filter_map(|limit| {
+fn short_of(
+    grant: &Grant,
+    tokens: u64,
+    now: Mono,
+    s: &Snapshot,
+    levels: &Levels,
+) -> Option<Refusal> {
+    let mut shorts = grant.limits.iter().filter_map(|id| {
+        let (limit, bucket) = (s.limit(*id)?, levels.bucket(*id)?);
         let units = match limit.kind {
             Kind::Requests => 1,
             Kind::Tokens => tokens,
@@ -70,10 +78,10 @@ fn short_of(grant: &Grant, tokens: u64, now: Mono, s: &Snapshot) -> Option<Refus
         if units == 0 {
             return None;
         }
-        let Err(Short::Wait(wait)) = limit.bucket.would_take(units, now) else {
+        let Err(Short::Wait(wait)) = bucket.would_take(units, now) else {
             return None;
         };
-        let rate = limit.bucket.rate();
+        let rate = limit.rate;
         Some(Refusal::Limited {
             kind: limit.kind,
             amount: rate.amount,

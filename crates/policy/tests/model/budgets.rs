@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use policy::budget::{Asked, Budget, Calendar, Every, Scope, Spent, Unit, reserve};
+use policy::budget::{Asked, Budget, Calendar, Every, Scope, Unit, reserve};
 use policy::id::{BudgetId, WorkloadId};
 use policy::record::{Count, Tokens};
-use policy::snapshot::Snapshot;
+use policy::revision::Revision;
 
 use crate::fixture::{ONE, RoutePlan, snapshot};
 use crate::fresh_seed;
@@ -21,7 +21,7 @@ const AMOUNTS: [u64; 6] = [40_000, 15_000, 12_000, 9_000, 11_000, 20_000];
 const THREADS: u64 = 8;
 const CALLS: u64 = 4_000;
 
-fn nested() -> Snapshot {
+fn nested() -> Revision {
     let mut s = snapshot(&[RoutePlan {
         workloads: &WORKLOADS,
         backends: &[ONE],
@@ -41,14 +41,14 @@ fn nested() -> Snapshot {
             name: format!("{scope:?}").into(),
             unit: Unit::Tokens,
             amount,
+            calendar,
             scope,
             models: Vec::new(),
-            spent: Arc::new(Spent::new(calendar)),
         });
     s.budgets.list = budgets.collect();
     let ids = |of: &[u32]| of.iter().copied().map(BudgetId).collect();
     s.budgets.of = vec![ids(&[0, 1, 2]), ids(&[0, 1, 3]), ids(&[0, 4]), ids(&[0, 5])];
-    s
+    Revision::first(s)
 }
 
 /// Of each budget: what its calls came to, and by how much beyond their reservations.
@@ -65,17 +65,24 @@ fn nothing_is_admitted_above_a_budget_and_no_update_is_lost() {
             scope.spawn(move || hammer(s, truth, Rng::new(seed ^ thread)));
         }
     });
-    for (at, budget) in s.budgets.list.iter().enumerate() {
-        let level = budget.spent.level(budget.spent.calendar().of(0));
+    for (at, budget) in s.snapshot.budgets.list.iter().enumerate() {
+        let id = BudgetId(u32::try_from(at).expect("few"));
         let (came_to, overrun) = (truth.0[at].0.load(SeqCst), truth.0[at].1.load(SeqCst));
-        assert_eq!(level.held, came_to, "{}: an update was lost", budget.name);
+        assert_eq!(held(&s, id), came_to, "{}: an update was lost", budget.name);
         assert!(came_to <= AMOUNTS[at] + overrun, "{}", budget.name);
     }
     let company = truth.0[0].0.load(SeqCst);
     assert!(company > 30_000, "the run was to fill it, not {company}");
 }
 
-fn hammer(s: &Snapshot, truth: &Truth, mut rng: Rng) {
+/// What a budget holds of its first period.
+fn held(s: &Revision, id: BudgetId) -> u64 {
+    let budget = s.snapshot.budgets.get(id).expect("a budget");
+    let spent = s.levels.spent(id).expect("a budget");
+    spent.level(budget.calendar.of(0)).held
+}
+
+fn hammer(s: &Revision, truth: &Truth, mut rng: Rng) {
     let mut open = Vec::new();
     for _ in 0..CALLS {
         let workload = u32::try_from(rng.between(0, 4)).expect("small");
@@ -88,12 +95,18 @@ fn hammer(s: &Snapshot, truth: &Truth, mut rng: Rng) {
             completion,
             fixed: None,
         };
-        if let Ok(pledge) = reserve(&asked, 0, s) {
+        if let Ok(pledge) = reserve(
+            &asked,
+            0,
+            &s.snapshot.budgets,
+            &s.snapshot.prices,
+            &s.levels,
+        ) {
             open.push((pledge, workload, prompt + completion));
-            for id in &s.budgets.of[workload as usize] {
-                let budget = &s.budgets.list[id.index()];
+            for id in &s.snapshot.budgets.of[workload as usize] {
+                let budget = &s.snapshot.budgets.list[id.index()];
                 // Read in this order: an overrun is noted before it is settled.
-                let held = budget.spent.level(budget.spent.calendar().of(0)).held;
+                let held = held(s, *id);
                 let overrun = truth.0[id.index()].1.load(SeqCst);
                 assert!(held <= budget.amount + overrun, "{}: {held}", budget.name);
             }
@@ -108,15 +121,15 @@ fn hammer(s: &Snapshot, truth: &Truth, mut rng: Rng) {
     }
 }
 
-fn end(s: &Snapshot, truth: &Truth, call: (policy::budget::Pledge, u32, u64), rng: &mut Rng) {
+fn end(s: &Revision, truth: &Truth, call: (policy::budget::Pledge, u32, u64), rng: &mut Rng) {
     let (pledge, workload, reserved) = call;
     if rng.between(0, 10) == 0 {
-        pledge.release(s);
+        pledge.release(&s.levels);
         return;
     }
     // Mostly less than was reserved, sometimes more.
     let actual = rng.between(0, reserved + reserved / 8 + 1);
-    for id in &s.budgets.of[workload as usize] {
+    for id in &s.snapshot.budgets.of[workload as usize] {
         let (came_to, overrun) = &truth.0[id.index()];
         came_to.fetch_add(actual, SeqCst);
         overrun.fetch_add(actual.saturating_sub(reserved), SeqCst);
@@ -126,5 +139,5 @@ fn end(s: &Snapshot, truth: &Truth, call: (policy::budget::Pledge, u32, u64), rn
         completion: Count::Reported(0),
         ..Tokens::default()
     };
-    pledge.settle(&tokens, None, s);
+    pledge.settle(&tokens, None, &s.snapshot.budgets, &s.levels);
 }

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use policy::clock::Mono;
 use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
 use policy::id::{LimitId, RouteId};
+use policy::levels::Levels;
 use policy::limit::Kind;
 use policy::refusal::Refusal;
 use policy::shard::Shard;
-use policy::snapshot::Snapshot;
 use policy::wire::call::CallHead;
 use policy::wire::head::ResponseHead;
 use policy::wire::meter::Meter;
@@ -58,10 +58,12 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
         limits: &limits,
         ..RoutePlan::default()
     }]);
+    let levels = Levels::new(&s);
     let (mut requests, mut tokens) = (i128::from(REQUESTS), i128::from(TOKENS));
     let mut shard = Shard::new(&s, None, 1);
     let env = &mut Env {
         snapshot: &s,
+        levels: &levels,
         shard: &mut shard,
         now: NOW,
     };
@@ -114,8 +116,8 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Settle(..) | Step::Release(_) => {}
         }
-        prop_assert_eq!(i128::from(left(&s, 0)), requests.max(0));
-        prop_assert_eq!(i128::from(left(&s, 1)), tokens.max(0));
+        prop_assert_eq!(i128::from(left(&levels, 0)), requests.max(0));
+        prop_assert_eq!(i128::from(left(&levels, 1)), tokens.max(0));
     }
     Ok(())
 }
@@ -165,10 +167,7 @@ fn answered(mut exchange: Exchange, prompt: u64, completion: u64, env: &mut Env<
     exchange.finish(&mut meter, false, env);
 }
 
-fn left(s: &Snapshot, limit: u32) -> u64 {
-    s.limit(LimitId(limit))
-        .expect("a limit")
-        .bucket
-        .level(NOW)
-        .remaining
+fn left(levels: &Levels, limit: u32) -> u64 {
+    let bucket = levels.bucket(LimitId(limit));
+    bucket.expect("a limit").level(NOW).remaining
 }

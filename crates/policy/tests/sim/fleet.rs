@@ -1,4 +1,4 @@
-//! The run: events in order of virtual time, several workers that share only the snapshot.
+//! The run: events in order of virtual time, several workers that share only the snapshot and its levels.
 //!
 //! Each worker has its own memory of endpoints and its own estimators, as in the host.
 
@@ -11,9 +11,10 @@ use policy::abandon::{Abandon, Drain};
 use policy::book::Billing;
 use policy::clock::Mono;
 use policy::exchange::{Answer as Said, Env, Event as Told, Exchange, Question, Verdict};
-use policy::id::{EndpointId, RouteId, WorkloadId};
+use policy::id::{EndpointId, LimitId, RouteId, WorkloadId};
 use policy::limit::{Kind, Rate};
 use policy::refusal::Refusal;
+use policy::revision::Revision;
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
 use policy::wire::call::CallHead;
@@ -122,7 +123,7 @@ struct Worker {
 }
 
 pub(super) struct Fleet<'s> {
-    s: &'s Snapshot,
+    s: &'s Revision,
     scene: &'s Scene,
     rng: Rng,
     now: Mono,
@@ -187,9 +188,9 @@ impl Scene {
 
 impl Fleet<'_> {
     pub(super) fn run(seed: u64, scene: &Scene) -> Seen {
-        let s = scene.snapshot();
+        let s = Revision::first(scene.snapshot());
         let worker = |n: usize| Worker {
-            shard: Shard::new(&s, None, seed.wrapping_add(n as u64)),
+            shard: Shard::new(&s.snapshot, None, seed.wrapping_add(n as u64)),
         };
         let mut fleet = Fleet {
             s: &s,
@@ -200,7 +201,7 @@ impl Fleet<'_> {
             queue: BinaryHeap::new(),
             events: Vec::new(),
             workers: (0..scene.workers).map(worker).collect(),
-            engines: Engines::new(s.endpoints.len()),
+            engines: Engines::new(s.snapshot.endpoints.len()),
             flights: Vec::new(),
             calls: Vec::new(),
             ejections: 0,
@@ -263,6 +264,7 @@ impl Fleet<'_> {
         let s = self.s;
         let call = Call {
             workload: s
+                .snapshot
                 .workload_named(WORKLOADS[place].as_bytes())
                 .expect("known"),
             worker,
@@ -503,15 +505,17 @@ impl Fleet<'_> {
 
     fn seen(self) -> Seen {
         let long_after = self.now.after(Duration::from_secs(365 * 86_400));
-        let promised = self.s.limits.iter().map(|limit| Promised {
+        let promised = self.s.snapshot.limits.iter().map(|limit| Promised {
             workload: limit.workload,
             kind: limit.kind,
-            rate: limit.bucket.rate(),
+            rate: limit.rate,
         });
-        let left = |limit: &policy::snapshot::Limit| limit.bucket.level(long_after).remaining;
+        let limits = (0..).map(LimitId);
+        let buckets = limits.map_while(|id| self.s.levels.bucket(id));
+        let left = buckets.map(|bucket| bucket.level(long_after).remaining);
         Seen {
             promised: promised.collect(),
-            left_at_the_end: self.s.limits.iter().map(left).collect(),
+            left_at_the_end: left.collect(),
             calls: self.calls,
             ejections: self.ejections,
             workers: self.workers.len(),
@@ -519,9 +523,10 @@ impl Fleet<'_> {
     }
 }
 
-fn env<'a>(snapshot: &'a Snapshot, worker: &'a mut Worker, now: Mono) -> Env<'a> {
+fn env<'a>(s: &'a Revision, worker: &'a mut Worker, now: Mono) -> Env<'a> {
     Env {
-        snapshot,
+        snapshot: &s.snapshot,
+        levels: &s.levels,
         shard: &mut worker.shard,
         now,
     }

@@ -103,7 +103,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let waiting = Rc::clone(&worker);
     let mut drained = pin!(waiting.drained.notified());
     loop {
-        let bounds = worker.view().snapshot.bounds;
+        let bounds = worker.view().snapshot().bounds;
         let next = connection
             .next(&worker, &bounds, &mut head, &mut deadline, &mut drained)
             .await;
@@ -146,7 +146,7 @@ pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, &worker);
     let mut head = RequestHead::new();
     let mut deadline = Deadline::new(&worker.clock.wheel);
-    let mut bounds = worker.view().snapshot.bounds;
+    let mut bounds = worker.view().snapshot().bounds;
     bounds.keep_alive = LINGER;
     bounds.head_time = LINGER;
     let waiting = Rc::clone(&worker);

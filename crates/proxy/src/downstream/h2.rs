@@ -43,7 +43,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Serves a connection; `input` was read from it already.
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
-    let bounds = worker.view().snapshot.bounds;
+    let bounds = worker.view().snapshot().bounds;
     let list = u32::try_from(bounds.head_bytes).unwrap_or(u32::MAX);
     let mut builder = Builder::new(Local);
     builder
@@ -159,7 +159,11 @@ async fn begin(
 ) {
     let (parts, body) = request.into_parts();
     let mut head = RequestHead::new();
-    let converted = convert(&parts, &mut head, worker.view().snapshot.bounds.head_fields);
+    let converted = convert(
+        &parts,
+        &mut head,
+        worker.view().snapshot().bounds.head_fields,
+    );
     let mut stream = Exchange {
         peer,
         incoming: Some(body),

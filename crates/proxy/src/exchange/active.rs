@@ -83,7 +83,8 @@ impl ActiveExchange {
             exchange: {
                 let mut shard = view.shard.borrow_mut();
                 let env = &mut Env {
-                    snapshot: &view.snapshot,
+                    snapshot: view.snapshot(),
+                    levels: &view.revision.levels,
                     shard: &mut shard,
                     now,
                 };
@@ -112,7 +113,8 @@ impl ActiveExchange {
     #[inline(always)]
     pub(super) fn tell_at(&mut self, now: Mono, event: Event<'_>) -> Verdict {
         let mut env = Env {
-            snapshot: &self.view.snapshot,
+            snapshot: self.view.snapshot(),
+            levels: &self.view.revision.levels,
             shard: &mut self.view.shard.borrow_mut(),
             now,
         };
@@ -134,7 +136,7 @@ impl ActiveExchange {
     /// Keeps so many more bytes of the request's body; false where there is no room.
     #[inline]
     pub(super) fn keep_body(&mut self, bytes: usize) -> bool {
-        let bound = self.view.snapshot.bounds.bodies_bytes;
+        let bound = self.view.snapshot().bounds.bodies_bytes;
         let has_room = self.worker.keep_body(bytes, bound);
         if has_room {
             self.kept += bytes;
@@ -150,7 +152,7 @@ impl ActiveExchange {
 
     /// Enters it in the ledger. Whether there is one.
     pub(super) fn enter(&mut self, held: Held, told: Option<Told>) {
-        let (snapshot, record) = (&self.view.snapshot, self.exchange.record());
+        let (snapshot, record) = (self.view.snapshot(), self.exchange.record());
         let book = &self.worker;
         self.entry = book.book(|book| book.admit(snapshot, record, held, told));
     }
@@ -168,7 +170,7 @@ impl ActiveExchange {
     /// No more of the request is needed: it is handed to who counts it, where its model is counted.
     pub(super) fn count(&mut self, request: Vec<Bytes>) {
         self.drop_body();
-        let (of, exchange) = (&self.view.snapshot, &self.exchange);
+        let (of, exchange) = (self.view.snapshot(), &self.exchange);
         let begun = self.worker.counting(|counting| {
             let counts = exchange.is_to_be_counted(of);
             counts.then(|| counting.begin(of, exchange.record(), request))
@@ -221,7 +223,7 @@ impl ActiveExchange {
 
     /// What is left of the caller's limits.
     pub(super) fn standing(&self) -> Standing<'_> {
-        let (snapshot, record) = (&self.view.snapshot, self.exchange.record());
+        let (snapshot, record) = (self.view.snapshot(), self.exchange.record());
         let workload = record.workload.and_then(|w| snapshot.workload(w));
         let grant = workload.and_then(|w| w.grants.iter().find(|g| Some(g.route) == record.route));
         grant.map_or_else(Standing::default, |grant| {
@@ -232,7 +234,7 @@ impl ActiveExchange {
     /// Who may read the answer.
     pub(super) fn cors(&self) -> Cors<'_> {
         Cors {
-            origins: &self.view.snapshot.web.origins,
+            origins: &self.view.snapshot().web.origins,
             page: self.exchange.page(),
         }
     }
@@ -248,7 +250,8 @@ impl ActiveExchange {
         let out = self.exchange.timing.out;
         let (view, worker) = (&self.view, &self.worker);
         let mut env = Env {
-            snapshot: &view.snapshot,
+            snapshot: view.snapshot(),
+            levels: &view.revision.levels,
             shard: &mut view.shard.borrow_mut(),
             now: out.unwrap_or_else(|| worker.now()),
         };
@@ -256,7 +259,7 @@ impl ActiveExchange {
         let finished = self.exchange.finish(&mut self.meter, is_counted, &mut env);
         // Told before the record, so that whoever reads that finds nothing running.
         self.reading_on = None;
-        let (snapshot, record) = (&view.snapshot, self.exchange.record());
+        let (snapshot, record) = (view.snapshot(), self.exchange.record());
         worker.sink(|sink| {
             if let Some(rest) = finished.rest {
                 sink.abandoned(rest);
@@ -276,7 +279,7 @@ impl ActiveExchange {
         if let Some(capture) = self.capture.take() {
             let waiting = finished.awaits_count.then(|| {
                 Box::new(Uncounted {
-                    of: Arc::clone(snapshot),
+                    of: Arc::clone(&view.revision),
                     record: record.clone(),
                     settled: finished.settled,
                     has_row,

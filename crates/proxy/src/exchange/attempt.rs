@@ -49,7 +49,7 @@ pub(super) async fn run<D: Downstream>(
     let (view, worker) = (Rc::clone(&active.view), Rc::clone(&active.worker));
     let (pool, timeouts) = (
         view.pool(plan.endpoint),
-        view.snapshot.timeouts(plan.endpoint),
+        view.snapshot().timeouts(plan.endpoint),
     );
     let (Some(pool), Some(timeouts)) = (pool, timeouts) else {
         let bug = Refusal::Bug("an endpoint without a pool");
@@ -87,7 +87,7 @@ pub(super) async fn run<D: Downstream>(
     };
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
-    let Some(request) = AttemptRequest::new(&plan, &active.exchange, head, &view.snapshot) else {
+    let Some(request) = AttemptRequest::new(&plan, &active.exchange, head, view.snapshot()) else {
         let bug = Refusal::Bug("an unknown endpoint");
         return active.tell(Event::Unreadable(bug));
     };
@@ -156,7 +156,7 @@ fn told(active: &mut ActiveExchange) {
     let Some((attempt, span)) = active.exchange.attempt_record() else {
         return;
     };
-    let (worker, snapshot) = (&active.worker, &active.view.snapshot);
+    let (worker, snapshot) = (&active.worker, active.view.snapshot());
     if let Some(trouble) = attempt.trouble() {
         let detail = match attempt.result {
             Ok(status @ (401 | 403)) => format!("status {status}"),

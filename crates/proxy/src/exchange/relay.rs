@@ -268,7 +268,7 @@ fn begin<D: Downstream>(
         Some(_) | None => Extent::Open,
     };
     let record = active.exchange.record();
-    let rule = record.route.and_then(|id| active.view.snapshot.route(id));
+    let rule = record.route.and_then(|id| active.view.snapshot().route(id));
     let returned = rule.map_or(&[][..], |rule| &rule.return_headers);
     client.begin(head.status, extent);
     let mut is_dated = false;

@@ -31,8 +31,7 @@ fn options(words: &[&str]) -> Demo {
 }
 
 fn taken(text: &str, sources: &dyn Sources) -> config::Loaded {
-    let now = policy::clock::Mono::default();
-    config::parse_document(Path::new("demo.yaml"), text.as_bytes(), sources, None, now)
+    config::parse_document(Path::new("demo.yaml"), text.as_bytes(), sources)
         .unwrap_or_else(|faults| panic!("{faults}\n{text}"))
 }
 

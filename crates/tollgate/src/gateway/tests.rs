@@ -21,17 +21,14 @@ ledger: { path: usage.db }
 
 #[test]
 fn levels_are_whole_numbers_of_the_unit_beside_them() {
-    let loaded = config::parse_document(
-        Path::new("tollgate.yaml"),
-        CONFIG.as_bytes(),
-        &World,
-        None,
-        Mono::default(),
-    );
-    let snapshot = loaded.unwrap_or_else(|faults| panic!("{faults}")).snapshot;
-    let first = &snapshot.limits[0];
-    assert_eq!(first.bucket.take(1, Mono::default()), Ok(()));
-    let all = limits(&snapshot, Mono::default());
+    let path = Path::new("tollgate.yaml");
+    let loaded = config::parse_document(path, CONFIG.as_bytes(), &World);
+    let loaded = loaded.unwrap_or_else(|faults| panic!("{faults}"));
+    let revision = Revision::first(loaded.snapshot);
+    let Revision { snapshot, levels } = &revision;
+    let first = levels.bucket(LimitId(0)).expect("a limit");
+    assert_eq!(first.take(1, Mono::default()), Ok(()));
+    let all = limits(&revision, Mono::default());
     let of = |limit: &Limit| (limit.unit, limit.amount, limit.burst, limit.remaining);
     assert_eq!(
         all.iter().map(of).collect::<Vec<_>>(),
@@ -48,13 +45,13 @@ fn levels_are_whole_numbers_of_the_unit_beside_them() {
     assert_eq!((&*all[0].workload, &*all[0].route), ("ide", "own"));
 
     let now = now_ms();
-    for budget in &snapshot.budgets.list {
-        let period = budget.spent.calendar().of(now);
-        budget.spent.settle(period, 0, 30);
-        budget.spent.refused(period);
+    for (id, budget) in snapshot.budgets.iter() {
+        let period = budget.calendar.of(now);
+        let spent = levels.spent(id).expect("a budget");
+        spent.settle(period, 0, 30);
+        spent.refused(period);
     }
-    let budgets = snapshot.budgets.list.iter();
-    let all: Vec<Budget> = budgets.map(|budget| of_budget(budget, now)).collect();
+    let all = budgets(&revision, now);
     let [company, ides] = &all[..] else {
         panic!("{all:?}");
     };

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ledger::report::{Statement, focus};
 use ledger::{Admission, Period, Price, Progress, Reader, RecordId, Settlement, State, Witnesses};
-use policy::clock::Mono;
 use policy::record::{Count, Outcome};
+use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 
 use crate::world::World;
@@ -61,19 +61,14 @@ fn listed(snapshot: &Snapshot) -> Settlement {
 fn a_call_that_is_not_read_has_its_price_on_bills_and_statements() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("tollgate.yaml");
-    let loaded = config::parse_document(
-        Path::new(&file),
-        CONFIG.as_bytes(),
-        &World,
-        None,
-        Mono::default(),
-    );
+    let loaded = config::parse_document(Path::new(&file), CONFIG.as_bytes(), &World);
     let loaded = loaded.unwrap_or_else(|faults| panic!("{faults}"));
     let settings = loaded.host.ledger.as_ref().expect("there is one");
     let service = super::open(settings).expect("opens");
-    super::begin(&service, &loaded.snapshot, None).expect("begins");
+    let revision = Revision::first(loaded.snapshot);
+    super::begin(&service, &revision, None).expect("begins");
     let intake = service.ledger().intake();
-    intake.settle(listed(&loaded.snapshot));
+    intake.settle(listed(&revision.snapshot));
     super::close(service);
 
     let reader = Reader::open(&dir.path().join("usage.db")).expect("a ledger");

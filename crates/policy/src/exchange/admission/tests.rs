@@ -19,13 +19,17 @@ use crate::operation::Operation::{
 };
 use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
+use crate::revision::Revision;
 
 const NOW: Mono = Mono(1_000_000_000_000);
 const ME: (&str, &str) = ("x-workload-app", "ide");
 
-fn plain() -> Snapshot {
-    snapshot(&[plan()])
+fn revision(plans: &[RoutePlan<'_>]) -> Revision {
+    Revision::first(snapshot(plans))
+}
+
+fn plain() -> Revision {
+    revision(&[plan()])
 }
 
 fn plan() -> RoutePlan<'static> {
@@ -42,7 +46,7 @@ fn opened_with(
     length: Option<u64>,
     fields: &[(&str, &str)],
 ) -> Result<Operation, &'static str> {
-    let opened = open(&request(method, target, fields), length, &plain());
+    let opened = open(&request(method, target, fields), length, &plain().snapshot);
     opened
         .map(|o| o.operation)
         .map_err(|refusal| refusal.reply().code)
@@ -56,7 +60,7 @@ fn chat_with(fields: &[(&str, &str)]) -> Result<Operation, &'static str> {
     opened_with("POST", "/v1/chat/completions", Some(2), &fields)
 }
 
-fn decide(s: &Snapshot, operation: Operation, body: &str) -> Result<Decision, Refusal> {
+fn decide(s: &Revision, operation: Operation, body: &str) -> Result<Decision, Refusal> {
     let call = operation
         .reads_body()
         .then(|| CallHead::read(body.as_bytes()).expect("a call"));
@@ -73,11 +77,12 @@ fn decide(s: &Snapshot, operation: Operation, body: &str) -> Result<Decision, Re
         &mut None,
         NOW,
         0,
-        s,
+        &s.snapshot,
+        &s.levels,
     )
 }
 
-fn admitted(s: &Snapshot, operation: Operation, body: &str) -> Admitted {
+fn admitted(s: &Revision, operation: Operation, body: &str) -> Admitted {
     match decide(s, operation, body) {
         Ok(Decision::Forward(admitted)) => admitted,
         other => panic!("{other:?}"),
@@ -101,12 +106,9 @@ fn sent(admitted: &Admitted, body: &str) -> String {
     sent
 }
 
-fn left(s: &Snapshot, limit: u32) -> u64 {
-    s.limit(LimitId(limit))
-        .expect("a limit")
-        .bucket
-        .level(NOW)
-        .remaining
+fn left(s: &Revision, limit: u32) -> u64 {
+    let bucket = s.levels.bucket(LimitId(limit));
+    bucket.expect("a limit").level(NOW).remaining
 }
 
 fn used(prompt: u64, completion: u64) -> Tokens {
@@ -151,7 +153,7 @@ mod opening {
         let stranger = opened_with("POST", "/v1/files", Some(5), &[]);
         assert_eq!(stranger, Err("workload_not_registered"));
         let message = |path: &str| {
-            let refused = open(&request("POST", path, &[ME]), None, &plain());
+            let refused = open(&request("POST", path, &[ME]), None, &plain().snapshot);
             refused.expect_err("unknown").reply().message
         };
         let short = message("/v1/v1/chat/completions");
@@ -237,7 +239,7 @@ mod opening {
 
     #[test]
     fn a_body_announced_too_large_is_refused_from_its_head() {
-        let bound = plain().bounds.body_bytes;
+        let bound = plain().snapshot.bounds.body_bytes;
         let with = |length| opened_with("POST", "/v1/chat/completions", length, &[ME, JSON]);
         assert_eq!(with(Some(bound)), Ok(Chat));
         assert_eq!(with(Some(bound + 1)), Err("request_too_large"));
@@ -273,8 +275,8 @@ mod opening {
 mod editing {
     use super::*;
 
-    fn with_model(model: &'static str) -> Snapshot {
-        snapshot(&[RoutePlan {
+    fn with_model(model: &'static str) -> Revision {
+        revision(&[RoutePlan {
             model: Some(model),
             ..plan()
         }])
@@ -291,7 +293,7 @@ mod editing {
             assert!(edits(&call, body).is_empty(), "{body}");
             assert!(!call.withhold_usage, "{body}");
             assert_eq!(call.model.as_deref(), Some("m"));
-            call.hold.release(NOW, &plain());
+            call.hold.release(NOW, &plain().snapshot, &plain().levels);
         }
     }
 
@@ -398,7 +400,7 @@ mod routing {
 
     #[test]
     fn models_are_answered_here_where_they_are_known() {
-        let s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             models: &["b", "a"],
             limits: &[(Requests, rate(1, 60))],
             ..plan()
@@ -422,7 +424,7 @@ mod routing {
 
     #[test]
     fn an_unknown_model_holds_nothing() {
-        let s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             models: &["m"],
             limits: &[(Requests, rate(2, 60))],
             ..plan()
@@ -438,12 +440,12 @@ mod routing {
             models: &["m"],
             ..ONE
         };
-        let s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             backends: &[serving],
             ..plan()
         }]);
         let call = admitted(&s, Chat, r#"{"model":"m"}"#);
-        let known = &s.backends[0].models[0];
+        let known = &s.snapshot.backends[0].models[0];
         assert!(
             call.model
                 .is_some_and(|m| std::sync::Arc::ptr_eq(&m, known))
@@ -457,9 +459,9 @@ mod reserving {
     /// 41 bytes, so 11 prompt tokens, with a cap of 90: a reservation of 101.
     const HUNDRED: &str = r#"{"model":"m","max_tokens":90,"user":"ab"}"#;
 
-    fn both() -> Snapshot {
+    fn both() -> Revision {
         let limits = &[(Requests, rate(5, 60)), (TokenKind, rate(1000, 60))];
-        snapshot(&[RoutePlan { limits, ..plan() }])
+        revision(&[RoutePlan { limits, ..plan() }])
     }
 
     #[test]
@@ -468,7 +470,8 @@ mod reserving {
         let call = admitted(&s, Chat, HUNDRED);
         assert_eq!(call.prompt_estimate, 11);
         assert_eq!((left(&s, 0), left(&s, 1)), (4, 899));
-        call.hold.settle(&used(30, 20), None, NOW, &s);
+        call.hold
+            .settle(&used(30, 20), None, NOW, &s.snapshot, &s.levels);
         assert_eq!(
             (left(&s, 0), left(&s, 1)),
             (4, 950),
@@ -481,7 +484,9 @@ mod reserving {
         for (counted, remaining) in [(70, 930), (20, 980), (2000, 0)] {
             let s = both();
             let call = admitted(&s, Chat, HUNDRED);
-            let settled = call.hold.settle_for_now(&used(30, 20), None, NOW, &s);
+            let settled =
+                call.hold
+                    .settle_for_now(&used(30, 20), None, NOW, &s.snapshot, &s.levels);
             assert_eq!((left(&s, 0), left(&s, 1)), (4, 950));
             settled.correct(&used(counted, 0), None, &s);
             assert_eq!((left(&s, 0), left(&s, 1)), (4, remaining), "{counted}");
@@ -491,16 +496,22 @@ mod reserving {
     #[test]
     fn a_release_gives_all_back() {
         let s = both();
-        admitted(&s, Chat, HUNDRED).hold.release(NOW, &s);
+        admitted(&s, Chat, HUNDRED)
+            .hold
+            .release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
 
     #[test]
     fn what_is_unknown_at_the_end_counts_as_nothing_and_estimates_count() {
         let s = both();
-        admitted(&s, Chat, HUNDRED)
-            .hold
-            .settle(&Tokens::default(), None, NOW, &s);
+        admitted(&s, Chat, HUNDRED).hold.settle(
+            &Tokens::default(),
+            None,
+            NOW,
+            &s.snapshot,
+            &s.levels,
+        );
         assert_eq!(left(&s, 1), 1000);
         let guessed = Tokens {
             prompt: Count::Estimated(11),
@@ -508,16 +519,20 @@ mod reserving {
         };
         admitted(&s, Chat, HUNDRED)
             .hold
-            .settle(&guessed, None, NOW, &s);
+            .settle(&guessed, None, NOW, &s.snapshot, &s.levels);
         assert_eq!(left(&s, 1), 989);
     }
 
     #[test]
     fn an_overspend_is_carried_as_debt() {
         let s = both();
-        admitted(&s, Chat, HUNDRED)
-            .hold
-            .settle(&used(u64::MAX, 5), None, NOW, &s);
+        admitted(&s, Chat, HUNDRED).hold.settle(
+            &used(u64::MAX, 5),
+            None,
+            NOW,
+            &s.snapshot,
+            &s.levels,
+        );
         assert_eq!(left(&s, 1), 0);
         let refused = decide(&s, Embeddings, HUNDRED).expect_err("in debt");
         assert_eq!(refused.limited(), Some(TokenKind));
@@ -542,7 +557,7 @@ mod reserving {
             );
         }
         assert_eq!(left(&s, 0), 4, "only the admitted call counts");
-        nearly.hold.release(NOW, &s);
+        nearly.hold.release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
 
@@ -550,9 +565,13 @@ mod reserving {
     fn a_refusal_by_the_first_limit_never_touches_the_second() {
         let s = both();
         for _ in 0..5 {
-            admitted(&s, Embeddings, "{}")
-                .hold
-                .settle(&used(1, 0), None, NOW, &s);
+            admitted(&s, Embeddings, "{}").hold.settle(
+                &used(1, 0),
+                None,
+                NOW,
+                &s.snapshot,
+                &s.levels,
+            );
         }
         let before = left(&s, 1);
         let refused = decide(&s, Chat, HUNDRED).expect_err("no requests left");
@@ -601,7 +620,7 @@ mod reserving {
     /// What a call holds of a limit besides its prompt; `None` where it caps nothing.
     fn held(operation: Operation, body: &str) -> Option<u64> {
         let limits = &[(TokenKind, rate(u64::MAX, 60))];
-        let s = snapshot(&[RoutePlan { limits, ..plan() }]);
+        let s = revision(&[RoutePlan { limits, ..plan() }]);
         let call = admitted(&s, operation, body);
         let held = call.held.reserved - call.prompt_estimate;
         let guessed = Estimator::default().completion(None, 1);
@@ -671,7 +690,7 @@ mod reserving {
         let s = plain();
         let call = admitted(&s, Completions, absurd);
         assert_eq!(call.held.reserved, u64::MAX);
-        call.hold.release(NOW, &s);
+        call.hold.release(NOW, &s.snapshot, &s.levels);
     }
 
     #[test]
@@ -679,7 +698,7 @@ mod reserving {
         let s = both();
         let prompt = |operation, body: &str| {
             let call = admitted(&s, operation, body);
-            call.hold.release(NOW, &s);
+            call.hold.release(NOW, &s.snapshot, &s.levels);
             call.prompt_estimate
         };
         let ids = format!(r#"{{"max_tokens":1,"prompt":[{}1]}}"#, "1,".repeat(299));
@@ -696,46 +715,48 @@ mod reserving {
         let s = both();
         let call = admitted(&s, Embeddings, HUNDRED);
         assert_eq!(left(&s, 1), 989, "the prompt alone");
-        call.hold.release(NOW, &s);
+        call.hold.release(NOW, &s.snapshot, &s.levels);
         let call = admitted(&s, Images, r#"{"n":4,"model":"m","prompt":"a cat"}"#);
         assert_eq!(left(&s, 1), 991, "the prompt alone");
-        call.hold.settle(&used(100, 100), None, NOW, &s);
+        call.hold
+            .settle(&used(100, 100), None, NOW, &s.snapshot, &s.levels);
         assert_eq!(left(&s, 1), 800, "what is reported is settled");
     }
 
     #[test]
     fn each_workload_has_buckets_of_its_own() {
         let limits = &[(Requests, rate(1, 60))];
-        let s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             workloads: &["ide", "ci"],
             limits,
             ..plan()
         }]);
         admitted(&s, Chat, "{}")
             .hold
-            .settle(&Tokens::default(), None, NOW, &s);
+            .settle(&Tokens::default(), None, NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 0), left(&s, 1)), (0, 1));
     }
 
     #[test]
     fn every_limit_of_the_most_a_grant_may_have_is_held() {
         let limits = [(TokenKind, rate(1000, 60)); MAX_LIMITS];
-        let s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             limits: &limits,
             ..plan()
         }]);
         let call = admitted(&s, Embeddings, HUNDRED);
         let all = || 0..u32::try_from(MAX_LIMITS).expect("few");
         assert!(all().all(|limit| left(&s, limit) == 989));
-        call.hold.settle(&used(5, 0), None, NOW, &s);
+        call.hold
+            .settle(&used(5, 0), None, NOW, &s.snapshot, &s.levels);
         assert!(all().all(|limit| left(&s, limit) == 995));
     }
 
     #[test]
     fn an_empty_hold_may_be_settled_anywhere() {
         let s = both();
-        Hold::default().settle(&used(500, 500), None, NOW, &s);
-        Hold::default().release(NOW, &s);
+        Hold::default().settle(&used(500, 500), None, NOW, &s.snapshot, &s.levels);
+        Hold::default().release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
 }
@@ -766,7 +787,7 @@ mod unread {
     use std::sync::Arc;
 
     use super::*;
-    use crate::budget::{Budget, Calendar, Every, Scope, Spent, Unit};
+    use crate::budget::{Budget, Calendar, Every, Scope, Unit};
     use crate::id::BudgetId;
     use crate::price::{Pico, Price, Rates};
     use crate::unread::{Listed, Template};
@@ -792,30 +813,32 @@ mod unread {
         }
     }
 
-    fn budgeted(unit: Unit, s: &mut Snapshot) {
+    fn budgeted(unit: Unit, Revision { mut snapshot, .. }: Revision) -> Revision {
         let calendar = Calendar {
             every: Every::Day,
             east_min: 0,
         };
-        s.budgets.list.push(Budget {
+        snapshot.budgets.list.push(Budget {
             name: "b".into(),
             unit,
             amount: 1000,
+            calendar,
             scope: Scope::Everyone,
             models: Vec::new(),
-            spent: Arc::new(Spent::new(calendar)),
         });
-        s.budgets.of = vec![vec![BudgetId(0)]; s.workloads.len()];
-        s.budgets.groups = vec![None; s.workloads.len()];
+        snapshot.budgets.of = vec![vec![BudgetId(0)]; snapshot.workloads.len()];
+        snapshot.budgets.groups = vec![None; snapshot.workloads.len()];
+        Revision::first(snapshot)
     }
 
-    fn held(s: &Snapshot) -> u64 {
-        let spent = &s.budgets.list[0].spent;
-        spent.level(spent.calendar().of(0)).held
+    fn held(s: &Revision) -> u64 {
+        let period = s.snapshot.budgets.list[0].calendar.of(0);
+        let spent = s.levels.spent(BudgetId(0)).expect("a budget");
+        spent.level(period).held
     }
 
-    fn upload(s: &Snapshot) -> Result<Decision, Refusal> {
-        let opened = open(&request("POST", "/v1/files", &[ME]), None, s)?;
+    fn upload(s: &Revision) -> Result<Decision, Refusal> {
+        let opened = open(&request("POST", "/v1/files", &[ME]), None, &s.snapshot)?;
         admit(
             opened,
             None,
@@ -824,19 +847,20 @@ mod unread {
             &mut None,
             NOW,
             0,
-            s,
+            &s.snapshot,
+            &s.levels,
         )
     }
 
     #[test]
     fn a_listed_call_is_charged_what_its_route_says() {
         let list = [file(Some(300), Some(40))];
-        let mut s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             limits: &[(Requests, rate(5, 60)), (TokenKind, rate(1000, 60))],
             unread: &list,
             ..plan()
         }]);
-        budgeted(Unit::Money("USD".into()), &mut s);
+        let s = budgeted(Unit::Money("USD".into()), s);
         let Ok(Decision::Forward(call)) = upload(&s) else {
             panic!("not admitted");
         };
@@ -844,23 +868,24 @@ mod unread {
         assert_eq!((call.listed, call.model.clone()), (Some(0), None));
         assert_eq!((call.prompt_estimate, call.held.at_most), (300, Some(300)));
         assert_eq!(held(&s), 40);
-        call.hold.release(NOW, &s);
+        call.hold.release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 1), held(&s)), (1000, 0));
     }
 
     #[test]
     fn what_costs_nothing_is_not_refused_for_want_of_tokens_or_money() {
         let list = [file(Some(0), Some(0))];
-        let mut s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             limits: &[(Requests, rate(50, 60)), (TokenKind, rate(1000, 60))],
             unread: &list,
             ..plan()
         }]);
-        budgeted(Unit::Money("USD".into()), &mut s);
-        s.budgets.list[0]
-            .spent
-            .settle(s.budgets.list[0].spent.calendar().of(0), 0, 5000);
-        s.limits[1].bucket.settle(0, 9000, NOW);
+        let s = budgeted(Unit::Money("USD".into()), s);
+        let period = s.snapshot.budgets.list[0].calendar.of(0);
+        let spent = s.levels.spent(BudgetId(0)).expect("a budget");
+        spent.settle(period, 0, 5000);
+        let bucket = s.levels.bucket(LimitId(1)).expect("a limit");
+        bucket.settle(0, 9000, NOW);
         assert!(matches!(upload(&s), Ok(Decision::Forward(_))));
         for operation in [CountTokens, Models] {
             let call = admitted(&s, operation, r#"{"model":"m"}"#);
@@ -873,41 +898,41 @@ mod unread {
 
     #[test]
     fn a_form_passes_only_where_nothing_depends_on_what_is_in_it() {
-        let code = |s: &Snapshot| match decide(s, Transcriptions, "form") {
+        let code = |s: &Revision| match decide(s, Transcriptions, "form") {
             Ok(_) => "",
             Err(refusal) => refusal.reply().code,
         };
         let requests = [(Requests, rate(5, 60))];
-        let mut s = snapshot(&[RoutePlan {
+        let s = revision(&[RoutePlan {
             limits: &requests,
             ..plan()
         }]);
         assert_eq!(code(&s), "");
-        budgeted(Unit::Tokens, &mut s);
+        let s = budgeted(Unit::Tokens, s);
         assert_eq!(code(&s), "operation_not_charged");
         let tokens = [(TokenKind, rate(5, 60))];
         let counted = RoutePlan {
             limits: &tokens,
             ..plan()
         };
-        assert_eq!(code(&snapshot(&[counted])), "operation_not_charged");
+        assert_eq!(code(&revision(&[counted])), "operation_not_charged");
         let by_model = RoutePlan {
             models: &["m"],
             ..plan()
         };
-        assert_eq!(code(&snapshot(&[by_model])), "operation_not_allowed");
+        assert_eq!(code(&revision(&[by_model])), "operation_not_allowed");
         let replaced = RoutePlan {
             model: Some("m"),
             ..plan()
         };
-        assert_eq!(code(&snapshot(&[replaced])), "operation_not_allowed");
+        assert_eq!(code(&revision(&[replaced])), "operation_not_allowed");
     }
 
     #[test]
     fn what_is_read_and_does_not_generate_reserves_its_prompt() {
         let limits = &[(TokenKind, rate(1000, 60))];
         for operation in [Moderations, Rerank, Speech, Images] {
-            let s = snapshot(&[RoutePlan { limits, ..plan() }]);
+            let s = revision(&[RoutePlan { limits, ..plan() }]);
             let call = admitted(&s, operation, r#"{"model":"m","input":"0123456789"}"#);
             assert_eq!(
                 (left(&s, 0), call.prompt_estimate),
@@ -939,7 +964,7 @@ mod unread {
 
     #[test]
     fn what_the_upstream_keeps_is_for_a_workload_with_an_account_of_its_own() {
-        let shared = snapshot(&[RoutePlan {
+        let shared = revision(&[RoutePlan {
             workloads: &["ide", "ci"],
             limits: &[(Requests, rate(5, 60))],
             ..plan()
@@ -985,7 +1010,7 @@ mod overdraft {
     use std::sync::Arc;
 
     use super::*;
-    use crate::budget::{Budget, Calendar, Every, Scope, Spent, Unit};
+    use crate::budget::{Budget, Calendar, Every, Scope, Unit};
     use crate::id::BudgetId;
     use crate::price::{Charge, Pico, Price, Rates};
 
@@ -995,8 +1020,8 @@ mod overdraft {
     const AMOUNT: u64 = 100 * 1_000 * TOKEN;
     const BODY: &str = r#"{"model":"m","user":"abcdefghijklmnopqrs"}"#;
 
-    fn budgeted(output_max: Option<u64>) -> Snapshot {
-        let mut s = plain();
+    fn budgeted(output_max: Option<u64>) -> Revision {
+        let mut s = plain().snapshot;
         let rate = Pico(i128::from(TOKEN) * 1_000);
         let price = Price {
             id: "p".into(),
@@ -1017,33 +1042,35 @@ mod overdraft {
             amount: AMOUNT,
             scope: Scope::Everyone,
             models: Vec::new(),
-            spent: Arc::new(Spent::new(calendar)),
+            calendar,
         }];
         s.budgets.of = vec![vec![BudgetId(0)]];
-        s
+        Revision::first(s)
     }
 
     /// Lets calls in until the budget refuses, ends all of them with answers of `completion` tokens, and gives how
     /// many there were, what each had reserved, and what the period came to. Nothing is let in afterwards
     /// if that is more than the amount.
-    fn filled(s: &Snapshot, completion: u64) -> (u64, u64, u64) {
+    fn filled(s: &Revision, completion: u64) -> (u64, u64, u64) {
         let mut calls = Vec::new();
         while let Ok(Decision::Forward(call)) = decide(s, Chat, BODY) {
             calls.push(call);
         }
         let prompt = calls[0].prompt_estimate;
         let (many, reserved) = (calls.len() as u64, calls[0].held.reserved);
-        let price = Arc::clone(s.prices.of("m", None).expect("a price"));
+        let price = Arc::clone(s.snapshot.prices.of("m", None).expect("a price"));
         for call in calls {
             let tokens = used(prompt, completion);
             let charge = Charge {
                 price: &price,
                 cost: price.cost(&tokens),
             };
-            call.hold.settle(&tokens, Some(charge), NOW, s);
+            call.hold
+                .settle(&tokens, Some(charge), NOW, &s.snapshot, &s.levels);
         }
-        let counter = &s.budgets.list[0].spent;
-        let spent = counter.level(counter.calendar().of(0)).held;
+        let period = s.snapshot.budgets.list[0].calendar.of(0);
+        let spent = s.levels.spent(BudgetId(0)).expect("a budget");
+        let spent = spent.level(period).held;
         if spent > AMOUNT {
             assert!(matches!(
                 decide(s, Chat, r#"{"model":"m","max_tokens":1}"#),
@@ -1074,7 +1101,7 @@ mod overdraft {
         assert!(spent <= AMOUNT, "{spent}");
         let call = admitted(&budgeted(Some(5_000)), Chat, BODY);
         assert_eq!(call.held.at_most, Some(5_000 + BODY.len() as u64 + 1_024));
-        call.hold.release(NOW, &s);
+        call.hold.release(NOW, &s.snapshot, &s.levels);
     }
 
     #[test]
@@ -1083,6 +1110,6 @@ mod overdraft {
         let s = budgeted(Some(5_000));
         let call = admitted(&s, Chat, body);
         assert_eq!(call.held.reserved, call.prompt_estimate + 7);
-        call.hold.release(NOW, &s);
+        call.hold.release(NOW, &s.snapshot, &s.levels);
     }
 }

@@ -1,31 +1,35 @@
 //! Looks by example: who is refused before the body, and who is not.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::look;
-use crate::budget::{Budget, Calendar, Every, Scope, Spent, Unit};
+use crate::budget::{Budget, Calendar, Every, Scope, Unit};
 use crate::clock::Mono;
 use crate::exchange::Opened;
 use crate::fixture::{ONE, RoutePlan, rate, snapshot};
-use crate::id::{BudgetId, RouteId, WorkloadId};
+use crate::id::{BudgetId, LimitId, RouteId, WorkloadId};
+use crate::limit::Bucket;
 use crate::limit::Kind::{Requests, Tokens};
 use crate::operation::Operation::{self, Chat, CountTokens, Models};
 use crate::refusal::Refusal;
+use crate::revision::Revision;
 use crate::route::ModelPattern;
-use crate::snapshot::Snapshot;
 
 const NOW: Mono = Mono(1_000_000_000_000);
 /// A moment in 2026, milliseconds since the Unix epoch.
 const TODAY: u64 = 20_778 * 86_400_000 + 1;
 
-fn looked(s: &Snapshot, operation: Operation) -> Option<(RouteId, Refusal)> {
+fn revision(plans: &[RoutePlan<'_>]) -> Revision {
+    Revision::first(snapshot(plans))
+}
+
+fn looked(s: &Revision, operation: Operation) -> Option<(RouteId, Refusal)> {
     let opened = Opened {
         workload: WorkloadId(0),
         operation,
         listed: None,
     };
-    look(opened, NOW, TODAY, s)
+    look(opened, NOW, TODAY, &s.snapshot, &s.levels)
 }
 
 fn plan() -> RoutePlan<'static> {
@@ -36,21 +40,22 @@ fn plan() -> RoutePlan<'static> {
     }
 }
 
-fn take(s: &Snapshot, limit: usize, units: u64) {
-    s.limits[limit]
-        .bucket
-        .take(units, NOW)
-        .expect("it has them");
+fn bucket(s: &Revision, limit: u32) -> &Bucket {
+    s.levels.bucket(LimitId(limit)).expect("a limit")
 }
 
-fn left(s: &Snapshot, limit: usize) -> u64 {
-    s.limits[limit].bucket.level(NOW).remaining
+fn take(s: &Revision, limit: u32, units: u64) {
+    bucket(s, limit).take(units, NOW).expect("it has them");
+}
+
+fn left(s: &Revision, limit: u32) -> u64 {
+    bucket(s, limit).level(NOW).remaining
 }
 
 #[test]
 fn a_look_takes_nothing_and_refuses_what_no_body_could_change() {
     let limits = &[(Requests, rate(2, 60)), (Tokens, rate(100, 60))];
-    let s = snapshot(&[RoutePlan { limits, ..plan() }]);
+    let s = revision(&[RoutePlan { limits, ..plan() }]);
     for _ in 0..5 {
         assert!(looked(&s, Chat).is_none());
     }
@@ -81,7 +86,7 @@ fn a_look_takes_nothing_and_refuses_what_no_body_could_change() {
 #[test]
 fn a_caller_with_another_route_is_let_in_while_that_one_takes_calls() {
     let limits = &[(Requests, rate(1, 60))];
-    let s = snapshot(&[
+    let s = revision(&[
         RoutePlan {
             models: &["a"],
             limits,
@@ -111,16 +116,17 @@ fn a_budget_that_counts_every_call_refuses_when_used_up() {
             every: Every::Day,
             east_min: 0,
         };
-        let spent = Arc::new(Spent::new(calendar));
         s.budgets.list.push(Budget {
             name: "company".into(),
             unit: Unit::Tokens,
             amount: 10,
             scope: Scope::Everyone,
             models,
-            spent: Arc::clone(&spent),
+            calendar,
         });
         s.budgets.of = vec![vec![BudgetId(0)]];
+        let s = Revision::first(s);
+        let spent = s.levels.spent(BudgetId(0)).expect("a budget");
         assert!(spent.take(calendar.of(TODAY), 9, 10));
         assert!(looked(&s, Chat).is_none());
         assert!(spent.take(calendar.of(TODAY), 1, 10));

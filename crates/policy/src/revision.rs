@@ -1,0 +1,57 @@
+//! A revision of the configuration in use: what was configured, and the levels of what runs by it.
+//!
+//! Invariant: a snapshot and its levels are made, published and dropped together, so that an exchange keeps both to its
+//! end, and so does a settlement that comes after it.
+//! Not here: when one takes the place of another (the host), what the levels are ([`crate::levels`]).
+
+use crate::clock::Mono;
+use crate::levels::Levels;
+use crate::snapshot::Snapshot;
+
+/// A snapshot with its levels.
+#[derive(Debug)]
+pub struct Revision {
+    /// What was configured.
+    pub snapshot: Snapshot,
+    /// What its limits and budgets hold now.
+    pub levels: Levels,
+}
+
+impl Revision {
+    /// The first one of a process.
+    #[must_use]
+    pub fn first(snapshot: Snapshot) -> Self {
+        let levels = Levels::new(&snapshot);
+        Self { snapshot, levels }
+    }
+
+    /// The one that takes the place of this one: its version counts on from this one's, and its levels are carried.
+    #[must_use]
+    pub fn next(&self, mut snapshot: Snapshot, now: Mono) -> Self {
+        snapshot.version = version(&snapshot, &self.snapshot);
+        let levels = Levels::carried(&snapshot, &self.snapshot, &self.levels, now);
+        Self { snapshot, levels }
+    }
+}
+
+/// The hash of `next` and the number of changes since the process began. That stands still where neither the document
+/// nor a secret or a file that it refers to changed.
+fn version(next: &Snapshot, old: &Snapshot) -> String {
+    let (hash, _) = parts(&next.version);
+    let (old_hash, changes) = parts(&old.version);
+    let mut endpoints = old.endpoints.iter().zip(&next.endpoints);
+    let is_same = old_hash == hash
+        && old.tokenizers == next.tokenizers
+        && old.endpoints.len() == next.endpoints.len()
+        && endpoints.all(|(old, next)| old.auth == next.auth && old.origin == next.origin);
+    format!("{hash}-{}", changes.saturating_add(u64::from(!is_same)))
+}
+
+/// The content hash of a version, and its number.
+fn parts(version: &str) -> (&str, u64) {
+    let (hash, number) = version.split_once('-').unwrap_or((version, "0"));
+    (hash, number.parse().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! How versions count on.
+
+use super::*;
+use crate::credential::UpstreamAuth;
+use crate::fixture::{ONE, RoutePlan, snapshot};
+use crate::secret::Secret;
+
+fn configured(hash: &str, key: &str) -> Snapshot {
+    let mut s = snapshot(&[RoutePlan {
+        workloads: &["w"],
+        backends: &[ONE],
+        ..RoutePlan::default()
+    }]);
+    s.version = format!("{hash}-1");
+    s.endpoints[0].auth = UpstreamAuth::Header {
+        name: "authorization".to_owned(),
+        value: Secret::new(key.as_bytes().to_vec()),
+    };
+    s
+}
+
+#[test]
+fn a_version_counts_the_changes_of_the_document_and_of_secrets_alone() {
+    let mut revision = Revision::first(configured("aa", "one"));
+    for (hash, key, version) in [
+        ("aa", "one", "aa-1"),
+        ("aa", "two", "aa-2"),
+        ("bb", "two", "bb-3"),
+        ("bb", "two", "bb-3"),
+        ("aa", "one", "aa-4"),
+    ] {
+        revision = revision.next(configured(hash, key), Mono(0));
+        assert_eq!(revision.snapshot.version, version);
+    }
+}
