@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use config::{Sources, parse_document};
-use policy::attempt::request::AttemptRequest;
 use policy::clock::Mono;
+use policy::exchange::AttemptRequest;
 use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
 use policy::revision::Revision;
 use policy::shard::Shard;

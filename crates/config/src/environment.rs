@@ -7,7 +7,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::{Fault, Faults, Loaded, Sources, parse_document};
+use crate::document::parse_document;
+use crate::fault::{Fault, Faults};
+use crate::lower::Loaded;
+use crate::sources::Sources;
 
 /// A provider, and how its variables are named.
 struct Provider {

@@ -6,279 +6,32 @@
 //! can be found, with line and path; no message quotes a secret.
 //! Not here: watching files, swapping snapshots (`tollgate`), what a reload carries over (`policy::revision`).
 
-use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use policy::credential::UpstreamAuth;
-use policy::secret::Secret;
-use policy::snapshot::Snapshot;
-use policy::web::Hosts;
-
+pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
+pub use host::{
+    AccessLog, AdminAccess, Counting, Host, Ledger, OtlpProtocol, Tls, TokenizerSource, Traces,
+    Vocabulary,
+};
+pub use lower::Loaded;
 pub use redact::Redacted;
 pub use schema::json_schema;
+pub use sources::Sources;
 
-mod abandon;
 mod decode;
+mod document;
 mod environment;
 mod fault;
+mod host;
 mod lower;
 mod mask;
 mod node;
-mod proxy;
 mod redact;
 mod scalar;
 mod schema;
+mod sources;
 mod target;
 mod vars;
-
-/// Largest document, bytes.
-const DOCUMENT_BYTES_MAX: usize = 4 << 20;
-
-/// The world that a document may refer to.
-pub trait Sources {
-    /// The content of a file.
-    ///
-    /// # Errors
-    /// As the file system says.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
-
-    /// An environment variable, if it is set to text.
-    fn var(&self, name: &str) -> Option<String>;
-}
-
-/// A document that was taken.
-#[derive(Debug)]
-pub struct Loaded {
-    /// What cores read.
-    pub snapshot: Snapshot,
-    /// What the process needs besides.
-    pub host: Host,
-    /// Files whose change means a reload: the document, secrets, certificates, roots.
-    pub watched: Vec<PathBuf>,
-    /// The document with every secret masked.
-    pub document: Redacted,
-    /// What is allowed and probably not meant.
-    pub warnings: Vec<Fault>,
-}
-
-/// What the process needs besides the snapshot. Only certificates can change without a restart.
-#[derive(Debug)]
-pub struct Host {
-    /// Data plane.
-    pub data: SocketAddr,
-    /// Metrics, health, `/config`.
-    pub admin: SocketAddr,
-    /// Who may read metrics and `/config`.
-    pub admin_access: AdminAccess,
-    /// TLS of the data plane.
-    pub tls: Option<Tls>,
-    /// Worker threads, where the document says.
-    pub workers: Option<usize>,
-    /// Where access-log lines go.
-    pub access_log: AccessLog,
-    /// How long exchanges in flight may run on when the gate stops.
-    pub drain_grace: Duration,
-    /// How long the gate goes on taking new connections after SIGTERM, not ready meanwhile.
-    pub drain_delay: Duration,
-    /// Where usage is written, where the document says.
-    pub ledger: Option<Ledger>,
-    /// What the snapshot's tokenizers are made of.
-    pub tokenizers: Vec<TokenizerSource>,
-    /// Who counts tokens, and within which bounds.
-    pub counting: Counting,
-    /// Where spans are sent, where the document says.
-    pub traces: Option<Traces>,
-}
-
-/// Who may read metrics and `/config`.
-#[derive(Debug, Clone)]
-pub struct AdminAccess {
-    /// Hosts that a request may name.
-    pub hosts: Hosts,
-    /// What a reader must bring, where the document says.
-    pub bearer: Option<Secret>,
-}
-
-/// What a tokenizer is made of.
-#[derive(Debug)]
-pub struct TokenizerSource {
-    /// Tells it from any other; the snapshot's tokenizer has the same.
-    pub key: u64,
-    /// Where it stands in the document, for faults that are only found when it is built.
-    pub place: String,
-    /// A vocabulary that is built in, or files.
-    pub vocabulary: Vocabulary,
-}
-
-/// A vocabulary, with the rendering of prompts that belongs to it.
-#[derive(Debug)]
-pub enum Vocabulary {
-    /// gpt-oss's, with its format.
-    Harmony,
-    /// OpenAI's since GPT-4o; the template is not public.
-    O200k,
-    /// OpenAI's before that.
-    Cl100k,
-    /// A model's own files, by content.
-    Files {
-        /// `tokenizer.json`.
-        tokenizer: Vec<u8>,
-        /// The chat template; where there is none, the settings hold one.
-        template: Option<Vec<u8>>,
-        /// `tokenizer_config.json`: special tokens, and often the template.
-        settings: Option<Vec<u8>>,
-    },
-}
-
-/// Who counts tokens, and within which bounds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counting {
-    /// Threads beside the workers.
-    pub threads: usize,
-    /// Bytes of requests and answers that may wait to be counted.
-    pub queue_bytes: usize,
-    /// A request or an answer that is longer is not counted, bytes.
-    pub longest_bytes: usize,
-    /// How far a reported prompt may lie from the count, in a thousand, where the document says.
-    pub prompt_per_mille: Option<u64>,
-    /// The same for the output.
-    pub output_per_mille: Option<u64>,
-}
-
-/// Where spans of sampled exchanges are sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Traces {
-    /// Whether over TLS.
-    pub tls: bool,
-    /// The collector's host, without brackets.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// `host[:port]`, as a request names it.
-    pub authority: String,
-    /// The path that takes spans over HTTP.
-    pub path: String,
-    /// How it is spoken to.
-    pub protocol: OtlpProtocol,
-    /// Which share of the traces that begin here is kept, millionths.
-    pub ratio_millionths: u32,
-    /// `service.name`.
-    pub service: String,
-    /// What the gate sends to be let in.
-    pub auth: UpstreamAuth,
-    /// Roots to trust in place of the system's, PEM.
-    pub ca_pem: Option<Vec<u8>>,
-}
-
-/// A transport of OTLP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OtlpProtocol {
-    /// Protobuf over HTTP/1.1.
-    Http,
-    /// gRPC over HTTP/2.
-    Grpc,
-}
-
-/// Where usage is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ledger {
-    /// Its file.
-    pub path: PathBuf,
-    /// This gate's name in each row.
-    pub node: Box<str>,
-    /// Age at which rows are pruned.
-    pub retention: Option<Duration>,
-    /// Size of the file above which the oldest rows are pruned, bytes.
-    pub bytes_max: Option<u64>,
-    /// Connection string of the fleet's Postgres.
-    pub postgres: Option<Secret>,
-}
-
-/// A certificate with its key, read and seen to be PEM.
-#[derive(Debug)]
-pub struct Tls {
-    /// File of the chain.
-    pub certificate: PathBuf,
-    /// File of the key.
-    pub key: PathBuf,
-    /// The chain, PEM.
-    pub certificate_pem: Vec<u8>,
-    /// The key, PEM.
-    pub key_pem: Secret,
-}
-
-/// Where access-log lines go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AccessLog {
-    /// Nowhere.
-    Off,
-    /// Standard output.
-    Stdout,
-    /// Appended to a file.
-    File(PathBuf),
-}
-
-/// Reads the document at `path` and lowers it.
-///
-/// # Errors
-/// [`Faults`], all that can be found at once.
-pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
-    match sources.read(path) {
-        Ok(bytes) => parse_document(path, &bytes, sources),
-        Err(error) => {
-            let says = format!("cannot read the file: {}", lower::reason(&error));
-            Err(refused(
-                path,
-                vec![whole(says, "name another with -c FILE")],
-            ))
-        }
-    }
-}
-
-/// Lowers a document that is already in memory; `path` is what its relative paths start from and
-/// what faults are reported against.
-///
-/// # Errors
-/// [`Faults`], all that can be found at once.
-pub fn parse_document(path: &Path, bytes: &[u8], sources: &dyn Sources) -> Result<Loaded, Faults> {
-    if bytes.len() > DOCUMENT_BYTES_MAX {
-        let says = format!("the file is {} bytes; at most 4 MiB are read", bytes.len());
-        return Err(refused(path, vec![whole(says, "")]));
-    }
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        let fault = Fault {
-            line: Some(line),
-            ..whole("is not UTF-8".into(), "save it as UTF-8")
-        };
-        refused(path, vec![fault])
-    })?;
-    let root = node::parse(text).map_err(|faults| refused(path, faults))?;
-    lower::lower(path, root, sources)
-}
-
-fn whole(says: String, hint: &str) -> Fault {
-    Fault {
-        path: String::new(),
-        line: None,
-        says,
-        hint: hint.into(),
-    }
-}
-
-fn refused(path: &Path, faults: Vec<Fault>) -> Faults {
-    Faults {
-        file: path.to_owned(),
-        faults,
-        warnings: Vec::new(),
-        watched: vec![path.to_owned()],
-    }
-}
 
 #[cfg(test)]
 mod tests;

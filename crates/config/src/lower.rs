@@ -12,10 +12,13 @@ use policy::identity::Identity;
 use policy::snapshot::{Bounds, Snapshot};
 
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, Place};
+use crate::fault::{Fault, Faults};
+use crate::host::Host;
 use crate::node::Node;
 use crate::redact::{self, Redacted};
 use crate::schema::{self, Document};
-use crate::{Fault, Faults, Loaded, Sources, vars};
+use crate::sources::Sources;
+use crate::vars;
 
 mod backend;
 mod budget;
@@ -31,6 +34,21 @@ mod tokenizer;
 mod traces;
 mod unread;
 mod web;
+
+/// A document that was taken.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What cores read.
+    pub snapshot: Snapshot,
+    /// What the process needs besides.
+    pub host: Host,
+    /// Files whose change means a reload: the document, secrets, certificates, roots.
+    pub watched: Vec<PathBuf>,
+    /// The document with every secret masked.
+    pub document: Redacted,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<Fault>,
+}
 
 /// Most of a file that holds a secret or a certificate, bytes.
 const FILE_BYTES_MAX: usize = 4 << 20;
@@ -86,7 +104,7 @@ fn ordered(mut faults: Vec<Fault>) -> Vec<Fault> {
 }
 
 impl Lowering<'_> {
-    fn document(&mut self, document: &Document) -> (Snapshot, Option<crate::Host>) {
+    fn document(&mut self, document: &Document) -> (Snapshot, Option<Host>) {
         let mut host = self.host(document);
         let mut snapshot = empty();
         snapshot.bounds = self.bounds(document.bounds.get());

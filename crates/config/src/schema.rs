@@ -3,12 +3,15 @@
 //! Doc comments here are the descriptions in the published JSON Schema.
 //! Not here: what the fields become (`lower`).
 
+pub(crate) mod abandon;
+pub(crate) mod proxy;
+
 use serde_json::json;
 
-use crate::abandon::Abandon;
+use self::abandon::Abandon;
+use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
-use crate::proxy::Proxy;
 use crate::scalar::{
     Address, Age, Amount, BilledBy, Billing, BuiltIn, Call, Charge, Count, CredentialHeader,
     Currency, Decimal, Every, File, Flag, Host, IdentityHeader, Inline, LogTarget, Model, Name,

@@ -4,10 +4,10 @@
 //! structure. `${VAR:-default}` stands in for a variable that is unset or empty; `$$` is a `$`.
 //! Not here: where variables come from ([`crate::Sources`]).
 
-use crate::Sources;
 use crate::decode::Place;
 use crate::fault::Fault;
 use crate::node::{Filled, Node, Scalar, Value};
+use crate::sources::Sources;
 
 /// Fills in every value below `node`; keys are left alone.
 pub(crate) fn fill(node: &mut Node, path: &str, sources: &dyn Sources, faults: &mut Vec<Fault>) {

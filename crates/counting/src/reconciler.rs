@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use policy::counting::{BilledBy, Uncounted};
+use policy::counting::Uncounted;
 use policy::record::{Count as Billed, Sink, Tokens};
 use tokens::drift::Tolerance;
 use tokens::{Certainty, Count};
@@ -216,8 +216,9 @@ impl<R> Reconciler<R> {
         let tokens = if rest.has_row && is_gone {
             record.tokens
         } else {
-            let by = BilledBy::of(&rest.of.snapshot, record);
-            by.charged(record, counts.prompt, counts.completion)
+            let by = rest.of.snapshot.billed_by(record.route);
+            let (prompt, completion) = (counts.prompt, counts.completion);
+            by.charged(record.tokens, record.unconfirmed, prompt, completion)
         };
         rest.settle(tokens);
         self.sink().exchange(&rest.of.snapshot, &rest.record);

@@ -70,7 +70,7 @@ impl Settlement {
             reserved: None,
             at_least: None,
             at_most: None,
-            price: policy::price::charge(snapshot, record).map(|charge| Price {
+            price: policy::record::charge(snapshot, record).map(|charge| Price {
                 id: (*charge.price.id).into(),
                 currency: (*charge.price.currency).into(),
                 cost: charge.cost,

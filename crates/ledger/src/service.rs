@@ -156,7 +156,7 @@ impl Book for LedgerHandle {
         let (Some(defer), Some(tally)) = (&self.defer, entry.tally) else {
             return self.intake.settle(row);
         };
-        let price = policy::price::charge(of, record).map(|charge| Arc::clone(charge.price));
+        let price = policy::record::charge(of, record).map(|charge| Arc::clone(charge.price));
         if let Err(pending) = defer(tally, Box::new(PendingRow { row, price })) {
             self.intake.settle(pending.row);
         }

@@ -8,16 +8,6 @@
 use crate::record::Record;
 use crate::snapshot::Snapshot;
 
-/// How much care a route takes of its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Billing {
-    /// Entries reach the disk together, shortly after; nobody waits for them.
-    #[default]
-    Grouped,
-    /// A call goes upstream only once its entry is on disk.
-    Strict,
-}
-
 /// What a call may come to, known before it goes upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {

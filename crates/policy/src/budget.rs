@@ -3,28 +3,24 @@
 //! Budgets nest by whom they are for: a call must fit in every one that counts it (its own, its
 //! group's, the company's), and is reserved in all of them or in none. For each period there is
 //! one atomic that every core shares, holding what was spent and what is reserved together
-//! (`spent`); what a call holds of them is a [`Pledge`]. A call belongs to the period in which it
+//! (`spent`). A call belongs to the period in which it
 //! began, also when it ends in the next.
 //! Invariant: nothing is admitted that would bring spent + reserved above the amount. So what the
 //! calls of a period come to is at most the amount, and what single calls came to beyond their
 //! reservation. A reservation is settled or released exactly once.
-//! Not here: rates over a window ([`crate::limit`]), what tokens cost ([`crate::price`]), reading
-//! sums back after a restart (the host does).
+//! Not here: what a call holds of them ([`crate::pledge`]), rates over a window ([`crate::limit`]), what tokens cost
+//! ([`crate::price`]), reading sums back after a restart (the host does).
 
 pub mod period;
-mod pledge;
 mod spent;
 
 use std::sync::Arc;
 
 pub use self::period::{Calendar, Every, Period};
-pub use self::pledge::{Asked, Pledge, reserve};
 pub use self::spent::{Level, Spent};
 use crate::id::{BudgetId, WorkloadId};
-use crate::levels::Levels;
+use crate::model::ModelPattern;
 use crate::price::Pico;
-use crate::refusal::Refusal;
-use crate::route::ModelPattern;
 
 /// Most budgets that may count one workload; more is refused by `config`.
 pub const MAX_BUDGETS: usize = 16;
@@ -137,40 +133,11 @@ impl Budget {
         self.unit == other.unit && self.calendar == other.calendar
     }
 
-    fn takes(&self, model: Option<&str>) -> bool {
+    /// Whether it counts a call to `model`, of a workload that it counts.
+    pub(crate) fn takes(&self, model: Option<&str>) -> bool {
         self.models.is_empty()
             || model.is_none_or(|model| self.models.iter().any(|pattern| pattern.takes(model)))
     }
-
-    /// Counts a refusal.
-    fn refuse(&self, period: Period, spent: &Spent) -> Refusal {
-        spent.refused(period);
-        let (_, ends) = self.calendar.span(period);
-        Refusal::BudgetExhausted {
-            budget: Arc::clone(&self.name),
-            every: self.calendar.every,
-            renewed: period::timestamp(ends),
-        }
-    }
-}
-
-/// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
-/// nothing more.
-#[must_use]
-pub fn exhausted(
-    workload: WorkloadId,
-    unix_ms: u64,
-    budgets: &Budgets,
-    levels: &Levels,
-) -> Option<Refusal> {
-    let ids = budgets.of.get(workload.index())?;
-    let mut refusals = ids.iter().filter_map(|id| {
-        let (budget, spent) = (budgets.get(*id)?, levels.spent(*id)?);
-        let period = budget.calendar.of(unix_ms);
-        let is_exhausted = budget.models.is_empty() && !spent.fits(period, 1, budget.amount);
-        is_exhausted.then(|| budget.refuse(period, spent))
-    });
-    refusals.next()
 }
 
 /// Money as a budget counts it, rounded up.
@@ -179,6 +146,3 @@ pub fn nanos(cost: Pico) -> u64 {
     const PICOS: u128 = 1000;
     u64::try_from(u128::try_from(cost.0).unwrap_or(0).div_ceil(PICOS)).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests;

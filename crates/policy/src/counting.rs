@@ -9,22 +9,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::exchange::Settled;
-use crate::record::{Count, Record, Tokens};
+use crate::model::ModelPattern;
+use crate::record::Record;
 use crate::revision::Revision;
-use crate::route::ModelPattern;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Tokenizer};
+use crate::tokens::Tokens;
 
 /// Response bytes that are gathered before they are handed over.
 pub const BATCH_BYTES: usize = 16 << 10;
-
-/// Which tokenizer counts which models.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tokenizer {
-    /// The models sent upstream that it is for.
-    pub models: ModelPattern,
-    /// What tells it from any other: a hash of all that it is made of.
-    pub key: u64,
-}
 
 /// Finds the tokenizer of a model; of several that take it the most specific, which `config` puts first.
 #[must_use]
@@ -84,60 +76,6 @@ impl Tally {
     }
 }
 
-/// Whose count limits, budgets, costs and metrics go by; the other's is kept beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BilledBy {
-    /// The engine's, where it reports one that can be true.
-    #[default]
-    Reported,
-    /// The gate's own, where it can count.
-    Counted,
-}
-
-impl BilledBy {
-    /// What a route's calls are billed by.
-    #[must_use]
-    pub fn of(of: &Snapshot, record: &Record) -> Self {
-        let route = record.route.and_then(|id| of.route(id));
-        route.map_or(Self::Reported, |route| route.billed_by)
-    }
-
-    /// Whether the gate's own count, when it is there, takes the place of what is known without it.
-    #[must_use]
-    pub fn awaits(self, tokens: &Tokens) -> bool {
-        let is_guessed = |count: Count| matches!(count, Count::Estimated(_));
-        self == Self::Counted || is_guessed(tokens.prompt) || is_guessed(tokens.completion)
-    }
-
-    /// What an exchange is charged now that the gate has counted; `None` where it could not.
-    #[must_use]
-    pub fn charged(self, record: &Record, prompt: Option<u64>, output: Option<u64>) -> Tokens {
-        let (tokens, others) = (record.tokens, record.unconfirmed);
-        let side = |known: Count, said: Option<u64>, others_have: u64, own: Option<u64>| {
-            let was_said = others.attempts > 0 && said.is_some() && !tokens.invalid;
-            let is_reported = matches!(known, Count::Reported(_)) || was_said;
-            match (known, own) {
-                (Count::Unknown, _) | (_, None) => known,
-                _ if is_reported && self == Self::Reported => known,
-                (_, Some(own)) if others.attempts > 0 => {
-                    Count::Estimated(own.saturating_add(others_have))
-                }
-                (_, Some(own)) => Count::Counted(own),
-            }
-        };
-        Tokens {
-            prompt: side(tokens.prompt, tokens.prompt_said, others.prompt, prompt),
-            completion: side(
-                tokens.completion,
-                tokens.completion_said,
-                others.completion,
-                output,
-            ),
-            ..tokens
-        }
-    }
-}
-
 /// An exchange that ended and is charged for good once it is counted; until then nobody is told of it.
 #[derive(Debug)]
 pub struct Uncounted {
@@ -156,7 +94,7 @@ impl Uncounted {
     pub fn settle(&mut self, tokens: Tokens) {
         self.record.tokens = tokens;
         if let Some(settled) = self.settled.take() {
-            let charge = crate::price::charge(&self.of.snapshot, &self.record);
+            let charge = crate::record::charge(&self.of.snapshot, &self.record);
             settled.correct(&tokens, charge, &self.of);
         }
     }

@@ -1,6 +1,6 @@
 //! Interned names: small integers that index one [`crate::snapshot::Snapshot`].
 //!
-//! Invariant: an id is only used with the snapshot that made it.
+//! Invariant: an id is only used with the snapshot that made it, and with what was made for that.
 //! Not here: the names themselves.
 
 macro_rules! id {

@@ -6,11 +6,13 @@
 //! refused before anything is spent on it.
 //! Not here: credentials (`credential`), which never identify a workload today.
 
+use std::collections::HashMap;
+
 use wire::head::RequestHead;
 
+use crate::fast_hash::Mix;
 use crate::id::WorkloadId;
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
 
 /// How a workload is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +26,20 @@ pub enum Identity {
     },
 }
 
+/// Registered workloads by their names.
+pub type Registered = HashMap<Box<[u8]>, WorkloadId, Mix>;
+
 /// The workload that sent this request.
 ///
 /// # Errors
 /// [`Refusal::IdentityRepeated`] for several values, [`Refusal::WorkloadNotRegistered`] for none
 /// or an unregistered one.
-pub fn identify(head: &RequestHead, snapshot: &Snapshot) -> Result<WorkloadId, Refusal> {
-    let Identity::Header { name, default } = &snapshot.identity;
+pub fn identify(
+    head: &RequestHead,
+    identity: &Identity,
+    registered: &Registered,
+) -> Result<WorkloadId, Refusal> {
+    let Identity::Header { name, default } = identity;
     let mut values = head.fields.by_name(name.as_bytes());
     let value = values.next();
     if values.next().is_some() || value.is_some_and(|v| v.contains(&b',')) {
@@ -39,7 +48,7 @@ pub fn identify(head: &RequestHead, snapshot: &Snapshot) -> Result<WorkloadId, R
         });
     }
     value
-        .map_or(*default, |v| snapshot.workload_named(v))
+        .map_or(*default, |v| registered.get(v).copied())
         .ok_or_else(|| Refusal::WorkloadNotRegistered {
             header: name.clone(),
         })

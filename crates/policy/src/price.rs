@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::id::BackendId;
-use crate::record::{Record, Tokens};
-use crate::snapshot::Snapshot;
+use crate::tokens::Tokens;
 
 /// Decimal money: 1e-12 of the currency's unit, so that a price per token is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -150,33 +149,6 @@ impl Prices {
                 .map(move |(backend, price)| (&**model, backend, price))
         })
     }
-}
-
-/// What an exchange is charged: by the model that went upstream, at the backend that answered; a call
-/// that its route lists by what is written there.
-/// `None` where no price is known.
-#[must_use]
-pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
-    if let (Some(route), Some(nth)) = (record.route, record.listed) {
-        let listed = s.route(route)?.unread.get(usize::from(nth))?;
-        let price = listed.price.as_ref()?;
-        return Some(Charge {
-            price,
-            cost: price.cost(&record.tokens),
-        });
-    }
-    if s.prices.is_empty() {
-        return None;
-    }
-    let model = record
-        .model_sent
-        .as_deref()
-        .or(record.model_asked.as_deref())?;
-    let price = s.prices.of(model, record.backend)?;
-    Some(Charge {
-        price,
-        cost: price.cost(&record.tokens),
-    })
 }
 
 impl Price {

@@ -11,133 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::abandon::Rest;
-use crate::attempt::Failure;
+use crate::failure::Failure;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
 use crate::operation::Operation;
+use crate::price::Charge;
 use crate::snapshot::Snapshot;
+pub use crate::tokens::{Count, Tokens, Unconfirmed};
 use crate::trace::{AttemptSpan, Trace};
-
-/// A token count and its witness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Count {
-    /// Nothing is known.
-    #[default]
-    Unknown,
-    /// The engine said so.
-    Reported(u64),
-    /// The gate counted it.
-    Counted(u64),
-    /// A guess from sizes.
-    Estimated(u64),
-}
-
-impl Count {
-    /// The number, whatever its witness.
-    #[must_use]
-    pub fn tokens(self) -> Option<u64> {
-        match self {
-            Self::Unknown => None,
-            Self::Reported(n) | Self::Counted(n) | Self::Estimated(n) => Some(n),
-        }
-    }
-
-    /// The witness in a word.
-    #[must_use]
-    pub const fn source(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Reported(_) => "reported",
-            Self::Counted(_) => "counted",
-            Self::Estimated(_) => "estimated",
-        }
-    }
-}
-
-/// Tokens of an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tokens {
-    /// Prompt (input) tokens.
-    pub prompt: Count,
-    /// Completion (output) tokens.
-    pub completion: Count,
-    /// Prompt tokens that the engine had cached, as reported.
-    pub cached: Option<u64>,
-    /// Prompt tokens written to a cache that keeps them five minutes, as reported.
-    pub cache_write_5m: Option<u64>,
-    /// Prompt tokens written to a cache that keeps them an hour, as reported.
-    pub cache_write_1h: Option<u64>,
-    /// Completion tokens spent on reasoning, as reported.
-    pub reasoning: Option<u64>,
-    /// Audio tokens of the prompt, as reported.
-    pub audio_prompt: Option<u64>,
-    /// Audio tokens of the completion, as reported.
-    pub audio_completion: Option<u64>,
-    /// The engine reported something impossible.
-    pub invalid: bool,
-    /// The engine's counts do not add up, and are believed all the same.
-    pub doubtful: bool,
-    /// Prompt tokens of such a report, where it has a whole number: kept, never believed.
-    pub prompt_said: Option<u64>,
-    /// Its completion tokens.
-    pub completion_said: Option<u64>,
-}
-
-impl Tokens {
-    /// Prompt and completion together; what is not known is nothing.
-    #[must_use]
-    pub fn sum(&self) -> u64 {
-        let known = |count: Count| count.tokens().unwrap_or(0);
-        known(self.prompt).saturating_add(known(self.completion))
-    }
-}
-
-/// Attempts of an exchange, beside its last, that an upstream may have run and may charge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Unconfirmed {
-    /// How many.
-    pub attempts: u32,
-    /// Prompt tokens estimated for them all.
-    pub prompt: u64,
-    /// Completion tokens held for them all.
-    pub completion: u64,
-}
-
-impl Unconfirmed {
-    /// Adds one more.
-    pub fn add(&mut self, prompt: u64, completion: u64) {
-        self.attempts = self.attempts.saturating_add(1);
-        self.prompt = self.prompt.saturating_add(prompt);
-        self.completion = self.completion.saturating_add(completion);
-    }
-
-    /// Tokens estimated for them all.
-    #[must_use]
-    pub fn tokens(&self) -> u64 {
-        self.prompt.saturating_add(self.completion)
-    }
-
-    /// What is charged where they are charged too: sums that are estimates now. What the engine
-    /// reported of the last attempt is kept beside them.
-    #[must_use]
-    #[cold]
-    pub fn added_to(&self, tokens: Tokens) -> Tokens {
-        let said = |count: Count, said: Option<u64>| match count {
-            Count::Reported(n) => Some(n),
-            Count::Unknown | Count::Counted(_) | Count::Estimated(_) => said,
-        };
-        let sum = |count: Count, more: u64| {
-            Count::Estimated(count.tokens().unwrap_or(0).saturating_add(more))
-        };
-        Tokens {
-            prompt: sum(tokens.prompt, self.prompt),
-            completion: sum(tokens.completion, self.completion),
-            prompt_said: said(tokens.prompt, tokens.prompt_said),
-            completion_said: said(tokens.completion, tokens.completion_said),
-            ..tokens
-        }
-    }
-}
 
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -276,6 +157,33 @@ impl Record {
     pub fn is_charged_unanswered(&self) -> bool {
         !self.estimate_reason.is_empty()
     }
+}
+
+/// What an exchange is charged: by the model that went upstream, at the backend that answered; a call
+/// that its route lists by what is written there.
+/// `None` where no price is known.
+#[must_use]
+pub fn charge<'s>(s: &'s Snapshot, record: &Record) -> Option<Charge<'s>> {
+    if let (Some(route), Some(nth)) = (record.route, record.listed) {
+        let listed = s.route(route)?.unread.get(usize::from(nth))?;
+        let price = listed.price.as_ref()?;
+        return Some(Charge {
+            price,
+            cost: price.cost(&record.tokens),
+        });
+    }
+    if s.prices.is_empty() {
+        return None;
+    }
+    let model = record
+        .model_sent
+        .as_deref()
+        .or(record.model_asked.as_deref())?;
+    let price = s.prices.of(model, record.backend)?;
+    Some(Charge {
+        price,
+        cost: price.cost(&record.tokens),
+    })
 }
 
 /// One try of an exchange at one endpoint, ended.

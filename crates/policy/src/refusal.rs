@@ -12,8 +12,8 @@ pub use wire::dialect::ErrorFormat as Shape;
 use wire::head::RequestHead;
 use wire::http1::HeadFault;
 
-use crate::attempt::Failure;
 use crate::budget::Every;
+use crate::failure::Failure;
 use crate::limit::Kind;
 
 /// Why the gate answers itself.

@@ -7,28 +7,9 @@ use std::sync::Arc;
 
 use crate::credential::percent_decoded;
 use crate::id::WorkloadId;
+use crate::model::ModelPattern;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
-
-/// Which models a route takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModelPattern {
-    /// Exactly this name.
-    Exact(Arc<str>),
-    /// Any name that starts so; written with a trailing `*`.
-    Prefix(String),
-}
-
-impl ModelPattern {
-    /// Whether it takes this model.
-    #[must_use]
-    pub fn takes(&self, model: &str) -> bool {
-        match self {
-            Self::Exact(name) => **name == *model,
-            Self::Prefix(start) => model.starts_with(start.as_str()),
-        }
-    }
-}
 
 /// The grant of `workload` that takes `model`; a call without a model goes to the first route.
 ///

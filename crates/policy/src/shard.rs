@@ -3,7 +3,7 @@
 //!
 //! Invariant: nothing of it is shared, so that nothing of it is locked; ids of it are used only with the snapshot
 //! that it was made for.
-//! Not here: levels that all workers share (limits and budgets).
+//! Not here: levels that all workers share ([`crate::levels`]).
 
 use crate::attempt::Upstreams;
 use crate::fast_hash::finalize;

@@ -4,23 +4,20 @@
 //! resolved when the snapshot was made. Nothing in it changes.
 //! Not here: what a person writes and how it becomes this (`config`), what limits and budgets hold ([`crate::levels`]).
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::abandon::Abandon;
-use crate::book::Billing;
+use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::client::Clients;
-use crate::counting::{BilledBy, Tokenizer};
 use crate::credential::UpstreamAuth;
-use crate::fast_hash::Mix;
 use crate::id::{AuthorizerId, BackendId, EndpointId, LimitId, RouteId, WorkloadId};
-use crate::identity::Identity;
+use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate};
+use crate::model::ModelPattern;
 use crate::price::Prices;
-use crate::route::ModelPattern;
 use crate::secret::Secret;
 use crate::unread::Listed;
 use crate::web::Web;
@@ -35,7 +32,7 @@ pub struct Snapshot {
     /// Registered workloads.
     pub workloads: Vec<Workload>,
     /// Name to workload.
-    pub by_name: HashMap<Box<[u8]>, WorkloadId, Mix>,
+    pub by_name: Registered,
     /// Routes, in the order written.
     pub routes: Vec<Route>,
     /// Backends, ordered by name.
@@ -208,6 +205,15 @@ pub struct Limit {
     pub key: String,
 }
 
+/// Which tokenizer counts which models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tokenizer {
+    /// The models sent upstream that it is for.
+    pub models: ModelPattern,
+    /// What tells it from any other: a hash of all that it is made of.
+    pub key: u64,
+}
+
 /// How long each phase of an attempt may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
@@ -296,10 +302,29 @@ impl Snapshot {
         self.workloads.get(id.index())
     }
 
+    /// Where a workload may go, in the order of the routes.
+    #[must_use]
+    pub fn grants(&self, id: WorkloadId) -> &[Grant] {
+        self.workload(id).map_or(&[], |workload| &workload.grants)
+    }
+
+    /// The calls that each route of a workload lists, in the order of the routes.
+    pub fn lists(&self, id: WorkloadId) -> impl Iterator<Item = (RouteId, &[Listed])> {
+        let routes = self.grants(id).iter().map(|grant| grant.route);
+        routes.filter_map(|id| Some((id, &*self.route(id)?.unread)))
+    }
+
     /// The route, if the id is of this snapshot.
     #[must_use]
     pub fn route(&self, id: RouteId) -> Option<&Route> {
         self.routes.get(id.index())
+    }
+
+    /// Whose count a route's calls are billed by.
+    #[must_use]
+    pub fn billed_by(&self, route: Option<RouteId>) -> BilledBy {
+        let route = route.and_then(|id| self.route(id));
+        route.map_or(BilledBy::Reported, |route| route.billed_by)
     }
 
     /// Whether no call runs without a row on disk.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use wire::head::Known;
 
-use crate::attempt::Failure;
+use crate::failure::Failure;
 use crate::id::EndpointId;
 
 /// Length of a `traceparent` of version 00.

@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use wire::head::{Method, RequestHead};
 
-use crate::id::{RouteId, WorkloadId};
+use crate::id::RouteId;
 use crate::operation::{self, Operation, Unknown};
 use crate::price::Price;
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
 
 /// Most calls that one route may list; more is refused by `config`.
 pub const MAX_LISTED: usize = 256;
@@ -171,24 +170,21 @@ impl Listed {
     }
 }
 
-/// Which listed call a request is, by the first of the workload's routes that lists it.
+/// Which listed call a request is: the first in the lists of the workload's routes, which come in their order.
 ///
 /// # Errors
 /// For a request that is no known operation and listed nowhere.
-pub(crate) fn listed(
+pub(crate) fn listed<'s>(
     head: &RequestHead,
     operation: Operation,
-    workload: WorkloadId,
-    s: &Snapshot,
+    mut lists: impl Iterator<Item = (RouteId, &'s [Listed])>,
 ) -> Result<Option<Place>, Refusal> {
-    let grants = s.workload(workload).map_or(&[][..], |w| &w.grants);
-    let place = grants.iter().find_map(|grant| {
-        let list = &s.route(grant.route)?.unread;
+    let place = lists.find_map(|(route, list)| {
         let nth = list
             .iter()
             .position(|listed| listed.takes(head.method, head.path()))?;
         Some(Place {
-            route: grant.route,
+            route,
             nth: u16::try_from(nth).ok()?,
         })
     });

@@ -229,10 +229,6 @@ fn every_exchange_keeps_the_promises_in_the_committed_runs() {
 
 /// More of them with `PROXY_SIM_EXCHANGES=1000000`, from another place with `PROXY_SIM_SEED`.
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test may be told how long to run"
-)]
 fn every_exchange_keeps_the_promises_in_fresh_runs() {
     let told = |name| {
         std::env::var(name)

@@ -64,7 +64,7 @@ impl Sink for Facts {
         };
         self.series.ended(key, record);
         if !snapshot.prices.is_empty() {
-            let charge = policy::price::charge(snapshot, record);
+            let charge = policy::record::charge(snapshot, record);
             let currency = charge.map_or(NameId::NONE, |c| view.currency(&c.price.currency));
             let cost = charge.and_then(|charge| charge.cost).map(|cost| cost.0);
             let of = [key.workload, key.model, currency];

@@ -10,10 +10,10 @@ use policy::credential::UpstreamAuth;
 use policy::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use policy::identity::Identity;
 use policy::limit::{Kind, Rate};
+use policy::model::ModelPattern;
 use policy::operation::Operation;
 use policy::price::Prices;
 use policy::record::{Count, Outcome, Record, Tokens};
-use policy::route::ModelPattern;
 use policy::snapshot::{
     Backend, Bounds, Endpoint, Grant, Limit, Origin, Protocol, Route, Snapshot, Timeouts, Workload,
 };
@@ -65,8 +65,8 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             ],
             backends: vec![BackendId(0)],
             model: Some(Arc::from("override")),
-            billing: policy::book::Billing::Grouped,
-            billed_by: policy::counting::BilledBy::Reported,
+            billing: policy::billing::Billing::Grouped,
+            billed_by: policy::billing::BilledBy::Reported,
             output_max: None,
             abandon: policy::abandon::Abandon::Cancel,
             is_exclusive: false,

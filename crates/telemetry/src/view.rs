@@ -12,7 +12,7 @@ use policy::attempt::Failure;
 use policy::fast_hash::Mix;
 use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use policy::limit::Kind;
-use policy::route::ModelPattern;
+use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
 
 use crate::access_log::Spelled;

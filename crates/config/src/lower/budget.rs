@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use policy::budget::{self, Budgets, Calendar, MAX_BUDGETS, Scope, Unit};
 use policy::id::BudgetId;
-use policy::route::ModelPattern;
+use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
 
 use super::backend::number;

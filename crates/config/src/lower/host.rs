@@ -8,9 +8,9 @@ use std::time::Duration;
 use policy::secret::Secret;
 
 use crate::decode::{Field, Place};
+use crate::host::{AccessLog, AdminAccess, Host, Tls};
 use crate::scalar::LogTarget;
 use crate::schema::{self, Document};
-use crate::{AccessLog, AdminAccess, Host, Tls};
 
 const GRACE_DEFAULT: Duration = Duration::from_secs(10 * 60);
 

@@ -2,8 +2,8 @@
 //!
 //! Not here: opening it (`tollgate`), the routes that wait for it (`route`).
 
-use crate::Ledger;
 use crate::decode::{Field, Place};
+use crate::host::Ledger;
 use crate::schema;
 
 /// Smallest size that leaves room for rows beside the file's own pages.

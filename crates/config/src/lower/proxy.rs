@@ -11,8 +11,8 @@ use policy::secret::Secret;
 use policy::snapshot::Proxy;
 
 use crate::decode::{At, Field, Place, Written};
-use crate::proxy;
 use crate::schema::ProxyAt;
+use crate::schema::proxy;
 use crate::target::Target;
 
 /// How the endpoints of a backend are reached.

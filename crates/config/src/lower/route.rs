@@ -5,16 +5,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use policy::book::Billing;
-use policy::counting::{BilledBy, Tokenizer};
+use policy::billing::{BilledBy, Billing};
 use policy::id::{BackendId, RouteId, WorkloadId};
-use policy::route::ModelPattern;
-use policy::snapshot::{self, Grant, Snapshot};
+use policy::model::ModelPattern;
+use policy::snapshot::{self, Grant, Snapshot, Tokenizer};
 
 use super::backend::number;
-use crate::abandon::Abandon;
 use crate::decode::{At, Field, ListOf, MapOf, OneOrMany, Place, nearest};
 use crate::scalar::{Name, PassedHeader, Pattern};
+use crate::schema::abandon::Abandon;
 use crate::schema::{Backend, Route};
 
 /// The models that a workload's earlier routes take.

@@ -5,13 +5,14 @@
 
 use std::cmp::Reverse;
 
-use policy::counting::Tokenizer;
-use policy::route::ModelPattern;
+use policy::model::ModelPattern;
+use policy::snapshot::Tokenizer;
 use sha2::{Digest, Sha256};
 
 use crate::decode::{At, MapOf};
+use crate::host::{Counting, TokenizerSource, Vocabulary};
 use crate::scalar::{BuiltIn, File, Pattern, Size};
-use crate::{Counting, TokenizerSource, Vocabulary, schema};
+use crate::schema;
 
 /// Large models have vocabularies of 30 MiB.
 const FILE_BYTES_MAX: usize = 64 << 20;

@@ -5,8 +5,8 @@
 use policy::credential::UpstreamAuth;
 
 use crate::decode::{Field, Place};
+use crate::host::{OtlpProtocol, Traces};
 use crate::schema;
-use crate::{OtlpProtocol, Traces};
 
 /// Where a collector takes spans over HTTP, below its address.
 const PATH: &str = "/v1/traces";

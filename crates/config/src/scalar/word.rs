@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use crate::decode::{Problem, Takes, Written, nearest};
+use crate::host;
 
 /// Where to listen.
 #[derive(Clone, Copy)]
@@ -52,15 +53,15 @@ impl Written for Protocol {
 
 /// How a collector of spans is spoken to.
 #[derive(Clone, Copy)]
-pub(crate) struct OtlpProtocol(pub(crate) crate::OtlpProtocol);
+pub(crate) struct OtlpProtocol(pub(crate) host::OtlpProtocol);
 
 impl Written for OtlpProtocol {
     const TAKES: Takes = Takes::Text;
 
     fn read(text: &str) -> Result<Self, Problem> {
         match text {
-            "http" => Ok(Self(crate::OtlpProtocol::Http)),
-            "grpc" => Ok(Self(crate::OtlpProtocol::Grpc)),
+            "http" => Ok(Self(host::OtlpProtocol::Http)),
+            "grpc" => Ok(Self(host::OtlpProtocol::Grpc)),
             _ => Err(Problem::new(
                 "is not a protocol of OTLP",
                 "write http or grpc",
@@ -75,13 +76,13 @@ impl Written for OtlpProtocol {
 
 /// How much care a route takes of its rows.
 #[derive(Clone, Copy)]
-pub(crate) struct Billing(pub(crate) policy::book::Billing);
+pub(crate) struct Billing(pub(crate) policy::billing::Billing);
 
 impl Written for Billing {
     const TAKES: Takes = Takes::Text;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        use policy::book::Billing as B;
+        use policy::billing::Billing as B;
         match text {
             "grouped" => Ok(Self(B::Grouped)),
             "strict" => Ok(Self(B::Strict)),
@@ -99,13 +100,13 @@ impl Written for Billing {
 
 /// Whose count is billed.
 #[derive(Clone, Copy)]
-pub(crate) struct BilledBy(pub(crate) policy::counting::BilledBy);
+pub(crate) struct BilledBy(pub(crate) policy::billing::BilledBy);
 
 impl Written for BilledBy {
     const TAKES: Takes = Takes::Text;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        use policy::counting::BilledBy as B;
+        use policy::billing::BilledBy as B;
         match text {
             "reported" => Ok(Self(B::Reported)),
             "counted" => Ok(Self(B::Counted)),

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use policy::abandon::Abandon;
-use policy::book::Billing;
+use policy::billing::Billing;
 use policy::credential::UpstreamAuth;
 use policy::identity::Identity;
-use policy::route::ModelPattern;
+use policy::model::ModelPattern;
 use policy::snapshot::{Bounds, Snapshot};
 use policy::web::{Hosts, Origins};
 

@@ -12,13 +12,13 @@ use wire::head::{Known, RequestHead};
 use super::cost::Cost;
 use super::hold::{Hold, reserve};
 use crate::book::Held;
-use crate::budget::{self, Asked};
 use crate::clock::Mono;
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::limit::Kind;
 use crate::meter::Estimator;
 use crate::operation::{Operation, Unknown};
+use crate::pledge::{self, Asked};
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Route, Snapshot};
 use crate::unread::{self, Place};
@@ -81,12 +81,12 @@ pub(super) fn open(
         Unknown::Method(allow) => Refusal::Method { allow },
         Unknown::Operation => Refusal::operation(head),
     })?;
-    let workload = identity::identify(head, s)?;
+    let workload = identity::identify(head, &s.identity, &s.by_name)?;
     credential::check(head)?;
     let listed = if operation.reads_body() {
         None
     } else {
-        unread::listed(head, operation, workload, s)?
+        unread::listed(head, operation, s.lists(workload))?
     };
     if length.is_some_and(|length| length > s.bounds.body_bytes) {
         return Err(Refusal::BodyTooLarge {
@@ -172,7 +172,7 @@ pub(super) fn admit(
             completion,
             fixed: charged.and_then(|charged| charged.price.as_deref()),
         };
-        match budget::reserve(&asked, unix_ms, &s.budgets, &s.prices, levels) {
+        match pledge::reserve(&asked, unix_ms, &s.budgets, &s.prices, levels) {
             Ok(pledge) => hold.pledge = pledge,
             Err(refusal) => {
                 hold.release(now, s, levels);

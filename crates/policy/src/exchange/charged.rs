@@ -14,9 +14,9 @@ use super::unanswered::Unanswered;
 use super::{Env, Exchange, Settled, Stage};
 use crate::abandon::Rest;
 use crate::attempt::Sent;
-use crate::counting::BilledBy;
-use crate::record::{Count, Outcome, Tokens};
+use crate::record::Outcome;
 use crate::snapshot::Snapshot;
+use crate::tokens::{Count, Tokens};
 use crate::trace::AttemptSpan;
 
 /// What is left to be handed on, once an exchange is over.
@@ -69,14 +69,14 @@ impl Exchange {
             self.record.tokens = self.record.unconfirmed.added_to(self.record.tokens);
         }
         let tokens = &self.record.tokens;
-        finished.awaits_count = is_counted && BilledBy::of(s, &self.record).awaits(tokens);
+        finished.awaits_count = is_counted && s.billed_by(self.record.route).awaits(tokens);
         let Stage::Active(active) = &mut self.stage else {
             return finished;
         };
         if let Some(hold) = active.hold.take() {
             let charge = hold
                 .is_budgeted()
-                .then(|| crate::price::charge(s, &self.record));
+                .then(|| crate::record::charge(s, &self.record));
             let charge = charge.flatten();
             if finished.awaits_count {
                 finished.settled = Some(hold.settle_for_now(tokens, charge, now, s, env.levels));

@@ -3,19 +3,19 @@
 //! Invariant: a hold has a share of every limit of its grant, or there is none; what each limit
 //! gave follows from the grant and the call's estimate, so that no list is kept of it.
 //! Not here: which grant it is and what the call may cost (`exchange`), the buckets
-//! ([`crate::limit`]), what is held of budgets ([`crate::budget`]).
+//! ([`crate::limit`]), what is held of budgets ([`crate::pledge`]).
 
 use super::cost::Cost;
-use crate::budget::Pledge;
 use crate::clock::Mono;
 use crate::id::{LimitId, WorkloadId};
 use crate::levels::Levels;
 use crate::limit::{Bucket, Kind, Short};
+use crate::pledge::Pledge;
 use crate::price::Charge;
-use crate::record::Tokens;
 use crate::refusal::Refusal;
 use crate::revision::Revision;
 use crate::snapshot::{Grant, Snapshot};
+use crate::tokens::Tokens;
 
 /// A reservation: what was taken from which buckets and budgets.
 #[derive(Debug, Default)]

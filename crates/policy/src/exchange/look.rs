@@ -2,15 +2,15 @@
 //!
 //! Invariant: nothing is taken, and nobody is refused whom the body could still bring in: a call is refused here
 //! when every grant that may take it would refuse the smallest body.
-//! Not here: what a call really takes (`hold`, [`crate::budget`]).
+//! Not here: what a call really takes (`hold`, [`crate::pledge`]).
 
 use super::Opened;
-use crate::budget;
 use crate::clock::Mono;
 use crate::id::RouteId;
 use crate::levels::Levels;
 use crate::limit::{Kind, Short};
 use crate::operation::Operation;
+use crate::pledge;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
 
@@ -57,7 +57,7 @@ pub(super) fn look(
     if all_refuse {
         return refused;
     }
-    let exhausted = costs.then(|| budget::exhausted(opened.workload, unix_ms, &s.budgets, levels));
+    let exhausted = costs.then(|| pledge::exhausted(opened.workload, unix_ms, &s.budgets, levels));
     Some((first, exhausted.flatten()?))
 }
 

@@ -8,6 +8,10 @@ use crate::id::WorkloadId;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 
+fn identified(head: &wire::head::RequestHead, s: &Snapshot) -> Result<WorkloadId, Refusal> {
+    identify(head, &s.identity, &s.by_name)
+}
+
 fn two_workloads() -> Snapshot {
     snapshot(&[RoutePlan {
         workloads: &["ide", "ci"],
@@ -18,7 +22,7 @@ fn two_workloads() -> Snapshot {
 
 fn who(fields: &[(&str, &str)]) -> Result<WorkloadId, &'static str> {
     let head = request("POST", "/v1/chat/completions", fields);
-    identify(&head, &two_workloads()).map_err(|refusal| match refusal {
+    identified(&head, &two_workloads()).map_err(|refusal| match refusal {
         Refusal::IdentityRepeated { header } | Refusal::WorkloadNotRegistered { header }
             if header != IDENTITY =>
         {
@@ -101,7 +105,7 @@ fn a_default_stands_in_for_a_missing_header_and_for_nothing_else() {
     };
     let code = |fields| {
         let head = request("GET", "/v1/models", fields);
-        identify(&head, &s).map_err(|refusal| refusal.reply().code)
+        identified(&head, &s).map_err(|refusal| refusal.reply().code)
     };
     assert_eq!(code(&[]), Ok(WorkloadId(1)));
     assert_eq!(code(&[("x-workload-app", "ide")]), Ok(WorkloadId(0)));

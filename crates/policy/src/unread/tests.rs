@@ -129,7 +129,7 @@ fn a_workload_is_let_through_by_its_own_routes_alone() {
     let find = |method: &str, path: &str, workload| {
         let head = request(method, path, &[]);
         let operation = Operation::of(head.method, path).expect("an operation");
-        match listed(&head, operation, WorkloadId(workload), &s) {
+        match listed(&head, operation, s.lists(WorkloadId(workload))) {
             Ok(place) => Ok(place.map(|p| (p.route, p.nth))),
             Err(refusal) => Err(refusal.reply().code),
         }
@@ -298,7 +298,7 @@ fn nothing_outside_the_table_passes_whatever_a_path_looks_like() {
         match Operation::of(Method::Post, path) {
             Ok(Unread) => {
                 let head = request("POST", path, &[]);
-                match listed(&head, Unread, WorkloadId(0), &s) {
+                match listed(&head, Unread, s.lists(WorkloadId(0))) {
                     Ok(Some(_)) => {
                         passed += 1;
                         let seen = leniently(path);

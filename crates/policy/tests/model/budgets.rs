@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use policy::budget::{Asked, Budget, Calendar, Every, Scope, Unit, reserve};
+use policy::budget::{Budget, Calendar, Every, Scope, Unit};
 use policy::id::{BudgetId, WorkloadId};
+use policy::pledge::{Asked, reserve};
 use policy::record::{Count, Tokens};
 use policy::revision::Revision;
 
@@ -121,7 +122,7 @@ fn hammer(s: &Revision, truth: &Truth, mut rng: Rng) {
     }
 }
 
-fn end(s: &Revision, truth: &Truth, call: (policy::budget::Pledge, u32, u64), rng: &mut Rng) {
+fn end(s: &Revision, truth: &Truth, call: (policy::pledge::Pledge, u32, u64), rng: &mut Rng) {
     let (pledge, workload, reserved) = call;
     if rng.between(0, 10) == 0 {
         pledge.release(&s.levels);

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use policy::abandon::{Abandon, Drain};
-use policy::book::Billing;
+use policy::billing::Billing;
 use policy::clock::Mono;
 use policy::exchange::{Answer as Said, Env, Event as Told, Exchange, Question, Verdict};
 use policy::id::{EndpointId, LimitId, RouteId, WorkloadId};

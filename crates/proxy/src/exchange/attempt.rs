@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::attempt::Failure;
-use policy::attempt::request::AttemptRequest;
 use policy::clock::Mono;
+use policy::exchange::AttemptRequest;
 use policy::exchange::{Event, Lost, Plan, Verdict};
 use policy::refusal::Refusal;
 use wire::call::{apply, spliced_len};

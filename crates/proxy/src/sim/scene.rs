@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::abandon::{Abandon, Drain};
-use policy::book::Billing;
+use policy::billing::Billing;
 use policy::budget::{Budget, Calendar, Every, Scope, Unit};
 use policy::clock::Mono;
 use policy::credential::UpstreamAuth;

@@ -18,7 +18,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use policy::attempt::Failure;
-use policy::attempt::request::AttemptRequest;
+use policy::exchange::AttemptRequest;
 use policy::exchange::Lost;
 use wire::head::{ResponseHead, Version};
 

@@ -5,12 +5,12 @@
 //! Not here: what is refused then (`policy::budget`).
 
 use policy::budget::{Budget, Unit};
-use policy::route::ModelPattern;
+use policy::model::ModelPattern;
 use policy::snapshot::{Route, Snapshot};
 
 use super::who;
-use crate::Fault;
 use crate::decode::Place;
+use crate::fault::Fault;
 use crate::lower::Lowering;
 
 impl Lowering<'_> {

@@ -10,10 +10,10 @@ use crate::fixture::{ONE, RoutePlan, rate, snapshot};
 use crate::id::{BudgetId, LimitId, RouteId, WorkloadId};
 use crate::limit::Bucket;
 use crate::limit::Kind::{Requests, Tokens};
+use crate::model::ModelPattern;
 use crate::operation::Operation::{self, Chat, CountTokens, Models};
 use crate::refusal::Refusal;
 use crate::revision::Revision;
-use crate::route::ModelPattern;
 
 const NOW: Mono = Mono(1_000_000_000_000);
 /// A moment in 2026, milliseconds since the Unix epoch.

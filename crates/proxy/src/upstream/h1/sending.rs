@@ -2,14 +2,14 @@
 //!
 //! Invariant: the credential is copied into the worker's own buffer alone, and wiped there before anything
 //! else is.
-//! Not here: which lines a request has (`policy::attempt::request`), the answer (`answer`).
+//! Not here: which lines a request has (`policy::exchange`), the answer (`answer`).
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use policy::attempt::request::AttemptRequest;
+use policy::exchange::AttemptRequest;
 use wire::http1::{write_field, write_request_line};
 
 use crate::buffer::{Buffers, decimal};

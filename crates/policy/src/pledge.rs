@@ -2,16 +2,17 @@
 //!
 //! Invariant: a pledge has a share of every budget that counts its call, or there is none; it is
 //! settled or released exactly once, in the periods it was taken from.
-//! Not here: the sums (`spent`), who is counted by what (`budget`).
+//! Not here: the counters and who is counted by what ([`crate::budget`]).
 
 use std::sync::Arc;
 
-use super::{Budget, Budgets, Period, Spent, Unit, nanos};
+use crate::budget::period::timestamp;
+use crate::budget::{Budget, Budgets, Period, Spent, Unit, nanos};
 use crate::id::{BackendId, BudgetId, WorkloadId};
 use crate::levels::Levels;
 use crate::price::{Charge, Pico, Price, Prices};
-use crate::record::Tokens;
 use crate::refusal::Refusal;
+use crate::tokens::Tokens;
 
 /// What a call may come to, and where it may go.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +85,7 @@ pub fn reserve(
         if let Some((budget, spent)) = share.of(budgets, levels)
             && !spent.fits(share.period, share.units, budget.amount)
         {
-            return Err(budget.refuse(share.period, spent));
+            return Err(refused(budget, share.period, spent));
         }
     }
     let mut pledge = Pledge {
@@ -96,11 +97,41 @@ pub fn reserve(
         };
         if !spent.take(share.period, share.units, budget.amount) {
             pledge.release(levels);
-            return Err(budget.refuse(share.period, spent));
+            return Err(refused(budget, share.period, spent));
         }
         pledge.shares.push(share);
     }
     Ok(pledge)
+}
+
+/// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
+/// nothing more.
+#[must_use]
+pub fn exhausted(
+    workload: WorkloadId,
+    unix_ms: u64,
+    budgets: &Budgets,
+    levels: &Levels,
+) -> Option<Refusal> {
+    let ids = budgets.of.get(workload.index())?;
+    let mut refusals = ids.iter().filter_map(|id| {
+        let (budget, spent) = (budgets.get(*id)?, levels.spent(*id)?);
+        let period = budget.calendar.of(unix_ms);
+        let is_exhausted = budget.models.is_empty() && !spent.fits(period, 1, budget.amount);
+        is_exhausted.then(|| refused(budget, period, spent))
+    });
+    refusals.next()
+}
+
+/// The refusal of a budget that has not enough left, which it counts.
+fn refused(budget: &Budget, period: Period, spent: &Spent) -> Refusal {
+    spent.refused(period);
+    let (_, ends) = budget.calendar.span(period);
+    Refusal::BudgetExhausted {
+        budget: Arc::clone(&budget.name),
+        every: budget.calendar.every,
+        renewed: timestamp(ends),
+    }
 }
 
 impl Asked<'_> {
@@ -196,3 +227,6 @@ impl Share {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

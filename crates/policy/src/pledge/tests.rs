@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Asked, Budget, Calendar, Every, Level, Period, Pledge, Scope, Unit, nanos, reserve};
+use super::{Asked, Pledge, reserve};
+use crate::budget::{Budget, Calendar, Every, Level, Period, Scope, Unit, nanos};
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{BudgetId, WorkloadId};
+use crate::model::ModelPattern;
 use crate::price::{Charge, Pico, Price, Rates};
-use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
 use crate::revision::Revision;
-use crate::route::ModelPattern;
 use crate::snapshot::Snapshot;
+use crate::tokens::{Count, Tokens};
 
 const DAY: u64 = 86_400_000;
 /// A moment in 2026.

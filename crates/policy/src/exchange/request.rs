@@ -6,8 +6,8 @@
 
 use wire::head::{Method, RequestHead};
 
+use super::{Exchange, Plan};
 use crate::credential::{self, UpstreamAuth};
-use crate::exchange::{Exchange, Plan};
 use crate::identity::Identity;
 use crate::query;
 use crate::record::Record;

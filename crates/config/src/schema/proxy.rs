@@ -4,9 +4,9 @@
 
 use serde_json::{Value as Json, json};
 
+use super::ProxyAt;
 use crate::decode::{At, Decode, Defs, Findings, Problem, Takes, Written};
 use crate::node::{Node, Value};
-use crate::schema::ProxyAt;
 use crate::target::Target;
 
 /// The proxy on the way to a backend.

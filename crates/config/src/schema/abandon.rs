@@ -8,9 +8,9 @@ use std::time::Duration;
 use policy::abandon::{self, Drain};
 use serde_json::{Value as Json, json};
 
+use super::Draining;
 use crate::decode::{At, Decode, Defs, Findings, Place, Problem, Takes, Written};
 use crate::node::{Node, Value};
-use crate::schema::Draining;
 
 /// What to do when a client leaves.
 pub(crate) enum Abandon {

@@ -1,0 +1,71 @@
+//! A document from its bytes on: read whole, or refused whole.
+//!
+//! Not here: values in it (`node`), what becomes of them (`lower`), documents made of variables (`environment`).
+
+use std::path::Path;
+
+use crate::fault::{Fault, Faults};
+use crate::lower::{self, Loaded};
+use crate::node;
+use crate::sources::Sources;
+
+/// Largest document, bytes.
+const DOCUMENT_BYTES_MAX: usize = 4 << 20;
+
+/// Reads the document at `path` and lowers it.
+///
+/// # Errors
+/// [`Faults`], all that can be found at once.
+pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
+    match sources.read(path) {
+        Ok(bytes) => parse_document(path, &bytes, sources),
+        Err(error) => {
+            let says = format!("cannot read the file: {}", lower::reason(&error));
+            Err(refused(
+                path,
+                vec![whole(says, "name another with -c FILE")],
+            ))
+        }
+    }
+}
+
+/// Lowers a document that is already in memory; `path` is what its relative paths start from and
+/// what faults are reported against.
+///
+/// # Errors
+/// [`Faults`], all that can be found at once.
+pub fn parse_document(path: &Path, bytes: &[u8], sources: &dyn Sources) -> Result<Loaded, Faults> {
+    if bytes.len() > DOCUMENT_BYTES_MAX {
+        let says = format!("the file is {} bytes; at most 4 MiB are read", bytes.len());
+        return Err(refused(path, vec![whole(says, "")]));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let fault = Fault {
+            line: Some(line),
+            ..whole("is not UTF-8".into(), "save it as UTF-8")
+        };
+        refused(path, vec![fault])
+    })?;
+    let root = node::parse(text).map_err(|faults| refused(path, faults))?;
+    lower::lower(path, root, sources)
+}
+
+fn whole(says: String, hint: &str) -> Fault {
+    Fault {
+        path: String::new(),
+        line: None,
+        says,
+        hint: hint.into(),
+    }
+}
+
+fn refused(path: &Path, faults: Vec<Fault>) -> Faults {
+    Faults {
+        file: path.to_owned(),
+        faults,
+        warnings: Vec::new(),
+        watched: vec![path.to_owned()],
+    }
+}

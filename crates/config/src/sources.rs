@@ -1,0 +1,18 @@
+//! What a document may refer to: files and environment variables.
+//!
+//! Not here: a host's files and variables (`tollgate`), what is watched ([`crate::Loaded`]).
+
+use std::io;
+use std::path::Path;
+
+/// The world that a document may refer to.
+pub trait Sources {
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// An environment variable, if it is set to text.
+    fn var(&self, name: &str) -> Option<String>;
+}

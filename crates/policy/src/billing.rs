@@ -1,0 +1,72 @@
+//! How a route's calls are billed: how durable their rows are, and by whose count.
+//!
+//! Invariant: a count of the gate's own takes the place of what an engine reported only where a route says so.
+//! Not here: rows ([`crate::book`]), counting ([`crate::counting`]), prices ([`crate::price`]).
+
+use crate::tokens::{Count, Tokens, Unconfirmed};
+
+/// How much care a route takes of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Billing {
+    /// Entries reach the disk together, shortly after; nobody waits for them.
+    #[default]
+    Grouped,
+    /// A call goes upstream only once its entry is on disk.
+    Strict,
+}
+
+/// Whose count limits, budgets, costs and metrics go by; the other's is kept beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BilledBy {
+    /// The engine's, where it reports one that can be true.
+    #[default]
+    Reported,
+    /// The gate's own, where it can count.
+    Counted,
+}
+
+impl BilledBy {
+    /// Whether the gate's own count, when it is there, takes the place of what is known without it.
+    #[must_use]
+    pub fn awaits(self, tokens: &Tokens) -> bool {
+        let is_guessed = |count: Count| matches!(count, Count::Estimated(_));
+        self == Self::Counted || is_guessed(tokens.prompt) || is_guessed(tokens.completion)
+    }
+
+    /// What an exchange is charged now that the gate has counted; `None` where it could not. `tokens` is what its
+    /// record says without that, `others` the attempts of it beside the last that may have run.
+    #[must_use]
+    pub fn charged(
+        self,
+        tokens: Tokens,
+        others: Unconfirmed,
+        prompt: Option<u64>,
+        output: Option<u64>,
+    ) -> Tokens {
+        let side = |known: Count, said: Option<u64>, others_have: u64, own: Option<u64>| {
+            let was_said = others.attempts > 0 && said.is_some() && !tokens.invalid;
+            let is_reported = matches!(known, Count::Reported(_)) || was_said;
+            match (known, own) {
+                (Count::Unknown, _) | (_, None) => known,
+                _ if is_reported && self == Self::Reported => known,
+                (_, Some(own)) if others.attempts > 0 => {
+                    Count::Estimated(own.saturating_add(others_have))
+                }
+                (_, Some(own)) => Count::Counted(own),
+            }
+        };
+        Tokens {
+            prompt: side(tokens.prompt, tokens.prompt_said, others.prompt, prompt),
+            completion: side(
+                tokens.completion,
+                tokens.completion_said,
+                others.completion,
+                output,
+            ),
+            ..tokens
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

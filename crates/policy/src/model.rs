@@ -1,0 +1,25 @@
+//! Models by name.
+//!
+//! Not here: where a call to one goes ([`crate::route`]), what it costs ([`crate::price`]).
+
+use std::sync::Arc;
+
+/// Which models a route, a budget or a tokenizer is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelPattern {
+    /// Exactly this name.
+    Exact(Arc<str>),
+    /// Any name that starts so; written with a trailing `*`.
+    Prefix(String),
+}
+
+impl ModelPattern {
+    /// Whether it takes this model.
+    #[must_use]
+    pub fn takes(&self, model: &str) -> bool {
+        match self {
+            Self::Exact(name) => **name == *model,
+            Self::Prefix(start) => model.starts_with(start.as_str()),
+        }
+    }
+}
