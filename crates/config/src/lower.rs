@@ -27,6 +27,7 @@ mod ledger;
 pub(crate) mod limit;
 mod price;
 mod proxy;
+mod retry;
 mod route;
 mod tokenizer;
 mod traces;

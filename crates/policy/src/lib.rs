@@ -38,6 +38,7 @@ pub mod query;
 pub mod record;
 pub mod refusal;
 pub mod request_id;
+pub mod retry;
 pub mod route;
 pub mod secret;
 pub mod shard;

@@ -68,6 +68,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             billing: policy::book::Billing::Grouped,
             billed_by: policy::counting::BilledBy::Reported,
             output_max: None,
+            retries: policy::retry::Retries::default(),
             abandon: policy::abandon::Abandon::Cancel,
             is_exclusive: false,
             unread: Vec::new(),
@@ -79,6 +80,8 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             endpoints: vec![EndpointId(0)],
             models: vec![Arc::from("gpt-oss-120b")],
             timeouts: Timeouts::default(),
+            ejection: policy::retry::Ejection::default(),
+            pool: policy::snapshot::PoolBounds::default(),
         }],
         endpoints: vec![Endpoint {
             name: Arc::from("on-prem#1"),

@@ -32,6 +32,7 @@ impl super::Lowering<'_> {
                 self.backend(name, backend, snapshot);
             }
         }
+        self.shared_pools(written, snapshot);
     }
 
     fn backend(&mut self, name: &At<Name>, written: &Backend, snapshot: &mut Snapshot) {
@@ -107,6 +108,8 @@ impl super::Lowering<'_> {
             endpoints,
             models: self.models(written),
             timeouts: timeouts(written),
+            ejection: self.ejection(written),
+            pool: self.pool(written),
         });
     }
 

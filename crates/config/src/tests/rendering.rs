@@ -6,8 +6,9 @@ use policy::abandon::Abandon;
 use policy::book::Billing;
 use policy::credential::UpstreamAuth;
 use policy::identity::Identity;
+use policy::retry::{Ejection, Retries};
 use policy::route::ModelPattern;
-use policy::snapshot::{Bounds, Snapshot};
+use policy::snapshot::{Bounds, PoolBounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
 use crate::lower::limit::window;
@@ -48,6 +49,12 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             backend.name, backend.models
         )
         .unwrap();
+        if backend.ejection != Ejection::default() {
+            writeln!(out, "  {:?}", backend.ejection).unwrap();
+        }
+        if backend.pool != PoolBounds::default() {
+            writeln!(out, "  {:?}", backend.pool).unwrap();
+        }
         for id in &backend.endpoints {
             let e = s.endpoint(*id).unwrap();
             let injects = match &e.auth {
@@ -100,6 +107,16 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         .unwrap();
         if let Some(most) = route.output_max {
             writeln!(out, "  output_max={most}").unwrap();
+        }
+        if route.retries != Retries::default() {
+            let r = &route.retries;
+            let (share, statuses) = (r.share_millionths, r.statuses.iter().collect::<Vec<_>>());
+            writeln!(
+                out,
+                "  retries attempts={} share={share}/1000000 burst={} statuses={statuses:?}",
+                r.attempts, r.burst
+            )
+            .unwrap();
         }
         if route.is_exclusive {
             writeln!(out, "  has its accounts to itself").unwrap();
