@@ -29,6 +29,7 @@ mod ledger;
 mod limit;
 mod price;
 mod proxy;
+mod retry;
 mod route;
 mod tokenizer;
 mod traces;

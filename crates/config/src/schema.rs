@@ -16,7 +16,7 @@ use crate::scalar::{
     Address, Age, Amount, BilledBy, Billing, BuiltIn, Call, Charge, Count, CredentialHeader,
     Currency, Decimal, Every, File, Flag, Host, IdentityHeader, Inline, LogTarget, Model, Name,
     Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
-    ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Variable, Zone,
+    ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Status, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -195,6 +195,10 @@ record! {
         optional model_names: MapOf<Model, At<Model>>,
         /// How long each phase of a call may take.
         optional timeouts: Timeouts,
+        /// When an address of it that keeps failing is left alone.
+        optional ejection: Ejection,
+        /// One worker's connections to each of its addresses.
+        optional pool: Pool,
         /// auto (over TLS what ALPN chooses, in clear HTTP/1.1), http1 or http2. Default auto.
         optional protocol: At<Protocol>,
         /// PEM file with the roots to trust instead of the system's.
@@ -269,6 +273,32 @@ record! {
 }
 
 record! {
+    /// When an address that keeps failing is left alone, by each worker for itself.
+    Ejection {
+        /// Failures in a row before it is. Default 5.
+        optional failures: At<Count<1000>>,
+        /// How long the first time, 1h at most; doubles with each failed trial after it. Default 5s.
+        optional time: At<Span>,
+        /// How long at most, 1h at most. Default 5m.
+        optional max_time: At<Span>,
+    }
+}
+
+record! {
+    /// One worker's connections to one address.
+    Pool {
+        /// Open at one time, busy or idle. Default 20000.
+        optional connections: At<Count<1000000>>,
+        /// Kept without a call. Default 1024.
+        optional idle: At<Count<1000000>>,
+        /// How long one is kept so, 1h at most. Default 55s.
+        optional idle_time: At<Span>,
+        /// Calls on one HTTP/2 connection at one time. Default 100.
+        optional streams: At<Count<10000>>,
+    }
+}
+
+record! {
     /// A rule from workload and model to backend.
     Route {
         /// For logs, metrics and limits; made from the backends unless said.
@@ -289,6 +319,8 @@ record! {
         optional billing: At<Billing>,
         /// Whose count limits, budgets and costs go by: reported (the engine's) or counted (the gate's own, where it can count). Default reported.
         optional billed_by: At<BilledBy>,
+        /// When a call is tried again.
+        optional retries: Retries,
         /// When a client leaves: cancel (the upstream is told at once) or drain (the gate reads on for the usage). Default cancel.
         optional abandon: Abandon,
         /// Calls that it lets through though the gate does not read them; none unless said.
@@ -297,6 +329,20 @@ record! {
         optional forward_headers: OneOrMany<PassedHeader>,
         /// Response headers that go to clients besides those that always do.
         optional return_headers: OneOrMany<PassedHeader>,
+    }
+}
+
+record! {
+    /// When a call is tried again.
+    Retries {
+        /// Tries of one call, the first included; 1 for none again. Default 4.
+        optional attempts: At<Count<8>>,
+        /// After which statuses of an upstream. Default 408, 425, 429, 500, 502, 503, 504 and 529.
+        optional statuses: OneOrMany<Status>,
+        /// Retries in all, as a share of first tries, 0 to 1. Default 0.1.
+        optional share: At<Ratio>,
+        /// Retries in hand at the start, and the most that can be saved up. Default 10.
+        optional burst: At<Count<1000>>,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which endpoint to try, whether to try again, and which endpoints to leave alone.
 //!
 //! Invariant: nothing is tried again after the first response byte went downstream, nor a call that
-//! may not be made twice once any of it was sent; tries beyond the first are at most a tenth of first
-//! tries, plus a small float; an endpoint is tried at most once in an exchange, and once more where
+//! may not be made twice once any of it was sent; tries beyond the first are at most the share of first
+//! tries that the route allows, plus a few that were saved up; an endpoint is tried at most once in an exchange, and once more where
 //! a kept-alive connection broke. An endpoint that asked for time is left alone for it.
 //! Not here: connections and timeouts (`proxy`).
 
@@ -14,24 +14,17 @@ use std::time::Duration;
 use wire::head::Method;
 
 use self::hold::Holds;
+pub(crate) use self::wait::may_ask_for_time;
 pub use self::wait::{WAIT_MAX, asked};
 use crate::clock::Mono;
 pub use crate::failure::{Failure, Sent};
 use crate::id::{EndpointId, RouteId};
 use crate::operation::Operation;
+use crate::retry::{Ejection, MAX_ATTEMPTS, Retries};
 use crate::snapshot::{Endpoint, Snapshot};
 
-/// Most tries of one exchange.
-pub const MAX_ATTEMPTS: usize = 4;
-/// Retries that each first try earns.
-const RETRY_SHARE: f32 = 0.1;
-/// Retries in hand at the start, and the most that can be saved up.
-const RETRY_FLOAT: f32 = 10.0;
-/// Failures in a row before an endpoint is ejected.
-const EJECT_AFTER: u32 = 5;
-/// First ejection; doubles with each further one up to [`EJECT_MOST`].
-const EJECT_FOR: Duration = Duration::from_secs(5);
-const EJECT_MOST: Duration = Duration::from_secs(300);
+/// One retry, as retries in hand are counted.
+const RETRY: u32 = 1_000_000;
 
 /// Whether a call may be sent again although an upstream may have begun to run it: those that only
 /// read, and those to models, whose second run is charged as a second run. Of any other nobody knows
@@ -39,12 +32,6 @@ const EJECT_MOST: Duration = Duration::from_secs(300);
 #[must_use]
 pub fn may_repeat(operation: Operation, method: Method) -> bool {
     operation.reads_body() || matches!(method, Method::Get | Method::Head)
-}
-
-/// Statuses after which another endpoint may do better.
-#[must_use]
-pub fn is_retryable(status: u16) -> bool {
-    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504 | 529)
 }
 
 /// Health of one endpoint as one worker sees it.
@@ -69,50 +56,50 @@ impl Health {
         *self = Self::default();
     }
 
-    fn chosen(&mut self, now: Mono) {
+    fn chosen(&mut self, ejection: Option<&Ejection>, now: Mono) {
         if self.until.is_some_and(|until| now >= until) {
+            let ejection = ejection.copied().unwrap_or_default();
             self.on_trial = true;
-            self.until = Some(now.after(EJECT_FOR));
+            self.until = Some(now.after(ejection.time));
         }
     }
 
-    fn failed(&mut self, now: Mono) {
+    #[cold]
+    fn failed(&mut self, ejection: Option<&Ejection>, now: Mono) {
         if self.until.is_some() && !self.on_trial {
             // A try from before the ejection, or one for want of anything better: known already.
             return;
         }
-        self.in_a_row += 1;
-        if self.in_a_row >= EJECT_AFTER || self.on_trial {
-            let doubled = EJECT_FOR.saturating_mul(1 << self.ejections.min(10));
-            self.until = Some(now.after(doubled.min(EJECT_MOST)));
-            self.ejections += 1;
+        let ejection = ejection.copied().unwrap_or_default();
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        if self.in_a_row >= ejection.failures || self.on_trial {
+            let doubled = ejection.time.saturating_mul(1 << self.ejections.min(20));
+            self.until = Some(now.after(doubled.min(ejection.max_time)));
+            self.ejections = self.ejections.saturating_add(1);
             self.in_a_row = 0;
             self.on_trial = false;
         }
     }
 }
 
-/// Retries in hand on one route.
+/// Retries in hand on one route, in millionths.
 #[derive(Debug, Clone, Copy)]
-pub struct RetryBudget(f32);
-
-impl Default for RetryBudget {
-    fn default() -> Self {
-        Self(RETRY_FLOAT)
-    }
-}
+pub struct RetryBudget(u32);
 
 impl RetryBudget {
-    fn earn(&mut self) {
-        self.0 = (self.0 + RETRY_SHARE).min(RETRY_FLOAT);
+    fn full(retries: &Retries) -> Self {
+        Self(retries.burst.saturating_mul(RETRY))
+    }
+
+    fn earn(&mut self, retries: &Retries) {
+        let earned = self.0.saturating_add(retries.share_millionths);
+        self.0 = earned.min(Self::full(retries).0);
     }
 
     fn spend(&mut self) -> bool {
-        let can = self.0 >= 1.0;
-        if can {
-            self.0 -= 1.0;
-        }
-        can
+        let left = self.0.checked_sub(RETRY);
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
     }
 }
 
@@ -120,8 +107,11 @@ impl RetryBudget {
 #[derive(Debug, Clone, Copy)]
 pub struct Attempts {
     route: RouteId,
-    tried: [Option<EndpointId>; MAX_ATTEMPTS],
+    /// The first [`Self::made`] are those that were tried.
+    tried: [EndpointId; MAX_ATTEMPTS],
     made: usize,
+    /// How many there may be.
+    most: usize,
     /// To be tried once more, on a new connection.
     again: Option<EndpointId>,
 }
@@ -141,7 +131,11 @@ impl Upstreams {
     pub fn new(snapshot: &Snapshot, seed: u64) -> Self {
         Self {
             health: vec![Health::default(); snapshot.endpoints.len()],
-            retries: vec![RetryBudget::default(); snapshot.routes.len()],
+            retries: snapshot
+                .routes
+                .iter()
+                .map(|route| RetryBudget::full(&route.retries))
+                .collect(),
             holds: Holds::default(),
             rng: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         }
@@ -169,21 +163,23 @@ impl Upstreams {
         for (route, budget) in new.routes.iter().zip(&mut next.retries) {
             let known = old.routes.iter().position(|r| r.name == route.name);
             if let Some(known) = known.and_then(|i| memory.retries.get(i)) {
-                *budget = *known;
+                budget.0 = budget.0.min(known.0);
             }
         }
         next
     }
 
     /// Starts the tries of an exchange on `route`.
-    pub fn begin(&mut self, route: RouteId) -> Attempts {
-        if let Some(budget) = self.retries.get_mut(route.index()) {
-            budget.earn();
+    pub fn begin(&mut self, route: RouteId, s: &Snapshot) -> Attempts {
+        let retries = s.route(route).map(|route| &route.retries);
+        if let (Some(budget), Some(retries)) = (self.retries.get_mut(route.index()), retries) {
+            budget.earn(retries);
         }
         Attempts {
             route,
-            tried: [None; MAX_ATTEMPTS],
+            tried: [EndpointId(0); MAX_ATTEMPTS],
             made: 0,
+            most: retries.map_or(1, |retries| retries.attempts),
             again: None,
         }
     }
@@ -198,8 +194,7 @@ impl Upstreams {
         s: &Snapshot,
         now: Mono,
     ) -> Option<EndpointId> {
-        let slot = attempts.made;
-        if slot >= MAX_ATTEMPTS {
+        if attempts.made >= attempts.most {
             return None;
         }
         let chosen = match attempts.again.take() {
@@ -208,12 +203,12 @@ impl Upstreams {
                 .pick(attempts, model, s, now, |h| h.is_open(now))
                 .or_else(|| self.pick(attempts, model, s, now, |_| true))?,
         };
-        if let Some(place) = attempts.tried.get_mut(slot) {
-            *place = Some(chosen);
-        }
+        *attempts.tried.get_mut(attempts.made)? = chosen;
         attempts.made += 1;
-        if let Some(health) = self.health.get_mut(chosen.index()) {
-            health.chosen(now);
+        if let Some(health) = self.health.get_mut(chosen.index())
+            && health.until.is_some()
+        {
+            health.chosen(s.backend_of(chosen).map(|b| &b.ejection), now);
         }
         Some(chosen)
     }
@@ -227,7 +222,7 @@ impl Upstreams {
         s: &Snapshot,
         now: Mono,
     ) -> bool {
-        attempts.made < MAX_ATTEMPTS
+        attempts.made < attempts.most
             && self.peek(attempts, model, s, now)
             && self.spend(attempts.route)
     }
@@ -235,9 +230,8 @@ impl Upstreams {
     /// Whether the try that failed because its kept-alive connection broke may be followed by one at
     /// the same endpoint, on a new connection. Spends from the budget when it says yes.
     pub fn may_retry_there(&mut self, attempts: &mut Attempts, now: Mono) -> bool {
-        let last = attempts.made.checked_sub(1);
-        let last = last.and_then(|at| attempts.tried.get(at).copied().flatten());
-        let Some(last) = last.filter(|_| attempts.made < MAX_ATTEMPTS) else {
+        let last = attempts.tried().last().copied();
+        let Some(last) = last.filter(|_| attempts.made < attempts.most) else {
             return false;
         };
         let is_open = self
@@ -285,7 +279,13 @@ impl Upstreams {
 
     /// Records how a try went. One that the gate itself had no room for says nothing of the endpoint,
     /// neither good nor bad.
-    pub fn observe(&mut self, endpoint: EndpointId, result: Result<u16, Failure>, now: Mono) {
+    pub fn observe(
+        &mut self,
+        endpoint: EndpointId,
+        result: Result<u16, Failure>,
+        s: &Snapshot,
+        now: Mono,
+    ) {
         let Some(health) = self.health.get_mut(endpoint.index()) else {
             return;
         };
@@ -296,7 +296,9 @@ impl Upstreams {
         };
         match failure {
             Some(failure) if failure.is_local() => {}
-            Some(failure) if failure.is_sick() => health.failed(now),
+            Some(failure) if failure.is_sick() => {
+                health.failed(s.backend_of(endpoint).map(|b| &b.ejection), now)
+            }
             Some(_) | None => health.succeeded(),
         }
     }
@@ -332,7 +334,7 @@ impl Upstreams {
             health, holds, rng, ..
         } = self;
         let usable = |e: &&EndpointId| {
-            !attempts.tried.contains(&Some(**e))
+            !attempts.tried().contains(*e)
                 && health.get(e.index()).is_some_and(&open)
                 && (holds.is_empty() || holds.of(**e, model, now).is_none())
         };
@@ -363,6 +365,10 @@ impl Upstreams {
 }
 
 impl Attempts {
+    fn tried(&self) -> &[EndpointId] {
+        self.tried.get(..self.made).unwrap_or_default()
+    }
+
     /// Tries made so far.
     #[must_use]
     pub fn made(&self) -> u32 {
@@ -387,7 +393,7 @@ fn candidates<'a>(
         b.endpoints
             .iter()
             .copied()
-            .filter(|e| !attempts.tried.contains(&Some(*e)))
+            .filter(|e| !attempts.tried().contains(e))
             .collect()
     })
 }

@@ -43,6 +43,7 @@ pub mod query;
 pub mod record;
 pub mod refusal;
 pub mod request_id;
+pub mod retry;
 pub mod revision;
 pub mod route;
 pub mod secret;

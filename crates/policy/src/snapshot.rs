@@ -21,6 +21,7 @@ use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate};
 use crate::model::ModelPattern;
 use crate::price::Prices;
+use crate::retry::{Ejection, Retries};
 use crate::secret::Secret;
 use crate::unread::Listed;
 use crate::web::Web;
@@ -95,6 +96,8 @@ pub struct Route {
     pub billing: Billing,
     /// Whose count limits, budgets and costs go by.
     pub billed_by: BilledBy,
+    /// When its exchanges are tried again.
+    pub retries: Retries,
     /// What it does when a client leaves.
     pub abandon: Abandon,
     /// Whether one workload alone uses it, and no other one uses an account that it sends calls with.
@@ -123,6 +126,10 @@ pub struct Backend {
     pub translator: Option<Arc<dyn Translator>>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
+    /// When an endpoint of it is left alone.
+    pub ejection: Ejection,
+    /// How many connections there may be to each of its addresses.
+    pub pool: PoolBounds,
 }
 
 impl Backend {
@@ -243,6 +250,31 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// Silence in the middle of a response.
     pub idle: Duration,
+}
+
+/// Bounds of one worker's connections to one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolBounds {
+    /// Open at one time, busy or idle.
+    pub connections: usize,
+    /// Kept without a call.
+    pub idle: usize,
+    /// How long one is kept so.
+    pub idle_time: Duration,
+    /// Calls on one HTTP/2 connection at one time.
+    pub streams: usize,
+}
+
+impl Default for PoolBounds {
+    fn default() -> Self {
+        Self {
+            connections: 20_000,
+            idle: 1024,
+            idle_time: Duration::from_secs(55),
+            // Servers commonly allow as many.
+            streams: 100,
+        }
+    }
 }
 
 /// Bounds on what a client may send, and how slowly.

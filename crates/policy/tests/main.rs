@@ -2,6 +2,7 @@
 //!
 //! Not here: one rule at a time (`tests.rs` beside the code).
 
+mod exchanges;
 mod fixture;
 mod model;
 mod sim;

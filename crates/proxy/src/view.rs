@@ -51,6 +51,9 @@ impl View {
                 .entry(endpoint.origin.clone())
                 .or_insert_with(|| Rc::new(Pool::new(endpoint.origin.clone())));
             pool.trust(connector.cloned());
+            if let Some(backend) = snapshot.backend(endpoint.backend) {
+                pool.bound(backend.pool);
+            }
             pool.names.keep_for(snapshot.bounds.address_age);
             Rc::clone(pool)
         });

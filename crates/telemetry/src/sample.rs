@@ -68,6 +68,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             billing: policy::billing::Billing::Grouped,
             billed_by: policy::billing::BilledBy::Reported,
             output_max: None,
+            retries: policy::retry::Retries::default(),
             abandon: policy::abandon::Abandon::Cancel,
             is_exclusive: false,
             unread: Vec::new(),

@@ -32,6 +32,7 @@ impl super::Lowering<'_> {
                 self.backend(name, backend, snapshot);
             }
         }
+        self.shared_pools(written, snapshot);
     }
 
     fn backend(&mut self, name: &At<Name>, written: &Backend, snapshot: &mut Snapshot) {
@@ -109,6 +110,8 @@ impl super::Lowering<'_> {
             model_names: self.model_names(written),
             translator: None,
             timeouts: timeouts(written),
+            ejection: self.ejection(written),
+            pool: self.pool(written),
         });
     }
 

@@ -66,6 +66,7 @@ impl super::Lowering<'_> {
                 output_max: route.output_max.get().map(|at| at.value.0),
                 billing: self.billing(route, has_ledger),
                 billed_by,
+                retries: self.retries(route),
                 abandon: route
                     .abandon
                     .get()

@@ -207,6 +207,28 @@ impl<const MOST: u32> Written for Count<MOST> {
     }
 }
 
+/// A status that tells of an error.
+#[derive(Clone, Copy)]
+pub(crate) struct Status(pub(crate) u16);
+
+impl Written for Status {
+    const TAKES: Takes = Takes::Number;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text.parse::<u16>() {
+            Ok(status @ 400..=599) if text.len() == 3 => Ok(Self(status)),
+            _ => Err(Problem::new(
+                "is not a status of an error",
+                "write a number from 400 to 599",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 400, "maximum": 599 })
+    }
+}
+
 /// A decimal number, exact: `digits / 10^places`.
 #[derive(Clone, Copy)]
 pub(crate) struct Decimal {

@@ -8,7 +8,8 @@ use policy::billing::Billing;
 use policy::credential::UpstreamAuth;
 use policy::identity::Identity;
 use policy::model::ModelPattern;
-use policy::snapshot::{Bounds, Snapshot};
+use policy::retry::{Ejection, Retries};
+use policy::snapshot::{Bounds, PoolBounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
 use crate::{Fault, Loaded, Located, Vocabulary};
@@ -50,6 +51,12 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         .unwrap();
         for (model, name) in &backend.model_names {
             writeln!(out, "  calls {model} {name}").unwrap();
+        }
+        if backend.ejection != Ejection::default() {
+            writeln!(out, "  {:?}", backend.ejection).unwrap();
+        }
+        if backend.pool != PoolBounds::default() {
+            writeln!(out, "  {:?}", backend.pool).unwrap();
         }
         for id in &backend.endpoints {
             let e = s.endpoint(*id).unwrap();
@@ -103,6 +110,16 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         .unwrap();
         if let Some(most) = route.output_max {
             writeln!(out, "  output_max={most}").unwrap();
+        }
+        if route.retries != Retries::default() {
+            let r = &route.retries;
+            let (share, statuses) = (r.share_millionths, r.statuses.iter().collect::<Vec<_>>());
+            writeln!(
+                out,
+                "  retries attempts={} share={share}/1000000 burst={} statuses={statuses:?}",
+                r.attempts, r.burst
+            )
+            .unwrap();
         }
         if route.is_exclusive {
             writeln!(out, "  has its accounts to itself").unwrap();

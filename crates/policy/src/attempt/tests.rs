@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use wire::head::Method;
 
-use super::{
-    Attempts, EJECT_FOR, EJECT_MOST, Failure, MAX_ATTEMPTS, Sent, Upstreams, WAIT_MAX,
-    is_retryable, may_repeat,
-};
+use super::{Attempts, Failure, Sent, Upstreams, WAIT_MAX, may_repeat};
 use crate::clock::Mono;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{EndpointId, RouteId};
 use crate::operation::Operation;
+use crate::retry::{Ejection, MAX_ATTEMPTS, Retries};
 use crate::snapshot::Snapshot;
 
 const ROUTE: RouteId = RouteId(0);
 const NOW: Mono = Mono(1_000_000_000_000);
+/// The first ejection, and the longest.
+const FOR: Duration = Duration::from_secs(5);
+const MOST: Duration = Duration::from_secs(300);
 
 fn backends(plans: &[(&str, &[u32])]) -> Snapshot {
     let plans: Vec<BackendPlan<'_>> = plans
@@ -36,21 +37,21 @@ fn backends(plans: &[(&str, &[u32])]) -> Snapshot {
 }
 
 fn first(up: &mut Upstreams, s: &Snapshot, now: Mono) -> u32 {
-    let mut tries = up.begin(ROUTE);
+    let mut tries = up.begin(ROUTE, s);
     up.next(&mut tries, None, s, now).expect("an endpoint").0
 }
 
 /// Every endpoint that one exchange would try.
 fn all(up: &mut Upstreams, s: &Snapshot) -> Vec<u32> {
-    let mut tries = up.begin(ROUTE);
+    let mut tries = up.begin(ROUTE, s);
     std::iter::from_fn(|| up.next(&mut tries, None, s, NOW))
         .map(|e| e.0)
         .collect()
 }
 
-fn eject(up: &mut Upstreams, endpoint: u32, now: Mono) {
+fn eject(up: &mut Upstreams, endpoint: u32, s: &Snapshot, now: Mono) {
     for _ in 0..5 {
-        up.observe(EndpointId(endpoint), Err(Failure::Connect), now);
+        up.observe(EndpointId(endpoint), Err(Failure::Connect), s, now);
     }
 }
 
@@ -75,10 +76,10 @@ fn an_exchange_has_at_most_four_tries() {
     let s = backends(&[("a", &[1; 9])]);
     let mut up = Upstreams::new(&s, 1);
     let mut tried = all(&mut up, &s);
-    assert_eq!(tried.len(), MAX_ATTEMPTS);
+    assert_eq!(tried.len(), 4);
     tried.sort_unstable();
     tried.dedup();
-    assert_eq!(tried.len(), MAX_ATTEMPTS, "none twice");
+    assert_eq!(tried.len(), 4, "none twice");
 }
 
 #[test]
@@ -115,14 +116,14 @@ fn five_failures_in_a_row_eject_and_a_success_between_does_not_count() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Ok(503), NOW);
+        up.observe(EndpointId(0), Ok(503), &s, NOW);
     }
-    up.observe(EndpointId(0), Ok(200), NOW);
+    up.observe(EndpointId(0), Ok(200), &s, NOW);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Err(Failure::Reset), NOW);
+        up.observe(EndpointId(0), Err(Failure::Reset), &s, NOW);
     }
     assert_eq!(first(&mut up, &s, NOW), 0);
-    up.observe(EndpointId(0), Err(Failure::FirstByteTimeout), NOW);
+    up.observe(EndpointId(0), Err(Failure::FirstByteTimeout), &s, NOW);
     assert!(is_ejected(&up, 0, NOW));
     assert_eq!(first(&mut up, &s, NOW), 1, "the next backend takes over");
 }
@@ -132,25 +133,25 @@ fn what_a_healthy_endpoint_answers_never_ejects_it() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for status in [200, 400, 401, 404, 408, 425, 429, 499].repeat(5) {
-        up.observe(EndpointId(0), Ok(status), NOW);
-        up.observe(EndpointId(0), Err(Failure::Status(429)), NOW);
+        up.observe(EndpointId(0), Ok(status), &s, NOW);
+        up.observe(EndpointId(0), Err(Failure::Status(429)), &s, NOW);
     }
     assert!(up.ejected(NOW).is_empty());
-    up.observe(EndpointId(99), Err(Failure::Connect), NOW);
+    up.observe(EndpointId(99), Err(Failure::Connect), &s, NOW);
 }
 
 #[test]
 fn after_its_time_one_exchange_tries_an_ejected_endpoint() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    eject(&mut up, 0, NOW);
-    assert_eq!(first(&mut up, &s, Mono(NOW.after(EJECT_FOR).0 - 1)), 1);
-    let later = NOW.after(EJECT_FOR);
+    eject(&mut up, 0, &s, NOW);
+    assert_eq!(first(&mut up, &s, Mono(NOW.after(FOR).0 - 1)), 1);
+    let later = NOW.after(FOR);
     assert_eq!(first(&mut up, &s, later), 0, "the trial");
     for _ in 0..20 {
         assert_eq!(first(&mut up, &s, later), 1, "half open is one at a time");
     }
-    up.observe(EndpointId(0), Ok(200), later);
+    up.observe(EndpointId(0), Ok(200), &s, later);
     assert_eq!(first(&mut up, &s, later), 0, "restored");
 }
 
@@ -158,10 +159,10 @@ fn after_its_time_one_exchange_tries_an_ejected_endpoint() {
 fn a_trial_of_which_nothing_is_heard_gives_way_to_another() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    eject(&mut up, 0, NOW);
-    let trial = NOW.after(EJECT_FOR);
+    eject(&mut up, 0, &s, NOW);
+    let trial = NOW.after(FOR);
     assert_eq!(first(&mut up, &s, trial), 0);
-    assert_eq!(first(&mut up, &s, trial.after(EJECT_FOR)), 0);
+    assert_eq!(first(&mut up, &s, trial.after(FOR)), 0);
 }
 
 #[test]
@@ -169,8 +170,8 @@ fn every_failed_trial_doubles_the_ejection_up_to_its_most() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let mut now = NOW;
-    eject(&mut up, 0, now);
-    let mut shut_for = EJECT_FOR;
+    eject(&mut up, 0, &s, now);
+    let mut shut_for = FOR;
     for _ in 0..12 {
         assert!(
             is_ejected(&up, 0, Mono(now.after(shut_for).0 - 1)),
@@ -179,10 +180,10 @@ fn every_failed_trial_doubles_the_ejection_up_to_its_most() {
         now = now.after(shut_for);
         assert!(!is_ejected(&up, 0, now), "{shut_for:?}");
         assert_eq!(first(&mut up, &s, now), 0, "the trial");
-        up.observe(EndpointId(0), Err(Failure::Connect), now);
-        shut_for = (shut_for * 2).min(EJECT_MOST);
+        up.observe(EndpointId(0), Err(Failure::Connect), &s, now);
+        shut_for = (shut_for * 2).min(MOST);
     }
-    assert_eq!(shut_for, EJECT_MOST);
+    assert_eq!(shut_for, MOST);
 }
 
 #[test]
@@ -190,25 +191,25 @@ fn a_crowd_of_failures_at_once_is_one_ejection() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..500 {
-        up.observe(EndpointId(0), Err(Failure::Reset), NOW);
+        up.observe(EndpointId(0), Err(Failure::Reset), &s, NOW);
     }
     assert!(is_ejected(&up, 0, NOW));
-    assert!(!is_ejected(&up, 0, NOW.after(EJECT_FOR)));
+    assert!(!is_ejected(&up, 0, NOW.after(FOR)));
 }
 
 #[test]
 fn when_all_are_ejected_one_is_tried_rather_than_none() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    eject(&mut up, 0, NOW);
-    eject(&mut up, 1, NOW);
-    let mut tries = up.begin(ROUTE);
+    eject(&mut up, 0, &s, NOW);
+    eject(&mut up, 1, &s, NOW);
+    let mut tries = up.begin(ROUTE, &s);
     assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
     assert!(
         !up.may_retry(&tries, None, &s, NOW),
         "but no retry is spent on an ejected one"
     );
-    up.observe(EndpointId(0), Ok(200), NOW);
+    up.observe(EndpointId(0), Ok(200), &s, NOW);
     assert!(!is_ejected(&up, 0, NOW), "success restores");
 }
 
@@ -217,21 +218,21 @@ fn want_of_room_in_the_gate_is_no_sickness_of_the_endpoint() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Err(Failure::Connect), NOW);
+        up.observe(EndpointId(0), Err(Failure::Connect), &s, NOW);
     }
     for _ in 0..100 {
-        up.observe(EndpointId(0), Err(Failure::LocalCapacity), NOW);
+        up.observe(EndpointId(0), Err(Failure::LocalCapacity), &s, NOW);
     }
     assert!(!is_ejected(&up, 0, NOW), "nothing was asked of it");
-    up.observe(EndpointId(0), Err(Failure::Connect), NOW);
+    up.observe(EndpointId(0), Err(Failure::Connect), &s, NOW);
     assert!(
         is_ejected(&up, 0, NOW),
         "and what it did before is not forgotten"
     );
-    let trial = NOW.after(EJECT_FOR);
+    let trial = NOW.after(FOR);
     assert_eq!(first(&mut up, &s, trial), 0);
-    up.observe(EndpointId(0), Err(Failure::LocalCapacity), trial);
-    let later = trial.after(EJECT_FOR);
+    up.observe(EndpointId(0), Err(Failure::LocalCapacity), &s, trial);
+    let later = trial.after(FOR);
     assert_eq!(
         first(&mut up, &s, later),
         0,
@@ -245,7 +246,7 @@ fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
     let mut up = Upstreams::new(&s, 1);
     let (mut firsts, mut retries) = (0_u32, 0_u32);
     for _ in 0..10_000 {
-        let mut tries = up.begin(ROUTE);
+        let mut tries = up.begin(ROUTE, &s);
         firsts += 1;
         up.next(&mut tries, None, &s, NOW).expect("one");
         while up.may_retry(&tries, None, &s, NOW) {
@@ -263,7 +264,7 @@ fn no_retry_without_another_endpoint_and_none_is_spent() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..100 {
-        let mut tries = up.begin(ROUTE);
+        let mut tries = up.begin(ROUTE, &s);
         up.next(&mut tries, None, &s, NOW).expect("one");
         assert!(!up.may_retry(&tries, None, &s, NOW));
         assert_eq!(tries.made(), 1);
@@ -275,7 +276,7 @@ fn no_retry_without_another_endpoint_and_none_is_spent() {
 fn an_unknown_route_has_nowhere_to_go() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    let mut tries: Attempts = up.begin(RouteId(9));
+    let mut tries: Attempts = up.begin(RouteId(9), &s);
     assert_eq!(up.next(&mut tries, None, &s, NOW), None);
     assert!(!up.may_retry(&tries, None, &s, NOW));
 }
@@ -284,7 +285,7 @@ fn an_unknown_route_has_nowhere_to_go() {
 fn a_reload_keeps_what_is_known_of_addresses_that_stay() {
     let old = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&old, 1);
-    eject(&mut up, 1, NOW);
+    eject(&mut up, 1, &old, NOW);
     while up.retries[0].spend() {}
     let new = backends(&[("b", &[5]), ("z", &[1])]);
     let mut carried = Upstreams::carried(&new, &old, &up);
@@ -303,19 +304,6 @@ fn a_reload_keeps_what_is_known_of_addresses_that_stay() {
 }
 
 #[test]
-fn statuses_after_which_another_endpoint_may_do_better() {
-    let yes: Vec<u16> = (100..600).filter(|s| is_retryable(*s)).collect();
-    assert_eq!(yes, [408, 425, 429, 500, 502, 503, 504, 529]);
-}
-
-#[test]
-fn the_bounds_are_what_the_book_says() {
-    assert_eq!(EJECT_FOR, Duration::from_secs(5));
-    assert_eq!(EJECT_MOST, Duration::from_secs(300));
-    assert_eq!(MAX_ATTEMPTS, 4);
-}
-
-#[test]
 fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
@@ -328,7 +316,7 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     );
     assert_eq!(first(&mut up, &s, NOW.after(wait)), 0);
     up.hold(EndpointId(1), Some("m"), 429, wait / 2, NOW);
-    let mut tries = up.begin(ROUTE);
+    let mut tries = up.begin(ROUTE, &s);
     assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), None);
     let least = Some((429, wait / 2));
     assert_eq!(up.waits(&tries, Some("m"), &s, NOW), least);
@@ -339,7 +327,10 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
         "a is held for all"
     );
     let carried = Upstreams::carried(&s, &s, &up);
-    assert_eq!(carried.waits(&up.begin(ROUTE), Some("m"), &s, NOW), least);
+    assert_eq!(
+        carried.waits(&up.begin(ROUTE, &s), Some("m"), &s, NOW),
+        least
+    );
 }
 
 #[test]
@@ -354,7 +345,7 @@ fn nobody_is_left_alone_for_longer_than_the_bound() {
 fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    let mut tries = up.begin(ROUTE);
+    let mut tries = up.begin(ROUTE, &s);
     assert!(!up.may_retry_there(&mut tries, NOW), "nothing was tried");
     assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
     assert!(up.may_retry_there(&mut tries, NOW));
@@ -367,7 +358,7 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     );
     // Ten in hand, and a tenth of one for each first try.
     let spent = (0..20).filter(|_| {
-        let mut tries = up.begin(ROUTE);
+        let mut tries = up.begin(ROUTE, &s);
         up.next(&mut tries, None, &s, NOW).expect("one");
         up.may_retry_there(&mut tries, NOW)
     });
@@ -404,4 +395,103 @@ fn only_inference_calls_and_reads_may_run_twice() {
         assert!(may_repeat(operation, Method::Get), "{operation:?}");
     }
     assert!(!may_repeat(Operation::Unread, Method::Delete));
+}
+
+/// The retries that so many first tries are given.
+fn retries_of(firsts: u32, s: &Snapshot) -> u32 {
+    let mut up = Upstreams::new(s, 1);
+    let mut retries = 0;
+    for _ in 0..firsts {
+        let mut tries = up.begin(ROUTE, s);
+        up.next(&mut tries, None, s, NOW).expect("one");
+        while up.may_retry(&tries, None, s, NOW) {
+            retries += 1;
+            up.next(&mut tries, None, s, NOW).expect("another");
+        }
+    }
+    retries
+}
+
+#[test]
+fn a_route_says_how_many_tries_an_exchange_has() {
+    let mut s = backends(&[("a", &[1; 9])]);
+    for most in 1..=MAX_ATTEMPTS {
+        s.routes[0].retries.attempts = most;
+        assert_eq!(all(&mut Upstreams::new(&s, 1), &s).len(), most);
+    }
+    s.routes[0].retries.attempts = 1;
+    assert_eq!(retries_of(100, &s), 0);
+    let mut up = Upstreams::new(&s, 1);
+    let mut tries = up.begin(ROUTE, &s);
+    up.next(&mut tries, None, &s, NOW).expect("one");
+    assert!(
+        !up.may_retry_there(&mut tries, NOW),
+        "nor over another connection"
+    );
+}
+
+#[test]
+fn a_route_says_which_share_of_its_tries_is_tried_again() {
+    let mut s = backends(&[("a", &[1, 1])]);
+    for (share_millionths, burst, retries) in [
+        (0, 3, 3),
+        (250_000, 1, 251),
+        (1_000_000, 1, 1000),
+        (100_000, 10, 110),
+    ] {
+        s.routes[0].retries = Retries {
+            share_millionths,
+            burst,
+            ..Retries::default()
+        };
+        let given = retries_of(1000, &s);
+        // What is earned while all is saved up is lost.
+        assert!(
+            given <= retries && given + 1 >= retries,
+            "{given} {retries}"
+        );
+    }
+}
+
+#[test]
+fn a_reload_saves_up_no_more_than_the_new_route_says() {
+    let old = backends(&[("a", &[1, 1])]);
+    let mut new = backends(&[("a", &[1, 1])]);
+    new.routes[0].retries.burst = 2;
+    let mut up = Upstreams::carried(&new, &old, &Upstreams::new(&old, 1));
+    let spent = std::iter::from_fn(|| up.retries[0].spend().then_some(()));
+    assert_eq!(spent.count(), 2);
+}
+
+#[test]
+fn a_backend_says_when_its_endpoints_are_left_alone_and_for_how_long() {
+    let mut s = backends(&[("a", &[1]), ("b", &[1])]);
+    let time = Duration::from_secs(20);
+    s.backends[0].ejection = Ejection {
+        failures: 2,
+        time,
+        max_time: time + time / 2,
+    };
+    let mut up = Upstreams::new(&s, 1);
+    let failed = |up: &mut Upstreams, endpoint, now| {
+        up.observe(EndpointId(endpoint), Err(Failure::Connect), &s, now);
+        is_ejected(up, endpoint, now)
+    };
+    assert!(!failed(&mut up, 0, NOW));
+    assert!(failed(&mut up, 0, NOW));
+    for _ in 0..4 {
+        assert!(
+            !failed(&mut up, 1, NOW),
+            "the other backend says nothing of it"
+        );
+    }
+    assert!(is_ejected(&up, 0, Mono(NOW.after(time).0 - 1)));
+    let trial = NOW.after(time);
+    assert_eq!(first(&mut up, &s, trial), 0);
+    assert_eq!(first(&mut up, &s, trial), 1, "one at a time, for as long");
+    assert!(failed(&mut up, 0, trial));
+    assert!(
+        !is_ejected(&up, 0, trial.after(time + time / 2)),
+        "not twice the time"
+    );
 }

@@ -12,7 +12,12 @@ use wire::head::{Known, ResponseHead};
 /// The longest that an upstream is left alone for one answer.
 pub const WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// What an answer with a retryable status asks for: `retry-after-ms`, else `retry-after`, else, of a
+/// Statuses whose answers may ask for time, whatever a route retries.
+pub(crate) fn may_ask_for_time(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504 | 529)
+}
+
+/// What an answer with such a status asks for: `retry-after-ms`, else `retry-after`, else, of a
 /// 429, the time until the quota that is used up is full again. `unix_ms` is the wall clock now.
 #[must_use]
 pub fn asked(head: &ResponseHead, unix_ms: u64) -> Option<Duration> {

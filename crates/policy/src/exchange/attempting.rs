@@ -14,7 +14,7 @@ use wire::head::ResponseHead;
 use super::ending::Ending;
 use super::event::{Ask, Credential, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, Exchange, Stage};
-use crate::attempt::{Failure, Sent, asked, is_retryable};
+use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
 use crate::credential::UpstreamAuth;
 use crate::id::EndpointId;
 use crate::record::AttemptRecord;
@@ -35,7 +35,7 @@ impl Exchange {
             return self.refuse(Refusal::Bug("an admitted call without a route"));
         };
         if let Stage::Active(active) = &mut self.stage {
-            let begun = env.shard.upstreams.begin(route);
+            let begun = env.shard.upstreams.begin(route, env.snapshot);
             active.attempts = Some(begun);
         }
         self.next_attempt(Failure::Exhausted, env)
@@ -142,7 +142,7 @@ impl Exchange {
             return self.refuse(Refusal::Bug("a response to no call"));
         };
         active.sent.set(Sent::Answered);
-        if is_retryable(head.status) {
+        if may_ask_for_time(head.status) {
             let unix_ms = self.unix_ms(env.now);
             if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {
                 let model = self.record.model_sent.as_deref();
@@ -199,7 +199,13 @@ impl Exchange {
         };
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
-        upstreams.observe(endpoint, result, now);
+        upstreams.observe(endpoint, result, s, now);
+        // Most statuses are no errors, and need no look at the route.
+        let is_retryable = |status| {
+            let route = (status >= 400).then(|| s.route(self.record.route?));
+            let route = route.flatten();
+            route.is_some_and(|route| route.retries.statuses.contains(status))
+        };
         let is_retried = result.map_or(true, is_retryable)
             && active.left.is_none()
             && (active.repeats || active.sent.get() == Sent::Nothing)

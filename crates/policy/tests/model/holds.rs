@@ -123,7 +123,7 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 /// Asks for a call of at most `cap` tokens; also gives what an honest gate reserves for it.
-fn ask(cap: u32, env: &mut Env<'_>) -> (Exchange, Verdict, u64) {
+pub(crate) fn ask(cap: u32, env: &mut Env<'_>) -> (Exchange, Verdict, u64) {
     let body = format!(r#"{{"model":"m","max_tokens":{cap}}}"#);
     let fields = [(IDENTITY, "w"), ("content-type", "application/json")];
     let head = request("POST", "/v1/completions", &fields);

@@ -6,6 +6,6 @@
 
 mod budgets;
 mod exact;
-mod holds;
+pub(crate) mod holds;
 mod operations;
 mod window;

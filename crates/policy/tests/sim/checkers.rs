@@ -1,7 +1,7 @@
 //! What must hold of a run, told from outside.
 
-use policy::attempt::MAX_ATTEMPTS;
 use policy::limit::Kind;
+use policy::retry::MAX_ATTEMPTS;
 
 use super::fleet::{Call, Promised, Seen};
 

@@ -1,6 +1,6 @@
 //! One attempt over HTTP/2, and the body of its response; hyper speaks the protocol.
 //!
-//! Invariant: at most [`STREAMS`] exchanges share a connection; dropping a [`Body`] resets its
+//! Invariant: at most [`Pool::streams`] exchanges share a connection; dropping a [`Body`] resets its
 //! stream and nothing else.
 //! Not here: HTTP/1.1 (`h1`).
 
@@ -29,8 +29,6 @@ use crate::stream::Stream;
 use crate::timers::Local;
 use crate::timers::Timers;
 
-/// Exchanges on one connection; servers commonly allow 100.
-const STREAMS: usize = 100;
 /// Streams that clients left in the last second and whose late frames are still known; the frames of
 /// others are answered one by one.
 const RESET_STREAMS: usize = 8192;
@@ -44,7 +42,7 @@ pub(crate) struct Handle {
 }
 
 /// One exchange on a shared connection.
-struct Busy(Rc<Cell<usize>>);
+pub(super) struct Busy(Rc<Cell<usize>>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
@@ -64,6 +62,12 @@ impl Handle {
     pub(crate) fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
+
+    /// Counts one more call in.
+    pub(super) fn busy(&self) -> Busy {
+        self.busy.set(self.busy.get() + 1);
+        Busy(Rc::clone(&self.busy))
+    }
 }
 
 /// A connection of the pool with room for one more exchange.
@@ -71,7 +75,7 @@ pub(crate) fn take(pool: &Pool) -> Option<Handle> {
     let handles = pool.h2.borrow();
     handles
         .iter()
-        .find(|h| h.is_open() && h.busy.get() < STREAMS)
+        .find(|h| h.is_open() && h.busy.get() < pool.streams())
         .cloned()
 }
 
@@ -143,8 +147,7 @@ pub(crate) async fn exchange(
         crate::why::tell("the request cannot be written as HTTP/2");
         return Failure::Malformed.into();
     };
-    handle.busy.set(handle.busy.get() + 1);
-    let busy = Busy(Rc::clone(&handle.busy));
+    let busy = handle.busy();
     let mut answer = std::pin::pin!(handle.sender.send_request(message));
     watch.sent(false);
     let mut told = Told {

@@ -1,26 +1,20 @@
 //! One worker's connections to one origin.
 //!
-//! Invariant: at most [`MAX_OPEN`] connections, of them at most [`MAX_IDLE`] idle, each idle for at
-//! most [`IDLE_FOR`]; last in, first out, so that surplus connections grow old and close.
+//! Invariant: at most as many connections, of them at most as many idle, each idle for at most as long as its bounds
+//! say, which the configuration in use sets; last in, first out, so that surplus connections grow old and close.
 //! Not here: dialling (`connect`), health (`policy::attempt`).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use policy::snapshot::Origin;
+use policy::snapshot::{Origin, PoolBounds};
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use super::h2;
 use super::names::Names;
 use crate::stream::Stream;
-
-/// Connections of one worker to one origin.
-pub(crate) const MAX_OPEN: usize = 20_000;
-const MAX_IDLE: usize = 1024;
-const IDLE_FOR: Duration = Duration::from_secs(55);
 
 /// A kept-alive HTTP/1.1 connection, counted while it lives.
 pub(crate) struct Connection {
@@ -34,6 +28,7 @@ pub(crate) struct Pool {
     /// The addresses of the origin, or of the proxy before it.
     pub(crate) names: Names,
     trust: RefCell<Option<Arc<ClientConfig>>>,
+    bounds: Cell<PoolBounds>,
     /// Each with the last pruning before it came to rest: near enough, and no look at the clock.
     idle: RefCell<Vec<(Connection, Instant)>>,
     pruned_at: Cell<Instant>,
@@ -57,6 +52,7 @@ impl Pool {
             origin,
             names: Names::default(),
             trust: RefCell::default(),
+            bounds: Cell::default(),
             idle: RefCell::default(),
             pruned_at: Cell::new(Instant::now()),
             h2: RefCell::default(),
@@ -68,6 +64,16 @@ impl Pool {
     /// Sets the roots for connections to come.
     pub(crate) fn trust(&self, connector: Option<Arc<ClientConfig>>) {
         *self.trust.borrow_mut() = connector;
+    }
+
+    /// Sets the bounds from now on; connections beyond them are closed as they come to rest or grow old.
+    pub(crate) fn bound(&self, bounds: PoolBounds) {
+        self.bounds.set(bounds);
+    }
+
+    /// Calls on one HTTP/2 connection at one time.
+    pub(crate) fn streams(&self) -> usize {
+        self.bounds.get().streams
     }
 
     /// The roots for a new connection.
@@ -89,14 +95,14 @@ impl Pool {
     /// Keeps a connection for the next attempt.
     pub(crate) fn put(&self, connection: Connection) {
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < MAX_IDLE {
+        if idle.len() < self.bounds.get().idle {
             idle.push((connection, self.pruned_at.get()));
         }
     }
 
     /// Counts a new connection in, when there is room for it.
     pub(crate) fn admit(&self) -> Option<Open> {
-        let room = self.open.get() < MAX_OPEN;
+        let room = self.open.get() < self.bounds.get().connections;
         room.then(|| {
             self.open.set(self.open.get() + 1);
             Open(Rc::clone(&self.open))
@@ -108,7 +114,8 @@ impl Pool {
     pub(crate) fn prune(&self) -> i64 {
         let now = Instant::now();
         self.pruned_at.set(now);
-        let is_stale = |since: &Instant| now.saturating_duration_since(*since) > IDLE_FOR;
+        let idle_time = self.bounds.get().idle_time;
+        let is_stale = |since: &Instant| now.saturating_duration_since(*since) > idle_time;
         let mut idle = self.idle.borrow_mut();
         if idle.first().is_some_and(|(_, since)| is_stale(since)) {
             idle.retain(|(_, since)| !is_stale(since));
@@ -128,3 +135,6 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The bounds of a pool, and that new ones count at once.
+
+use std::time::Duration;
+
+use policy::snapshot::{Origin, PoolBounds, Protocol};
+use tokio::io::AsyncReadExt as _;
+
+use super::{Connection, Pool};
+use crate::memory::{Pipe, pipe};
+use crate::stream::Stream;
+use crate::timers::Timers;
+use crate::upstream::h2;
+
+fn pool(bounds: PoolBounds) -> Pool {
+    let pool = Pool::new(Origin {
+        tls: false,
+        host: "one.test".to_owned(),
+        port: 80,
+        protocol: Protocol::Auto,
+        ca_file: String::new(),
+        proxy: None,
+    });
+    pool.bound(bounds);
+    pool
+}
+
+/// A connection that the pool has room for, and its other end.
+fn connection(pool: &Pool) -> (Connection, Pipe) {
+    let (ours, theirs) = pipe();
+    let open = pool.admit().expect("there is room");
+    (Connection::new(Stream::Memory(ours), open), theirs)
+}
+
+#[test]
+fn a_pool_opens_as_many_connections_as_it_may() {
+    let two = PoolBounds {
+        connections: 2,
+        ..PoolBounds::default()
+    };
+    let pool = pool(two);
+    let open = [pool.admit(), pool.admit()];
+    assert!(open.iter().all(Option::is_some));
+    assert!(pool.admit().is_none());
+    pool.bound(PoolBounds::default());
+    assert!(pool.admit().is_some());
+    pool.bound(two);
+    assert!(pool.admit().is_none());
+    drop(open);
+    assert!(pool.admit().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_keeps_as_many_idle_connections_as_it_may_for_as_long() {
+    let pool = pool(PoolBounds {
+        idle: 2,
+        idle_time: Duration::from_secs(3),
+        ..PoolBounds::default()
+    });
+    let (connections, _ends): (Vec<_>, Vec<_>) = (0..3).map(|_| connection(&pool)).unzip();
+    pool.prune();
+    connections.into_iter().for_each(|one| pool.put(one));
+    assert_eq!(pool.idle.borrow().len(), 2);
+    tokio::time::advance(Duration::from_secs(3)).await;
+    assert_eq!(pool.prune(), -1, "the third was closed");
+    assert!(pool.take().is_some());
+    tokio::time::advance(Duration::from_millis(1)).await;
+    pool.prune();
+    assert!(pool.take().is_none());
+}
+
+#[tokio::test]
+async fn an_http2_connection_has_as_many_calls_as_it_may() {
+    let local = tokio::task::LocalSet::new();
+    let run = local.run_until(async {
+        let pool = pool(PoolBounds {
+            streams: 1,
+            ..PoolBounds::default()
+        });
+        let (ours, mut theirs) = pipe();
+        let open = pool.admit().expect("there is room");
+        let timers = Timers(tokio::runtime::Handle::current());
+        let begun = h2::begin(&pool, &timers, Stream::Memory(ours), open).await;
+        assert!(begun.is_ok());
+        let mut preface = [0; 24];
+        theirs.read_exact(&mut preface).await.expect("a preface");
+        let handle = h2::take(&pool).expect("it has room");
+        let busy = handle.busy();
+        assert!(h2::take(&pool).is_none());
+        pool.bound(PoolBounds::default());
+        assert!(h2::take(&pool).is_some());
+        pool.bound(PoolBounds {
+            streams: 1,
+            ..PoolBounds::default()
+        });
+        drop(busy);
+        assert!(h2::take(&pool).is_some());
+    });
+    run.await;
+}
