@@ -14,11 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use config::{Sources, parse_document};
-use policy::abandon::Rest;
+use policy::disconnect::DisconnectOutcome;
 use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
-use proxy::gate::{Gate, Options, Ports, Publication};
+use proxy::gate::{Gate, Options, Ports, RuntimeConfig};
 
 /// Longest wait for anything: beyond it something hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ impl Sources for Nothing {
 impl Sink for Nothing {
     fn exchange(&mut self, _: &Snapshot, _: &Record) {}
     fn attempt(&mut self, _: &Snapshot, _: &AttemptRecord) {}
-    fn abandoned(&mut self, _: Rest) {}
+    fn abandoned(&mut self, _: DisconnectOutcome) {}
     fn closed(&mut self, _: Closed) {}
     fn gauge(&mut self, _: Gauge, _: i64) {}
     fn tick(&mut self) {}
@@ -107,7 +107,7 @@ fn start(upstream: SocketAddr) -> SocketAddr {
     let base = Instant::now();
     let path = Path::new("tollgate.yaml");
     let loaded = parse_document(path, document.as_bytes(), &Nothing);
-    let publication = Publication {
+    let publication = RuntimeConfig {
         revision: Arc::new(Revision::first(loaded.expect("it is good").snapshot)),
         acceptor: None,
         connectors: HashMap::new(),
@@ -121,7 +121,7 @@ fn start(upstream: SocketAddr) -> SocketAddr {
     };
     let ports = |_| Ports {
         sink: Box::new(Nothing),
-        book: None,
+        ledger: None,
         counting: None,
         callout: None,
     };

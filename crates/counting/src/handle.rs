@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use bytes::Bytes;
-use policy::counting::{Counting, Tally, Uncounted, label, tokenizer};
+use policy::counting::{CountCapture, Counting, Uncounted, label, tokenizer};
 use policy::operation::Operation;
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
@@ -54,7 +54,12 @@ impl CountHandle {
 }
 
 impl Counting for CountHandle {
-    fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Option<Box<Tally>> {
+    fn begin(
+        &mut self,
+        of: &Snapshot,
+        record: &Record,
+        request: Vec<Bytes>,
+    ) -> Option<Box<CountCapture>> {
         let dialect = dialect(record.operation?)?;
         let model = record.model_sent.as_deref().unwrap_or_default();
         let tokenizer = tokenizer(of, model)?;
@@ -78,10 +83,10 @@ impl Counting for CountHandle {
             permit,
         };
         let sent = self.send(id, CountEvent::Begin(Box::new(begun)));
-        sent.is_ok().then(|| Box::new(Tally::new(id)))
+        sent.is_ok().then(|| Box::new(CountCapture::new(id)))
     }
 
-    fn more(&mut self, tally: &mut Tally) {
+    fn more(&mut self, tally: &mut CountCapture) {
         let batch = std::mem::take(&mut tally.batch);
         let permit = self.memory.take(batch.len());
         let id = tally.id;
@@ -91,7 +96,7 @@ impl Counting for CountHandle {
 
     fn end(
         &mut self,
-        mut tally: Box<Tally>,
+        mut tally: Box<CountCapture>,
         of: &Snapshot,
         record: &Record,
         rest: Option<Box<Uncounted>>,

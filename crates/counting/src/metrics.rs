@@ -59,7 +59,7 @@ pub struct Series {
 /// What can become of an exchange's tokens in one direction.
 pub const RESULTS: [&str; 7] = [
     "exact",
-    "near",
+    "approximate",
     "busy",
     "too_long",
     "unreadable",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use policy::budget::{self, Budget, Unit, nanos};
+use policy::budget::{self, Budget, Unit, nano_units};
 use policy::id::BackendId;
 use policy::price::Pico;
 use policy::revision::Revision;
@@ -153,7 +153,10 @@ impl Found {
             (Unit::Tokens, Known::Counts(..)) => return,
             (Unit::Tokens, Known::Held(tokens)) => (tokens, 0),
             (Unit::Money(currency), known) => match today(row, currency, snapshot) {
-                Some(cost) => (nanos(cost), usize::from(matches!(known, Known::Counts(..)))),
+                Some(cost) => (
+                    nano_units(cost),
+                    usize::from(matches!(known, Known::Counts(..))),
+                ),
                 None => (0, 2),
             },
         };

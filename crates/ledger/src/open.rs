@@ -1,6 +1,6 @@
 //! Opening a ledger: one that is whole, or none.
 //!
-//! What a crash leaves is put right and told: a torn end of the log, exchanges without an end. What
+//! What a crash leaves is put right and told: a torn end of the log, incomplete exchanges. What
 //! a crash cannot have left is refused, and nothing at the path is changed: rows, and what budgets
 //! have spent, must not vanish because a file was damaged, cut, set back, taken away or replaced.
 //! Invariant: a ledger that opens holds every row that was acknowledged, as far as the file itself
@@ -168,7 +168,7 @@ impl OpenError {
 pub struct Recovered {
     /// There was none: it was made, and all budgets begin with nothing spent.
     pub is_new: bool,
-    /// Admissions without an end, now indeterminate.
+    /// Incomplete admissions, now indeterminate.
     pub indeterminate: u64,
     /// The log as it was found.
     pub log: Tail,

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use policy::book::Held;
 use policy::record::{Count, Names, Record};
 use policy::snapshot::Snapshot;
+use policy::usage_ledger::Estimate;
 
 use crate::columns::micros;
 use crate::id::RecordId;
@@ -15,7 +15,12 @@ use crate::row::{Admission, Price, Settlement, State, Witnesses};
 
 impl Admission {
     /// An exchange that is let in, with what its snapshot calls everything.
-    pub(crate) fn of(id: RecordId, record: &Record, held: Held, snapshot: &Snapshot) -> Self {
+    pub(crate) fn of(
+        id: RecordId,
+        record: &Record,
+        estimate: Estimate,
+        snapshot: &Snapshot,
+    ) -> Self {
         let names = Names::of(snapshot, record);
         Self {
             id,
@@ -28,8 +33,8 @@ impl Admission {
             backend: owned(names.backend),
             model_asked: record.model_asked.clone(),
             model_sent: owned(record.model_sent.as_ref()),
-            reserved: held.reserved,
-            at_most: held.at_most,
+            reserved: estimate.reserved,
+            at_most: estimate.at_most,
         }
     }
 }

@@ -42,9 +42,9 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 pub struct Salvaged {
     /// Settled rows that are kept.
     pub settled: u64,
-    /// Exchanges without an end that are kept; the next start makes them indeterminate.
+    /// Incomplete exchanges that are kept; the next start makes them indeterminate.
     pub open: u64,
-    /// Exchanges without an end that could be read and were altered: they are not kept.
+    /// Incomplete exchanges that could be read and were altered: they are not kept.
     pub open_altered: u64,
     /// Rows that are lost, this time. A range may reach over one that was lost before.
     pub lost: Vec<Lost>,
@@ -520,7 +520,7 @@ fn read(row: &rusqlite::Row<'_>) -> Option<Read> {
     Some((seq, hash, values?.try_into().ok()?))
 }
 
-/// Exchanges without an end, each as far as it can be read.
+/// Incomplete exchanges, each as far as it can be read.
 fn opens(from: &Connection, to: &mut Connection, salvaged: &mut Salvaged) -> rusqlite::Result<()> {
     let width = check::OPENS.matches(',').count() + 1;
     let sql = format!(

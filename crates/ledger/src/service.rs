@@ -8,9 +8,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use policy::book::{Book, Entry, Held, Told};
 use policy::record::Record;
 use policy::snapshot::Snapshot;
+use policy::usage_ledger::{Entry, Estimate, OnDurable, UsageLedger};
 
 use crate::id::{Ids, RecordId};
 use crate::intake::{Intake, Ledger};
@@ -76,7 +76,7 @@ impl LedgerService {
 
     /// A worker's handle. With `defer`, rows that are counted wait for their counts there.
     #[must_use]
-    pub fn handle(&self, worker: usize, defer: Option<Defer>) -> Box<dyn Book + Send> {
+    pub fn handle(&self, worker: usize, defer: Option<Defer>) -> Box<dyn UsageLedger + Send> {
         let ids = Ids::new(self.process, u16::try_from(worker).unwrap_or(u16::MAX));
         let intake = self.ledger.intake();
         Box::new(LedgerHandle { intake, ids, defer })
@@ -106,10 +106,16 @@ struct LedgerHandle {
     defer: Option<Defer>,
 }
 
-impl Book for LedgerHandle {
-    fn admit(&mut self, of: &Snapshot, record: &Record, held: Held, told: Option<Told>) -> Entry {
+impl UsageLedger for LedgerHandle {
+    fn admit(
+        &mut self,
+        of: &Snapshot,
+        record: &Record,
+        estimate: Estimate,
+        told: Option<OnDurable>,
+    ) -> Entry {
         let id = self.ids.next(record.started_unix_ms);
-        let admission = Admission::of(id, record, held, of);
+        let admission = Admission::of(id, record, estimate, of);
         match told {
             None => self.intake.admit(admission),
             Some(told) => self
@@ -118,7 +124,7 @@ impl Book for LedgerHandle {
         }
         Entry {
             id: id.0,
-            reserved: held.reserved,
+            reserved: estimate.reserved,
             tally: None,
         }
     }

@@ -6,14 +6,14 @@
 //! a kept-alive connection broke. An endpoint that asked for time is left alone for it.
 //! Not here: connections and timeouts (`proxy`).
 
-mod hold;
+mod cooldown;
 mod wait;
 
 use std::time::Duration;
 
 use wire::head::Method;
 
-use self::hold::Holds;
+use self::cooldown::Cooldowns;
 pub(crate) use self::wait::may_ask_for_time;
 pub use self::wait::{WAIT_MAX, asked};
 use crate::clock::Mono;
@@ -121,7 +121,7 @@ pub struct Attempts {
 pub struct Upstreams {
     health: Vec<Health>,
     retries: Vec<RetryBudget>,
-    holds: Holds,
+    cooldowns: Cooldowns,
     rng: u64,
 }
 
@@ -136,7 +136,7 @@ impl Upstreams {
                 .iter()
                 .map(|route| RetryBudget::full(&route.retries))
                 .collect(),
-            holds: Holds::default(),
+            cooldowns: Cooldowns::default(),
             rng: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         }
     }
@@ -149,7 +149,7 @@ impl Upstreams {
         let is_same = |one: &Endpoint, other: &Endpoint| {
             one.origin == other.origin && one.base_path == other.base_path
         };
-        next.holds = memory.holds.renumbered(|id| {
+        next.cooldowns = memory.cooldowns.renumbered(|id| {
             let held = old.endpoint(id)?;
             let at = new.endpoints.iter().position(|e| is_same(e, held))?;
             u32::try_from(at).ok().map(EndpointId)
@@ -244,7 +244,7 @@ impl Upstreams {
     }
 
     /// Leaves an endpoint alone for as long as its answer asked for.
-    pub fn hold(
+    pub fn cooldown(
         &mut self,
         endpoint: EndpointId,
         model: Option<&str>,
@@ -252,7 +252,7 @@ impl Upstreams {
         wait: Duration,
         now: Mono,
     ) {
-        self.holds
+        self.cooldowns
             .add(endpoint, model, status, wait.min(WAIT_MAX), now);
     }
 
@@ -268,7 +268,7 @@ impl Upstreams {
     ) -> Option<(u16, Duration)> {
         let held = candidates(attempts, s)
             .flatten()
-            .filter_map(|endpoint| self.holds.of(endpoint, model, now));
+            .filter_map(|endpoint| self.cooldowns.of(endpoint, model, now));
         held.min_by_key(|(_, wait)| *wait)
     }
 
@@ -317,7 +317,7 @@ impl Upstreams {
     fn peek(&self, attempts: &Attempts, model: Option<&str>, s: &Snapshot, now: Mono) -> bool {
         let open = |e: &EndpointId| {
             self.health.get(e.index()).is_some_and(|h| h.is_open(now))
-                && (self.holds.is_empty() || self.holds.of(*e, model, now).is_none())
+                && (self.cooldowns.is_empty() || self.cooldowns.of(*e, model, now).is_none())
         };
         candidates(attempts, s).any(|backend| backend.into_iter().any(|e| open(&e)))
     }
@@ -331,12 +331,15 @@ impl Upstreams {
         open: impl Fn(&Health) -> bool,
     ) -> Option<EndpointId> {
         let Self {
-            health, holds, rng, ..
+            health,
+            cooldowns,
+            rng,
+            ..
         } = self;
         let usable = |e: &&EndpointId| {
             !attempts.tried().contains(*e)
                 && health.get(e.index()).is_some_and(&open)
-                && (holds.is_empty() || holds.of(**e, model, now).is_none())
+                && (cooldowns.is_empty() || cooldowns.of(**e, model, now).is_none())
         };
         let backends = s.route(attempts.route)?.backends.iter();
         for backend in backends.filter_map(|b| s.backend(*b)) {

@@ -1,7 +1,7 @@
 //! How a route's calls are billed: how durable their rows are, and by whose count.
 //!
 //! Invariant: a count of the gate's own takes the place of what an engine reported only where a route says so.
-//! Not here: rows ([`crate::book`]), counting ([`crate::counting`]), prices ([`crate::price`]).
+//! Not here: rows ([`crate::usage_ledger`]), counting ([`crate::counting`]), prices ([`crate::price`]).
 
 use crate::tokens::{Count, Tokens, Unconfirmed};
 

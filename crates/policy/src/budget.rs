@@ -8,7 +8,7 @@
 //! Invariant: nothing is admitted that would bring spent + reserved above the amount. So what the
 //! calls of a period come to is at most the amount, and what single calls came to beyond their
 //! reservation. A reservation is settled or released exactly once.
-//! Not here: what a call holds of them ([`crate::pledge`]), rates over a window ([`crate::limit`]), what tokens cost
+//! Not here: what a call holds of them ([`crate::budget_reservation`]), rates over a window ([`crate::limit`]), what tokens cost
 //! ([`crate::price`]), reading sums back after a restart (the host does).
 
 pub mod period;
@@ -142,7 +142,7 @@ impl Budget {
 
 /// Money as a budget counts it, rounded up.
 #[must_use]
-pub fn nanos(cost: Pico) -> u64 {
+pub fn nano_units(cost: Pico) -> u64 {
     const PICOS: u128 = 1000;
     u64::try_from(u128::try_from(cost.0).unwrap_or(0).div_ceil(PICOS)).unwrap_or(u64::MAX)
 }

@@ -46,7 +46,7 @@ pub fn label(of: &Snapshot, tokenizer: &Tokenizer, model: &str) -> Arc<str> {
 
 /// One exchange that is being counted, as its worker holds it.
 #[derive(Debug)]
-pub struct Tally {
+pub struct CountCapture {
     /// Its name, unlike any other's in this process.
     pub id: u64,
     /// Response bytes forwarded and not yet handed over.
@@ -55,7 +55,7 @@ pub struct Tally {
     pub is_broken: bool,
 }
 
-impl Tally {
+impl CountCapture {
     /// One of which nothing was forwarded yet.
     #[must_use]
     pub fn new(id: u64) -> Self {
@@ -85,7 +85,7 @@ pub struct Uncounted {
     pub record: Record,
     /// What limits and budgets were charged by that.
     pub settled: Option<Settled>,
-    /// A book waits for it, too.
+    /// The usage ledger waits for it, too.
     pub has_row: bool,
 }
 
@@ -103,14 +103,19 @@ impl Uncounted {
 /// A worker's way to who counts. Nothing in it waits.
 pub trait Counting {
     /// A good answer to this request begins. `None` when its model is not counted, or there is no room.
-    fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Option<Box<Tally>>;
+    fn begin(
+        &mut self,
+        of: &Snapshot,
+        record: &Record,
+        request: Vec<Bytes>,
+    ) -> Option<Box<CountCapture>>;
     /// Takes the batch.
-    fn more(&mut self, tally: &mut Tally);
-    /// The exchange ended; a book that was told of the tally settles it when it is counted. With `rest`
+    fn more(&mut self, tally: &mut CountCapture);
+    /// The exchange ended; the usage ledger, which was told of the capture, settles it when it is counted. With `rest`
     /// the record is told by who counts; `rest` comes back where nobody does any more.
     fn end(
         &mut self,
-        tally: Box<Tally>,
+        tally: Box<CountCapture>,
         of: &Snapshot,
         record: &Record,
         rest: Option<Box<Uncounted>>,

@@ -170,7 +170,7 @@ pub fn may_be_listed(name: &str) -> bool {
     ) && !name.is_empty()
         && name.bytes().all(is_plain)
         && !name.split('-').any(is_steering)
-        && !smells_of_credential(name.as_bytes())
+        && !looks_like_credential(name.as_bytes())
 }
 
 /// Headers that hold an API key in some provider's convention.
@@ -190,7 +190,7 @@ fn is_key_member(pair: &str) -> bool {
         let whole = name.iter().position(|b| *b == b'[');
         name.truncate(whole.unwrap_or(name.len()));
         name.retain(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-        matches!(name.as_slice(), b"key" | b"sig") || smells_of_credential(&name)
+        matches!(name.as_slice(), b"key" | b"sig") || looks_like_credential(&name)
     })
 }
 
@@ -246,7 +246,7 @@ fn is_sdk_word(name: &[u8]) -> bool {
 }
 
 /// Names that say they carry a credential, in conventions we do not know by name.
-fn smells_of_credential(name: &[u8]) -> bool {
+fn looks_like_credential(name: &[u8]) -> bool {
     name.split(|b| matches!(b, b'-' | b'_' | b'.')).any(|word| {
         matches!(
             word,

@@ -3,7 +3,7 @@
 //!
 //! The stages are types: [`Reading`] (we know who asks for what) → [`Active`] (reserved; attempts, then a response) →
 //! ended. Whatever is decided of an exchange is decided here; its host waits, copies and measures.
-//! Invariant: an exchange settles its [`Hold`] exactly once and leaves exactly one [`Record`]; a refusal holds
+//! Invariant: an exchange settles its [`Reservation`] exactly once and leaves exactly one [`Record`]; a refusal holds
 //! nothing; nothing is tried again after the first byte of a response went downstream, nor after the client left.
 //! Not here: whether a call may go on (`admission`), which endpoint is next ([`crate::attempt`]), what a response
 //! becomes (`response`), what it is charged (`charged`).
@@ -15,9 +15,9 @@ mod charged;
 mod cost;
 mod ending;
 mod event;
-mod hold;
 mod look;
 mod request;
+mod reservation;
 mod response;
 mod timing;
 mod unanswered;
@@ -37,14 +37,13 @@ use self::ending::Ending;
 pub use self::event::{
     Answer, Ask, Callout, Credential, Event, Lost, Plan, Question, Relay, Verdict,
 };
-use self::hold::Hold;
-pub use self::hold::Settled;
 pub use self::request::AttemptRequest;
+use self::reservation::Reservation;
+pub use self::reservation::Settled;
 use self::response::{Disconnected, Metering};
 pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent, may_repeat};
 use crate::billing::Billing;
-use crate::book::Held;
 use crate::clock::Mono;
 use crate::levels::Levels;
 use crate::operation::Operation;
@@ -53,6 +52,7 @@ use crate::refusal::Refusal;
 use crate::shard::Shard;
 use crate::snapshot::Snapshot;
 use crate::trace::{AttemptSpan, Trace};
+use crate::usage_ledger::Estimate;
 use crate::web::{self, Sender};
 use crate::{request_id, route};
 
@@ -117,8 +117,8 @@ struct Reading {
 #[derive(Debug)]
 struct Active {
     /// What must be settled.
-    hold: Option<Hold>,
-    held: Held,
+    reservation: Option<Reservation>,
+    estimate: Estimate,
     prompt_estimate: u64,
     /// What its body says, for the edits of each attempt.
     call: Option<CallHead>,
@@ -429,10 +429,10 @@ impl Exchange {
     ) -> Verdict {
         self.record.listed = admitted.listed;
         self.record.model_sent = admitted.model;
-        let held = admitted.held;
+        let estimate = admitted.estimate;
         self.stage = Stage::Active(Active {
-            hold: Some(admitted.hold),
-            held,
+            reservation: Some(admitted.reservation),
+            estimate,
             prompt_estimate: admitted.prompt_estimate,
             call,
             force_usage: admitted.force_usage,
@@ -453,7 +453,7 @@ impl Exchange {
         let route = env.snapshot.route(admitted.route);
         Verdict::Ask(Ask {
             question: Question::Enter {
-                held,
+                estimate,
                 is_durable: route.is_some_and(|route| route.billing == Billing::Strict),
             },
             within: DURABLE_WITHIN,
@@ -490,8 +490,8 @@ impl Exchange {
             return self.attempt_failed(Failure::Credential.into(), env);
         }
         // The call does not run.
-        if let Some(hold) = active.hold.take() {
-            hold.release(env.now, env.snapshot, env.levels);
+        if let Some(reservation) = active.reservation.take() {
+            reservation.release(env.now, env.snapshot, env.levels);
         }
         self.refuse(Refusal::LedgerUnavailable)
     }

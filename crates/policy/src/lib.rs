@@ -17,15 +17,16 @@
     )
 )]
 
-pub mod abandon;
 pub mod attempt;
 pub mod billing;
-pub mod book;
 pub mod budget;
+pub mod budget_reservation;
 pub mod client;
 pub mod clock;
 pub mod counting;
 pub mod credential;
+pub mod disconnect;
+pub mod estimate;
 pub mod exchange;
 pub mod failure;
 pub mod fast_hash;
@@ -34,10 +35,8 @@ pub mod id;
 pub mod identity;
 pub mod levels;
 pub mod limit;
-pub mod meter;
 pub mod model;
 pub mod operation;
-pub mod pledge;
 pub mod price;
 pub mod query;
 pub mod record;
@@ -52,6 +51,7 @@ pub mod snapshot;
 pub mod tokens;
 pub mod trace;
 pub mod unread;
+pub mod usage_ledger;
 pub mod web;
 
 pub use wire;

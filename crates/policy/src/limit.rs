@@ -64,7 +64,7 @@ pub struct Bucket {
 
 /// Why a bucket would not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Short {
+pub enum Denied {
     /// Enough again after this long.
     Wait(Duration),
     /// More than the burst: no wait would help.
@@ -117,9 +117,9 @@ impl Bucket {
     ///
     /// # Errors
     /// [`Short`] when the bucket does not hold `units` now.
-    pub fn take(&self, units: u64, now: Mono) -> Result<(), Short> {
+    pub fn take(&self, units: u64, now: Mono) -> Result<(), Denied> {
         if units > self.rate.burst {
-            return Err(Short::Never);
+            return Err(Denied::Never);
         }
         let (cost, room) = (self.cost(units), self.room);
         let mut seen = self.tat.load(Ordering::Relaxed);
@@ -127,7 +127,7 @@ impl Bucket {
             let next = seen.max(now.0).saturating_add(cost);
             let over = next.saturating_sub(now.0).saturating_sub(room);
             if over > 0 {
-                return Err(Short::Wait(Duration::from_nanos(over.unsigned_abs())));
+                return Err(Denied::Wait(Duration::from_nanos(over.unsigned_abs())));
             }
             match self
                 .tat
@@ -143,15 +143,15 @@ impl Bucket {
     ///
     /// # Errors
     /// What that would say.
-    pub fn would_take(&self, units: u64, now: Mono) -> Result<(), Short> {
+    pub fn would_take(&self, units: u64, now: Mono) -> Result<(), Denied> {
         if units > self.rate.burst {
-            return Err(Short::Never);
+            return Err(Denied::Never);
         }
         let seen = self.tat.load(Ordering::Relaxed).max(now.0);
         let next = seen.saturating_add(self.cost(units));
         let over = next.saturating_sub(now.0).saturating_sub(self.room);
         if over > 0 {
-            return Err(Short::Wait(Duration::from_nanos(over.unsigned_abs())));
+            return Err(Denied::Wait(Duration::from_nanos(over.unsigned_abs())));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::names::Names;
-use crate::abandon::Rest;
+use crate::disconnect::DisconnectOutcome;
 use crate::failure::Failure;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
@@ -198,7 +198,7 @@ pub enum Gauge {
     /// Upstream connections open, idle or busy.
     UpstreamConnections,
     /// Answers being read on without a client.
-    Drains,
+    ReadsToEnd,
     /// Bytes of request bodies that are kept until they are sent.
     BodyBytes,
 }
@@ -267,7 +267,7 @@ pub trait Sink {
         let _nobody_keeps_it = (snapshot, span);
     }
     /// A client left in the middle of an answer, and this became of its rest.
-    fn abandoned(&mut self, rest: Rest);
+    fn abandoned(&mut self, rest: DisconnectOutcome);
     /// A connection was refused or closed at a bound.
     fn closed(&mut self, at: Closed);
     /// Something went wrong; `detail` says what, for the log alone, and holds no secret.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::CallFault;
-use wire::dialect::ErrorFormat;
-pub use wire::dialect::ErrorFormat as Shape;
+pub use wire::dialect::ErrorFormat;
 use wire::head::RequestHead;
 use wire::http1::HeadFault;
 

@@ -6,9 +6,9 @@
 //! Not here: levels that all workers share ([`crate::levels`]).
 
 use crate::attempt::Upstreams;
+use crate::estimate::Estimator;
 use crate::fast_hash::finalize;
 use crate::id::RouteId;
-use crate::meter::Estimator;
 use crate::snapshot::Snapshot;
 use crate::trace::Sampling;
 

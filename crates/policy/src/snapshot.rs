@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use wire::dialect::Translator;
 
-use crate::abandon::Abandon;
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::client::Clients;
 use crate::credential::UpstreamAuth;
+use crate::disconnect::OnDisconnect;
 use crate::id::{AuthorizerId, BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate};
@@ -99,7 +99,7 @@ pub struct Route {
     /// When its exchanges are tried again.
     pub retries: Retries,
     /// What it does when a client leaves.
-    pub abandon: Abandon,
+    pub abandon: OnDisconnect,
     /// Whether one workload alone uses it, and no other one uses an account that it sends calls with.
     pub is_exclusive: bool,
     /// Calls that it lets through unread, in the order written.

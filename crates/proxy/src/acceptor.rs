@@ -22,7 +22,7 @@ use crate::clock::{Clock, unix_ms};
 use crate::connections::Connections;
 use crate::downstream;
 use crate::listener::Listener;
-use crate::publication::{Facts, Ports, Publication};
+use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
 use crate::socket::Socket;
 use crate::source::Source;
 use crate::timers::Timers;
@@ -36,7 +36,7 @@ pub(crate) struct Start {
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     /// Notified at each tick.
     pub(crate) ticks: Arc<Notify>,
-    pub(crate) publication: Publication,
+    pub(crate) publication: RuntimeConfig,
     pub(crate) ports: Ports,
     pub(crate) room: usize,
     /// Connections of all workers, which share the descriptors.
@@ -48,14 +48,14 @@ pub(crate) struct Start {
 
 /// What a worker is told to do.
 pub(crate) enum Command {
-    Publish(Publication),
-    Scrape(oneshot::Sender<Facts>),
+    Publish(RuntimeConfig),
+    Scrape(oneshot::Sender<WorkerMetrics>),
     Drain(Duration),
 }
 
 /// Runs a worker to its end: until drained, or its commands' other end is gone. Gives its last
 /// facts, unless it could not start.
-pub(crate) fn run(start: Start) -> Option<Facts> {
+pub(crate) fn run(start: Start) -> Option<WorkerMetrics> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .on_thread_unpark(wheel::woken)

@@ -58,8 +58,8 @@ impl Buffers {
     }
 
     /// Keeps part of the read buffer as it is for a moment, and reads on with another.
-    pub(crate) fn hold(&self, range: Range<usize>) -> Held {
-        Held::new(self.another(), range)
+    pub(crate) fn hold(&self, range: Range<usize>) -> PooledBuf {
+        PooledBuf::new(self.another(), range)
     }
 
     fn another(&self) -> Box<[u8]> {
@@ -75,16 +75,16 @@ fn take() -> Box<[u8]> {
 
 /// Part of a buffer as bytes; the buffer is free again when the last of them is dropped.
 fn lend(buffer: Box<[u8]>, range: Range<usize>) -> Bytes {
-    Bytes::from_owner(Held { buffer, range })
+    Bytes::from_owner(PooledBuf { buffer, range })
 }
 
 /// A buffer out of use, for what lies in part of it.
-pub(crate) struct Held {
+pub(crate) struct PooledBuf {
     buffer: Box<[u8]>,
     range: Range<usize>,
 }
 
-impl Held {
+impl PooledBuf {
     /// Part of a read buffer.
     pub(crate) fn new(buffer: Box<[u8]>, range: Range<usize>) -> Self {
         Self { buffer, range }
@@ -100,13 +100,13 @@ impl Held {
     }
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for PooledBuf {
     fn as_ref(&self) -> &[u8] {
         self.buffer.get(self.range.clone()).unwrap_or_default()
     }
 }
 
-impl Drop for Held {
+impl Drop for PooledBuf {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         if buffer.len() != BUFFER_BYTES {

@@ -14,7 +14,7 @@ use crate::buffer::Buffers;
 
 /// How a response's body is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum BodyLength {
     /// There is none, and none may be declared (204, 304, HEAD).
     Nothing,
     /// So many bytes.
@@ -52,7 +52,7 @@ pub(crate) trait Downstream {
     /// Ready when the client has left. Must not be called with the scratch buffer borrowed.
     fn poll_gone(&mut self, buffers: &Buffers, cx: &mut Context<'_>) -> Poll<()>;
     /// Begins the response head.
-    fn begin(&mut self, status: u16, extent: Extent);
+    fn begin(&mut self, status: u16, extent: BodyLength);
     /// Adds a response header; the name in lower case.
     fn field(&mut self, name: &[u8], value: &[u8]);
     /// Adds the `date`, where the answer has none of its own.

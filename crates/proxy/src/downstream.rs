@@ -17,13 +17,13 @@ use crate::connections::{Away, Place};
 use crate::socket::Socket;
 use crate::source::Source;
 use crate::stream::Stream;
-use crate::view::View;
 use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
+pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<WorkerSnapshot>, mut tcp: Socket) {
     let clients = &view.snapshot().clients;
     let is_brought = clients.proxy_protocol && clients.trusts(tcp.peer());
     // Kept until the connection is over.
@@ -62,7 +62,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<View>, mut tcp: Socket) {
 /// are bounded; else a place among those that are told that there is no room, if there is one.
 async fn introduced(
     worker: &Rc<Worker>,
-    view: &View,
+    view: &WorkerSnapshot,
     tcp: &mut Socket,
 ) -> Result<Option<Place>, Option<Away>> {
     let bounds = &view.snapshot().bounds;
@@ -90,7 +90,7 @@ async fn introduced(
 }
 
 /// Tells a client that there is no room, if it can be told without a handshake.
-pub(crate) async fn turn_away(worker: Rc<Worker>, view: Rc<View>, tcp: Socket) {
+pub(crate) async fn turn_away(worker: Rc<Worker>, view: Rc<WorkerSnapshot>, tcp: Socket) {
     if view.acceptor.is_none() {
         h1::turn_away(worker, Stream::Plain(tcp)).await;
     }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use policy::exchange::{Event, Verdict};
 use policy::record::Closed;
-use policy::refusal::{Refusal, Shape};
+use policy::refusal::{ErrorFormat, Refusal};
 use wire::head::RequestHead;
 
 use self::active::ActiveExchange;
@@ -22,13 +22,13 @@ use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::reply;
 use crate::upstream::Response;
-use crate::view::View;
 use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// Serves one request whose head was read.
 pub(crate) async fn serve<D: Downstream>(
     worker: &Rc<Worker>,
-    view: Rc<View>,
+    view: Rc<WorkerSnapshot>,
     head: &RequestHead,
     length: Option<u64>,
     client: &mut D,
@@ -119,8 +119,8 @@ async fn answer<D: Downstream>(
     let (id, cors) = (&active.exchange.record().id, active.cors());
     let sent = match &verdict {
         Verdict::Refuse(refusal) => {
-            let (reply, limits) = (refusal.reply(), active.standing());
-            let shape = Shape::of(head.path());
+            let (reply, limits) = (refusal.reply(), active.rate_limits());
+            let shape = ErrorFormat::of(head.path());
             reply::refuse(client, &reply, shape, id, &limits, &cors, patience).await
         }
         Verdict::Models { names, one } => {

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::acceptor::{self, Command, Start};
 use crate::listener;
-pub use crate::publication::{Facts, Ports, Publication};
+pub use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
 use crate::timers::Timers;
 use crate::wheel::TICK;
 
@@ -40,7 +40,7 @@ pub struct Options {
 pub struct Gate {
     address: SocketAddr,
     commands: Vec<mpsc::UnboundedSender<Command>>,
-    threads: Vec<JoinHandle<Option<Facts>>>,
+    threads: Vec<JoinHandle<Option<WorkerMetrics>>>,
     alive: Arc<AtomicUsize>,
 }
 
@@ -51,7 +51,7 @@ impl Gate {
     /// The address cannot be bound, or a thread cannot be started.
     pub fn start(
         options: &Options,
-        publication: &Publication,
+        publication: &RuntimeConfig,
         mut ports: impl FnMut(usize) -> Ports,
     ) -> io::Result<Self> {
         listener::claim(options.listen)?;
@@ -121,14 +121,14 @@ impl Gate {
     }
 
     /// Gives every worker a new configuration.
-    pub fn publish(&self, publication: &Publication) {
+    pub fn publish(&self, publication: &RuntimeConfig) {
         for worker in &self.commands {
             drop(worker.send(Command::Publish(publication.clone())));
         }
     }
 
     /// A copy of each worker's facts. A worker that does not answer within a second is left out.
-    pub async fn scrape(&self) -> Vec<Facts> {
+    pub async fn scrape(&self) -> Vec<WorkerMetrics> {
         let asked = self.commands.iter().filter_map(|worker| {
             let (sender, receiver) = oneshot::channel();
             worker.send(Command::Scrape(sender)).ok().map(|()| receiver)
@@ -157,7 +157,7 @@ impl Gate {
 
     /// Waits for the workers to end and gives the last copy of each one's facts; call
     /// [`Gate::drain`] first.
-    pub fn join(self) -> Vec<Facts> {
+    pub fn join(self) -> Vec<WorkerMetrics> {
         let last = self.threads.into_iter().map(JoinHandle::join);
         last.filter_map(|ended| ended.ok().flatten()).collect()
     }

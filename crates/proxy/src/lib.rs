@@ -21,9 +21,9 @@ pub mod gate;
 mod listener;
 #[cfg(test)]
 mod memory;
-mod publication;
 pub mod quota;
 mod reply;
+mod runtime_config;
 #[cfg(test)]
 mod sim;
 mod socket;
@@ -33,7 +33,7 @@ mod stream;
 mod timers;
 pub mod tls;
 mod upstream;
-mod view;
 mod wheel;
 mod why;
 mod worker;
+mod worker_snapshot;

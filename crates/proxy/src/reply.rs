@@ -12,15 +12,15 @@ use std::time::Duration;
 use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::limit::{Kind, Level};
-use policy::refusal::{LocalReply, Shape, escape};
+use policy::refusal::{ErrorFormat, LocalReply, escape};
 use wire::head::RequestHead;
 
 use crate::buffer::decimal;
-use crate::client::{Downstream, Extent};
+use crate::client::{BodyLength, Downstream};
 use crate::cors::Cors;
 use crate::deadline::Deadline;
-use crate::view::View;
 use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// How long a browser may remember the answer to a preflight, seconds.
 const REMEMBERED: &[u8] = b"600";
@@ -55,27 +55,27 @@ impl Text {
 
 /// The state of a caller's limits, for `x-ratelimit-*`: of each kind the one with least left.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Standing<'v> {
+pub(crate) struct RateLimitStatus<'v> {
     requests: Option<(&'v str, Level)>,
     tokens: Option<(&'v str, Level)>,
 }
 
-impl<'v> Standing<'v> {
+impl<'v> RateLimitStatus<'v> {
     /// Reads the buckets of a grant.
     #[inline]
-    pub(crate) fn of(limits: &[LimitId], view: &'v View, now: Mono) -> Self {
-        let mut standing = Self::default();
+    pub(crate) fn of(limits: &[LimitId], view: &'v WorkerSnapshot, now: Mono) -> Self {
+        let mut rate_limits = Self::default();
         for (kind, bucket, amount) in limits.iter().filter_map(|id| view.limit(*id)) {
             let level = bucket.level(now);
             let slot = match kind {
-                Kind::Requests => &mut standing.requests,
-                Kind::Tokens => &mut standing.tokens,
+                Kind::Requests => &mut rate_limits.requests,
+                Kind::Tokens => &mut rate_limits.tokens,
             };
             if slot.is_none_or(|(_, least)| level.remaining < least.remaining) {
                 *slot = Some((amount, level));
             }
         }
-        standing
+        rate_limits
     }
 
     /// Adds OpenAI's six headers, as far as there are limits.
@@ -163,18 +163,18 @@ pub(crate) struct Patience<'a> {
 pub(crate) async fn refuse<D: Downstream>(
     to: &mut D,
     reply: &LocalReply,
-    shape: Shape,
+    shape: ErrorFormat,
     id: &str,
-    standing: &Standing<'_>,
+    rate_limits: &RateLimitStatus<'_>,
     cors: &Cors<'_>,
     patience: Patience<'_>,
 ) -> io::Result<u64> {
     let body = reply.body(shape);
-    to.begin(reply.status, Extent::Length(body.len() as u64));
+    to.begin(reply.status, BodyLength::Length(body.len() as u64));
     to.date();
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
-    standing.write(to);
+    rate_limits.write(to);
     cors.write(to);
     if let Some(wait) = reply.retry_after {
         let ms = whole_ms(wait);
@@ -203,7 +203,7 @@ pub(crate) async fn preflight<D: Downstream>(
     id: &str,
     patience: Patience<'_>,
 ) -> io::Result<()> {
-    to.begin(204, Extent::Nothing);
+    to.begin(204, BodyLength::Nothing);
     to.date();
     cors.allow(to);
     let methods = b"GET, HEAD, POST, PUT, PATCH, DELETE";
@@ -241,7 +241,7 @@ pub(crate) async fn models<D: Downstream>(
     } else {
         list(names, &mut body);
     }
-    to.begin(200, Extent::Length(body.len() as u64));
+    to.begin(200, BodyLength::Length(body.len() as u64));
     to.date();
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());

@@ -35,7 +35,7 @@ use self::scene::Scene;
 use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::memory;
-use crate::publication::Ports;
+use crate::runtime_config::Ports;
 use crate::stream::Stream;
 use crate::timers::Timers;
 use crate::wheel::{self, TICK};
@@ -142,8 +142,8 @@ impl World {
         let clock = Clock::new(Instant::now(), unix_ms);
         let timers = Timers(tokio::runtime::Handle::current());
         let ports = Ports {
-            sink: Box::new(ports::Told(Arc::clone(&self.facts))),
-            book: Some(Box::new(ports::Rows::new(&self.facts, rng.fork()))),
+            sink: Box::new(ports::Recorder(Arc::clone(&self.facts))),
+            ledger: Some(Box::new(ports::Rows::new(&self.facts, rng.fork()))),
             counting: None,
             callout: None,
         };

@@ -57,7 +57,7 @@ pub(crate) struct Response {
 }
 
 /// What one read brought of a body.
-pub(crate) struct Piece<'b> {
+pub(crate) struct Chunk<'b> {
     pub(crate) data: &'b [u8],
     /// The body is over with it.
     pub(crate) is_over: bool,
@@ -71,14 +71,14 @@ pub(crate) enum Body {
 
 impl Body {
     /// Reads, into `buffer` where it reads anew. An error: the body broke off.
-    pub(crate) fn poll_piece<'b>(
+    pub(crate) fn poll_chunk<'b>(
         &'b mut self,
         cx: &mut Context<'_>,
         buffer: &'b mut [u8],
-    ) -> Poll<io::Result<Piece<'b>>> {
+    ) -> Poll<io::Result<Chunk<'b>>> {
         match self {
-            Self::H1(body) => body.poll_piece(cx, buffer),
-            Self::H2(body) => body.poll_piece(cx),
+            Self::H1(body) => body.poll_chunk(cx, buffer),
+            Self::H2(body) => body.poll_chunk(cx),
         }
     }
 

@@ -8,33 +8,33 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::rc::Rc;
 
-use policy::book::Book;
 use policy::clock::Mono;
 use policy::counting::Counting;
 use policy::exchange::Callout;
 use policy::record::{Closed, Gauge, Sink, Trouble};
 use policy::snapshot::Origin;
 use policy::trace::Sampling;
+use policy::usage_ledger::UsageLedger;
 use tokio::sync::Notify;
 
 use crate::buffer::Buffers;
 use crate::clock::Clock;
 use crate::connections::Connections;
-use crate::publication::{Facts, Ports, Publication};
+use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
 use crate::timers::Timers;
 use crate::upstream::pool::Pool;
-use crate::view::View;
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// What the tasks of one worker share.
 pub(crate) struct Worker {
-    view: RefCell<Rc<View>>,
+    view: RefCell<Rc<WorkerSnapshot>>,
     pools: RefCell<HashMap<Origin, Rc<Pool>>>,
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
     pub(crate) buffers: Buffers,
     pub(crate) connections: Rc<Connections>,
     sink: RefCell<Box<dyn Sink>>,
-    book: RefCell<Option<Box<dyn Book + Send>>>,
+    ledger: RefCell<Option<Box<dyn UsageLedger + Send>>>,
     counting: RefCell<Option<Box<dyn Counting + Send>>>,
     callout: RefCell<Option<Box<dyn Callout + Send>>>,
     load: Load,
@@ -57,9 +57,9 @@ struct Load {
 }
 
 impl Worker {
-    /// A worker that serves `publication`; all that it leaves to chance follows from `seed`.
+    /// A worker that serves `runtime_config`; all that it leaves to chance follows from `seed`.
     pub(crate) fn new(
-        publication: &Publication,
+        publication: &RuntimeConfig,
         ports: Ports,
         (clock, timers): (Clock, Timers),
         connections: Rc<Connections>,
@@ -67,7 +67,7 @@ impl Worker {
         seed: u64,
     ) -> Rc<Self> {
         let mut pools = HashMap::new();
-        let view = View::adopt(publication, None, &mut pools, sampling, seed);
+        let view = WorkerSnapshot::adopt(publication, None, &mut pools, sampling, seed);
         Rc::new(Self {
             view: RefCell::new(Rc::new(view)),
             pools: RefCell::new(pools),
@@ -76,7 +76,7 @@ impl Worker {
             buffers: Buffers::default(),
             connections,
             sink: RefCell::new(ports.sink),
-            book: RefCell::new(ports.book),
+            ledger: RefCell::new(ports.ledger),
             counting: RefCell::new(ports.counting),
             callout: RefCell::new(ports.callout),
             load: Load::default(),
@@ -87,14 +87,14 @@ impl Worker {
     }
 
     /// The configuration for what begins now.
-    pub(crate) fn view(&self) -> Rc<View> {
+    pub(crate) fn view(&self) -> Rc<WorkerSnapshot> {
         Rc::clone(&self.view.borrow())
     }
 
     /// What begins from now on is served by this configuration.
-    pub(crate) fn adopt(&self, publication: &Publication) {
+    pub(crate) fn adopt(&self, publication: &RuntimeConfig) {
         let old = self.view();
-        let view = View::adopt(
+        let view = WorkerSnapshot::adopt(
             publication,
             Some(&old),
             &mut self.pools.borrow_mut(),
@@ -109,7 +109,7 @@ impl Worker {
         self.clock.now()
     }
 
-    /// Facts go here.
+    /// WorkerMetrics go here.
     pub(crate) fn sink(&self, tell: impl FnOnce(&mut dyn Sink)) {
         tell(&mut **self.sink.borrow_mut());
     }
@@ -121,10 +121,10 @@ impl Worker {
         self.sink(|s| s.trouble(view.snapshot(), trouble, detail));
     }
 
-    /// Usage is entered here, where there is a book.
-    pub(crate) fn book<T>(&self, enter: impl FnOnce(&mut dyn Book) -> T) -> Option<T> {
-        let mut book = self.book.borrow_mut();
-        book.as_mut().map(|book| enter(&mut **book))
+    /// Usage is entered here, where there is a ledger.
+    pub(crate) fn ledger<T>(&self, enter: impl FnOnce(&mut dyn UsageLedger) -> T) -> Option<T> {
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.as_mut().map(|ledger| enter(&mut **ledger))
     }
 
     /// What is to be counted is handed over here, where there is counting.
@@ -210,18 +210,18 @@ impl Worker {
     /// Counts such an answer in.
     pub(crate) fn read_on_began(&self) {
         self.load.reading_on.set(self.load.reading_on.get() + 1);
-        self.sink(|sink| sink.gauge(Gauge::Drains, 1));
+        self.sink(|sink| sink.gauge(Gauge::ReadsToEnd, 1));
     }
 
     /// Counts it out.
     pub(crate) fn read_on_ended(&self) {
         let reading_on = &self.load.reading_on;
         reading_on.set(reading_on.get().saturating_sub(1));
-        self.sink(|sink| sink.gauge(Gauge::Drains, -1));
+        self.sink(|sink| sink.gauge(Gauge::ReadsToEnd, -1));
     }
 
     /// A copy of what the sink holds.
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> WorkerMetrics {
         self.tell_bodies();
         self.sink.borrow().copy()
     }

@@ -9,7 +9,7 @@ use divan::{AllocProfiler, Bencher, black_box};
 use policy::id::EndpointId;
 use policy::limit::Kind;
 use policy::record::{AttemptRecord, Sink};
-use telemetry::{AccessLog, Copied, Facts, Target, merge};
+use telemetry::{AccessLog, MetricsSnapshot, Target, WorkerMetrics, merge};
 
 #[global_allocator]
 static ALLOC: AllocProfiler = AllocProfiler::system();
@@ -23,7 +23,7 @@ fn main() {
 fn exchange(bencher: Bencher<'_, '_>) {
     let s = sample::snapshot("0123456789abcdef", &["a", "b", "c"]);
     let records: Vec<_> = (0..3).map(sample::completed).collect();
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     records.iter().for_each(|r| facts.exchange(&s, r));
     let mut at = 0;
     bencher.bench_local(|| {
@@ -37,7 +37,7 @@ fn exchange(bencher: Bencher<'_, '_>) {
 fn limited(bencher: Bencher<'_, '_>) {
     let s = sample::snapshot("0123456789abcdef", &["a"]);
     let record = sample::limited(0, Kind::Requests);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     facts.exchange(&s, &record);
     bencher.bench_local(|| facts.exchange(&s, black_box(&record)));
 }
@@ -47,7 +47,7 @@ fn limited(bencher: Bencher<'_, '_>) {
 fn unknown(bencher: Bencher<'_, '_>) {
     let s = sample::snapshot("0123456789abcdef", &["a"]);
     let record = sample::unknown();
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     facts.exchange(&s, &record);
     bencher.bench_local(|| facts.exchange(&s, black_box(&record)));
 }
@@ -60,7 +60,7 @@ fn attempt(bencher: Bencher<'_, '_>) {
         result: Ok(200),
         retried: false,
     };
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     bencher.bench_local(|| facts.attempt(&s, black_box(&attempt)));
 }
 
@@ -70,7 +70,7 @@ fn exchange_with_line(bencher: Bencher<'_, '_>) {
     let s = sample::snapshot("0123456789abcdef", &["a"]);
     let record = sample::completed(0);
     let log = AccessLog::start(Target::File("/dev/null".into())).expect("/dev/null opens");
-    let mut facts = Facts::new(Some(log.lines()));
+    let mut facts = WorkerMetrics::new(Some(log.lines()));
     bencher.bench_local(|| facts.exchange(&s, black_box(&record)));
 }
 
@@ -80,10 +80,12 @@ fn scrape(bencher: Bencher<'_, '_>) {
     let names: Vec<String> = (0..100).map(|i| format!("workload-{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let s = Arc::new(sample::snapshot("0123456789abcdef", &names));
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     (0..100).for_each(|w| facts.exchange(&s, &sample::completed(w)));
     bencher.bench_local(|| {
-        let copies = (0..2).filter_map(|_| Copied::of(facts.copy())).collect();
+        let copies = (0..2)
+            .filter_map(|_| MetricsSnapshot::of(facts.copy()))
+            .collect();
         merge(copies).render(&[])
     });
 }

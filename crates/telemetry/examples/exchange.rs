@@ -23,7 +23,7 @@ use policy::snapshot::Snapshot;
 use policy::wire::call::{CallHead, CallScanner};
 use policy::wire::head::{RequestHead, ResponseHead};
 use policy::wire::meter::Meter;
-use telemetry::{AccessLog, Facts, Target};
+use telemetry::{AccessLog, Target, WorkerMetrics};
 
 const EXCHANGES: i64 = 1000;
 const BODY: &str = r#"{"model":"asked","messages":[],"max_tokens":100,"temperature":0.7}"#;
@@ -38,7 +38,7 @@ fn main() {
     let snapshot = snapshot();
     let mut worker = Worker {
         shard: Shard::new(&snapshot, None, 1),
-        facts: Box::new(Facts::new(log.as_ref().map(AccessLog::lines))),
+        facts: Box::new(WorkerMetrics::new(log.as_ref().map(AccessLog::lines))),
         levels: Levels::new(&snapshot),
         snapshot,
     };

@@ -13,7 +13,7 @@ use std::hint::black_box;
 use policy::limit::Kind;
 use policy::record::{Record, Sink};
 use policy::snapshot::Snapshot;
-use telemetry::{AccessLog, Facts, Target};
+use telemetry::{AccessLog, Target, WorkerMetrics};
 
 const RECORDS: u32 = 1000;
 
@@ -41,7 +41,7 @@ fn main() {
     };
     let log = target.map(|path| AccessLog::start(Target::File(path.into())));
     let log = log.map(|started| started.expect("the file can be opened for appending"));
-    let mut facts = Facts::new(log.as_ref().map(AccessLog::lines));
+    let mut facts = WorkerMetrics::new(log.as_ref().map(AccessLog::lines));
     facts.exchange(&snapshot, &record);
     for _ in 0..RECORDS {
         weighed(&mut facts, &snapshot, black_box(&record));

@@ -7,12 +7,12 @@
 
 mod decimal;
 mod escape;
+mod json_writer;
 mod line;
 mod lines;
-mod pen;
+mod name_cache;
 mod piece;
-mod spelled;
-mod stamp;
+mod timestamp;
 mod words;
 
 use std::fs::{File, OpenOptions};
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use lines::Batch;
 pub use lines::Lines;
-pub(crate) use spelled::Spelled;
+pub(crate) use name_cache::NameCache;
 
 /// Batches that may wait for the writer.
 const QUEUE: usize = 16;

@@ -11,7 +11,6 @@ mod access_log;
 pub mod budget;
 mod conditions;
 pub mod extras;
-mod facts;
 mod histogram;
 mod merge;
 mod names;
@@ -20,6 +19,7 @@ mod series;
 mod table;
 mod traces;
 mod view;
+mod worker_metrics;
 
 #[cfg(test)]
 mod priced;
@@ -29,10 +29,10 @@ mod sample;
 pub use access_log::{AccessLog, Lines, Target};
 pub use conditions::{Change, Condition, Conditions, Heard, Phase, Reporter};
 pub use extras::{Extra, ExtraKind};
-pub use facts::{Copied, Facts};
 pub use merge::{Gauges, Merged, WorkloadTotals, merge};
 pub use series::MAX_SERIES;
 pub use traces::{
     Collector, OtlpEndpoint, OtlpExporter, OtlpProtocol, Service, Spans, TraceStats, Traces,
     Undelivered,
 };
+pub use worker_metrics::{MetricsSnapshot, WorkerMetrics};

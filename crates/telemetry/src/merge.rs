@@ -9,9 +9,9 @@ use std::sync::Arc;
 use policy::record::{Gauge, Outcome};
 use policy::snapshot::Snapshot;
 
-use crate::facts::{Copied, gauge_index};
 use crate::series::{CellKey, Series};
 use crate::view::register;
+use crate::worker_metrics::{MetricsSnapshot, gauge_index};
 
 /// Everything that all workers counted.
 #[derive(Debug, Default)]
@@ -22,9 +22,9 @@ pub struct Merged {
 
 /// Adds up the workers' copies.
 #[must_use]
-pub fn merge(copies: Vec<Copied>) -> Merged {
+pub fn merge(copies: Vec<MetricsSnapshot>) -> Merged {
     let mut merged = Merged::default();
-    for Copied(series) in &copies {
+    for MetricsSnapshot(series) in &copies {
         merged.series.absorb(series);
     }
     merged
@@ -116,7 +116,7 @@ impl Merged {
             exchanges: of(Gauge::Exchanges),
             streams: of(Gauge::Streams),
             upstream_connections: of(Gauge::UpstreamConnections),
-            drains: of(Gauge::Drains),
+            drains: of(Gauge::ReadsToEnd),
             body_bytes: of(Gauge::BodyBytes),
         }
     }

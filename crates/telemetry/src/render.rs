@@ -9,7 +9,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
-use policy::abandon::Rest;
+use policy::disconnect::DisconnectOutcome;
 use policy::limit::Kind;
 use policy::record::{Closed, Outcome};
 
@@ -285,8 +285,12 @@ impl Merged {
     }
 
     fn own_times(&self, page: &mut Page) {
+        let name = "tollgate_overhead_seconds";
+        let help =
+            "Time that the gate adds to an exchange; waiting for client or upstream left out.";
+        self.by_operation(page, name, help, &OWN, |times| &times.own);
         let name = "tollgate_own_seconds";
-        let help = "The gate's own time in an exchange, waiting for client or upstream left out.";
+        let help = "The former name of tollgate_overhead_seconds, for one release.";
         self.by_operation(page, name, help, &OWN, |times| &times.own);
         let name = "tollgate_first_byte_seconds";
         let help = "First byte of the request to first body byte of the response.";
@@ -351,7 +355,7 @@ impl Merged {
         let name = "tollgate_abandoned_total";
         let help = "Answers whose client left, by what became of the rest.";
         page.family(name, "counter", help);
-        for (rest, n) in Rest::ALL.iter().zip(self.series.abandoned) {
+        for (rest, n) in DisconnectOutcome::ALL.iter().zip(self.series.abandoned) {
             page.sample(name, &[("rest", rest.as_str())], n);
         }
     }

@@ -69,7 +69,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
             billed_by: policy::billing::BilledBy::Reported,
             output_max: None,
             retries: policy::retry::Retries::default(),
-            abandon: policy::abandon::Abandon::Cancel,
+            abandon: policy::disconnect::OnDisconnect::Cancel,
             is_exclusive: false,
             unread: Vec::new(),
             forward_headers: Vec::new(),

@@ -11,7 +11,7 @@ mod cell;
 mod cost;
 mod key;
 
-use policy::abandon::Rest;
+use policy::disconnect::DisconnectOutcome;
 use policy::limit::Kind;
 use policy::record::{Closed, Record};
 
@@ -45,8 +45,8 @@ pub(crate) struct Series {
     pub(crate) costs: Table<Cost>,
     pub(crate) by_operation: [Times; OPERATIONS],
     pub(crate) gauges: [i64; 6],
-    /// Answers whose client left, by [`Rest::ALL`].
-    pub(crate) abandoned: [u64; Rest::ALL.len()],
+    /// Answers whose client left, by [`DisconnectOutcome::ALL`].
+    pub(crate) abandoned: [u64; DisconnectOutcome::ALL.len()],
     /// Connections refused or closed at a bound, by [`Closed::ALL`].
     pub(crate) closed: [u64; Closed::ALL.len()],
     /// Label sets kept.

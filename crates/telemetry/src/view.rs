@@ -15,7 +15,7 @@ use policy::limit::Kind;
 use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
 
-use crate::access_log::Spelled;
+use crate::access_log::NameCache;
 use crate::names::{NameId, Names};
 use crate::series::{Series, result_index};
 
@@ -74,7 +74,7 @@ pub(crate) struct View {
     /// Of the snapshot's prices, by their ids.
     currencies: Vec<NameId>,
     /// Made for the first line.
-    spelled: OnceCell<Spelled>,
+    names_cached: OnceCell<NameCache>,
 }
 
 impl View {
@@ -110,7 +110,7 @@ impl View {
             models_at,
             last_model: Cell::new((0, NameId::NONE)),
             currencies,
-            spelled: OnceCell::new(),
+            names_cached: OnceCell::new(),
         }
     }
 
@@ -154,8 +154,8 @@ impl View {
     }
 
     /// The names of `snapshot`, of which this view is, for lines.
-    pub(crate) fn spelled(&self, snapshot: &Snapshot) -> &Spelled {
-        self.spelled.get_or_init(|| Spelled::of(snapshot))
+    pub(crate) fn names_cached(&self, snapshot: &Snapshot) -> &NameCache {
+        self.names_cached.get_or_init(|| NameCache::of(snapshot))
     }
 
     /// Counts an attempt.

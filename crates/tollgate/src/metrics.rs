@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use ::counting::CountingPool;
 use proxy::quota;
 use telemetry::extras::{number, of_traces, process};
-use telemetry::{Copied, Extra, Merged, budget};
+use telemetry::{Extra, Merged, MetricsSnapshot, budget};
 
 use crate::budget::now_ms;
 use crate::running::Running;
@@ -20,7 +20,7 @@ pub(crate) async fn merged(running: &Running) -> Merged {
     let copies = running.gate.scrape().await;
     let counted = running.outlets.counting.as_ref().map(CountingPool::copy);
     let copies = copies.into_iter().chain(counted);
-    let mut merged = telemetry::merge(copies.filter_map(Copied::of).collect());
+    let mut merged = telemetry::merge(copies.filter_map(MetricsSnapshot::of).collect());
     merged.register(&running.current().revision.snapshot);
     merged
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use config::{TokenizerSource, Vocabulary};
 use counting::{Counters, CountingPool, Counts, Settings, TokenizerCache};
 use ledger::{Defer, Intake, Settlement};
-use telemetry::Facts;
+use telemetry::WorkerMetrics;
 use tokens::{BuiltIn, Counter};
 
 /// The pool; rows of the ledger wait in it.
@@ -18,7 +18,7 @@ pub(crate) fn start(
     settings: &config::Counting,
     cache: Arc<TokenizerCache>,
     intake: Option<Intake>,
-    facts: Facts,
+    facts: WorkerMetrics,
 ) -> Result<Pool, String> {
     let settings = Settings {
         threads: settings.threads,

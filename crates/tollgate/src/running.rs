@@ -19,7 +19,7 @@ use ledger::LedgerService;
 use policy::clock::{Mono, nanos};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
-use proxy::gate::{Gate, Publication};
+use proxy::gate::{Gate, RuntimeConfig};
 use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
@@ -173,7 +173,7 @@ pub(crate) fn publication(
     loaded: Loaded,
     revision: impl FnOnce(Snapshot) -> Revision,
     sources: &dyn Sources,
-) -> Result<(Publication, Current), String> {
+) -> Result<(RuntimeConfig, Current), String> {
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls
         .map(|tls| tls::server(&tls.certificate_pem, tls.key_pem.expose()))
@@ -215,7 +215,7 @@ pub(crate) fn publication(
         }),
     };
     Ok((
-        Publication {
+        RuntimeConfig {
             revision,
             acceptor,
             connectors,

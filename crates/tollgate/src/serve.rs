@@ -15,7 +15,7 @@ use counting::TokenizerCache;
 use policy::revision::Revision;
 use proxy::gate::{Gate, Options, Ports};
 use proxy::quota;
-use telemetry::{AccessLog, Conditions, Copied, Facts, Merged, Target, Traces};
+use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::running::{Origin, Outlets, Running, fixed, load, publication};
@@ -123,7 +123,7 @@ pub(crate) fn start(
     let tracing = collector.as_ref().map(traces::start).transpose()?;
     let (traces, sampling) = tracing.unzip();
     let facts = || {
-        let facts = Facts::new(log.as_ref().map(AccessLog::lines));
+        let facts = WorkerMetrics::new(log.as_ref().map(AccessLog::lines));
         facts.with_spans(traces.as_ref().map(Traces::spans))
     };
     let counting = counted.map(|settings| pool::start(&settings, cache, intake, facts()));
@@ -140,7 +140,7 @@ pub(crate) fn start(
     let defer = || counting.as_ref().map(pool::defer);
     let ports = |worker| Ports {
         sink: Box::new(facts().with_reporter(reporter())),
-        book: ledger.as_ref().map(|ledger| ledger.handle(worker, defer())),
+        ledger: ledger.as_ref().map(|ledger| ledger.handle(worker, defer())),
         counting: counting.as_ref().map(|counting| counting.handle(worker)),
         callout: None,
     };
@@ -222,7 +222,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
         tokio::select! {
             () = tokio::time::sleep(ready.delay) => {}
             _ = told() => {
-                tracing::warn!("told again: the delay ends");
+                tracing::warn!("second signal: ending the drain delay");
             }
         }
     }
@@ -242,7 +242,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     tokio::select! {
         () = drained => {}
         _ = told() => {
-            tracing::warn!("told again: ending at once");
+            tracing::warn!("second signal: exiting now");
             running.gate.drain(Duration::ZERO);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -264,10 +264,14 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
         traces,
         ..
     } = outlets;
-    let mut copies: Vec<Copied> = gate.join().into_iter().filter_map(Copied::of).collect();
+    let mut copies: Vec<MetricsSnapshot> = gate
+        .join()
+        .into_iter()
+        .filter_map(MetricsSnapshot::of)
+        .collect();
     // Rows and lines wait there for their counts.
     if let Some(counting) = counting {
-        copies.extend(Copied::of(counting.close()));
+        copies.extend(MetricsSnapshot::of(counting.close()));
     }
     if let Some(log) = log {
         log.close();

@@ -1,11 +1,11 @@
 //! A route's `abandon`: a word, or a mapping with bounds.
 //!
 //! Invariant: both bounds are written; there is no drain without an end.
-//! Not here: what a drain does (`policy::abandon`, `proxy`).
+//! Not here: what a drain does (`policy::disconnect`, `proxy`).
 
 use std::time::Duration;
 
-use policy::abandon::{self, Drain};
+use policy::disconnect::{OnDisconnect, ReadBounds};
 use serde_json::{Value as Json, json};
 
 use super::Draining;
@@ -20,18 +20,18 @@ pub(crate) enum Abandon {
 
 impl Abandon {
     /// What the core reads; a drain whose bounds were reported is as good as any.
-    pub(crate) fn lowered(&self) -> abandon::Abandon {
+    pub(crate) fn lowered(&self) -> OnDisconnect {
         let Self::Drain(Draining { drain }) = self else {
-            return abandon::Abandon::Cancel;
+            return OnDisconnect::Cancel;
         };
         let tokens = drain.get().and_then(|d| d.tokens.get());
         let seconds = drain.get().and_then(|d| d.seconds.get());
         match (tokens, seconds) {
-            (Some(tokens), Some(seconds)) => abandon::Abandon::Drain(Drain {
+            (Some(tokens), Some(seconds)) => OnDisconnect::ReadToEnd(ReadBounds {
                 tokens: tokens.value.0,
                 time: Duration::from_secs(seconds.value.0.into()),
             }),
-            (None, _) | (_, None) => abandon::Abandon::Cancel,
+            (None, _) | (_, None) => OnDisconnect::Cancel,
         }
     }
 }

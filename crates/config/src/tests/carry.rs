@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use policy::clock::Mono;
 use policy::id::{BudgetId, LimitId};
-use policy::limit::{Bucket, Short};
+use policy::limit::{Bucket, Denied};
 use policy::revision::Revision;
 
 use super::world::World;
@@ -78,7 +78,7 @@ fn a_new_rate_keeps_what_is_owed() {
             bucket.level(now)
         );
         assert!(
-            matches!(bucket.take(room + 1, now), Err(Short::Wait(_))),
+            matches!(bucket.take(room + 1, now), Err(Denied::Wait(_))),
             "{changed}"
         );
     }

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use policy::abandon::Abandon;
 use policy::billing::Billing;
 use policy::credential::UpstreamAuth;
+use policy::disconnect::OnDisconnect;
 use policy::identity::Identity;
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
@@ -103,8 +103,8 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
                 Billing::Strict => " strict",
             },
             match route.abandon {
-                Abandon::Cancel => String::new(),
-                Abandon::Drain(drain) => format!(" {drain:?}"),
+                OnDisconnect::Cancel => String::new(),
+                OnDisconnect::ReadToEnd(drain) => format!(" {drain:?}"),
             }
         )
         .unwrap();

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::mpsc::channel;
 
-use policy::abandon::Rest;
+use policy::disconnect::DisconnectOutcome;
 use policy::record::{AttemptRecord, Closed, Gauge, Record};
 use policy::snapshot::Snapshot;
 use tokens::Doubt;
@@ -16,7 +16,7 @@ struct Nowhere;
 impl Sink for Nowhere {
     fn exchange(&mut self, _: &Snapshot, _: &Record) {}
     fn attempt(&mut self, _: &Snapshot, _: &AttemptRecord) {}
-    fn abandoned(&mut self, _: Rest) {}
+    fn abandoned(&mut self, _: DisconnectOutcome) {}
     fn closed(&mut self, _: Closed) {}
     fn gauge(&mut self, _: Gauge, _: i64) {}
     fn tick(&mut self) {}

@@ -152,7 +152,7 @@ fn a_statement_says_what_is_not_in_its_sum_and_runs_nothing() {
         "March &lt;2026&gt;",
         "1.00 USD",
         "Not in the cost: 1 exchange with tokens that no known price covers.",
-        "Not in tokens and cost: 1 exchange without an end",
+        "Not in tokens and cost: 1 exchange incomplete",
         "All that the ledger has. Issued 2026-03-08T20:00:00Z.",
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
         "@media(max-width:",

@@ -41,7 +41,7 @@ pub(super) fn missing(totals: &Totals) -> Vec<String> {
         let n = exchanges(totals.indeterminate);
         let (least, most) = (totals.at_least.to_string(), totals.at_most.to_string());
         missing.push(format!(
-            "Not in tokens and cost: {n} without an end, {} to {} tokens where bounds are known.",
+            "Not in tokens and cost: {n} incomplete, {} to {} tokens where bounds are known.",
             grouped(&least),
             grouped(&most)
         ));

@@ -308,14 +308,14 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let wait = Duration::from_secs(20);
-    up.hold(EndpointId(0), Some("m"), 503, wait, NOW);
+    up.cooldown(EndpointId(0), Some("m"), 503, wait, NOW);
     assert_eq!(first(&mut up, &s, NOW), 1);
     assert_eq!(
         first(&mut up, &s, NOW.after(wait - Duration::from_millis(1))),
         1
     );
     assert_eq!(first(&mut up, &s, NOW.after(wait)), 0);
-    up.hold(EndpointId(1), Some("m"), 429, wait / 2, NOW);
+    up.cooldown(EndpointId(1), Some("m"), 429, wait / 2, NOW);
     let mut tries = up.begin(ROUTE, &s);
     assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), None);
     let least = Some((429, wait / 2));
@@ -337,7 +337,7 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
 fn nobody_is_left_alone_for_longer_than_the_bound() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    up.hold(EndpointId(0), None, 503, Duration::MAX, NOW);
+    up.cooldown(EndpointId(0), None, 503, Duration::MAX, NOW);
     assert_eq!(first(&mut up, &s, NOW.after(WAIT_MAX)), 0);
 }
 

@@ -55,7 +55,7 @@ fn a_model_that_the_configuration_does_not_name_is_shown_by_its_pattern() {
 
 #[test]
 fn a_tally_asks_to_be_handed_over_at_a_batch_and_keeps_nothing_once_broken() {
-    let mut tally = Tally::new(1);
+    let mut tally = CountCapture::new(1);
     assert!(!tally.keep(&[0; BATCH_BYTES - 1]));
     assert!(tally.keep(&[0; 1]));
     tally.batch.clear();

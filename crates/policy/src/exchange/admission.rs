@@ -1,7 +1,7 @@
 //! Whether a call may go on: from its head to who asks for what, from its body to a route and a reservation.
 //!
 //! Invariant: a refusal holds nothing.
-//! Not here: the course of the exchange (`exchange`), what is held of limits and budgets (`hold`), which calls are
+//! Not here: the course of the exchange (`exchange`), what is reserved of limits and budgets (`reservation`), which calls are
 //! known ([`crate::operation`]) or listed ([`crate::unread`]).
 
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use wire::call::CallHead;
 use wire::head::{Known, RequestHead};
 
 use super::cost::Cost;
-use super::hold::{Hold, reserve};
-use crate::book::Held;
+use super::reservation::{Reservation, reserve};
+use crate::budget_reservation::{self, Asked};
 use crate::clock::Mono;
+use crate::estimate::Estimator;
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::limit::Kind;
-use crate::meter::Estimator;
 use crate::operation::{Operation, Unknown};
-use crate::pledge::{self, Asked};
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Route, Snapshot};
 use crate::unread::{self, Place};
+use crate::usage_ledger::Estimate;
 use crate::{credential, identity, route};
 
 /// A request whose caller and purpose are known and whose body is welcome.
@@ -52,7 +52,7 @@ pub(super) struct Admitted {
     /// Which of the calls that the rule lists it is, where it is one.
     pub listed: Option<u16>,
     /// What must be settled when it ends.
-    pub hold: Hold,
+    pub reservation: Reservation,
     /// The stream is made to report its usage.
     pub force_usage: bool,
     /// The model sent upstream, when it is known.
@@ -63,8 +63,8 @@ pub(super) struct Admitted {
     pub stream: bool,
     /// Estimate of prompt tokens, for a response that brings no usage.
     pub prompt_estimate: u64,
-    /// What it may come to, for the book.
-    pub held: Held,
+    /// What it may come to, for the ledger.
+    pub estimate: Estimate,
 }
 
 /// Head to caller and purpose. Nothing is spent on a request that fails here.
@@ -110,7 +110,7 @@ pub(super) fn open(
 /// it began, milliseconds since the Unix epoch. `chosen` learns the route, also where the call is refused there.
 ///
 /// # Errors
-/// No route, a limit, or a budget. Nothing is held then.
+/// No route, a limit, or a budget. Nothing is reserved then.
 #[expect(
     clippy::too_many_arguments,
     reason = "facts of one call, each from elsewhere"
@@ -153,7 +153,7 @@ pub(super) fn admit(
         None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
     };
     let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
-    let mut hold = reserve(opened.workload, grant, tokens, now, s, levels)?;
+    let mut reservation = reserve(opened.workload, grant, tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {
         let replaced = rule.model.clone();
@@ -172,15 +172,15 @@ pub(super) fn admit(
             completion,
             fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };
-        match pledge::reserve(&asked, unix_ms, &s.budgets, &s.prices, levels) {
-            Ok(pledge) => hold.pledge = pledge,
+        match budget_reservation::reserve(&asked, unix_ms, &s.budgets, &s.prices, levels) {
+            Ok(for_budgets) => reservation.for_budgets = for_budgets,
             Err(refusal) => {
-                hold.release(now, s, levels);
+                reservation.release(now, s, levels);
                 return Err(refusal);
             }
         }
     }
-    let held = Held {
+    let estimate = Estimate {
         reserved: prompt_estimate.saturating_add(completion),
         at_most: match charged {
             Some(charged) => charged.tokens,
@@ -191,13 +191,13 @@ pub(super) fn admit(
     Ok(Decision::Forward(Admitted {
         route: grant.route,
         listed,
-        hold,
+        reservation,
         force_usage: force,
         model,
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,
-        held,
+        estimate,
     }))
 }
 

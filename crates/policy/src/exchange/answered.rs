@@ -34,7 +34,7 @@ pub(super) struct Answered<'a> {
     pub prompt: u64,
     /// Completion tokens held for it.
     pub completion: u64,
-    /// It cannot have more completion tokens than what is held.
+    /// It cannot have more completion tokens than what is reserved.
     pub is_bounded: bool,
 }
 

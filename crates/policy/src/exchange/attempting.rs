@@ -147,7 +147,7 @@ impl Exchange {
             if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {
                 let model = self.record.model_sent.as_deref();
                 let upstreams = &mut env.shard.upstreams;
-                upstreams.hold(endpoint, model, head.status, wait, env.now);
+                upstreams.cooldown(endpoint, model, head.status, wait, env.now);
             }
         }
         if self.attempt_ended(Ok(head.status), false, env) {

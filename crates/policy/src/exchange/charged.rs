@@ -1,6 +1,6 @@
 //! The end of an exchange: what it is charged, what its reservation becomes, its record.
 //!
-//! Invariant: what is held is settled here once; a call of which nobody heard is charged only where its request went
+//! Invariant: what is reserved is settled here once; a call of which nobody heard is charged only where its request went
 //! upstream whole.
 //! Not here: charges of single cases (`answered`, `unanswered`), a count of the gate's own ([`crate::counting`]).
 
@@ -12,8 +12,8 @@ use super::ending::Ending;
 use super::response::{Metering, is_charged_as_written};
 use super::unanswered::Unanswered;
 use super::{Env, Exchange, Settled, Stage};
-use crate::abandon::Rest;
 use crate::attempt::Sent;
+use crate::disconnect::DisconnectOutcome;
 use crate::record::Outcome;
 use crate::snapshot::Snapshot;
 use crate::tokens::{Count, Tokens};
@@ -27,7 +27,7 @@ pub struct Finished {
     /// What limits and budgets were charged until then.
     pub settled: Option<Settled>,
     /// What became of the rest of the response, where its client left.
-    pub rest: Option<Rest>,
+    pub rest: Option<DisconnectOutcome>,
     /// The span of the last attempt, in a sampled exchange.
     pub span: Option<Box<AttemptSpan>>,
 }
@@ -56,7 +56,7 @@ impl Exchange {
             if let Some(left) = &active.left {
                 // What came after was not for the client.
                 record.duration = left.at.since(self.timing.began);
-                is_whole |= left.rest == Rest::Drained;
+                is_whole |= left.rest == DisconnectOutcome::ReadToEnd;
                 finished.rest = Some(left.rest);
             }
             finished.span = active.span.take();
@@ -76,11 +76,12 @@ impl Exchange {
         let charge = crate::record::charge(s, &self.record);
         self.record.charge = charge;
         let tokens = &self.record.tokens;
-        if let Some(hold) = active.hold.take() {
+        if let Some(reservation) = active.reservation.take() {
             if finished.awaits_count {
-                finished.settled = Some(hold.settle_for_now(tokens, charge, now, s, env.levels));
+                finished.settled =
+                    Some(reservation.settle_for_now(tokens, charge, now, s, env.levels));
             } else {
-                hold.settle(tokens, charge, now, s, env.levels);
+                reservation.settle(tokens, charge, now, s, env.levels);
             }
         }
         if let (Count::Reported(prompt), Count::Reported(completion), Some(route)) =
@@ -120,7 +121,7 @@ impl Exchange {
             is_listed: self.record.listed.is_some(),
             prompt: active.prompt_estimate,
             completion: active.completion(),
-            is_bounded: active.held.at_most.is_some(),
+            is_bounded: active.estimate.at_most.is_some(),
         };
         answered.tokens()
     }
@@ -159,6 +160,6 @@ impl Exchange {
 impl super::Active {
     /// Completion tokens held for it.
     pub(super) fn completion(&self) -> u64 {
-        self.held.reserved.saturating_sub(self.prompt_estimate)
+        self.estimate.reserved.saturating_sub(self.prompt_estimate)
     }
 }

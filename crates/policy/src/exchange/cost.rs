@@ -2,12 +2,12 @@
 //!
 //! Invariant: a completion is capped by a member only that an engine of this operation goes by, and by the
 //! greatest of several: engines differ in which one they take.
-//! Not here: the estimate ([`crate::meter`]), taking (`hold`), money ([`crate::price`]).
+//! Not here: the estimate ([`crate::estimate`]), taking (`reservation`), money ([`crate::price`]).
 
 use wire::call::CallHead;
 
+use crate::estimate::Estimator;
 use crate::limit::Kind;
-use crate::meter::Estimator;
 use crate::operation::Operation;
 use crate::snapshot::Limit;
 

@@ -13,11 +13,11 @@ use wire::head::{RequestHead, ResponseHead};
 use wire::meter::Form;
 
 use crate::attempt::Failure;
-use crate::book::Held;
 use crate::id::{AuthorizerId, EndpointId};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::secret::Secret;
+use crate::usage_ledger::Estimate;
 
 /// Something happened to an exchange.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ pub enum Question {
     /// Enter the exchange in the usage ledger.
     Enter {
         /// What it may come to.
-        held: Held,
+        estimate: Estimate,
         /// The answer is waited for: the entry must be on disk first.
         is_durable: bool,
     },

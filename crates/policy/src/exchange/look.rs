@@ -2,15 +2,15 @@
 //!
 //! Invariant: nothing is taken, and nobody is refused whom the body could still bring in: a call is refused here
 //! when every grant that may take it would refuse the smallest body.
-//! Not here: what a call really takes (`hold`, [`crate::pledge`]).
+//! Not here: what a call really takes (`reservation`, [`crate::budget_reservation`]).
 
 use super::Opened;
+use crate::budget_reservation;
 use crate::clock::Mono;
 use crate::id::RouteId;
 use crate::levels::Levels;
-use crate::limit::{Kind, Short};
+use crate::limit::{Denied, Kind};
 use crate::operation::Operation;
-use crate::pledge;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
 
@@ -57,7 +57,8 @@ pub(super) fn look(
     if all_refuse {
         return refused;
     }
-    let exhausted = costs.then(|| pledge::exhausted(opened.workload, unix_ms, &s.budgets, levels));
+    let exhausted =
+        costs.then(|| budget_reservation::exhausted(opened.workload, unix_ms, &s.budgets, levels));
     Some((first, exhausted.flatten()?))
 }
 
@@ -78,7 +79,7 @@ fn short_of(
         if units == 0 {
             return None;
         }
-        let Err(Short::Wait(wait)) = bucket.would_take(units, now) else {
+        let Err(Denied::Wait(wait)) = bucket.would_take(units, now) else {
             return None;
         };
         let rate = limit.rate;

@@ -14,9 +14,9 @@ use super::answered::tokens_of;
 use super::ending::Ending;
 use super::event::{Relay, Verdict};
 use super::{Active, Env, Exchange, Stage};
-use crate::abandon::{Abandon, Drain, Rest};
 use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
+use crate::disconnect::{DisconnectOutcome, OnDisconnect, ReadBounds};
 use crate::operation::Operation;
 use crate::record::Record;
 use crate::refusal::Refusal;
@@ -41,10 +41,10 @@ pub(super) enum Metering {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Disconnected {
     /// What became of it.
-    pub(super) rest: Rest,
+    pub(super) rest: DisconnectOutcome,
     pub(super) at: Mono,
     /// The bounds within which it is read to its end, where it is.
-    bounds: Option<Drain>,
+    bounds: Option<ReadBounds>,
     /// Events that were forwarded.
     pub(super) forwarded_events: Option<u64>,
     /// Bytes that were read since.
@@ -214,7 +214,7 @@ impl Exchange {
             };
         }
         if is_over {
-            left.rest = Rest::Drained;
+            left.rest = DisconnectOutcome::ReadToEnd;
         }
         self.end(Ending::Left);
         Verdict::Finish
@@ -229,16 +229,18 @@ impl Active {
         reading_on: usize,
         record: &Record,
         env: &mut Env<'_>,
-    ) -> Option<Drain> {
+    ) -> Option<ReadBounds> {
         if let Some(left) = &self.left {
             return left.bounds;
         }
         let route = record.route.and_then(|id| env.snapshot.route(id));
         let has_room = reading_on < env.snapshot.bounds.drains;
-        let (rest, bounds) = match route.map_or(Abandon::Cancel, |route| route.abandon) {
-            Abandon::Cancel => (Rest::Cancelled, None),
-            Abandon::Drain(bounds) if has_room => (Rest::CutShort, Some(bounds)),
-            Abandon::Drain(_) => (Rest::NoRoom, None),
+        let (rest, bounds) = match route.map_or(OnDisconnect::Cancel, |route| route.abandon) {
+            OnDisconnect::Cancel => (DisconnectOutcome::Cancelled, None),
+            OnDisconnect::ReadToEnd(bounds) if has_room => {
+                (DisconnectOutcome::CutShort, Some(bounds))
+            }
+            OnDisconnect::ReadToEnd(_) => (DisconnectOutcome::NoRoom, None),
         };
         self.left = Some(Box::new(Disconnected {
             rest,

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Bucket, Level, Rate, Short};
+use super::{Bucket, Denied, Level, Rate};
 use crate::clock::Mono;
 use crate::fixture::rate;
 
@@ -31,11 +31,11 @@ fn two_a_minute_is_two_and_then_one_each_half_minute() {
     assert_eq!(taken(&bucket, 6, at(100)), 2);
     assert_eq!(
         bucket.take(1, at(100)),
-        Err(Short::Wait(Duration::from_secs(30)))
+        Err(Denied::Wait(Duration::from_secs(30)))
     );
     assert_eq!(
         bucket.take(1, at(129)),
-        Err(Short::Wait(Duration::from_secs(1)))
+        Err(Denied::Wait(Duration::from_secs(1)))
     );
     assert_eq!(taken(&bucket, 6, at(130)), 1);
     assert_eq!(
@@ -58,13 +58,13 @@ fn whoever_waits_as_told_is_admitted_and_a_nanosecond_less_is_not_enough() {
         let now = at(5);
         bucket.take(r.burst, now).expect("full");
         let units = r.burst.div_ceil(2);
-        let Err(Short::Wait(wait)) = bucket.take(units, now) else {
+        let Err(Denied::Wait(wait)) = bucket.take(units, now) else {
             panic!("{r:?} gave more than its burst");
         };
         let early = Mono(now.after(wait).0 - 1);
         assert_eq!(
             bucket.take(units, early),
-            Err(Short::Wait(Duration::from_nanos(1))),
+            Err(Denied::Wait(Duration::from_nanos(1))),
             "{r:?}"
         );
         assert_eq!(bucket.take(units, now.after(wait)), Ok(()), "{r:?}");
@@ -97,8 +97,8 @@ fn remaining_counts_down_by_one_whatever_the_rate() {
 #[test]
 fn more_than_the_burst_is_never_and_takes_nothing() {
     let bucket = Bucket::new(rate(100, 60));
-    assert_eq!(bucket.take(101, at(0)), Err(Short::Never));
-    assert_eq!(bucket.take(u64::MAX, at(0)), Err(Short::Never));
+    assert_eq!(bucket.take(101, at(0)), Err(Denied::Never));
+    assert_eq!(bucket.take(u64::MAX, at(0)), Err(Denied::Never));
     assert_eq!(remaining(&bucket, at(0)), 100);
     assert_eq!(bucket.take(100, at(0)), Ok(()));
 }
@@ -131,11 +131,11 @@ fn an_overspend_is_debt_that_refill_must_pay_first() {
     );
     assert_eq!(
         bucket.take(1, at(0)),
-        Err(Short::Wait(Duration::from_secs(151)))
+        Err(Denied::Wait(Duration::from_secs(151)))
     );
     assert_eq!(
         bucket.take(1, at(150)),
-        Err(Short::Wait(Duration::from_secs(1)))
+        Err(Denied::Wait(Duration::from_secs(1)))
     );
     assert_eq!(bucket.take(1, at(151)), Ok(()));
 }
@@ -171,7 +171,7 @@ fn debts_without_bound_stay_debts() {
     for _ in 0..20 {
         bucket.settle(0, u64::MAX, at(1));
     }
-    assert!(matches!(bucket.take(1, at(1)), Err(Short::Wait(_))));
+    assert!(matches!(bucket.take(1, at(1)), Err(Denied::Wait(_))));
     assert_eq!(remaining(&bucket, at(1_000_000)), 0);
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wire::call::CallHead;
 use wire::http1::{HeadFault, HeadFaultKind};
 
-use super::{LocalReply, Refusal, Shape, escape};
+use super::{ErrorFormat, LocalReply, Refusal, escape};
 use crate::attempt::Failure;
 use crate::budget::Every;
 use crate::limit::Kind;
@@ -158,7 +158,7 @@ fn every_refusal_has_the_status_type_and_code_of_the_golden_table() {
     );
     for refusal in every_refusal() {
         let reply = refusal.reply();
-        let body = String::from_utf8(reply.body(Shape::OpenAi)).expect("UTF-8");
+        let body = String::from_utf8(reply.body(ErrorFormat::OpenAi)).expect("UTF-8");
         let blame = if refusal.is_failure() {
             "failed"
         } else {
@@ -198,7 +198,7 @@ fn every_body_is_the_json_that_openai_sdks_read() {
     for refusal in every_refusal() {
         let reply = refusal.reply();
         let json: serde_json::Value =
-            serde_json::from_slice(&reply.body(Shape::OpenAi)).expect("JSON");
+            serde_json::from_slice(&reply.body(ErrorFormat::OpenAi)).expect("JSON");
         let error = json.get("error").expect("an error");
         assert_eq!(error["message"], reply.message);
         assert_eq!(error["type"], reply.kind);
@@ -253,7 +253,7 @@ fn any_text_is_escaped_into_valid_json() {
         ..Refusal::Slow.reply()
     };
     let json: serde_json::Value =
-        serde_json::from_slice(&hostile.body(Shape::OpenAi)).expect("JSON");
+        serde_json::from_slice(&hostile.body(ErrorFormat::OpenAi)).expect("JSON");
     assert_eq!(json["error"]["message"], hostile.message);
     assert_eq!(json["error"]["param"], "a\"b");
 }
@@ -261,12 +261,12 @@ fn any_text_is_escaped_into_valid_json() {
 #[test]
 fn callers_of_messages_find_anthropics_shape_and_ours() {
     for (path, shape) in [
-        ("/v1/messages", Shape::Anthropic),
-        ("/v1/messages/count_tokens", Shape::Anthropic),
-        ("/v1/messagesx", Shape::OpenAi),
-        ("/v1/chat/completions", Shape::OpenAi),
+        ("/v1/messages", ErrorFormat::Anthropic),
+        ("/v1/messages/count_tokens", ErrorFormat::Anthropic),
+        ("/v1/messagesx", ErrorFormat::OpenAi),
+        ("/v1/chat/completions", ErrorFormat::OpenAi),
     ] {
-        assert_eq!(Shape::of(path), shape, "{path}");
+        assert_eq!(ErrorFormat::of(path), shape, "{path}");
     }
     for (refusal, kind) in [
         (Refusal::NoSuchPath, "not_found_error"),
@@ -285,7 +285,7 @@ fn callers_of_messages_find_anthropics_shape_and_ours() {
     ] {
         let reply = refusal.reply();
         let json: serde_json::Value =
-            serde_json::from_slice(&reply.body(Shape::Anthropic)).expect("JSON");
+            serde_json::from_slice(&reply.body(ErrorFormat::Anthropic)).expect("JSON");
         assert_eq!(json["type"], "error");
         assert_eq!(json["error"]["type"], kind, "{refusal:?}");
         assert_eq!(json["error"]["code"], reply.code);

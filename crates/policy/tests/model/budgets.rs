@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use policy::budget::{Budget, Calendar, Every, Scope, Unit};
+use policy::budget_reservation::{Asked, reserve};
 use policy::id::{BudgetId, WorkloadId};
-use policy::pledge::{Asked, reserve};
 use policy::record::{Count, Tokens};
 use policy::revision::Revision;
 
@@ -96,14 +96,14 @@ fn hammer(s: &Revision, truth: &Truth, mut rng: Rng) {
             completion,
             fixed: None,
         };
-        if let Ok(pledge) = reserve(
+        if let Ok(reservation) = reserve(
             &asked,
             0,
             &s.snapshot.budgets,
             &s.snapshot.prices,
             &s.levels,
         ) {
-            open.push((pledge, workload, prompt + completion));
+            open.push((reservation, workload, prompt + completion));
             for id in &s.snapshot.budgets.of[workload as usize] {
                 let budget = &s.snapshot.budgets.list[id.index()];
                 // Read in this order: an overrun is noted before it is settled.
@@ -122,10 +122,15 @@ fn hammer(s: &Revision, truth: &Truth, mut rng: Rng) {
     }
 }
 
-fn end(s: &Revision, truth: &Truth, call: (policy::pledge::Pledge, u32, u64), rng: &mut Rng) {
-    let (pledge, workload, reserved) = call;
+fn end(
+    s: &Revision,
+    truth: &Truth,
+    call: (policy::budget_reservation::BudgetReservation, u32, u64),
+    rng: &mut Rng,
+) {
+    let (reservation, workload, reserved) = call;
     if rng.between(0, 10) == 0 {
-        pledge.release(&s.levels);
+        reservation.release(&s.levels);
         return;
     }
     // Mostly less than was reserved, sometimes more.
@@ -140,5 +145,5 @@ fn end(s: &Revision, truth: &Truth, call: (policy::pledge::Pledge, u32, u64), rn
         completion: Count::Reported(0),
         ..Tokens::default()
     };
-    pledge.settle(&tokens, None, &s.snapshot, &s.levels);
+    reservation.settle(&tokens, None, &s.snapshot, &s.levels);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use policy::clock::Mono;
-use policy::limit::{Bucket, Rate, Short};
+use policy::limit::{Bucket, Denied, Rate};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
 
@@ -82,8 +82,8 @@ fn check(rate: Rate, steps: &[Step]) -> Result<(), TestCaseError> {
                     exact.take(*units);
                     open.push(*units);
                 }
-                Err(Short::Never) => prop_assert!(*units > bucket.rate().burst),
-                Err(Short::Wait(wait)) => {
+                Err(Denied::Never) => prop_assert!(*units > bucket.rate().burst),
+                Err(Denied::Wait(wait)) => {
                     prop_assert!(exact.lacks(*units, -slack), "admitted less: {exact:?}");
                     told = wait;
                     let then = now.after(wait);

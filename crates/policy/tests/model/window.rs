@@ -70,7 +70,7 @@ fn course(rate: Rate, steps: &[Step]) -> Vec<Admitted> {
             }
             Step::Wait(by) => now = now.after(*by),
             Step::WaitAsTold => {
-                if let Err(policy::limit::Short::Wait(wait)) = bucket.take(rate.burst, now) {
+                if let Err(policy::limit::Denied::Wait(wait)) = bucket.take(rate.burst, now) {
                     now = now.after(wait / 2);
                 } else {
                     bucket.settle(rate.burst, 0, now);

@@ -7,9 +7,9 @@ use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use policy::abandon::{Abandon, Drain};
 use policy::billing::Billing;
 use policy::clock::Mono;
+use policy::disconnect::{OnDisconnect, ReadBounds};
 use policy::exchange::{Answer as Said, Env, Event as Told, Exchange, Question, Verdict};
 use policy::id::{EndpointId, LimitId, RouteId, WorkloadId};
 use policy::limit::{Kind, Rate};
@@ -97,7 +97,7 @@ enum Event {
     /// The response ends so.
     Body(usize, Answer, End),
     /// What a client left of its response has come, too.
-    Rest(usize, Answer),
+    DisconnectOutcome(usize, Answer),
 }
 
 /// How the body of a response ends.
@@ -177,7 +177,7 @@ impl Scene {
             s.routes[0].billing = Billing::Strict;
         }
         if self.reads_on {
-            s.routes[0].abandon = Abandon::Drain(Drain {
+            s.routes[0].abandon = OnDisconnect::ReadToEnd(ReadBounds {
                 tokens: 1_000_000,
                 time: Duration::from_secs(5),
             });
@@ -223,7 +223,7 @@ impl Fleet<'_> {
                 Event::Head(call, answer) => fleet.response_head(call, answer),
                 Event::Leave(call) => fleet.leave(call),
                 Event::Body(call, answer, end) => fleet.body(call, answer, end),
-                Event::Rest(call, answer) => fleet.rest(call, answer),
+                Event::DisconnectOutcome(call, answer) => fleet.rest(call, answer),
             }
         }
         fleet.seen()
@@ -460,7 +460,7 @@ impl Fleet<'_> {
                 );
                 if matches!(verdict, Verdict::ReadToEnd { .. }) {
                     let rest_ns = answer.body_ns / 2;
-                    self.plan(self.now.0 + rest_ns, Event::Rest(call, answer));
+                    self.plan(self.now.0 + rest_ns, Event::DisconnectOutcome(call, answer));
                 }
                 self.apply(call, verdict);
             }

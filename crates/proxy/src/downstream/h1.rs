@@ -29,7 +29,7 @@ use wire::http1::{
 
 use self::ended::Ended;
 use self::incoming::Incoming;
-use crate::client::Extent;
+use crate::client::BodyLength;
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::stream::Stream;
@@ -62,7 +62,7 @@ pub(crate) struct Connection {
     body: Incoming,
     /// Bytes that have come of it, where it has a length.
     received: usize,
-    extent: Extent,
+    extent: BodyLength,
     version: Version,
     bodiless: bool,
     /// The connection can serve another request.
@@ -171,7 +171,7 @@ impl Connection {
             output: Vec::new(),
             body: Incoming::Over,
             received: 0,
-            extent: Extent::Nothing,
+            extent: BodyLength::Nothing,
             version: Version::H11,
             bodiless: false,
             keep: true,

@@ -29,7 +29,7 @@ use wire::http1::{Framing, request_framing};
 
 use self::watched::Watched;
 use crate::buffer::Buffers;
-use crate::client::{BodyFault, Downstream, Extent};
+use crate::client::{BodyFault, BodyLength, Downstream};
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::stream::Stream;
@@ -335,10 +335,10 @@ impl Downstream for Exchange {
         }
     }
 
-    fn begin(&mut self, status: u16, extent: Extent) {
+    fn begin(&mut self, status: u16, extent: BodyLength) {
         *self.response.status_mut() =
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        if let (Extent::Length(length), false) = (extent, matches!(status, 204 | 304)) {
+        if let (BodyLength::Length(length), false) = (extent, matches!(status, 204 | 304)) {
             self.response
                 .headers_mut()
                 .insert(http::header::CONTENT_LENGTH, length.into());

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use policy::book::{Entry, Held, Told};
 use policy::clock::Mono;
-use policy::counting::{Tally, Uncounted};
+use policy::counting::{CountCapture, Uncounted};
 use policy::exchange::{Env, Event, Exchange, Verdict};
+use policy::usage_ledger::{Entry, Estimate, OnDurable};
 use wire::head::RequestHead;
 use wire::meter::Meter;
 use wire::usage::Reading;
 
 use crate::cors::Cors;
 use crate::deadline::Deadline;
-use crate::reply::Standing;
-use crate::view::View;
+use crate::reply::RateLimitStatus;
 use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// How often an open stream notes in the ledger how far it has come.
 const NOTE_EVERY: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const NOTE_EVERY: Duration = Duration::from_secs(5);
 /// The guard: dropped without [`ActiveExchange::finish`], its exchange is aborted.
 pub(crate) struct ActiveExchange {
     pub(super) worker: Rc<Worker>,
-    pub(super) view: Rc<View>,
+    pub(super) view: Rc<WorkerSnapshot>,
     pub(super) exchange: Exchange,
     /// Reads the response for its usage.
     pub(super) meter: Meter,
@@ -37,7 +37,7 @@ pub(crate) struct ActiveExchange {
     /// When it next notes there how far it has come.
     note_at: Option<Mono>,
     /// What is kept of the response for who counts it.
-    capture: Option<Box<Tally>>,
+    capture: Option<Box<CountCapture>>,
     /// Its place among the responses that are read to their end without a client.
     pub(super) reading_on: Option<Box<ReadingOn>>,
     /// Bytes of the request's body that are kept.
@@ -73,7 +73,7 @@ impl ActiveExchange {
     #[inline(always)]
     pub(super) fn begin(
         worker: &Rc<Worker>,
-        view: Rc<View>,
+        view: Rc<WorkerSnapshot>,
         head: &RequestHead,
         peer: IpAddr,
     ) -> Self {
@@ -151,10 +151,10 @@ impl ActiveExchange {
     }
 
     /// Enters it in the ledger. Whether there is one.
-    pub(super) fn enter(&mut self, held: Held, told: Option<Told>) {
+    pub(super) fn enter(&mut self, estimate: Estimate, told: Option<OnDurable>) {
         let (snapshot, record) = (self.view.snapshot(), self.exchange.record());
-        let book = &self.worker;
-        self.entry = book.book(|book| book.admit(snapshot, record, held, told));
+        let ledger = &self.worker;
+        self.entry = ledger.ledger(|ledger| ledger.admit(snapshot, record, estimate, told));
     }
 
     /// Its entry is worth nothing; `is_late`: it may reach the disk yet.
@@ -163,7 +163,7 @@ impl ActiveExchange {
         if let Some(entry) = self.entry.take()
             && is_late
         {
-            self.worker.book(|book| book.withdraw(entry));
+            self.worker.ledger(|ledger| ledger.withdraw(entry));
         }
     }
 
@@ -203,7 +203,8 @@ impl ActiveExchange {
             if now >= due {
                 self.note_at = Some(now.after(NOTE_EVERY));
                 let (tokens, bytes) = (self.certain(), self.exchange.record().bytes_out);
-                self.worker.book(|book| book.progress(entry, tokens, bytes));
+                self.worker
+                    .ledger(|ledger| ledger.progress(entry, tokens, bytes));
             }
         }
     }
@@ -222,12 +223,12 @@ impl ActiveExchange {
     }
 
     /// What is left of the caller's limits.
-    pub(super) fn standing(&self) -> Standing<'_> {
+    pub(super) fn rate_limits(&self) -> RateLimitStatus<'_> {
         let (snapshot, record) = (self.view.snapshot(), self.exchange.record());
         let workload = record.workload.and_then(|w| snapshot.workload(w));
         let grant = workload.and_then(|w| w.grants.iter().find(|g| Some(g.route) == record.route));
-        grant.map_or_else(Standing::default, |grant| {
-            Standing::of(&grant.limits, &self.view, self.exchange.timing.mark)
+        grant.map_or_else(RateLimitStatus::default, |grant| {
+            RateLimitStatus::of(&grant.limits, &self.view, self.exchange.timing.mark)
         })
     }
 
@@ -257,7 +258,7 @@ impl ActiveExchange {
         };
         let is_counted = self.capture.is_some();
         let finished = self.exchange.finish(&mut self.meter, is_counted, &mut env);
-        // Told before the record, so that whoever reads that finds nothing running.
+        // OnDurable before the record, so that whoever reads that finds nothing running.
         self.reading_on = None;
         let (snapshot, record) = (view.snapshot(), self.exchange.record());
         worker.sink(|sink| {
@@ -274,7 +275,7 @@ impl ActiveExchange {
         let has_row = self.entry.is_some();
         if let Some(mut entry) = self.entry.take() {
             entry.tally = self.capture.as_ref().map(|capture| capture.id);
-            worker.book(|book| book.settle(entry, snapshot, record));
+            worker.ledger(|ledger| ledger.settle(entry, snapshot, record));
         }
         if let Some(capture) = self.capture.take() {
             let waiting = finished.awaits_count.then(|| {

@@ -20,10 +20,10 @@ use crate::deadline::Deadline;
 pub(super) fn at_once(active: &mut ActiveExchange, ask: &Ask) -> Option<Verdict> {
     match ask.question {
         Question::Enter {
-            held,
+            estimate,
             is_durable: false,
         } => {
-            active.enter(held, None);
+            active.enter(estimate, None);
             Some(active.tell(Event::Answer(Answer::Entered)))
         }
         Question::Enter { .. } | Question::Authorize(_) | Question::Mint(_) => None,
@@ -69,7 +69,7 @@ pub(super) async fn wait<D: Downstream>(
 type Asking = Pin<Box<dyn Future<Output = Answer>>>;
 
 fn begin(active: &mut ActiveExchange, question: Question) -> Asking {
-    let Question::Enter { held, .. } = question else {
+    let Question::Enter { estimate, .. } = question else {
         let (worker, record) = (&active.worker, active.exchange.record());
         let asked = worker.callout(|callout| callout.ask(question, record));
         return asked.unwrap_or_else(|| Box::pin(std::future::ready(Answer::Unanswered)));
@@ -79,7 +79,7 @@ fn begin(active: &mut ActiveExchange, question: Question) -> Asking {
         // Nobody listens any more when the client has left.
         let _gone = tell.send(is_kept);
     };
-    active.enter(held, Some(Box::new(is_kept)));
+    active.enter(estimate, Some(Box::new(is_kept)));
     Box::pin(async move {
         match told.await {
             Ok(true) => Answer::Entered,

@@ -31,7 +31,7 @@ use crate::why;
 use crate::worker::Worker;
 
 /// A usable connection.
-enum Line {
+enum Upstream {
     H1(Connection),
     H2(h2::Handle),
 }
@@ -99,7 +99,7 @@ pub(super) async fn run<D: Downstream>(
     }
     let mut watch;
     let answered = match line {
-        Line::H1(connection) => {
+        Upstream::H1(connection) => {
             let sending = h1::Sending::new(&worker.buffers, &request, body, length);
             watch = Watching::new(active, client);
             let method = head.method;
@@ -108,7 +108,7 @@ pub(super) async fn run<D: Downstream>(
             )
             .await
         }
-        Line::H2(handle) => {
+        Upstream::H2(handle) => {
             let sending = h2::Sending::new(&request, body, length);
             watch = Watching::new(active, client);
             let exchange = h2::exchange(handle, sending, response, deadline, &mut watch);
@@ -169,7 +169,7 @@ async fn dialled<D: Downstream>(
     limit: Duration,
     client: &mut D,
     deadline: &mut Deadline,
-) -> Result<Line, Verdict> {
+) -> Result<Upstream, Verdict> {
     let worker = Rc::clone(&active.worker);
     active.exchange.timing.pause(worker.now());
     deadline.clear();
@@ -266,14 +266,14 @@ impl<D: Downstream> Watch for Watching<'_, D> {
     }
 }
 
-fn reuse(pool: &Pool) -> Option<Line> {
+fn reuse(pool: &Pool) -> Option<Upstream> {
     match pool.take() {
-        Some(connection) => Some(Line::H1(connection)),
-        None => h2::take(pool).map(Line::H2),
+        Some(connection) => Some(Upstream::H1(connection)),
+        None => h2::take(pool).map(Upstream::H2),
     }
 }
 
-async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Line, Failure> {
+async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Upstream, Failure> {
     let Some(room) = pool.admit() else {
         why::tell("as many connections to it are open as may be");
         return Err(Failure::LocalCapacity);
@@ -281,7 +281,7 @@ async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Line,
     let Connected { stream, is_h2 } = connect(pool, timers, limit).await?;
     if is_h2 {
         let handle = h2::begin(pool, timers, stream, room).await?;
-        return Ok(Line::H2(handle));
+        return Ok(Upstream::H2(handle));
     }
-    Ok(Line::H1(Connection::new(stream, room)))
+    Ok(Upstream::H1(Connection::new(stream, room)))
 }

@@ -18,10 +18,10 @@ use wire::head::Known;
 use wire::meter::Meter;
 
 use super::active::ActiveExchange;
-use crate::client::{Downstream, Extent};
+use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
 use crate::stint::Stint;
-use crate::upstream::{Body, Piece, Response};
+use crate::upstream::{Body, Chunk, Response};
 use crate::worker::Worker;
 
 /// Forwards a response to its end.
@@ -84,8 +84,8 @@ async fn read_on(active: &mut ActiveExchange, body: &mut Body) -> Verdict {
         let event = poll_fn(|cx| {
             let (meter, reading_on) = (&mut active.meter, &mut active.reading_on);
             let piece = worker.buffers.scratch(|scratch| {
-                body.poll_piece(cx, scratch).map(|piece| {
-                    let Piece { data, is_over } = piece.ok()?;
+                body.poll_chunk(cx, scratch).map(|piece| {
+                    let Chunk { data, is_over } = piece.ok()?;
                     meter.observe(data);
                     stint.add(data.len());
                     Some((data.len() as u64, is_over))
@@ -142,7 +142,7 @@ impl<D: Downstream> Pump<'_, D> {
     async fn run(&mut self, body: &mut Body) -> Result<(), Verdict> {
         loop {
             self.deadline.set(self.relay.idle);
-            let is_over = poll_fn(|cx| self.poll_piece(body, cx)).await?;
+            let is_over = poll_fn(|cx| self.poll_chunk(body, cx)).await?;
             body.taken();
             self.deadline.set(self.relay.stall);
             poll_fn(|cx| self.poll_flushed(cx)).await?;
@@ -159,14 +159,14 @@ impl<D: Downstream> Pump<'_, D> {
     }
 
     /// Forwards what one read brings. Gives whether the body is over with it.
-    fn poll_piece(&mut self, body: &mut Body, cx: &mut Context<'_>) -> Poll<Result<bool, Verdict>> {
+    fn poll_chunk(&mut self, body: &mut Body, cx: &mut Context<'_>) -> Poll<Result<bool, Verdict>> {
         let worker = Rc::clone(&self.worker);
         let forwarded = worker
             .buffers
-            .scratch(|scratch| match body.poll_piece(cx, scratch) {
+            .scratch(|scratch| match body.poll_chunk(cx, scratch) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Err(error)) => Poll::Ready(Err(self.broke(&error))),
-                Poll::Ready(Ok(Piece { data, is_over })) => {
+                Poll::Ready(Ok(Chunk { data, is_over })) => {
                     let sent = self.forward(data, is_over, cx);
                     Poll::Ready(
                         sent.map(|()| is_over)
@@ -272,9 +272,9 @@ fn begin<D: Downstream>(
     let Some(head) = &response.head else { return };
     let extent = match response.body.length(head) {
         Some(length) if !relay.withholds() && response.translation.is_none() => {
-            Extent::Length(length)
+            BodyLength::Length(length)
         }
-        Some(_) | None => Extent::Open,
+        Some(_) | None => BodyLength::Open,
     };
     let record = active.exchange.record();
     let rule = record.route.and_then(|id| active.view.snapshot().route(id));
@@ -302,7 +302,7 @@ fn begin<D: Downstream>(
         let name = policy::request_id::UPSTREAM_HEADER;
         client.field(name.as_bytes(), theirs.as_bytes());
     }
-    active.standing().write(client);
+    active.rate_limits().write(client);
     active.cors().write(client);
     client.begun();
 }

@@ -4,10 +4,10 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use policy::abandon::Rest;
-use policy::book::{Book, Entry, Held, Told as OnDurable};
+use policy::disconnect::DisconnectOutcome;
 use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
 use policy::snapshot::Snapshot;
+use policy::usage_ledger::{Entry, Estimate, OnDurable, UsageLedger};
 use tokio::time::sleep;
 
 use super::Rng;
@@ -35,15 +35,15 @@ pub(super) struct Row {
 }
 
 /// A worker's sink.
-pub(super) struct Told(pub(super) Arc<Mutex<Facts>>);
+pub(super) struct Recorder(pub(super) Arc<Mutex<Facts>>);
 
-impl Told {
+impl Recorder {
     fn facts(&self, tell: impl FnOnce(&mut Facts)) {
         tell(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Sink for Told {
+impl Sink for Recorder {
     fn exchange(&mut self, _: &Snapshot, record: &Record) {
         self.facts(|facts| facts.records.push(record.clone()));
     }
@@ -52,7 +52,7 @@ impl Sink for Told {
         self.facts(|facts| facts.attempts += 1);
     }
 
-    fn abandoned(&mut self, _: Rest) {
+    fn abandoned(&mut self, _: DisconnectOutcome) {
         self.facts(|facts| facts.abandoned += 1);
     }
 
@@ -94,12 +94,12 @@ impl Rows {
     }
 }
 
-impl Book for Rows {
+impl UsageLedger for Rows {
     fn admit(
         &mut self,
         _: &Snapshot,
         record: &Record,
-        held: Held,
+        estimate: Estimate,
         told: Option<OnDurable>,
     ) -> Entry {
         self.count += 1;
@@ -107,7 +107,7 @@ impl Book for Rows {
         id[..8].copy_from_slice(&self.count.to_le_bytes());
         let entry = Entry {
             id,
-            reserved: held.reserved,
+            reserved: estimate.reserved,
             tally: None,
         };
         let is_lost = told.is_some() && self.rng.chance(3);

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::abandon::{Abandon, Drain};
 use policy::billing::Billing;
 use policy::budget::{Budget, Calendar, Every, Scope, Unit};
 use policy::clock::Mono;
 use policy::credential::UpstreamAuth;
+use policy::disconnect::{OnDisconnect, ReadBounds};
 use policy::id::BudgetId;
 use policy::limit::Kind;
 use policy::revision::Revision;
@@ -18,7 +18,7 @@ use policy::snapshot::{Snapshot, Timeouts};
 
 use super::Rng;
 use super::fixture::{BackendPlan, ONE, RoutePlan, rate, snapshot};
-use crate::publication::Publication;
+use crate::runtime_config::RuntimeConfig;
 
 /// Who calls: on a route with a second backend, on one that reads on, on a strict one, on a limited one.
 pub(super) const WORKLOADS: [&str; 4] = ["plain", "patient", "strict", "limited"];
@@ -44,7 +44,7 @@ impl Scene {
     }
 
     /// One more variant, which takes the place of the newest one.
-    pub(super) fn publication(&self, rng: &mut Rng) -> Publication {
+    pub(super) fn publication(&self, rng: &mut Rng) -> RuntimeConfig {
         let next = variant(rng);
         let next = match self.newest.borrow().as_deref() {
             // No limit changes its rate.
@@ -53,7 +53,7 @@ impl Scene {
         };
         let revision = Arc::new(next);
         *self.newest.borrow_mut() = Some(Arc::clone(&revision));
-        Publication {
+        RuntimeConfig {
             revision,
             acceptor: None,
             connectors: HashMap::new(),
@@ -86,7 +86,7 @@ fn variant(rng: &mut Rng) -> Snapshot {
             ..route(limited)
         },
     ]);
-    s.routes[1].abandon = Abandon::Drain(Drain {
+    s.routes[1].abandon = OnDisconnect::ReadToEnd(ReadBounds {
         tokens: rng.between(1, 200),
         time: Duration::from_secs(2),
     });

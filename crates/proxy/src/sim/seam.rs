@@ -25,12 +25,12 @@ use wire::dialect::{Operation, Translated, Translation, Translator};
 use wire::head::ResponseHead;
 
 use super::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
-use super::ports::{Facts, Told};
+use super::ports::{Facts, Recorder};
 use super::{connect, unix_ms};
 use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::memory::{self, Pipe};
-use crate::publication::{Ports, Publication};
+use crate::runtime_config::{Ports, RuntimeConfig};
 use crate::stream::Stream;
 use crate::timers::Timers;
 use crate::wheel::{self, TICK};
@@ -98,12 +98,12 @@ fn call(
     let response = runtime.block_on(async {
         let began = Instant::now();
         let ports = Ports {
-            sink: Box::new(Told(Arc::clone(&facts))),
-            book: None,
+            sink: Box::new(Recorder(Arc::clone(&facts))),
+            ledger: None,
             counting: None,
             callout: Some(Box::new(callout)),
         };
-        let publication = Publication {
+        let publication = RuntimeConfig {
             revision: Arc::new(Revision::first(snapshot)),
             acceptor: None,
             connectors: std::collections::HashMap::new(),

@@ -22,8 +22,8 @@ use wire::http1::{ChunkStep, Chunked, Framing, HeadFault};
 use self::answer::Ended;
 pub(crate) use self::sending::Sending;
 use super::pool::{Connection, Pool};
-use super::{Answered, Piece, Response, Watch};
-use crate::buffer::Held;
+use super::{Answered, Chunk, Response, Watch};
+use crate::buffer::PooledBuf;
 use crate::deadline::Deadline;
 
 /// A response body on an HTTP/1.1 connection.
@@ -32,7 +32,7 @@ pub(crate) struct Body {
     pool: Rc<Pool>,
     framing: Remaining,
     /// Body bytes that came with the head, read before any others.
-    early: Option<Held>,
+    early: Option<PooledBuf>,
     keep: bool,
 }
 
@@ -140,11 +140,11 @@ impl Body {
 
     /// Reads, into `buffer` where it reads anew, and gives body data stripped of framing.
     /// An error means that the body broke off.
-    pub(crate) fn poll_piece<'b>(
+    pub(crate) fn poll_chunk<'b>(
         &'b mut self,
         cx: &mut Context<'_>,
         buffer: &'b mut [u8],
-    ) -> Poll<io::Result<Piece<'b>>> {
+    ) -> Poll<io::Result<Chunk<'b>>> {
         let Self {
             framing,
             early,
@@ -171,7 +171,7 @@ impl Body {
             }
         }
         let data = &read[..data];
-        Poll::Ready(Ok(Piece { data, is_over }))
+        Poll::Ready(Ok(Chunk { data, is_over }))
     }
 }
 

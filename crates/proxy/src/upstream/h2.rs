@@ -23,7 +23,7 @@ use policy::exchange::Lost;
 use wire::head::{ResponseHead, Version};
 
 use super::pool::{Open, Pool};
-use super::{Answered, Piece, Response, Watch};
+use super::{Answered, Chunk, Response, Watch};
 use crate::deadline::Deadline;
 use crate::stream::Stream;
 use crate::timers::Local;
@@ -261,7 +261,7 @@ fn message(request: &AttemptRequest<'_>, body: Rope) -> Option<http::Request<Rop
 
 impl Body {
     /// Gives the next data, a frame at a time.
-    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Piece<'_>>> {
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk<'_>>> {
         loop {
             match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
                 None => {
@@ -275,7 +275,7 @@ impl Body {
                 break;
             }
         }
-        Poll::Ready(Ok(Piece {
+        Poll::Ready(Ok(Chunk {
             data: &self.frame,
             is_over: self.frame.is_empty() || self.incoming.is_end_stream(),
         }))

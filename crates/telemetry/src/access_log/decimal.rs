@@ -1,7 +1,7 @@
 //! Whole numbers as digits, three at a time.
 //!
 //! Invariant: no leading zeros unless a width was asked for.
-//! Not here: which numbers a line holds (`line`), longer numbers (`pen`).
+//! Not here: which numbers a line holds (`line`), longer numbers (`json_writer`).
 
 /// The three digits of each number below 1000, and how many bits of them are leading zeros.
 static TRIPLES: [[u8; 4]; 1000] = {

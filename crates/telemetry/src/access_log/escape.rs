@@ -1,7 +1,7 @@
 //! Text as the inside of a JSON string.
 //!
 //! Invariant: whatever the text, nothing in it ends the string or the line.
-//! Not here: keys and quotes (`line`, `spelled`).
+//! Not here: keys and quotes (`line`, `name_cache`).
 
 /// Whether nothing in a text must be escaped.
 #[inline]
@@ -15,8 +15,8 @@ pub(super) fn is_plain(text: &[u8]) -> bool {
         let ([a, b, c, d], [w, x, y, z]) = (*first, *last);
         odd_in([a, b, c, d, w, x, y, z])
     } else {
-        let spelled = |odd, b: &u8| odd | odd_in([*b; 8]);
-        text.iter().fold(0, spelled)
+        let names_cached = |odd, b: &u8| odd | odd_in([*b; 8]);
+        text.iter().fold(0, names_cached)
     };
     odd == 0
 }

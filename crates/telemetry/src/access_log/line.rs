@@ -2,7 +2,7 @@
 //!
 //! Invariant: valid JSON on one line, whatever the names and the id hold; what is not known is
 //! left out, never null and never zero. docs/metrics.md lists the fields.
-//! Not here: the pieces (`words`, `pen`, `spelled`, `stamp`), buffering and writing (`lines`, `access_log`).
+//! Not here: the pieces (`words`, `json_writer`, `name_cache`, `timestamp`), buffering and writing (`lines`, `access_log`).
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use policy::limit::Kind;
 use policy::record::{Count, Record, Tokens};
 use policy::snapshot::Snapshot;
 
-use super::pen::Pen;
+use super::json_writer::JsonWriter;
+use super::name_cache::NameCache;
 use super::piece::Piece;
-use super::spelled::Spelled;
-use super::stamp::Stamp;
+use super::timestamp::Timestamp;
 use super::words::{COMPLETION_BY, ID, PROMPT_BY, STREAMED, WHOLE, key, opening, outcome};
 
 /// Writes the line, newline included. How many bytes it has; `None` where there is no room for it.
 pub(super) fn write(
     room: &mut [u8],
-    stamp: &mut Stamp,
-    spelled: &Spelled,
+    timestamp: &mut Timestamp,
+    names_cached: &NameCache,
     snapshot: &Snapshot,
     record: &Record,
 ) -> Option<usize> {
     let all = room.len();
-    let out = Pen::new(room).fixed(b"{\"ts\":\"");
-    let mut out = stamp.write(out, record.started_unix_ms);
+    let out = JsonWriter::new(room).fixed(b"{\"ts\":\"");
+    let mut out = timestamp.write(out, record.started_unix_ms);
     out = out.text(&ID, Some(&record.id));
     if let Some(trace) = record.trace {
         out = out.fixed(b",\"trace_id\":\"").fixed(&trace.id_digits());
@@ -42,7 +42,7 @@ pub(super) fn write(
             .address(client)
             .fixed(b"\"");
     }
-    out = spelled.run(snapshot, record, |names| out.bytes(names));
+    out = names_cached.run(snapshot, record, |names| out.bytes(names));
     let status = (record.status != 0).then_some(u64::from(record.status));
     let code = Some(record.code).filter(|code| !code.is_empty());
     out = out
@@ -79,21 +79,21 @@ pub(super) fn write(
             const { &key("upstream_us") },
             record.upstream.map(whole_micros),
         )
-        .bytes(spelled.end())
+        .bytes(names_cached.end())
         .left()
         .map(|left| all - left)
 }
 
 /// The line alone, however long it is.
 pub(super) fn long(
-    stamp: &mut Stamp,
-    spelled: &Spelled,
+    timestamp: &mut Timestamp,
+    names_cached: &NameCache,
     snapshot: &Snapshot,
     record: &Record,
 ) -> Vec<u8> {
     let mut line = vec![0; LONG_BYTES];
     loop {
-        if let Some(written) = write(&mut line, stamp, spelled, snapshot, record) {
+        if let Some(written) = write(&mut line, timestamp, names_cached, snapshot, record) {
             line.truncate(written);
             return line;
         }
@@ -104,7 +104,7 @@ pub(super) fn long(
 /// Where the search begins for the room that a long line takes.
 const LONG_BYTES: usize = 4 << 10;
 
-fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
+fn tokens<'a>(out: JsonWriter<'a>, tokens: &Tokens) -> JsonWriter<'a> {
     let out = count(
         out,
         const { &key("prompt_tokens") },
@@ -142,7 +142,7 @@ fn tokens<'a>(out: Pen<'a>, tokens: &Tokens) -> Pen<'a> {
 
 /// Why an estimate is charged.
 #[cold]
-fn estimate<'a>(out: Pen<'a>, record: &Record) -> Pen<'a> {
+fn estimate<'a>(out: JsonWriter<'a>, record: &Record) -> JsonWriter<'a> {
     let reason = Some(record.estimate_reason).filter(|reason| !reason.is_empty());
     let of = &record.unconfirmed;
     let attempts = (of.attempts > 0).then_some(u64::from(of.attempts));
@@ -155,7 +155,7 @@ fn estimate<'a>(out: Pen<'a>, record: &Record) -> Pen<'a> {
 }
 
 /// A count and its witness.
-fn count<'a>(out: Pen<'a>, key: &Piece, by: &[Piece; 3], of: Count) -> Pen<'a> {
+fn count<'a>(out: JsonWriter<'a>, key: &Piece, by: &[Piece; 3], of: Count) -> JsonWriter<'a> {
     let [reported, counted, estimated] = by;
     let (n, witness) = match of {
         Count::Unknown => return out,

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use policy::record::Record;
 use policy::snapshot::Snapshot;
 
-use super::spelled::Spelled;
-use super::stamp::Stamp;
+use super::name_cache::NameCache;
+use super::timestamp::Timestamp;
 use super::{Message, Shared, line};
 
 /// A buffer that holds so many bytes is handed over without waiting for a tick: at 32 KiB the writer takes 0.27 us
@@ -31,7 +31,7 @@ pub struct Lines {
     bytes: Vec<u8>,
     len: usize,
     lines: u64,
-    stamp: Stamp,
+    timestamp: Timestamp,
     queue: SyncSender<Message>,
     shared: Arc<Shared>,
     returned: Receiver<Vec<u8>>,
@@ -66,7 +66,7 @@ impl Lines {
             bytes: vec![0; FULL_BYTES + SPARE_BYTES],
             len: 0,
             lines: 0,
-            stamp: Stamp::default(),
+            timestamp: Timestamp::default(),
             queue,
             shared,
             returned,
@@ -75,11 +75,11 @@ impl Lines {
     }
 
     /// Adds the line of one exchange.
-    pub(crate) fn push(&mut self, spelled: &Spelled, snapshot: &Snapshot, record: &Record) {
+    pub(crate) fn push(&mut self, names_cached: &NameCache, snapshot: &Snapshot, record: &Record) {
         let room = self.bytes.get_mut(self.len..).unwrap_or_default();
-        match line::write(room, &mut self.stamp, spelled, snapshot, record) {
+        match line::write(room, &mut self.timestamp, names_cached, snapshot, record) {
             Some(written) => self.len += written,
-            None => self.push_long(spelled, snapshot, record),
+            None => self.push_long(names_cached, snapshot, record),
         }
         self.lines += 1;
         if self.len >= FULL_BYTES {
@@ -89,8 +89,8 @@ impl Lines {
 
     /// Adds a line for which there was no room, in as much as it takes.
     #[cold]
-    fn push_long(&mut self, spelled: &Spelled, snapshot: &Snapshot, record: &Record) {
-        let line = line::long(&mut self.stamp, spelled, snapshot, record);
+    fn push_long(&mut self, names_cached: &NameCache, snapshot: &Snapshot, record: &Record) {
+        let line = line::long(&mut self.timestamp, names_cached, snapshot, record);
         self.bytes.truncate(self.len);
         self.bytes.extend_from_slice(&line);
         self.len = self.bytes.len();

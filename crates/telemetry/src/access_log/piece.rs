@@ -1,7 +1,7 @@
 //! The gate's own words in a line, of a width that is copied in two moves.
 //!
 //! Invariant: made when the gate is compiled; a text that is too long does not compile.
-//! Not here: where they are written (`pen`).
+//! Not here: where they are written (`json_writer`).
 
 /// A few of the gate's own words, quotes and all.
 pub(super) struct Piece {

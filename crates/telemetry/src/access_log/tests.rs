@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use policy::record::Sink;
 use policy::snapshot::Snapshot;
 
-use super::{AccessLog, QUEUE, Spelled, Target};
-use crate::facts::Facts;
+use super::{AccessLog, NameCache, QUEUE, Target};
 use crate::sample::{completed, snapshot};
+use crate::worker_metrics::WorkerMetrics;
 
 fn sample() -> Snapshot {
     snapshot("v1", &["a"])
@@ -40,7 +40,7 @@ fn every_exchange_is_one_line_in_order() {
     fs::write(&path, "").unwrap();
     fs::remove_file(&path).unwrap();
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
-    let mut facts = Facts::new(Some(log.lines()));
+    let mut facts = WorkerMetrics::new(Some(log.lines()));
     for i in 0..1000 {
         facts.exchange(&sample(), &numbered(i));
         if i % 50 == 0 {
@@ -63,7 +63,7 @@ fn long_lines_are_written_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
-    let mut facts = Facts::new(Some(log.lines()));
+    let mut facts = WorkerMetrics::new(Some(log.lines()));
     let long = |i: usize| policy::record::Record {
         model_asked: Some("m".repeat(i * 977 % 50_000).into()),
         ..numbered(i)
@@ -88,7 +88,7 @@ fn an_existing_file_is_appended_to() {
     for i in 0..2 {
         let log = AccessLog::start(Target::File(path.clone())).unwrap();
         let mut lines = log.lines();
-        lines.push(&Spelled::of(&sample()), &sample(), &numbered(i));
+        lines.push(&NameCache::of(&sample()), &sample(), &numbered(i));
         drop(lines);
     }
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["0", "1"]);
@@ -109,12 +109,12 @@ fn after_rotation_lines_go_to_the_new_file() {
     );
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
     let mut lines = log.lines();
-    lines.push(&Spelled::of(&sample()), &sample(), &numbered(1));
+    lines.push(&NameCache::of(&sample()), &sample(), &numbered(1));
     lines.flush();
     wait_for(|| fs::metadata(&path).unwrap().len() > 0);
     fs::rename(&path, &old).unwrap();
     log.reopen().unwrap();
-    lines.push(&Spelled::of(&sample()), &sample(), &numbered(2));
+    lines.push(&NameCache::of(&sample()), &sample(), &numbered(2));
     lines.flush();
     log.close();
     assert_eq!(ids(&fs::read_to_string(&old).unwrap()), ["1"]);
@@ -130,7 +130,7 @@ fn a_reopen_that_fails_keeps_the_old_file() {
     fs::rename(&path, &moved).unwrap();
     assert!(log.reopen().is_err());
     let mut lines = log.lines();
-    lines.push(&Spelled::of(&sample()), &sample(), &numbered(1));
+    lines.push(&NameCache::of(&sample()), &sample(), &numbered(1));
     lines.flush();
     log.close();
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_stuck_target_costs_lines_and_no_time() {
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
     let of = sample();
-    let s = Spelled::of(&of);
+    let s = NameCache::of(&of);
     lines.push(&s, &of, &numbered(0));
     lines.flush();
     has_entered.recv().unwrap();
@@ -203,7 +203,7 @@ fn closing_does_not_wait_for_ever() {
     };
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
-    lines.push(&Spelled::of(&sample()), &sample(), &numbered(0));
+    lines.push(&NameCache::of(&sample()), &sample(), &numbered(0));
     lines.flush();
     has_entered.recv().unwrap();
     let began = Instant::now();
@@ -246,7 +246,7 @@ fn a_broken_write_is_counted_and_does_not_spoil_later_lines() {
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
     for i in 1..=3 {
-        lines.push(&Spelled::of(&sample()), &sample(), &numbered(i));
+        lines.push(&NameCache::of(&sample()), &sample(), &numbered(i));
         lines.flush();
     }
     log.close();
@@ -268,7 +268,7 @@ fn lines_after_the_close_are_counted_as_dropped() {
     let log = AccessLog::start(Target::File(dir.path().join("log"))).unwrap();
     let mut lines = log.lines();
     log.close();
-    lines.push(&Spelled::of(&sample()), &sample(), &numbered(1));
+    lines.push(&NameCache::of(&sample()), &sample(), &numbered(1));
     lines.flush();
     assert_eq!(log.dropped(), 1);
 }
@@ -278,7 +278,7 @@ fn exchanges_cut_after_the_last_tick_are_written_when_the_worker_ends() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
-    let mut sink: Box<dyn Sink> = Box::new(Facts::new(Some(log.lines())));
+    let mut sink: Box<dyn Sink> = Box::new(WorkerMetrics::new(Some(log.lines())));
     sink.exchange(&sample(), &numbered(0));
     sink.tick();
     sink.exchange(&sample(), &numbered(1));

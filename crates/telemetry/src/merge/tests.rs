@@ -6,8 +6,8 @@ use policy::record::{AttemptRecord, Gauge, Outcome, Record, Sink};
 use std::time::Duration;
 
 use super::merge;
-use crate::facts::{Copied, Facts};
 use crate::sample::{completed, limited, snapshot, unknown};
+use crate::worker_metrics::{MetricsSnapshot, WorkerMetrics};
 
 /// A deterministic stream of numbers.
 struct Draw(u64);
@@ -32,8 +32,8 @@ fn the_page_of_many_workers_is_the_page_of_one() {
         snapshot("v1", &["a", "b", "c"]),
         snapshot("v2", &["c", "d", "a"]),
     ];
-    let mut workers: Vec<Facts> = (0..4).map(|_| Facts::new(None)).collect();
-    let mut alone = Facts::new(None);
+    let mut workers: Vec<WorkerMetrics> = (0..4).map(|_| WorkerMetrics::new(None)).collect();
+    let mut alone = WorkerMetrics::new(None);
     for _ in 0..5000 {
         let s = &snapshots[usize::from(draw.below(2) == 1)];
         let who = u32::try_from(draw.below(3)).unwrap();
@@ -64,11 +64,11 @@ fn the_page_of_many_workers_is_the_page_of_one() {
             facts.gauge(Gauge::Exchanges, 1);
         }
     }
-    let mut copies: Vec<Copied> = workers
+    let mut copies: Vec<MetricsSnapshot> = workers
         .iter()
-        .map(|w| Copied::of(w.copy()).unwrap())
+        .map(|w| MetricsSnapshot::of(w.copy()).unwrap())
         .collect();
-    let one = merge(vec![Copied::of(alone.copy()).unwrap()]);
+    let one = merge(vec![MetricsSnapshot::of(alone.copy()).unwrap()]);
     let text = |page: String| {
         // Of all lines, only this one speaks of single workers.
         let lines = page.lines().filter(|l| !l.starts_with("tollgate_series "));
@@ -102,11 +102,11 @@ fn registered_workloads_and_limits_are_there_before_traffic() {
 #[test]
 fn registering_does_not_disturb_counts() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     for _ in 0..4 {
         facts.exchange(&s, &limited(0, Kind::Requests));
     }
-    let mut merged = merge(vec![Copied::of(facts.copy()).unwrap()]);
+    let mut merged = merge(vec![MetricsSnapshot::of(facts.copy()).unwrap()]);
     merged.register(&s);
     let page = merged.render(&[]);
     assert!(page.contains("{workload=\"a\",route=\"all\",kind=\"requests\"} 4\n"));
@@ -116,12 +116,12 @@ fn registering_does_not_disturb_counts() {
 #[test]
 fn an_id_outside_its_snapshot_is_other_and_not_a_crash() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     let stray = Record {
         workload: Some(WorkloadId(99)),
         ..completed(0)
     };
     facts.exchange(&s, &stray);
-    let merged = merge(vec![Copied::of(facts.copy()).unwrap()]);
+    let merged = merge(vec![MetricsSnapshot::of(facts.copy()).unwrap()]);
     assert_eq!(&*merged.by_workload()[0].name, "other");
 }

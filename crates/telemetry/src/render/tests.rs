@@ -6,16 +6,16 @@ use policy::limit::Kind;
 use policy::record::Sink;
 
 use crate::extras::{Extra, ExtraKind};
-use crate::facts::{Copied, Facts};
 use crate::merge::{Merged, merge};
 use crate::sample::{completed, limited, snapshot, unknown};
+use crate::worker_metrics::{MetricsSnapshot, WorkerMetrics};
 
 /// A page that has a sample in nearly every family.
 fn busy() -> Merged {
     let mut s = snapshot("v1", &["a", "we\"ird\\ work\nload"]);
     s.prices
         .insert("override", None, crate::priced::price("USD", 1));
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     for who in [0, 1] {
         facts.exchange(&s, &completed(who));
         facts.exchange(&s, &limited(who, Kind::Requests));
@@ -32,7 +32,7 @@ fn busy() -> Merged {
         retried: false,
     };
     facts.attempt(&s, &attempt);
-    merge(vec![Copied::of(facts.copy()).unwrap()])
+    merge(vec![MetricsSnapshot::of(facts.copy()).unwrap()])
 }
 
 fn extras() -> Vec<Extra> {

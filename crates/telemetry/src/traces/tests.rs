@@ -9,8 +9,8 @@ use policy::trace::Trace;
 use prost::Message as _;
 
 use super::{Collector, Service, TraceStats, Traces, Undelivered};
-use crate::facts::Facts;
 use crate::sample::{completed, snapshot};
+use crate::worker_metrics::WorkerMetrics;
 
 struct Told {
     answers: Vec<Result<(), Undelivered>>,
@@ -46,11 +46,11 @@ fn traces(answers: &[Result<(), Undelivered>]) -> (Traces, Receiver<usize>) {
     )
 }
 
-fn facts(traces: &Traces) -> Facts {
-    Facts::new(None).with_spans(Some(traces.spans()))
+fn facts(traces: &Traces) -> WorkerMetrics {
+    WorkerMetrics::new(None).with_spans(Some(traces.spans()))
 }
 
-fn exchanges(facts: &mut Facts, count: u64, is_sampled: bool) {
+fn exchanges(facts: &mut WorkerMetrics, count: u64, is_sampled: bool) {
     let snapshot = snapshot("v1", &["a"]);
     for n in 1..=count {
         let mut record = completed(0);

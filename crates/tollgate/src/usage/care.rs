@@ -126,7 +126,7 @@ fn told(salvaged: &Salvaged, out: &mut dyn Write) -> Result<(), Fault> {
     }
     let (kept, altered) = (salvaged.open, salvaged.open_altered);
     if kept + altered > 0 {
-        writeln!(out, "{kept} exchanges without an end kept, {altered} lost")?;
+        writeln!(out, "{kept} incomplete exchanges kept, {altered} lost")?;
     }
     if lost > 0 {
         writeln!(out, "what they cost is in no budget any more")?;

@@ -401,7 +401,7 @@ fn gate_overhead_is_exported_with_microsecond_resolution() {
     let gate = Gate::start(&config(&upstream), &[]);
     traffic(&gate);
     let families = parse(&gate.metrics());
-    let own = &families["tollgate_own_seconds"];
+    let own = &families["tollgate_overhead_seconds"];
     let of_chat = own
         .samples
         .iter()

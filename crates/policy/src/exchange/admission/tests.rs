@@ -7,12 +7,12 @@ use std::time::Duration;
 use wire::call::{CallHead, Splice, apply, splices};
 
 use super::super::MAX_LIMITS;
-use super::{Admitted, Decision, Hold, Opened, admit, open};
+use super::{Admitted, Decision, Opened, Reservation, admit, open};
 use crate::clock::Mono;
+use crate::estimate::Estimator;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, request, snapshot};
 use crate::id::{LimitId, RouteId, WorkloadId};
 use crate::limit::Kind::{Requests, Tokens as TokenKind};
-use crate::meter::Estimator;
 use crate::operation::Operation::{
     self, Chat, Completions, CountTokens, Embeddings, Images, Messages, Models, Moderations,
     Rerank, Responses, Speech, Transcriptions,
@@ -125,7 +125,7 @@ mod bounds {
     #[test]
     fn only_a_call_that_caps_itself_has_a_most() {
         let s = plain();
-        let most = |operation, body: &str| admitted(&s, operation, body).held.at_most;
+        let most = |operation, body: &str| admitted(&s, operation, body).estimate.at_most;
         let capped = r#"{"model":"m","max_tokens":100,"n":2}"#;
         let bytes = capped.len() as u64;
         assert_eq!(most(Chat, capped), Some(bytes + 1024 + 200));
@@ -293,7 +293,8 @@ mod editing {
             assert!(edits(&call, body).is_empty(), "{body}");
             assert!(!call.withhold_usage, "{body}");
             assert_eq!(call.model.as_deref(), Some("m"));
-            call.hold.release(NOW, &plain().snapshot, &plain().levels);
+            call.reservation
+                .release(NOW, &plain().snapshot, &plain().levels);
         }
     }
 
@@ -470,7 +471,7 @@ mod reserving {
         let call = admitted(&s, Chat, HUNDRED);
         assert_eq!(call.prompt_estimate, 11);
         assert_eq!((left(&s, 0), left(&s, 1)), (4, 899));
-        call.hold
+        call.reservation
             .settle(&used(30, 20), None, NOW, &s.snapshot, &s.levels);
         assert_eq!(
             (left(&s, 0), left(&s, 1)),
@@ -485,7 +486,7 @@ mod reserving {
             let s = both();
             let call = admitted(&s, Chat, HUNDRED);
             let settled =
-                call.hold
+                call.reservation
                     .settle_for_now(&used(30, 20), None, NOW, &s.snapshot, &s.levels);
             assert_eq!((left(&s, 0), left(&s, 1)), (4, 950));
             settled.correct(&used(counted, 0), None, &s);
@@ -497,7 +498,7 @@ mod reserving {
     fn a_release_gives_all_back() {
         let s = both();
         admitted(&s, Chat, HUNDRED)
-            .hold
+            .reservation
             .release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
@@ -505,7 +506,7 @@ mod reserving {
     #[test]
     fn what_is_unknown_at_the_end_counts_as_nothing_and_estimates_count() {
         let s = both();
-        admitted(&s, Chat, HUNDRED).hold.settle(
+        admitted(&s, Chat, HUNDRED).reservation.settle(
             &Tokens::default(),
             None,
             NOW,
@@ -518,7 +519,7 @@ mod reserving {
             ..Tokens::default()
         };
         admitted(&s, Chat, HUNDRED)
-            .hold
+            .reservation
             .settle(&guessed, None, NOW, &s.snapshot, &s.levels);
         assert_eq!(left(&s, 1), 989);
     }
@@ -526,7 +527,7 @@ mod reserving {
     #[test]
     fn an_overspend_is_carried_as_debt() {
         let s = both();
-        admitted(&s, Chat, HUNDRED).hold.settle(
+        admitted(&s, Chat, HUNDRED).reservation.settle(
             &used(u64::MAX, 5),
             None,
             NOW,
@@ -557,7 +558,7 @@ mod reserving {
             );
         }
         assert_eq!(left(&s, 0), 4, "only the admitted call counts");
-        nearly.hold.release(NOW, &s.snapshot, &s.levels);
+        nearly.reservation.release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
 
@@ -565,7 +566,7 @@ mod reserving {
     fn a_refusal_by_the_first_limit_never_touches_the_second() {
         let s = both();
         for _ in 0..5 {
-            admitted(&s, Embeddings, "{}").hold.settle(
+            admitted(&s, Embeddings, "{}").reservation.settle(
                 &used(1, 0),
                 None,
                 NOW,
@@ -622,7 +623,7 @@ mod reserving {
         let limits = &[(TokenKind, rate(u64::MAX, 60))];
         let s = revision(&[RoutePlan { limits, ..plan() }]);
         let call = admitted(&s, operation, body);
-        let held = call.held.reserved - call.prompt_estimate;
+        let held = call.estimate.reserved - call.prompt_estimate;
         let guessed = Estimator::default().completion(None, 1);
         (held != guessed).then_some(held)
     }
@@ -689,8 +690,8 @@ mod reserving {
         let absurd = r#"{"max_tokens":4294967295,"n":4294967295,"prompt":["a","b","c"]}"#;
         let s = plain();
         let call = admitted(&s, Completions, absurd);
-        assert_eq!(call.held.reserved, u64::MAX);
-        call.hold.release(NOW, &s.snapshot, &s.levels);
+        assert_eq!(call.estimate.reserved, u64::MAX);
+        call.reservation.release(NOW, &s.snapshot, &s.levels);
     }
 
     #[test]
@@ -698,7 +699,7 @@ mod reserving {
         let s = both();
         let prompt = |operation, body: &str| {
             let call = admitted(&s, operation, body);
-            call.hold.release(NOW, &s.snapshot, &s.levels);
+            call.reservation.release(NOW, &s.snapshot, &s.levels);
             call.prompt_estimate
         };
         let ids = format!(r#"{{"max_tokens":1,"prompt":[{}1]}}"#, "1,".repeat(299));
@@ -715,10 +716,10 @@ mod reserving {
         let s = both();
         let call = admitted(&s, Embeddings, HUNDRED);
         assert_eq!(left(&s, 1), 989, "the prompt alone");
-        call.hold.release(NOW, &s.snapshot, &s.levels);
+        call.reservation.release(NOW, &s.snapshot, &s.levels);
         let call = admitted(&s, Images, r#"{"n":4,"model":"m","prompt":"a cat"}"#);
         assert_eq!(left(&s, 1), 991, "the prompt alone");
-        call.hold
+        call.reservation
             .settle(&used(100, 100), None, NOW, &s.snapshot, &s.levels);
         assert_eq!(left(&s, 1), 800, "what is reported is settled");
     }
@@ -731,9 +732,13 @@ mod reserving {
             limits,
             ..plan()
         }]);
-        admitted(&s, Chat, "{}")
-            .hold
-            .settle(&Tokens::default(), None, NOW, &s.snapshot, &s.levels);
+        admitted(&s, Chat, "{}").reservation.settle(
+            &Tokens::default(),
+            None,
+            NOW,
+            &s.snapshot,
+            &s.levels,
+        );
         assert_eq!((left(&s, 0), left(&s, 1)), (0, 1));
     }
 
@@ -747,7 +752,7 @@ mod reserving {
         let call = admitted(&s, Embeddings, HUNDRED);
         let all = || 0..u32::try_from(MAX_LIMITS).expect("few");
         assert!(all().all(|limit| left(&s, limit) == 989));
-        call.hold
+        call.reservation
             .settle(&used(5, 0), None, NOW, &s.snapshot, &s.levels);
         assert!(all().all(|limit| left(&s, limit) == 995));
     }
@@ -755,8 +760,8 @@ mod reserving {
     #[test]
     fn an_empty_hold_may_be_settled_anywhere() {
         let s = both();
-        Hold::default().settle(&used(500, 500), None, NOW, &s.snapshot, &s.levels);
-        Hold::default().release(NOW, &s.snapshot, &s.levels);
+        Reservation::default().settle(&used(500, 500), None, NOW, &s.snapshot, &s.levels);
+        Reservation::default().release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
 }
@@ -868,9 +873,12 @@ mod unread {
         };
         assert_eq!((left(&s, 0), left(&s, 1)), (4, 700));
         assert_eq!((call.listed, call.model.clone()), (Some(0), None));
-        assert_eq!((call.prompt_estimate, call.held.at_most), (300, Some(300)));
+        assert_eq!(
+            (call.prompt_estimate, call.estimate.at_most),
+            (300, Some(300))
+        );
         assert_eq!(held(&s), 40);
-        call.hold.release(NOW, &s.snapshot, &s.levels);
+        call.reservation.release(NOW, &s.snapshot, &s.levels);
         assert_eq!((left(&s, 1), held(&s)), (1000, 0));
     }
 
@@ -893,7 +901,10 @@ mod unread {
         for operation in [CountTokens, Models] {
             let call = admitted(&s, operation, r#"{"model":"m"}"#);
             assert_eq!(
-                (call.prompt_estimate, call.hold.pledge.is_empty()),
+                (
+                    call.prompt_estimate,
+                    call.reservation.for_budgets.is_empty()
+                ),
                 (0, true)
             );
         }
@@ -1063,7 +1074,7 @@ mod overdraft {
             calls.push(call);
         }
         let prompt = calls[0].prompt_estimate;
-        let (many, reserved) = (calls.len() as u64, calls[0].held.reserved);
+        let (many, reserved) = (calls.len() as u64, calls[0].estimate.reserved);
         let price = Arc::clone(s.snapshot.prices.of("m", None).expect("a price"));
         for call in calls {
             let tokens = used(prompt, completion);
@@ -1071,7 +1082,7 @@ mod overdraft {
                 price: PriceId(0),
                 cost: price.cost(&tokens),
             };
-            call.hold
+            call.reservation
                 .settle(&tokens, Some(charge), NOW, &s.snapshot, &s.levels);
         }
         let period = s.snapshot.budgets.list[0].calendar.of(0);
@@ -1106,8 +1117,11 @@ mod overdraft {
         assert_eq!(many, AMOUNT / (5_011 * TOKEN));
         assert!(spent <= AMOUNT, "{spent}");
         let call = admitted(&budgeted(Some(5_000)), Chat, BODY);
-        assert_eq!(call.held.at_most, Some(5_000 + BODY.len() as u64 + 1_024));
-        call.hold.release(NOW, &s.snapshot, &s.levels);
+        assert_eq!(
+            call.estimate.at_most,
+            Some(5_000 + BODY.len() as u64 + 1_024)
+        );
+        call.reservation.release(NOW, &s.snapshot, &s.levels);
     }
 
     #[test]
@@ -1115,7 +1129,7 @@ mod overdraft {
         let body = r#"{"model":"m","max_tokens":7,"user":"ab"}"#;
         let s = budgeted(Some(5_000));
         let call = admitted(&s, Chat, body);
-        assert_eq!(call.held.reserved, call.prompt_estimate + 7);
-        call.hold.release(NOW, &s.snapshot, &s.levels);
+        assert_eq!(call.estimate.reserved, call.prompt_estimate + 7);
+        call.reservation.release(NOW, &s.snapshot, &s.levels);
     }
 }

@@ -14,7 +14,7 @@ use wire::http1::{chunk_prefix, write_field, write_status_line};
 
 use super::{AHEAD_BYTES, Connection};
 use crate::buffer::{Buffers, decimal};
-use crate::client::{BodyFault, Downstream, Extent};
+use crate::client::{BodyFault, BodyLength, Downstream};
 use crate::stream::Stream;
 
 /// A response up to this size is copied together and leaves by a plain write: cheaper for the kernel
@@ -64,31 +64,35 @@ impl Downstream for Connection {
         }
     }
 
-    fn begin(&mut self, status: u16, extent: Extent) {
+    fn begin(&mut self, status: u16, extent: BodyLength) {
         let has_none = self.bodiless || matches!(status, 204 | 304);
-        let until_close = extent == Extent::Open && self.version == Version::H10;
+        let until_close = extent == BodyLength::Open && self.version == Version::H10;
         // A response that begins in a drain is the last on its connection.
         self.keep &= !self.worker.is_draining() && self.can_skip() && !until_close;
         // A client that has ended its side sends no more than it has sent.
         self.keep &= self.ended.is_none() || !self.input.is_empty();
         self.is_answering = true;
-        self.extent = if has_none { Extent::Nothing } else { extent };
+        self.extent = if has_none {
+            BodyLength::Nothing
+        } else {
+            extent
+        };
         if self.output.capacity() == 0 {
             self.output = self.worker.buffers.answering.take();
         }
         self.output.reserve(512);
         write_status_line(&mut self.output, status);
         match extent {
-            Extent::Length(length) if !matches!(status, 204 | 304) => {
+            BodyLength::Length(length) if !matches!(status, 204 | 304) => {
                 self.output.extend_from_slice(b"content-length: ");
                 decimal(length, &mut self.output);
                 self.output.extend_from_slice(b"\r\n");
             }
-            Extent::Open if !has_none && !until_close => {
+            BodyLength::Open if !has_none && !until_close => {
                 self.output
                     .extend_from_slice(b"transfer-encoding: chunked\r\n");
             }
-            Extent::Length(_) | Extent::Open | Extent::Nothing => {}
+            BodyLength::Length(_) | BodyLength::Open | BodyLength::Nothing => {}
         }
         if !self.keep {
             self.output.extend_from_slice(b"connection: close\r\n");
@@ -117,7 +121,7 @@ impl Downstream for Connection {
 
     fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let is_chunked = self.extent == Extent::Open && self.version != Version::H10;
+        let is_chunked = self.extent == BodyLength::Open && self.version != Version::H10;
         let mut prefix = [0; 18];
         let (mut before, mut after) = (&b""[..], &b""[..]);
         if is_chunked && length > 0 {
@@ -127,7 +131,7 @@ impl Downstream for Connection {
         } else if is_chunked && end {
             after = b"0\r\n\r\n";
         }
-        let pieces = if self.extent == Extent::Nothing {
+        let pieces = if self.extent == BodyLength::Nothing {
             &[][..]
         } else {
             pieces
@@ -211,7 +215,7 @@ impl Downstream for Connection {
 
     fn cut(&mut self) {
         self.gone = true;
-        if let (Extent::Open, Version::H10, Stream::Plain(socket)) =
+        if let (BodyLength::Open, Version::H10, Stream::Plain(socket)) =
             (self.extent, self.version, &self.stream)
         {
             // Without framing only a reset tells that the body is not whole.

@@ -10,7 +10,7 @@ use policy::attempt::Failure;
 use wire::head::{Method, ResponseHead};
 use wire::http1::{Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, response_framing};
 
-use crate::buffer::{Buffers, Held};
+use crate::buffer::{Buffers, PooledBuf};
 use crate::upstream::pool::Connection;
 
 /// The head of a response is bounded as a request's is.
@@ -25,7 +25,7 @@ pub(super) struct Reader {
     /// Bytes of an unfinished head.
     unfinished: Vec<u8>,
     /// After it, the body's first bytes.
-    pub(super) early: Option<Held>,
+    pub(super) early: Option<PooledBuf>,
     /// How many those are.
     rest: usize,
     informational: usize,
@@ -80,7 +80,10 @@ impl Reader {
                     whole.extend_from_slice(read);
                     let parsed = self.parse(buffers, &whole, method);
                     let rest = whole.len() - self.rest..;
-                    self.early = whole.get(rest).map(Held::copied).filter(|_| self.rest > 0);
+                    self.early = whole
+                        .get(rest)
+                        .map(PooledBuf::copied)
+                        .filter(|_| self.rest > 0);
                     parsed
                 };
                 match parsed {

@@ -5,14 +5,14 @@ use policy::operation::Operation;
 use policy::record::{Count, Outcome, Record, Tokens};
 use serde_json::{Value, json};
 
-use super::super::spelled::Spelled;
-use super::super::stamp::Stamp;
+use super::super::name_cache::NameCache;
+use super::super::timestamp::Timestamp;
 use super::{long, whole_micros, write};
 use crate::sample::{completed, limited, snapshot, unknown};
 
 fn line(record: &Record) -> Value {
     let of = snapshot("v1", &["a", "we\"ird\\\nname é"]);
-    let line = long(&mut Stamp::default(), &Spelled::of(&of), &of, record);
+    let line = long(&mut Timestamp::default(), &NameCache::of(&of), &of, record);
     let text = String::from_utf8(line).unwrap();
     assert_eq!(text.matches('\n').count(), 1);
     assert!(text.ends_with('\n'));
@@ -160,7 +160,7 @@ fn lines_of_many_workloads_never_show_one_anothers_names() {
     let names: Vec<String> = (0..100).map(|i| format!("workload-{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let of = snapshot("v1", &names);
-    let spelled = Spelled::of(&of);
+    let names_cached = NameCache::of(&of);
     for nth in 0..3000_u32 {
         let workload = nth * 37 % 100;
         let record = match nth % 3 {
@@ -168,7 +168,7 @@ fn lines_of_many_workloads_never_show_one_anothers_names() {
             1 => unknown(),
             _ => completed(workload),
         };
-        let line = long(&mut Stamp::default(), &spelled, &of, &record);
+        let line = long(&mut Timestamp::default(), &names_cached, &of, &record);
         let line: Value = serde_json::from_slice(&line).unwrap();
         let known = record.workload.map(|id| names[id.index()]);
         assert_eq!(line.get("workload").and_then(Value::as_str), known);
@@ -184,13 +184,13 @@ fn a_line_takes_the_room_that_it_needs() {
     record.model_asked = Some("\u{1}".repeat(5000).into());
     assert_eq!(line(&record)["model"], *"\u{1}".repeat(5000));
     let of = snapshot("v1", &["a"]);
-    let spelled = Spelled::of(&of);
-    let whole = long(&mut Stamp::default(), &spelled, &of, &completed(0));
+    let names_cached = NameCache::of(&of);
+    let whole = long(&mut Timestamp::default(), &names_cached, &of, &completed(0));
     let mut room = vec![0; whole.len()];
     let written = write(
         &mut room,
-        &mut Stamp::default(),
-        &spelled,
+        &mut Timestamp::default(),
+        &names_cached,
         &of,
         &completed(0),
     );
@@ -201,10 +201,15 @@ fn a_line_takes_the_room_that_it_needs() {
 #[test]
 fn a_line_to_the_byte() {
     let of = snapshot("v1", &["a"]);
-    let spelled = Spelled::of(&of);
-    let mut stamp = Stamp::default();
-    let mut out = long(&mut stamp, &spelled, &of, &completed(0));
-    out.extend(long(&mut stamp, &spelled, &of, &limited(0, Kind::Requests)));
+    let names_cached = NameCache::of(&of);
+    let mut timestamp = Timestamp::default();
+    let mut out = long(&mut timestamp, &names_cached, &of, &completed(0));
+    out.extend(long(
+        &mut timestamp,
+        &names_cached,
+        &of,
+        &limited(0, Kind::Requests),
+    ));
     let golden = include_str!("golden.jsonl");
     assert_eq!(String::from_utf8(out).unwrap(), golden);
 }

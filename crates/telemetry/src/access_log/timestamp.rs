@@ -7,7 +7,7 @@
 use wire::date::Date;
 
 use super::decimal::{four, padded, two};
-use super::pen::Pen;
+use super::json_writer::JsonWriter;
 
 const DAY_MS: u64 = 86_400_000;
 /// Bytes of a date, until the year 10,000.
@@ -15,25 +15,25 @@ const DATE: usize = b"2026-08-01T".len();
 
 /// Writes timestamps; remembers the date of the last one.
 #[derive(Debug)]
-pub(super) struct Stamp {
+pub(super) struct Timestamp {
     day: u64,
     /// `2026-08-01T`.
     date: Vec<u8>,
 }
 
-impl Default for Stamp {
+impl Default for Timestamp {
     fn default() -> Self {
         Self {
             day: 0,
-            date: spelled(0),
+            date: names_cached(0),
         }
     }
 }
 
-impl Stamp {
+impl Timestamp {
     /// Writes the moment, `unix_ms` after 1970.
     #[inline]
-    pub(super) fn write<'a>(&mut self, out: Pen<'a>, unix_ms: u64) -> Pen<'a> {
+    pub(super) fn write<'a>(&mut self, out: JsonWriter<'a>, unix_ms: u64) -> JsonWriter<'a> {
         let (day, ms) = (unix_ms / DAY_MS, (unix_ms % DAY_MS) as u32);
         if day != self.day {
             self.turn(day);
@@ -51,15 +51,15 @@ impl Stamp {
     }
 }
 
-impl Stamp {
+impl Timestamp {
     #[cold]
     fn turn(&mut self, day: u64) {
         self.day = day;
-        self.date = spelled(day);
+        self.date = names_cached(day);
     }
 }
 
-fn spelled(day: u64) -> Vec<u8> {
+fn names_cached(day: u64) -> Vec<u8> {
     let Date { year, month, day } = Date::of_day(day.cast_signed());
     let mut out = Vec::with_capacity(16);
     match u32::try_from(year) {

@@ -1,16 +1,16 @@
 //! What an exchange holds of limits and budgets, from its admission to its end.
 //!
-//! Invariant: a hold has a share of every limit of its grant, or there is none; what each limit
+//! Invariant: a reservation has a share of every limit of its grant, or there is none; what each limit
 //! gave follows from the grant and the call's estimate, so that no list is kept of it.
 //! Not here: which grant it is and what the call may cost (`exchange`), the buckets
-//! ([`crate::limit`]), what is held of budgets ([`crate::pledge`]).
+//! ([`crate::limit`]), what is held of budgets ([`crate::budget_reservation`]).
 
 use super::cost::Cost;
+use crate::budget_reservation::BudgetReservation;
 use crate::clock::Mono;
 use crate::id::{LimitId, WorkloadId};
 use crate::levels::Levels;
-use crate::limit::{Bucket, Kind, Short};
-use crate::pledge::Pledge;
+use crate::limit::{Bucket, Denied, Kind};
 use crate::price::Charge;
 use crate::refusal::Refusal;
 use crate::revision::Revision;
@@ -20,9 +20,9 @@ use crate::tokens::Tokens;
 /// A reservation: what was taken from which buckets and budgets.
 #[derive(Debug, Default)]
 #[must_use = "settle it"]
-pub(super) struct Hold {
+pub(super) struct Reservation {
     taken: Option<Taken>,
-    pub(super) pledge: Pledge,
+    pub(super) for_budgets: BudgetReservation,
 }
 
 /// What was taken from the buckets of a grant.
@@ -44,20 +44,20 @@ pub(super) fn reserve(
     now: Mono,
     s: &Snapshot,
     levels: &Levels,
-) -> Result<Hold, Refusal> {
+) -> Result<Reservation, Refusal> {
     let grants = s.workload(workload).map(|w| w.grants.as_slice());
     let at = |grants: &[Grant]| grants.iter().position(|g| std::ptr::eq(g, grant));
     let Some(at) = grants.and_then(at) else {
         return Err(Refusal::Bug("a grant without workload"));
     };
-    let hold = |limits| Hold {
+    let reservation = |limits| Reservation {
         taken: Some(Taken {
             workload,
             grant: at,
             limits,
             tokens,
         }),
-        pledge: Pledge::default(),
+        for_budgets: BudgetReservation::default(),
     };
     for (nth, id) in grant.limits.iter().enumerate() {
         let (Some(limit), Some(bucket)) = (s.limit(*id), levels.bucket(*id)) else {
@@ -69,26 +69,26 @@ pub(super) fn reserve(
             continue;
         }
         if let Err(short) = bucket.take(units, now) {
-            hold(nth).release(now, s, levels);
+            reservation(nth).release(now, s, levels);
             let rate = limit.rate;
             return Err(match short {
-                Short::Wait(wait) => Refusal::Limited {
+                Denied::Wait(wait) => Refusal::Limited {
                     kind: limit.kind,
                     amount: rate.amount,
                     per: rate.per,
                     wait,
                 },
-                Short::Never => Refusal::LargerThanLimit {
+                Denied::Never => Refusal::LargerThanLimit {
                     asked: units,
                     burst: rate.burst,
                 },
             });
         }
     }
-    Ok(hold(grant.limits.len()))
+    Ok(reservation(grant.limits.len()))
 }
 
-impl Hold {
+impl Reservation {
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted.
     pub(super) fn settle(
@@ -99,13 +99,13 @@ impl Hold {
         s: &Snapshot,
         levels: &Levels,
     ) {
-        self.pledge.settle(tokens, charge, s, levels);
+        self.for_budgets.settle(tokens, charge, s, levels);
         if let Some(taken) = self.taken {
             taken.settle(tokens.sum(), now, s, levels);
         }
     }
 
-    /// As [`Hold::settle`], by what is known so far: what it comes to is counted yet.
+    /// As [`Reservation::settle`], by what is known so far: what it comes to is counted yet.
     pub(super) fn settle_for_now(
         self,
         tokens: &Tokens,
@@ -114,21 +114,21 @@ impl Hold {
         s: &Snapshot,
         levels: &Levels,
     ) -> Settled {
-        let pledge = self.pledge.settle_for_now(tokens, charge, s, levels);
+        let for_budgets = self.for_budgets.settle_for_now(tokens, charge, s, levels);
         if let Some(taken) = self.taken {
             taken.settle(tokens.sum(), now, s, levels);
         }
         Settled {
             taken: self.taken,
             tokens: tokens.sum(),
-            pledge,
+            for_budgets,
             at: now,
         }
     }
 
     /// Gives everything back: the call never was.
     pub(super) fn release(self, now: Mono, s: &Snapshot, levels: &Levels) {
-        self.pledge.release(levels);
+        self.for_budgets.release(levels);
         if let Some(taken) = self.taken {
             for (id, _, reserved) in taken.each(s) {
                 if let Some(bucket) = levels.bucket(id) {
@@ -145,7 +145,7 @@ impl Hold {
 pub struct Settled {
     taken: Option<Taken>,
     tokens: u64,
-    pledge: Pledge,
+    for_budgets: BudgetReservation,
     at: Mono,
 }
 
@@ -154,7 +154,7 @@ impl Settled {
     /// at the exchange's end. From any thread.
     pub fn correct(self, tokens: &Tokens, charge: Option<Charge>, of: &Revision) {
         let Revision { snapshot, levels } = of;
-        self.pledge.settle(tokens, charge, snapshot, levels);
+        self.for_budgets.settle(tokens, charge, snapshot, levels);
         if let Some(taken) = self.taken {
             for (bucket, _) in taken.of_tokens(snapshot, levels) {
                 bucket.settle(self.tokens, tokens.sum(), self.at);

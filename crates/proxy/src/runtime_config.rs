@@ -1,20 +1,20 @@
 //! What a gate is given: a configuration with what its files held, and what each worker hands on to.
 //!
-//! Not here: what becomes of it (`view`, `worker`).
+//! Not here: what becomes of it (`worker_snapshot`, `worker`).
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use policy::book::Book;
 use policy::counting::Counting;
 use policy::exchange::Callout;
 use policy::record::Sink;
 use policy::revision::Revision;
+use policy::usage_ledger::UsageLedger;
 
 /// One configuration, complete with what its files held.
 #[derive(Clone)]
-pub struct Publication {
+pub struct RuntimeConfig {
     /// What policy reads, and the levels that belong to it.
     pub revision: Arc<Revision>,
     /// TLS on the data listener, when configured.
@@ -28,7 +28,7 @@ pub struct Ports {
     /// Where its facts go.
     pub sink: Box<dyn Sink + Send>,
     /// Its way to the usage ledger; without one nothing is entered, and a strict route runs no call.
-    pub book: Option<Box<dyn Book + Send>>,
+    pub ledger: Option<Box<dyn UsageLedger + Send>>,
     /// Its way to those who count; without one nothing is counted.
     pub counting: Option<Box<dyn Counting + Send>>,
     /// Its way to those who answer policy's other questions; without one they have no answer.
@@ -36,4 +36,4 @@ pub struct Ports {
 }
 
 /// A copy of what a worker's [`Sink`] holds.
-pub type Facts = Box<dyn Any + Send>;
+pub type WorkerMetrics = Box<dyn Any + Send>;

@@ -16,11 +16,11 @@ use policy::shard::Shard;
 use policy::snapshot::{Origin, Snapshot};
 use policy::trace::Sampling;
 
-use crate::publication::Publication;
+use crate::runtime_config::RuntimeConfig;
 use crate::upstream::pool::Pool;
 
 /// A revision as one worker uses it.
-pub(crate) struct View {
+pub(crate) struct WorkerSnapshot {
     pub(crate) revision: Arc<Revision>,
     pub(crate) acceptor: Option<tokio_rustls::TlsAcceptor>,
     pub(crate) shard: RefCell<Shard>,
@@ -29,11 +29,11 @@ pub(crate) struct View {
     amounts: Vec<Box<str>>,
 }
 
-impl View {
+impl WorkerSnapshot {
     /// The first view of a worker, or the one after `old`. Pools of origins that stay are kept
     /// with their connections.
     pub(crate) fn adopt(
-        publication: &Publication,
+        publication: &RuntimeConfig,
         old: Option<&Self>,
         pools: &mut HashMap<Origin, Rc<Pool>>,
         sampling: Option<Sampling>,

@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 
 /// What a call may come to, known before it goes upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct Estimate {
     /// Tokens estimated for it, prompt and completion.
     pub reserved: u64,
     /// The most tokens that it can come to; `None` when the call has no cap.
@@ -20,7 +20,7 @@ pub struct Held {
 /// An entry that waits to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The name that the book gave it.
+    /// The name that the ledger gave it.
     pub id: [u8; 16],
     /// Tokens estimated for it.
     pub reserved: u64,
@@ -28,14 +28,20 @@ pub struct Entry {
     pub tally: Option<u64>,
 }
 
-/// Told once whether an entry is on disk; from any thread.
-pub type Told = Box<dyn FnOnce(bool) + Send>;
+/// OnDurable once whether an entry is on disk; from any thread.
+pub type OnDurable = Box<dyn FnOnce(bool) + Send>;
 
-/// A worker's book. Nothing in it waits for a disk.
-pub trait Book {
+/// A worker's way to the usage ledger. Nothing in it waits for a disk.
+pub trait UsageLedger {
     /// Enters an exchange that was let in. With `told`, the entry must be on disk before the call
     /// runs, and `told` hears whether it is; an entry that is not never was.
-    fn admit(&mut self, of: &Snapshot, record: &Record, held: Held, told: Option<Told>) -> Entry;
+    fn admit(
+        &mut self,
+        of: &Snapshot,
+        record: &Record,
+        estimate: Estimate,
+        told: Option<OnDurable>,
+    ) -> Entry;
     /// Notes how far it has come: tokens that are certain, response bytes forwarded.
     fn progress(&mut self, entry: Entry, tokens: u64, bytes_out: u64);
     /// Settles it.

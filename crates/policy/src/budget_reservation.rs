@@ -1,13 +1,13 @@
 //! What one call holds of the budgets that count it.
 //!
-//! Invariant: a pledge has a share of every budget that counts its call, or there is none; it is
+//! Invariant: a reservation has a share of every budget that counts its call, or there is none; it is
 //! settled or released exactly once, in the periods it was taken from.
 //! Not here: the counters and who is counted by what ([`crate::budget`]).
 
 use std::sync::Arc;
 
 use crate::budget::period::timestamp;
-use crate::budget::{Budget, Budgets, Period, Spent, Unit, nanos};
+use crate::budget::{Budget, Budgets, Period, Spent, Unit, nano_units};
 use crate::id::{BackendId, BudgetId, WorkloadId};
 use crate::levels::Levels;
 use crate::price::{Charge, Pico, Price, Prices};
@@ -35,7 +35,7 @@ pub struct Asked<'a> {
 /// A reservation: what was taken from which budgets.
 #[derive(Debug, Default)]
 #[must_use = "settle it"]
-pub struct Pledge {
+pub struct BudgetReservation {
     shares: Vec<Share>,
 }
 
@@ -57,11 +57,11 @@ pub fn reserve(
     budgets: &Budgets,
     prices: &Prices,
     levels: &Levels,
-) -> Result<Pledge, Refusal> {
+) -> Result<BudgetReservation, Refusal> {
     let ids = budgets.of.get(asked.workload.index());
     let ids = ids.map_or(&[][..], Vec::as_slice);
     if ids.is_empty() {
-        return Ok(Pledge::default());
+        return Ok(BudgetReservation::default());
     }
     let mut shares = Vec::with_capacity(ids.len());
     let counting = ids.iter().filter_map(|id| Some((*id, budgets.get(*id)?)));
@@ -70,7 +70,7 @@ pub fn reserve(
             Unit::Tokens => asked.prompt.saturating_add(asked.completion),
             Unit::Money(currency) => {
                 let most = asked.at_most(currency, prices);
-                nanos(most.ok_or_else(|| asked.unpriced(budget))?)
+                nano_units(most.ok_or_else(|| asked.unpriced(budget))?)
             }
         };
         shares.push(Share {
@@ -89,7 +89,7 @@ pub fn reserve(
             return Err(refused(budget, share.period, spent));
         }
     }
-    let mut pledge = Pledge {
+    let mut reservation = BudgetReservation {
         shares: Vec::with_capacity(shares.len()),
     };
     for share in shares {
@@ -97,12 +97,12 @@ pub fn reserve(
             continue;
         };
         if !spent.take(share.period, share.units, budget.amount) {
-            pledge.release(levels);
+            reservation.release(levels);
             return Err(refused(budget, share.period, spent));
         }
-        pledge.shares.push(share);
+        reservation.shares.push(share);
     }
-    Ok(pledge)
+    Ok(reservation)
 }
 
 /// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
@@ -161,7 +161,7 @@ impl Asked<'_> {
     }
 }
 
-impl Pledge {
+impl BudgetReservation {
     /// Whether any budget gave a share.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -174,7 +174,7 @@ impl Pledge {
         let _settled = self.settle_for_now(tokens, charge, s, levels);
     }
 
-    /// As [`Pledge::settle`], and keeps what that came to, to be corrected once.
+    /// As [`BudgetReservation::settle`], and keeps what that came to, to be corrected once.
     pub fn settle_for_now(
         mut self,
         tokens: &Tokens,
@@ -227,7 +227,7 @@ impl Share {
                     price.is_some_and(|price| price.currency == *currency)
                 })
                 .and_then(|charge| charge.cost)
-                .map_or(self.units, nanos),
+                .map_or(self.units, nano_units),
         }
     }
 }

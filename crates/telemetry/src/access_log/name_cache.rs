@@ -1,6 +1,6 @@
 //! A snapshot's names as they stand in a line: with their keys, quoted and escaped.
 //!
-//! Invariant: an exchange's names are [`Names`]; one that is not there is spelled as nothing.
+//! Invariant: an exchange's names are [`Names`]; one that is not there is written as nothing.
 //! Not here: names as metric labels (`view`), what only the exchange knows (`line`).
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ const RUNS: usize = 32;
 
 /// What the lines of one snapshot's exchanges share.
 #[derive(Debug)]
-pub(crate) struct Spelled {
+pub(crate) struct NameCache {
     /// The last member and the end of the line.
     end: Box<[u8]>,
     /// Whole runs of members as lately written, each at a place that its ids choose: traffic has
@@ -41,7 +41,7 @@ struct Ids {
     endpoint: Option<EndpointId>,
 }
 
-impl Spelled {
+impl NameCache {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let mut end = Vec::new();
         member(&mut end, "config", &snapshot.version);

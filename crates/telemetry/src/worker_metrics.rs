@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::fmt::Display;
 
-use policy::abandon::Rest;
+use policy::disconnect::DisconnectOutcome;
 use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink, Trouble};
 use policy::snapshot::Snapshot;
 use policy::trace::AttemptSpan;
@@ -21,7 +21,7 @@ use crate::view::{Views, refused};
 
 /// A worker's metrics and its buffers of access-log lines and spans.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct WorkerMetrics {
     series: Series,
     views: Views,
     lines: Option<Lines>,
@@ -29,7 +29,7 @@ pub struct Facts {
     reporter: Option<Reporter>,
 }
 
-impl Facts {
+impl WorkerMetrics {
     /// Nothing counted yet; with `lines`, each exchange leaves an access-log line there.
     #[must_use]
     pub fn new(lines: Option<Lines>) -> Self {
@@ -52,7 +52,7 @@ impl Facts {
     }
 }
 
-impl Sink for Facts {
+impl Sink for WorkerMetrics {
     fn exchange(&mut self, snapshot: &Snapshot, record: &Record) {
         let view = self.views.of(snapshot, &mut self.series);
         let key = CellKey {
@@ -74,7 +74,7 @@ impl Sink for Facts {
             refused(&mut self.series, key.workload, key.route, kind);
         }
         if let Some(lines) = &mut self.lines {
-            lines.push(view.spelled(snapshot), snapshot, record);
+            lines.push(view.names_cached(snapshot), snapshot, record);
         }
         if let Some(spans) = &mut self.spans {
             spans.exchange(snapshot, record);
@@ -108,8 +108,10 @@ impl Sink for Facts {
         }
     }
 
-    fn abandoned(&mut self, rest: Rest) {
-        let rests = Rest::ALL.iter().zip(&mut self.series.abandoned);
+    fn abandoned(&mut self, rest: DisconnectOutcome) {
+        let rests = DisconnectOutcome::ALL
+            .iter()
+            .zip(&mut self.series.abandoned);
         for (_, n) in rests.filter(|(this, _)| **this == rest) {
             *n += 1;
         }
@@ -139,16 +141,16 @@ impl Sink for Facts {
     }
 
     fn copy(&self) -> Box<dyn Any + Send> {
-        Box::new(Copied(self.series.clone()))
+        Box::new(MetricsSnapshot(self.series.clone()))
     }
 }
 
 /// What one worker had counted when it was asked.
 #[derive(Debug, Clone)]
-pub struct Copied(pub(crate) Series);
+pub struct MetricsSnapshot(pub(crate) Series);
 
-impl Copied {
-    /// The copy behind what [`Sink::copy`] of a [`Facts`] returned; `None` for another sink's.
+impl MetricsSnapshot {
+    /// The copy behind what [`Sink::copy`] of a [`WorkerMetrics`] returned; `None` for another sink's.
     #[must_use]
     pub fn of(any: Box<dyn Any + Send>) -> Option<Self> {
         any.downcast().ok().map(|copied| *copied)
@@ -162,7 +164,7 @@ pub(crate) fn gauge_index(gauge: Gauge) -> usize {
         Gauge::Exchanges => 1,
         Gauge::Streams => 2,
         Gauge::UpstreamConnections => 3,
-        Gauge::Drains => 4,
+        Gauge::ReadsToEnd => 4,
         Gauge::BodyBytes => 5,
     }
 }

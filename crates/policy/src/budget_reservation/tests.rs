@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Asked, Pledge, reserve};
-use crate::budget::{Budget, Calendar, Every, Level, Period, Scope, Unit, nanos};
+use super::{Asked, BudgetReservation, reserve};
+use crate::budget::{Budget, Calendar, Every, Level, Period, Scope, Unit, nano_units};
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{BudgetId, PriceId, WorkloadId};
 use crate::model::ModelPattern;
@@ -72,12 +72,12 @@ fn configured(budgets: Vec<Budget>) -> Snapshot {
     s
 }
 
-fn take(asked: &Asked<'_>, at: u64, s: &Revision) -> Result<Pledge, Refusal> {
+fn take(asked: &Asked<'_>, at: u64, s: &Revision) -> Result<BudgetReservation, Refusal> {
     let Revision { snapshot, levels } = s;
     reserve(asked, at, &snapshot.budgets, &snapshot.prices, levels)
 }
 
-fn ask(s: &Revision, workload: u32, tokens: u64, at: u64) -> Result<Pledge, Refusal> {
+fn ask(s: &Revision, workload: u32, tokens: u64, at: u64) -> Result<BudgetReservation, Refusal> {
     let asked = Asked {
         workload: WorkloadId(workload),
         model: Some("m"),
@@ -91,8 +91,8 @@ fn ask(s: &Revision, workload: u32, tokens: u64, at: u64) -> Result<Pledge, Refu
 
 fn refused_by(s: &Revision, workload: u32, tokens: u64, at: u64) -> Option<String> {
     match ask(s, workload, tokens, at) {
-        Ok(pledge) => {
-            pledge.release(&s.levels);
+        Ok(reservation) => {
+            reservation.release(&s.levels);
             None
         }
         Err(Refusal::BudgetExhausted { budget, .. }) => Some(budget.to_string()),
@@ -181,7 +181,7 @@ fn a_budget_for_models_counts_those_and_the_calls_that_name_none() {
             completion: 0,
             fixed: None,
         };
-        take(&asked, NOW, &s).map(|pledge| pledge.release(&s.levels))
+        take(&asked, NOW, &s).map(|reservation| reservation.release(&s.levels))
     };
     assert!(ask(Some("llama")).is_ok());
     assert!(ask(Some("gpt-4")).is_err());
@@ -212,7 +212,7 @@ fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
     s.prices
         .insert("m", Some(backends[1]), priced(5_000, "USD"));
     let s = Revision::first(s);
-    let pledge = ask(&s, 0, 10, NOW).expect("fits");
+    let reservation = ask(&s, 0, 10, NOW).expect("fits");
     assert_eq!(held(&s, NOW), [50], "ten tokens at five nano-dollars");
     assert_eq!(refused_by(&s, 0, 11, NOW).as_deref(), Some("dollars"));
     let price = s.snapshot.prices.of("m", Some(backends[0])).expect("there");
@@ -221,7 +221,7 @@ fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
         price: PriceId(0),
         cost: price.cost(&tokens),
     };
-    pledge.settle(&tokens, Some(charge), &s.snapshot, &s.levels);
+    reservation.settle(&tokens, Some(charge), &s.snapshot, &s.levels);
     assert_eq!(held(&s, NOW), [14]);
     let unknown = ask(&s, 0, 10, NOW).expect("fits");
     unknown.settle(&tokens, None, &s.snapshot, &s.levels);
@@ -249,10 +249,10 @@ fn a_call_that_may_have_no_price_is_refused_where_money_counts() {
 #[test]
 fn parts_of_a_nano_are_rounded_up() {
     assert_eq!(
-        [0, 1, 1000, 1001].map(|pico| nanos(Pico(pico))),
+        [0, 1, 1000, 1001].map(|pico| nano_units(Pico(pico))),
         [0, 1, 1, 2]
     );
-    assert_eq!(nanos(Pico(i128::MAX)), u64::MAX);
+    assert_eq!(nano_units(Pico(i128::MAX)), u64::MAX);
 }
 
 #[test]
@@ -281,7 +281,7 @@ proptest! {
             budget("b", Unit::Tokens, amounts[2], &["b"]),
         ]);
         let mut plain: [Plain; 3] = Default::default();
-        let mut open: Vec<(Pledge, u32, u64, u64)> = Vec::new();
+        let mut open: Vec<(BudgetReservation, u32, u64, u64)> = Vec::new();
         for (workload, tokens, day, choice, actual) in steps {
             let at = NOW + day * DAY;
             let mine = [0, 1 + workload as usize];
@@ -290,23 +290,23 @@ proptest! {
                 plain[*i].get(&day).copied().unwrap_or(0) + asked <= i128::from(amounts[*i])
             });
             match ask(&s, workload, tokens, at) {
-                Ok(pledge) => {
+                Ok(reservation) => {
                     prop_assert!(fits);
                     for i in mine {
                         *plain[i].entry(day).or_default() += asked;
                     }
-                    open.push((pledge, workload, day, tokens.max(1)));
+                    open.push((reservation, workload, day, tokens.max(1)));
                 }
                 Err(_) => prop_assert!(!fits),
             }
             if choice < 140 && !open.is_empty() {
                 let at = usize::from(choice) % open.len();
-                let (pledge, workload, day, reserved) = open.swap_remove(at);
+                let (reservation, workload, day, reserved) = open.swap_remove(at);
                 let really = if choice % 5 == 0 { 0 } else { actual };
                 if choice % 5 == 0 {
-                    pledge.release(&s.levels);
+                    reservation.release(&s.levels);
                 } else {
-                    pledge.settle(&used(actual), None, &s.snapshot, &s.levels);
+                    reservation.settle(&used(actual), None, &s.snapshot, &s.levels);
                 }
                 for i in [0, 1 + workload as usize] {
                     *plain[i].entry(day).or_default() += i128::from(really) - i128::from(reserved);

@@ -14,7 +14,7 @@ use crate::id::EndpointId;
 const HOLDS: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Hold {
+struct Cooldown {
     endpoint: EndpointId,
     /// `None`: every model.
     model: Option<Box<str>>,
@@ -24,9 +24,9 @@ struct Hold {
 
 /// Who asked, and until when.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Holds(Vec<Hold>);
+pub(super) struct Cooldowns(Vec<Cooldown>);
 
-impl Holds {
+impl Cooldowns {
     /// Whether nobody asked.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -41,13 +41,15 @@ impl Holds {
         wait: Duration,
         now: Mono,
     ) {
-        self.0.retain(|hold| hold.until > now);
+        self.0.retain(|cooldown| cooldown.until > now);
         let model = model.filter(|_| status == 429);
         let until = now.after(wait);
-        let same = |hold: &&mut Hold| hold.endpoint == endpoint && hold.model.as_deref() == model;
-        if let Some(hold) = self.0.iter_mut().find(same) {
-            hold.until = hold.until.max(until);
-            hold.status = status;
+        let same = |cooldown: &&mut Cooldown| {
+            cooldown.endpoint == endpoint && cooldown.model.as_deref() == model
+        };
+        if let Some(cooldown) = self.0.iter_mut().find(same) {
+            cooldown.until = cooldown.until.max(until);
+            cooldown.status = status;
             return;
         }
         let soonest = self.0.iter().enumerate().min_by_key(|(_, h)| h.until);
@@ -56,7 +58,7 @@ impl Holds {
         {
             self.0.swap_remove(at);
         }
-        self.0.push(Hold {
+        self.0.push(Cooldown {
             endpoint,
             model: model.map(Box::from),
             status,
@@ -71,21 +73,25 @@ impl Holds {
         model: Option<&str>,
         now: Mono,
     ) -> Option<(u16, Duration)> {
-        let is_its = |hold: &&Hold| {
-            hold.endpoint == endpoint
-                && hold.until > now
-                && (hold.model.is_none() || hold.model.as_deref() == model)
+        let is_its = |cooldown: &&Cooldown| {
+            cooldown.endpoint == endpoint
+                && cooldown.until > now
+                && (cooldown.model.is_none() || cooldown.model.as_deref() == model)
         };
-        let longest = self.0.iter().filter(is_its).max_by_key(|hold| hold.until)?;
+        let longest = self
+            .0
+            .iter()
+            .filter(is_its)
+            .max_by_key(|cooldown| cooldown.until)?;
         Some((longest.status, longest.until.since(now)))
     }
 
     /// Those of endpoints that go by other numbers now, or are gone.
     pub(super) fn renumbered(&self, new: impl Fn(EndpointId) -> Option<EndpointId>) -> Self {
-        let kept = self.0.iter().filter_map(|hold| {
-            Some(Hold {
-                endpoint: new(hold.endpoint)?,
-                ..hold.clone()
+        let kept = self.0.iter().filter_map(|cooldown| {
+            Some(Cooldown {
+                endpoint: new(cooldown.endpoint)?,
+                ..cooldown.clone()
             })
         });
         Self(kept.collect())

@@ -1,13 +1,13 @@
 //! What is written is what was said, or nothing is.
 
 use super::super::piece::Piece;
-use super::Pen;
+use super::JsonWriter;
 
 /// What a pen writes into so much room.
-fn written(room: usize, write: impl Fn(Pen<'_>) -> Pen<'_>) -> Option<String> {
+fn written(room: usize, write: impl Fn(JsonWriter<'_>) -> JsonWriter<'_>) -> Option<String> {
     let mut room = vec![b'?'; room];
     let all = room.len();
-    let left = write(Pen::new(&mut room)).left()?;
+    let left = write(JsonWriter::new(&mut room)).left()?;
     room.truncate(all - left);
     Some(String::from_utf8(room).unwrap())
 }
@@ -54,7 +54,7 @@ fn a_member_without_a_value_is_left_out() {
 
 #[test]
 fn what_finds_no_room_is_never_taken_for_written() {
-    fn write(out: Pen<'_>) -> Pen<'_> {
+    fn write(out: JsonWriter<'_>) -> JsonWriter<'_> {
         out.fixed(b"{")
             .text(&OPENING, Some("a text of some length"))
             .number(&KEY, Some(12_345_678))

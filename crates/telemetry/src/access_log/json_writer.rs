@@ -3,7 +3,7 @@
 //! Nothing grows on the way, what is short is copied whole with its slack, and where it goes on is
 //! held in registers: a line takes two thirds of the instructions that it took piece by piece into
 //! a `Vec`.
-//! Invariant: what does not fit is left out with all that follows, and [`Pen::left`] says so.
+//! Invariant: what does not fit is left out with all that follows, and [`JsonWriter::left`] says so.
 //! Not here: what a line says (`line`), digits (`decimal`), what is odd in a text (`escape`),
 //! the words (`piece`).
 
@@ -14,9 +14,9 @@ use super::escape::{escape, is_plain};
 use super::piece::Piece;
 
 /// The room that is left of a line's; none of it once something did not fit.
-pub(super) struct Pen<'a>(&'a mut [u8]);
+pub(super) struct JsonWriter<'a>(&'a mut [u8]);
 
-impl<'a> Pen<'a> {
+impl<'a> JsonWriter<'a> {
     pub(super) fn new(room: &'a mut [u8]) -> Self {
         Self(room)
     }
@@ -117,9 +117,9 @@ impl<'a> Pen<'a> {
 
     #[cold]
     fn odd(self, text: &[u8]) -> Self {
-        let mut spelled = Vec::with_capacity(6 * text.len());
-        escape(&mut spelled, text);
-        self.bytes(&spelled)
+        let mut names_cached = Vec::with_capacity(6 * text.len());
+        escape(&mut names_cached, text);
+        self.bytes(&names_cached)
     }
 
     /// Writes the first `len` of these bytes; what lies beyond is written over next.

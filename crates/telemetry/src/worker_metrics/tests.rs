@@ -10,16 +10,16 @@ use policy::price::Charge;
 use policy::record::{AttemptRecord, Count, Gauge, Outcome, Record, Sink};
 use policy::snapshot::Snapshot;
 
-use super::{Copied, Facts};
+use super::{MetricsSnapshot, WorkerMetrics};
 use crate::merge::{Gauges, Merged, WorkloadTotals, merge};
 use crate::priced::price;
 use crate::sample::{completed, limited, snapshot, unknown};
 
-fn merged(facts: &Facts) -> Merged {
-    merge(vec![Copied::of(facts.copy()).unwrap()])
+fn merged(facts: &WorkerMetrics) -> Merged {
+    merge(vec![MetricsSnapshot::of(facts.copy()).unwrap()])
 }
 
-fn totals(facts: &Facts, name: &str) -> WorkloadTotals {
+fn totals(facts: &WorkerMetrics, name: &str) -> WorkloadTotals {
     let found = merged(facts).by_workload();
     found
         .into_iter()
@@ -30,14 +30,14 @@ fn totals(facts: &Facts, name: &str) -> WorkloadTotals {
 #[test]
 fn facts_can_be_made_before_their_worker_starts() {
     fn moves<T: Send>() {}
-    moves::<Facts>();
-    moves::<Copied>();
+    moves::<WorkerMetrics>();
+    moves::<MetricsSnapshot>();
 }
 
 #[test]
 fn an_absurd_usage_saturates_and_does_not_wrap() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     for count in [
         Count::Reported(u64::MAX),
         Count::Reported(5),
@@ -52,14 +52,14 @@ fn an_absurd_usage_saturates_and_does_not_wrap() {
 
 #[test]
 fn another_sinks_copy_is_not_mistaken() {
-    assert!(Copied::of(Box::new(3_u8)).is_none());
-    assert!(Copied::of(Facts::new(None).copy()).is_some());
+    assert!(MetricsSnapshot::of(Box::new(3_u8)).is_none());
+    assert!(MetricsSnapshot::of(WorkerMetrics::new(None).copy()).is_some());
 }
 
 #[test]
 fn each_outcome_is_counted_under_its_workload() {
     let s = snapshot("v1", &["a", "b"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     facts.exchange(&s, &completed(0));
     facts.exchange(&s, &completed(1));
     facts.exchange(&s, &limited(1, Kind::Requests));
@@ -84,7 +84,7 @@ fn each_outcome_is_counted_under_its_workload() {
 fn a_record_of_an_older_snapshot_keeps_its_names() {
     let old = snapshot("v1", &["a", "b"]);
     let new = snapshot("v2", &["b", "a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     for _ in 0..10 {
         facts.exchange(&old, &completed(0));
         facts.exchange(&new, &completed(0));
@@ -99,7 +99,7 @@ fn many_reloads_with_records_in_flight_are_attributed_right() {
     let snapshots: Vec<Snapshot> = (0..40)
         .map(|i| snapshot(&format!("v{i}"), &[&format!("w{i}"), "steady"]))
         .collect();
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     for _ in 0..3 {
         for s in &snapshots {
             facts.exchange(s, &completed(0));
@@ -114,7 +114,7 @@ fn many_reloads_with_records_in_flight_are_attributed_right() {
 
 #[test]
 fn a_snapshot_at_the_same_address_is_told_apart_by_its_version() {
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     let mut place = Box::new(snapshot("v1", &["a"]));
     facts.exchange(&place, &completed(0));
     *place = snapshot("v2", &["z"]);
@@ -126,7 +126,7 @@ fn a_snapshot_at_the_same_address_is_told_apart_by_its_version() {
 #[test]
 fn a_model_that_the_configuration_does_not_name_is_other() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     for i in 0..500 {
         let record = Record {
             model_sent: Some(Arc::from(format!("gpt-evil-{i}"))),
@@ -158,7 +158,7 @@ fn models_taken_in_turns_are_told_apart_wherever_their_text_lies() {
     ];
     let copy = Arc::from(&*own[0]);
     let foreign = Arc::from("foreign");
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     let [gpt, overriding] = &own;
     for model in [gpt, overriding, &copy, &foreign, gpt, gpt, &foreign] {
         let record = Record {
@@ -186,7 +186,7 @@ fn input_sum(model: &str, n: u64) -> String {
 #[test]
 fn the_estimate_of_a_refused_call_is_no_usage() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     facts.exchange(&s, &limited(0, Kind::Tokens));
     let a = totals(&facts, "a");
     assert_eq!((a.refused, a.prompt_tokens), (1, 0));
@@ -197,7 +197,7 @@ fn the_estimate_of_a_refused_call_is_no_usage() {
 #[test]
 fn every_witness_has_a_series_of_its_own() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     let counts = [
         Count::Reported(1),
         Count::Counted(20),
@@ -218,7 +218,7 @@ fn every_witness_has_a_series_of_its_own() {
 #[test]
 fn attempts_and_retries_are_counted_by_endpoint() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     let attempt = |result, retried| AttemptRecord {
         endpoint: EndpointId(0),
         result,
@@ -245,7 +245,7 @@ fn attempts_and_retries_are_counted_by_endpoint() {
 
 #[test]
 fn gauges_rise_and_fall() {
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     facts.gauge(Gauge::Streams, 1);
     facts.gauge(Gauge::Streams, 1);
     facts.gauge(Gauge::Streams, -1);
@@ -261,7 +261,7 @@ fn gauges_rise_and_fall() {
 #[test]
 fn a_call_that_reached_no_backend_has_no_server_duration() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     let models = Record {
         operation: Some(Operation::Models),
         backend: None,
@@ -281,7 +281,7 @@ fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
     s.prices
         .insert("dear", None, price("EUR", 2_000_000_000_000));
     s.prices.insert("gpt-oss-120b", None, price("USD", 1));
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     let mut of = |model: &str, outcome| {
         let mut record = completed(0);
         record.model_sent = Some(Arc::from(model));
@@ -304,7 +304,7 @@ fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
     nothing.tokens = policy::record::Tokens::default();
     facts.exchange(&s, &nothing);
     let copies = [facts.copy(), facts.copy()];
-    let page = merge(copies.into_iter().filter_map(Copied::of).collect()).render(&[]);
+    let page = merge(copies.into_iter().filter_map(MetricsSnapshot::of).collect()).render(&[]);
     let lines: Vec<&str> = page
         .lines()
         .filter(|l| l.starts_with("tollgate_cost_total") || l.starts_with("tollgate_unpriced"))
@@ -323,7 +323,7 @@ fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
 #[test]
 fn without_prices_nothing_is_unpriced() {
     let s = snapshot("v1", &["a"]);
-    let mut facts = Facts::new(None);
+    let mut facts = WorkerMetrics::new(None);
     facts.exchange(&s, &completed(0));
     let page = merged(&facts).render(&[]);
     assert!(!page.contains("tollgate_unpriced_total{"), "{page}");
