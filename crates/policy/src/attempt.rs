@@ -2,8 +2,8 @@
 //!
 //! Invariant: nothing is tried again after the first response byte went downstream, nor a call that
 //! may not be made twice once any of it was sent; tries beyond the first are at most the share of first
-//! tries that the route allows, plus a few that were saved up; an endpoint is tried at most once in an exchange, and once more where
-//! a kept-alive connection broke. An endpoint that asked for time is left alone for it.
+//! tries that the route allows, plus what was saved up; an endpoint is tried at most once in an exchange,
+//! and once more where a kept-alive connection broke. An endpoint that asked for time is left alone for it.
 //! Not here: connections and timeouts (`proxy`).
 
 mod cooldown;
@@ -208,7 +208,7 @@ impl Upstreams {
         if let Some(health) = self.health.get_mut(chosen.index())
             && health.until.is_some()
         {
-            health.chosen(s.backend_of(chosen).map(|b| &b.ejection), now);
+            health.chosen(ejection(s, chosen), now);
         }
         Some(chosen)
     }
@@ -296,9 +296,7 @@ impl Upstreams {
         };
         match failure {
             Some(failure) if failure.is_local() => {}
-            Some(failure) if failure.is_sick() => {
-                health.failed(s.backend_of(endpoint).map(|b| &b.ejection), now)
-            }
+            Some(failure) if failure.is_sick() => health.failed(ejection(s, endpoint), now),
             Some(_) | None => health.succeeded(),
         }
     }
@@ -383,6 +381,10 @@ impl Attempts {
     pub fn needs_new_connection(&self) -> bool {
         self.again.is_some()
     }
+}
+
+fn ejection(s: &Snapshot, endpoint: EndpointId) -> Option<&Ejection> {
+    s.backend_of(endpoint).map(|backend| &backend.ejection)
 }
 
 fn candidates<'a>(
