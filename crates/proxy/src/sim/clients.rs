@@ -113,10 +113,10 @@ impl Client {
             pipe.write_all(&request).await.ok()?;
         }
         seen.is_sent = true;
-        self.response(pipe, seen).await
+        self.response(tag, pipe, seen).await
     }
 
-    async fn response(&mut self, pipe: &mut Pipe, seen: &mut Seen) -> Option<()> {
+    async fn response(&mut self, tag: &str, pipe: &mut Pipe, seen: &mut Seen) -> Option<()> {
         let is_slow = self.rng.chance(5);
         let mut head = ResponseHead::default();
         let mut input = Vec::new();
@@ -166,7 +166,15 @@ impl Client {
             if framing == Framing::Chunked {
                 let mut at = 0;
                 let is_over = loop {
-                    match chunked.next(&input[at..]).ok()? {
+                    let step = match chunked.next(&input[at..]) {
+                        Ok(step) => step,
+                        Err(fault) => {
+                            let wrong = format!("{tag}: malformed chunks: {fault}");
+                            self.log.borrow_mut().wrong.push(wrong);
+                            return None;
+                        }
+                    };
+                    match step {
                         ChunkStep::NeedMore { .. } => break false,
                         ChunkStep::End { .. } => break true,
                         ChunkStep::Data { skip, len } => {
