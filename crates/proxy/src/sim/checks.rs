@@ -1,10 +1,14 @@
 //! What must hold of a run, told from outside.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use policy::record::{Outcome, Record};
 
 use super::Run;
+
+/// The longest that the gate takes to notice that a client has left: it looks once a second.
+const NOTICED: Duration = Duration::from_millis(1_200);
 
 /// What happened in runs, so that a run in which nothing happens is noticed.
 #[derive(Debug, Default)]
@@ -142,11 +146,18 @@ fn exchange(run: &Run, tag: &str, record: &Record) -> Result<(), String> {
     {
         return Err(format!("tried again at {} after the first byte", late.host));
     }
+    if let Some(left_at) = seen.left_at
+        && let Some(late) = arrived
+            .iter()
+            .find(|arrived| arrived.at > left_at + NOTICED)
+    {
+        return Err(format!("tried at {} after its client left", late.host));
+    }
     match record.outcome {
         Outcome::Completed if record.status == 0 => {
             return Err("completed without status".to_owned());
         }
-        Outcome::Completed if seen.is_sent && !seen.has_left && !seen.is_whole => {
+        Outcome::Completed if seen.is_sent && seen.left_at.is_none() && !seen.is_whole => {
             return Err("completed, and its client did not get it whole".to_owned());
         }
         Outcome::Refused | Outcome::Failed if record.code.is_empty() => {

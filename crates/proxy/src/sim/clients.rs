@@ -26,8 +26,8 @@ pub(super) struct Seen {
     pub(super) first_byte: Option<Instant>,
     /// The response came to the end that its framing says.
     pub(super) is_whole: bool,
-    /// The client left of its own will.
-    pub(super) has_left: bool,
+    /// When the client left of its own will.
+    pub(super) left_at: Option<Instant>,
 }
 
 /// A client with one connection at a time.
@@ -71,7 +71,7 @@ impl Client {
                 Duration::from_secs(120)
             };
             let asked = timeout(within, self.exchange(&tag, &mut open, &mut seen)).await;
-            seen.has_left = asked.is_err();
+            seen.left_at = asked.is_err().then(Instant::now);
             if asked == Ok(Some(())) {
                 pipe = Some(open);
             }
