@@ -81,7 +81,8 @@ pub struct Record {
     pub backend: Option<BackendId>,
     /// The model the client named; checked characters, at most 256.
     pub model_asked: Option<Box<str>>,
-    /// The model sent upstream.
+    /// The model sent upstream, by the gate's name for it: a backend with names of its own is sent that
+    /// ([`crate::snapshot::Backend::model_names`]).
     pub model_sent: Option<Arc<str>>,
     /// Whether the answer was an event stream.
     pub streamed: bool,
