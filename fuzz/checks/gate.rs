@@ -11,7 +11,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use config::{Sources, parse_document};
 use policy::disconnect::DisconnectOutcome;
@@ -104,7 +104,6 @@ fn start(upstream: SocketAddr) -> SocketAddr {
          backends: {{ up: {{ url: http://{upstream}/base, credential: {{ inline: gate-key }}, timeouts: {{ first_byte: 1s, idle: 1s }} }} }}\n\
          routes: [ {{ workload: w, backend: up }} ]\n"
     );
-    let base = Instant::now();
     let path = Path::new("tollgate.yaml");
     let loaded = parse_document(path, document.as_bytes(), &Nothing);
     let publication = RuntimeConfig {
@@ -116,7 +115,6 @@ fn start(upstream: SocketAddr) -> SocketAddr {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         workers: 1,
         room: 1000,
-        base,
         sampling: None,
     };
     let ports = |_| Ports {

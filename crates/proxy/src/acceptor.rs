@@ -16,9 +16,8 @@ use policy::record::{Gauge, Trouble};
 use policy::trace::Sampling;
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::Instant;
 
-use crate::clock::{Clock, unix_ms};
+use crate::clock::{Clock, HostClocks, unix_ms};
 use crate::connections::Connections;
 use crate::downstream;
 use crate::listener::Listener;
@@ -41,7 +40,6 @@ pub(crate) struct Start {
     pub(crate) room: usize,
     /// Connections of all workers, which share the descriptors.
     pub(crate) taken: Arc<AtomicUsize>,
-    pub(crate) base: Instant,
     pub(crate) timers: Timers,
     pub(crate) sampling: Option<Sampling>,
 }
@@ -78,7 +76,7 @@ async fn accept(start: Start) -> Option<Rc<Worker>> {
     // Gates of a fleet may start in one millisecond with one process id: the system's chance is in it.
     let chance = RandomState::new().hash_one(start.index);
     let seed = finalize(unix_ms() ^ chance);
-    let clocks = (Clock::new(start.base, unix_ms), start.timers);
+    let clocks = (Clock::new(HostClocks::SYSTEM), start.timers);
     let connections = Connections::new(start.taken);
     let Start {
         publication,

@@ -48,6 +48,7 @@ impl Default for Buffers {
 
 impl Buffers {
     /// Lends the read buffer; must not be nested.
+    #[inline(always)]
     pub(crate) fn scratch<T>(&self, with: impl FnOnce(&mut [u8]) -> T) -> T {
         with(&mut self.scratch.borrow_mut())
     }

@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::time::{ClockId, clock_gettime};
 use policy::clock::Mono;
-use tokio::time::Instant;
 
 use crate::date;
 use crate::wheel::Wheel;
@@ -20,19 +20,32 @@ pub(crate) struct Clock {
     /// A moment on it, and the wall clock's milliseconds then.
     wall: Cell<(Mono, u64)>,
     date: Cell<date::Line>,
-    unix_ms: fn() -> u64,
+    host: HostClocks,
+}
+
+/// Where a worker's clocks read the time.
+#[derive(Clone, Copy)]
+pub(crate) struct HostClocks {
+    pub(crate) monotonic: fn() -> Mono,
+    /// Milliseconds since the Unix epoch.
+    pub(crate) unix_ms: fn() -> u64,
+}
+
+impl HostClocks {
+    /// The system's.
+    pub(crate) const SYSTEM: Self = Self { monotonic, unix_ms };
 }
 
 impl Clock {
-    /// Clocks whose monotonic one began at `zero`, and whose wall clock is `unix_ms`.
-    pub(crate) fn new(zero: Instant, unix_ms: fn() -> u64) -> Self {
-        let wheel = Rc::new(Wheel::new(zero));
-        let wall = unix_ms();
+    /// Clocks that read these.
+    pub(crate) fn new(host: HostClocks) -> Self {
+        let wheel = Rc::new(Wheel::new(host.monotonic));
+        let wall = (host.unix_ms)();
         Self {
             wall: Cell::new((wheel.clock(), wall)),
             wheel,
             date: Cell::new(date::line(wall / 1000)),
-            unix_ms,
+            host,
         }
     }
 
@@ -66,12 +79,23 @@ impl Clock {
     pub(crate) fn tick(&self) {
         self.wheel.advance();
         let (_, before) = self.wall.get();
-        let unix_ms = (self.unix_ms)();
+        let unix_ms = (self.host.unix_ms)();
         self.wall.set((self.now(), unix_ms));
         if unix_ms / 1000 != before / 1000 {
             self.date.set(date::line(unix_ms / 1000));
         }
     }
+}
+
+/// The system's monotonic clock, the same for every thread of the host. Its base is the system's start.
+// Not `Instant`: it can only be subtracted from another, which costs more than the reading.
+#[must_use]
+pub fn monotonic() -> Mono {
+    // Linux has this clock, always.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or_else(
+        |_| Mono::default(),
+        |at| Mono(at.tv_sec() * 1_000_000_000 + at.tv_nsec()),
+    )
 }
 
 /// The system's wall clock: milliseconds since the Unix epoch.

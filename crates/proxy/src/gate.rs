@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use policy::trace::Sampling;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -30,8 +30,6 @@ pub struct Options {
     /// Connections of all workers beyond which none is accepted, so that descriptors are left for
     /// upstreams and for the admin endpoint.
     pub room: usize,
-    /// Base of the monotonic clock that buckets use, shared with whoever makes snapshots.
-    pub base: Instant,
     /// Which traces are kept; `None` where no exchange belongs to a trace.
     pub sampling: Option<Sampling>,
 }
@@ -79,7 +77,6 @@ impl Gate {
                 ports: ports(index),
                 room: options.room,
                 taken: Arc::clone(&taken),
-                base: options.base.into(),
                 timers: Timers(ticker.handle().clone()),
                 sampling: options.sampling,
             };

@@ -37,3 +37,5 @@ mod wheel;
 mod why;
 mod worker;
 mod worker_snapshot;
+
+pub use clock::monotonic;

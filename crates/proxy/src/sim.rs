@@ -16,13 +16,14 @@ mod ports;
 mod scene;
 mod seam;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use policy::clock::{Mono, nanos};
 use policy::fast_hash::finalize;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{Instant, sleep};
@@ -32,7 +33,7 @@ use self::clients::Seen;
 use self::engines::Arrived;
 use self::ports::Facts;
 use self::scene::Scene;
-use crate::clock::Clock;
+use crate::clock::{Clock, HostClocks};
 use crate::connections::Connections;
 use crate::memory;
 use crate::runtime_config::Ports;
@@ -95,9 +96,25 @@ struct Run {
     has_stopped: bool,
 }
 
+thread_local! {
+    /// When the run of this thread began.
+    static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// The wall clock of every run.
 fn unix_ms() -> u64 {
     1_790_000_000_000
+}
+
+/// Clocks of a run that begins now: the runtime's virtual time.
+fn clocks() -> HostClocks {
+    BEGAN.set(Some(Instant::now()));
+    let monotonic = || {
+        Mono(nanos(
+            BEGAN.get().map(|began| began.elapsed()).unwrap_or_default(),
+        ))
+    };
+    HostClocks { monotonic, unix_ms }
 }
 
 fn run(seed: u64) -> Run {
@@ -139,7 +156,7 @@ struct World {
 
 impl World {
     async fn run(&self, scene: &Scene, mut rng: Rng, seed: u64) -> (Rc<Worker>, bool) {
-        let clock = Clock::new(Instant::now(), unix_ms);
+        let clock = Clock::new(clocks());
         let timers = Timers(tokio::runtime::Handle::current());
         let ports = Ports {
             sink: Box::new(ports::Recorder(Arc::clone(&self.facts))),

@@ -11,7 +11,6 @@ use std::task::Waker;
 use std::time::Duration;
 
 use policy::clock::{Mono, nanos};
-use tokio::time::Instant;
 
 /// How often a worker ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -33,8 +32,8 @@ pub(crate) struct Wheel {
     clock: Cell<Mono>,
     /// When its first tick began.
     base: Mono,
-    /// Zero on the host's clock.
-    zero: Instant,
+    /// The host's clock.
+    monotonic: fn() -> Mono,
     /// The tick that was dealt with last.
     tick: Cell<u64>,
     slots: RefCell<Vec<Vec<Rc<Waiter>>>>,
@@ -65,13 +64,13 @@ impl Waiter {
 }
 
 impl Wheel {
-    /// A wheel whose ticks begin now, on a clock that began at `zero`.
-    pub(crate) fn new(zero: Instant) -> Self {
-        let now = Mono(nanos(zero.elapsed()));
+    /// A wheel whose ticks begin now.
+    pub(crate) fn new(monotonic: fn() -> Mono) -> Self {
+        let now = monotonic();
         Self {
             clock: Cell::new(now),
             base: now,
-            zero,
+            monotonic,
             tick: Cell::new(0),
             slots: RefCell::new(vec![Vec::new(); SLOTS]),
         }
@@ -95,7 +94,7 @@ impl Wheel {
     /// Looks at the clock.
     pub(crate) fn look(&self) -> Mono {
         HAS_SLEPT.set(false);
-        let now = Mono(nanos(self.zero.elapsed()));
+        let now = (self.monotonic)();
         self.clock.set(now);
         now
     }

@@ -54,7 +54,7 @@ pub(crate) fn run(options: &cli::Demo) -> ExitCode {
 }
 
 fn start(options: &cli::Demo) -> Result<(), String> {
-    let base = Instant::now();
+    let began = Instant::now();
     let world = DemoWorld {
         on_prem: key("on-prem"),
         frontier: key("frontier"),
@@ -88,7 +88,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let ready = serve::start(loaded, &world, None, base)?;
+    let ready = serve::start(loaded, &world, None)?;
     let admin = ready.admin.local_addr().unwrap_or(options.admin);
     screen::introduce(
         ready.running.gate.address(),
@@ -107,7 +107,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     // With it go the tasks that hold on to the gate.
     drop(runtime);
     let counted = serve::end(ready).ok_or("the gate did not end, so there is no summary")?;
-    screen::summary(&counted.by_workload(), base.elapsed());
+    screen::summary(&counted.by_workload(), began.elapsed());
     on_prem.stop();
     frontier.stop();
     Ok(())

@@ -16,7 +16,7 @@ use admin::Access;
 use config::{Faults, Loaded, Sources};
 use counting::Counters;
 use ledger::LedgerService;
-use policy::clock::{Mono, nanos};
+use policy::clock::Mono;
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, RuntimeConfig};
@@ -56,8 +56,6 @@ pub(crate) struct Outlets {
 pub(crate) struct Origin {
     /// The document; none when the gate was made from the environment.
     pub(crate) file: Option<PathBuf>,
-    /// Base of the monotonic clock that buckets use.
-    pub(crate) base: Instant,
     /// What the document said at the start.
     pub(crate) fixed: Fixed,
 }
@@ -270,7 +268,7 @@ impl Running {
 
     /// The time by which limits refill.
     pub(crate) fn now(&self) -> Mono {
-        Mono(nanos(self.origin.base.elapsed()))
+        proxy::monotonic()
     }
 
     /// What a new configuration counts with.

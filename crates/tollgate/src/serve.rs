@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use config::{Loaded, Located};
 use counting::TokenizerCache;
@@ -37,7 +37,6 @@ pub(crate) struct Ready {
 
 /// Runs until told to stop.
 pub(crate) fn run(options: &cli::Run) -> ExitCode {
-    let base = Instant::now();
     let source = Source::of(options.config.as_deref());
     tracing::info!("{source}");
     let loaded = match load(source.file(), &World) {
@@ -58,7 +57,7 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
         }
         return ExitCode::FAILURE;
     }
-    let ready = match start(loaded, &World, source.file().map(Into::into), base) {
+    let ready = match start(loaded, &World, source.file().map(Into::into)) {
         Ok(ready) => ready,
         Err(fault) => {
             complain(&format!("tollgate: {fault}"));
@@ -87,7 +86,6 @@ pub(crate) fn start(
     loaded: Loaded,
     sources: &dyn config::Sources,
     file: Option<PathBuf>,
-    base: Instant,
 ) -> Result<Ready, String> {
     raise_descriptors();
     let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
@@ -132,7 +130,6 @@ pub(crate) fn start(
         listen: data,
         workers,
         room: room(),
-        base,
         sampling,
     };
     let conditions = Conditions::default();
@@ -184,7 +181,7 @@ pub(crate) fn start(
         outlets,
         quota,
         workers,
-        Origin { file, base, fixed },
+        Origin { file, fixed },
         current,
     );
     Ok(Ready {

@@ -39,7 +39,7 @@ pub(super) async fn run<D: Downstream>(
     let _streaming = relay.is_stream.then(|| Streaming::new(&worker));
     active.begin_notes();
     let mut pump = Pump {
-        worker,
+        worker: &worker,
         active,
         client,
         deadline,
@@ -55,7 +55,8 @@ pub(super) async fn run<D: Downstream>(
             let told_error = pump.active.meter.so_far().told_error;
             pump.active.tell(Event::End { told_error })
         }
-        Err(verdict) => {
+        Err(halt) => {
+            let verdict = pump.halted(halt);
             if let Verdict::Cut = verdict {
                 pump.release().await;
             }
@@ -120,10 +121,23 @@ async fn read_on(active: &mut ActiveExchange, body: &mut Body) -> Verdict {
     }
 }
 
+/// Why a response does not go on.
+#[derive(Clone, Copy)]
+enum Halt {
+    Broke {
+        is_malformed: bool,
+    },
+    /// The upstream was silent for too long.
+    Idle,
+    Disconnected,
+    /// The client took nothing for too long.
+    WriteStall,
+}
+
 /// The copying of one response body.
 struct Pump<'a, D> {
     active: &'a mut ActiveExchange,
-    worker: Rc<Worker>,
+    worker: &'a Worker,
     client: &'a mut D,
     deadline: &'a mut Deadline,
     relay: Relay,
@@ -139,7 +153,7 @@ struct Pump<'a, D> {
 
 impl<D: Downstream> Pump<'_, D> {
     /// Copies until the body ends.
-    async fn run(&mut self, body: &mut Body) -> Result<(), Verdict> {
+    async fn run(&mut self, body: &mut Body) -> Result<(), Halt> {
         loop {
             self.deadline.set(self.relay.idle);
             let is_over = poll_fn(|cx| self.poll_chunk(body, cx)).await?;
@@ -159,19 +173,18 @@ impl<D: Downstream> Pump<'_, D> {
     }
 
     /// Forwards what one read brings. Gives whether the body is over with it.
-    fn poll_chunk(&mut self, body: &mut Body, cx: &mut Context<'_>) -> Poll<Result<bool, Verdict>> {
-        let worker = Rc::clone(&self.worker);
+    fn poll_chunk(&mut self, body: &mut Body, cx: &mut Context<'_>) -> Poll<Result<bool, Halt>> {
+        let worker = self.worker;
         let forwarded = worker
             .buffers
             .scratch(|scratch| match body.poll_chunk(cx, scratch) {
                 Poll::Pending => Poll::Pending,
-                Poll::Ready(Err(error)) => Poll::Ready(Err(self.broke(&error))),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Halt::Broke {
+                    is_malformed: error.kind() == io::ErrorKind::InvalidData,
+                })),
                 Poll::Ready(Ok(Chunk { data, is_over })) => {
                     let sent = self.forward(data, is_over, cx);
-                    Poll::Ready(
-                        sent.map(|()| is_over)
-                            .map_err(|_| self.active.disconnected()),
-                    )
+                    Poll::Ready(sent.map(|()| is_over).map_err(|_| Halt::Disconnected))
                 }
             });
         if forwarded.is_ready() {
@@ -179,28 +192,36 @@ impl<D: Downstream> Pump<'_, D> {
         }
         // What is begun leaves even when the upstream pauses right after its head.
         if let Poll::Ready(Err(_)) = self.client.poll_flushed(cx) {
-            return Poll::Ready(Err(self.active.disconnected()));
+            return Poll::Ready(Err(Halt::Disconnected));
         }
         // Until the first piece comes, the time is the upstream's.
         if self.is_first && !std::mem::replace(&mut self.has_waited, true) {
             self.active.exchange.timing.pause(worker.now());
         }
         if self.client.poll_gone(&worker.buffers, cx).is_ready() {
-            return Poll::Ready(Err(self.active.disconnected()));
+            return Poll::Ready(Err(Halt::Disconnected));
         }
-        self.deadline
-            .poll(cx)
-            .map(|()| Err(self.active.tell(Event::Stalled)))
+        self.deadline.poll(cx).map(|()| Err(Halt::Idle))
     }
 
-    /// The body broke off. Where nothing of the answer has left, the client gets an error instead.
     #[cold]
-    fn broke(&mut self, error: &io::Error) -> Verdict {
-        let is_held = self.is_first && !self.has_waited;
-        self.active.tell(Event::ResponseBroke {
-            is_retracted: is_held && self.client.retract(),
-            is_malformed: error.kind() == io::ErrorKind::InvalidData,
-        })
+    fn halted(&mut self, halt: Halt) -> Verdict {
+        match halt {
+            Halt::Broke { is_malformed } => {
+                // Where nothing of the answer has left, the client gets an error instead.
+                let is_held = self.is_first && !self.has_waited;
+                self.active.tell(Event::ResponseBroke {
+                    is_retracted: is_held && self.client.retract(),
+                    is_malformed,
+                })
+            }
+            Halt::Idle => self.active.tell(Event::Stalled),
+            Halt::Disconnected => self.active.disconnected(),
+            Halt::WriteStall => {
+                self.worker.closed(Closed::WriteStall);
+                self.active.disconnected()
+            }
+        }
     }
 
     fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
@@ -231,18 +252,15 @@ impl<D: Downstream> Pump<'_, D> {
 
     /// Ready when the client's side has taken everything. A slow client is waited for, a stuck one
     /// is not.
-    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Verdict>> {
+    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Halt>> {
         match self.client.poll_flushed(cx) {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
-            Poll::Ready(Err(_)) => Poll::Ready(Err(self.active.disconnected())),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(Halt::Disconnected)),
             Poll::Pending => {
                 if self.client.progressed() {
                     self.deadline.set(self.relay.stall);
                 }
-                self.deadline.poll(cx).map(|()| {
-                    self.worker.closed(Closed::WriteStall);
-                    Err(self.active.disconnected())
-                })
+                self.deadline.poll(cx).map(|()| Err(Halt::WriteStall))
             }
         }
     }

@@ -26,7 +26,7 @@ use wire::head::ResponseHead;
 
 use super::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use super::ports::{Facts, Recorder};
-use super::{connect, unix_ms};
+use super::{clocks, connect};
 use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::memory::{self, Pipe};
@@ -108,7 +108,7 @@ fn call(
             acceptor: None,
             connectors: std::collections::HashMap::new(),
         };
-        let clock = Clock::new(began, unix_ms);
+        let clock = Clock::new(clocks());
         let timers = Timers(tokio::runtime::Handle::current());
         let connections = Connections::new(Arc::default());
         let worker = Worker::new(&publication, ports, (clock, timers), connections, None, 1);

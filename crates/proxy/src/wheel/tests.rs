@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
+use std::time::Instant;
 
 use super::*;
+use crate::clock::monotonic;
 
 #[derive(Default)]
 struct Bell(AtomicUsize);
@@ -23,14 +25,14 @@ impl Bell {
 
 /// A wheel that began so long ago, as if nobody had ticked since.
 fn begun(ago: Duration) -> Wheel {
-    let mut wheel = Wheel::new(Instant::now());
+    let mut wheel = Wheel::new(monotonic);
     wheel.base.0 -= nanos(ago);
     wheel
 }
 
 #[test]
 fn a_waiter_is_woken_once_when_its_time_is_past_and_not_before() {
-    let wheel = Wheel::new(Instant::now());
+    let wheel = Wheel::new(monotonic);
     let (bell, waiter) = (Arc::new(Bell::default()), Waiter::new());
     let begun = Instant::now();
     let due = wheel.look().after(Duration::from_millis(250));
@@ -78,7 +80,7 @@ fn the_wheel_keeps_nothing_of_those_that_are_gone() {
 
 #[test]
 fn an_arrival_is_timed_anew_after_a_sleep_alone() {
-    let wheel = Wheel::new(Instant::now());
+    let wheel = Wheel::new(monotonic);
     let left = wheel.look();
     std::thread::sleep(Duration::from_millis(2));
     assert_eq!(wheel.arrival(), left);
