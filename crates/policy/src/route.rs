@@ -9,9 +9,12 @@ use crate::credential::percent_decoded;
 use crate::id::WorkloadId;
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;
-use crate::snapshot::{Grant, Snapshot};
+use crate::snapshot::{Backend, Grant, Route, Snapshot};
 
 /// The grant of `workload` that takes `model`; a call without a model goes to the first route.
+///
+/// A route takes no name that only a backend of it uses ([`Snapshot::is_private_name`]): it would be the model of
+/// another name, past what that one is charged and limited by.
 ///
 /// # Errors
 /// [`Refusal::ModelNotFound`] when no route of the workload takes it.
@@ -20,24 +23,18 @@ pub fn choose<'s>(
     workload: WorkloadId,
     model: Option<&str>,
 ) -> Result<&'s Grant, Refusal> {
-    let grants = snapshot
-        .workload(workload)
-        .map_or(&[][..], |w| w.grants.as_slice());
-    let takes = |grant: &&Grant| {
-        let Some(route) = snapshot.route(grant.route) else {
-            return false;
-        };
-        match model {
-            Some(model) => route.models.is_empty() || route.models.iter().any(|m| m.takes(model)),
-            None => true,
+    let takes = |route: &Route| match model {
+        Some(model) => {
+            let is_written = |m: &ModelPattern| matches!(m, ModelPattern::Exact(_));
+            let mut taking = route.models.iter().filter(|m| m.takes(model)).peekable();
+            let is_taken = route.models.is_empty() || taking.peek().is_some();
+            is_taken && (taking.any(is_written) || !snapshot.is_private_name(route, model))
         }
+        None => true,
     };
-    grants
-        .iter()
-        .find(takes)
-        .ok_or_else(|| Refusal::ModelNotFound {
-            model: model.unwrap_or_default().to_owned(),
-        })
+    first(snapshot, workload, takes).ok_or_else(|| Refusal::ModelNotFound {
+        model: model.unwrap_or_default().to_owned(),
+    })
 }
 
 /// The first grant of `workload` that takes any model: for a call that could name one and does not.
@@ -46,15 +43,8 @@ pub fn choose<'s>(
 /// # Errors
 /// [`Refusal::ModelRequired`] when all routes of the workload go by model.
 pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant, Refusal> {
-    let grants = snapshot
-        .workload(workload)
-        .map_or(&[][..], |w| w.grants.as_slice());
-    let takes_any = |grant: &&Grant| {
-        snapshot
-            .route(grant.route)
-            .is_some_and(|route| route.models.is_empty())
-    };
-    grants.iter().find(takes_any).ok_or(Refusal::ModelRequired)
+    let takes = |route: &Route| route.models.is_empty();
+    first(snapshot, workload, takes).ok_or(Refusal::ModelRequired)
 }
 
 /// The first grant of `workload` that takes any model and sends it as it is: for a call whose model is
@@ -63,26 +53,25 @@ pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant,
 /// # Errors
 /// [`Refusal::ModelUnread`] when all routes of the workload go by model or say which one.
 pub fn untouched(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant, Refusal> {
-    let grants = snapshot
-        .workload(workload)
-        .map_or(&[][..], |w| w.grants.as_slice());
-    let takes_any = |grant: &&Grant| {
-        snapshot
-            .route(grant.route)
-            .is_some_and(|route| route.models.is_empty() && route.model.is_none())
-    };
-    grants.iter().find(takes_any).ok_or(Refusal::ModelUnread)
+    let takes = |route: &Route| route.models.is_empty() && route.model.is_none();
+    first(snapshot, workload, takes).ok_or(Refusal::ModelUnread)
+}
+
+fn first(
+    snapshot: &Snapshot,
+    workload: WorkloadId,
+    takes: impl Fn(&Route) -> bool,
+) -> Option<&Grant> {
+    let mut grants = snapshot.grants(workload).iter();
+    grants.find(|grant| snapshot.route(grant.route).is_some_and(&takes))
 }
 
 /// The names this workload can ask for, or `None` when a route of its takes any model and its
-/// backend's models are not declared: then the backend itself must be asked.
+/// backends' models are neither declared nor given names: then the backend itself must be asked.
 #[must_use]
 pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>> {
     let mut names: Vec<Arc<str>> = Vec::new();
-    for grant in snapshot
-        .workload(workload)
-        .map_or(&[][..], |w| w.grants.as_slice())
-    {
+    for grant in snapshot.grants(workload) {
         let route = snapshot.route(grant.route)?;
         let exact = route.models.iter().filter_map(|m| match m {
             ModelPattern::Exact(name) => Some(Arc::clone(name)),
@@ -95,13 +84,9 @@ pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>
         }
         if route.model.is_none() {
             let served = route.backends.iter().filter_map(|b| snapshot.backend(*b));
-            names.extend(
-                served
-                    .flat_map(|b| b.models.iter().cloned())
-                    .filter(|name| {
-                        route.models.is_empty() || route.models.iter().any(|m| m.takes(name))
-                    }),
-            );
+            names.extend(served.flat_map(Backend::known_models).filter(|name| {
+                route.models.is_empty() || route.models.iter().any(|m| m.takes(name))
+            }));
         }
         if names.len() == before {
             return None;

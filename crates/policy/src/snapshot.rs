@@ -142,6 +142,17 @@ impl Backend {
         }
         self.model_names.get(model).map_or(model, |name| name)
     }
+
+    /// Names of models, as the gate uses them, that the configuration says it has.
+    pub fn known_models(&self) -> impl Iterator<Item = Arc<str>> {
+        let named = self.model_names.keys().map(|name| Arc::from(&**name));
+        self.models.iter().cloned().chain(named)
+    }
+
+    /// Whether it alone uses this name, for a model that the gate names otherwise.
+    fn is_private_name(&self, name: &str) -> bool {
+        self.model_names.values().any(|own| **own == *name) && !self.model_names.contains_key(name)
+    }
 }
 
 /// Protocol spoken to an endpoint.
@@ -358,6 +369,14 @@ impl Snapshot {
     #[must_use]
     pub fn grants(&self, id: WorkloadId) -> &[Grant] {
         self.workload(id).map_or(&[], |workload| &workload.grants)
+    }
+
+    /// Whether a name is no model's as the gate names them, but what a backend of this route uses for one.
+    #[must_use]
+    #[inline]
+    pub fn is_private_name(&self, route: &Route, name: &str) -> bool {
+        let mut backends = route.backends.iter().filter_map(|id| self.backend(*id));
+        backends.any(|b| !b.model_names.is_empty() && b.is_private_name(name))
     }
 
     /// The calls that each route of a workload lists, in the order of the routes.

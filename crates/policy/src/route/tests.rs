@@ -145,3 +145,35 @@ fn one_model_is_shown_by_its_name_as_clients_encode_it() {
         );
     }
 }
+
+/// A backend that has a name of its own for `gpt-4o`, and one more that has none.
+fn named(models: &[&str]) -> Snapshot {
+    let far = BackendPlan { name: "far", ..ONE };
+    let backends = [ONE, far];
+    let mut s = snapshot(&[RoutePlan {
+        backends: &backends,
+        ..plan(models)
+    }]);
+    let names = [("gpt-4o", "dep-a"), ("gpt-5", "gpt-5")];
+    s.backends[0].model_names = names.map(|(gate, own)| (gate.into(), own.into())).into();
+    s
+}
+
+#[test]
+fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
+    for models in [&[][..], &["*"], &["gpt-*", "dep-*"]] {
+        let s = named(models);
+        assert_eq!(chosen(&s, Some("dep-a")), None, "{models:?}");
+        for taken in ["gpt-4o", "gpt-5", "gpt-x"] {
+            assert_eq!(chosen(&s, Some(taken)), Some(RouteId(0)), "{models:?}");
+        }
+    }
+    let written = named(&["gpt-4o", "dep-a"]);
+    assert_eq!(chosen(&written, Some("dep-a")), Some(RouteId(0)));
+}
+
+#[test]
+fn models_that_a_backend_names_otherwise_are_listed_by_the_gates_names() {
+    let expected = ["gpt-4o".to_owned(), "gpt-5".to_owned()];
+    assert_eq!(offered(&named(&[]), 0), Some(expected.to_vec()));
+}
