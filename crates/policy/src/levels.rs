@@ -89,7 +89,7 @@ impl Levels {
             let before = exact.or_else(|| rewritten.get_mut(&*limit.key)?.pop());
             match before {
                 Some(before) if before.rate() == limit.rate => Arc::clone(before),
-                Some(before) => Arc::new(Bucket::carried(limit.rate, before, now)),
+                Some(before) => Bucket::carried(limit.rate, before, now),
                 None => full(limit),
             }
         };

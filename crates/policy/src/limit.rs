@@ -10,9 +10,10 @@
 //! misestimate. Exact on any number of cores: there is no lease, so nothing is stranded on an
 //! idle core. Rounding to nanoseconds gives away less than one unit in all, and nothing where
 //! `per / amount` is whole.
-//! Not here: amounts over a calendar period (budgets), what a call will cost (`meter`).
+//! Not here: amounts over a calendar period (budgets), what a call will cost ([`crate::estimate`]).
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::clock::{Mono, nanos};
@@ -27,6 +28,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether what a call came to is known only at its end, and corrects what was taken for it.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        match self {
+            Self::Requests => false,
+            Self::Tokens => true,
+        }
+    }
+
     /// The word used in headers, metric labels and messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -60,6 +70,8 @@ pub struct Bucket {
     room: i64,
     /// Theoretical arrival time, [`Mono`] nanoseconds.
     tat: AtomicI64,
+    /// The bucket that took its place with another rate, and what it owed.
+    next: OnceLock<Arc<Self>>,
 }
 
 /// Why a bucket would not give.
@@ -89,13 +101,14 @@ impl Bucket {
             per: nanos(rate.per).unsigned_abs(),
             room: room(rate),
             tat: AtomicI64::new(i64::MIN / 2),
+            next: OnceLock::new(),
         }
     }
 
     /// A bucket with a new rate that keeps what the old one owed, so that a reload neither
-    /// forgives debt nor invents it.
+    /// forgives debt nor invents it. What is settled with the old one is settled with it too.
     #[must_use]
-    pub fn carried(rate: Rate, old: &Self, now: Mono) -> Self {
+    pub fn carried(rate: Rate, old: &Self, now: Mono) -> Arc<Self> {
         let owed = old.tat.load(Ordering::Relaxed).saturating_sub(now.0);
         let bucket = Self::new(rate);
         if owed > 0 {
@@ -104,6 +117,9 @@ impl Bucket {
                 .tat
                 .store(now.0.saturating_add(owed), Ordering::Relaxed);
         }
+        let bucket = Arc::new(bucket);
+        // A configuration takes the place of another one once.
+        let _second = old.next.set(Arc::clone(&bucket));
         bucket
     }
 
@@ -116,7 +132,7 @@ impl Bucket {
     /// Takes `units`, or takes nothing and says how long to wait.
     ///
     /// # Errors
-    /// [`Short`] when the bucket does not hold `units` now.
+    /// [`Denied`] when the bucket does not hold `units` now.
     pub fn take(&self, units: u64, now: Mono) -> Result<(), Denied> {
         if units > self.rate.burst {
             return Err(Denied::Never);
@@ -160,6 +176,9 @@ impl Bucket {
     /// bucket and never overfills it; an overspend is owed from now on, however long the bucket
     /// was idle.
     pub fn settle(&self, reserved: u64, actual: u64, now: Mono) {
+        if let Some(next) = self.next.get() {
+            next.settle(reserved, actual, now);
+        }
         let delta = self.cost(actual).saturating_sub(self.cost(reserved));
         if delta == 0 {
             return;

@@ -18,10 +18,10 @@ use crate::snapshot::{Grant, Snapshot};
 use crate::tokens::Tokens;
 
 /// A reservation: what was taken from which buckets and budgets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use = "settle it"]
 pub(super) struct Reservation {
-    taken: Option<Taken>,
+    taken: Taken,
     pub(super) for_budgets: BudgetReservation,
 }
 
@@ -45,18 +45,17 @@ pub(super) fn reserve(
     s: &Snapshot,
     levels: &Levels,
 ) -> Result<Reservation, Refusal> {
-    let grants = s.workload(workload).map(|w| w.grants.as_slice());
-    let at = |grants: &[Grant]| grants.iter().position(|g| std::ptr::eq(g, grant));
-    let Some(at) = grants.and_then(at) else {
+    let mut grants = s.grants(workload).iter();
+    let Some(at) = grants.position(|g| std::ptr::eq(g, grant)) else {
         return Err(Refusal::Bug("a grant without workload"));
     };
     let reservation = |limits| Reservation {
-        taken: Some(Taken {
+        taken: Taken {
             workload,
             grant: at,
             limits,
             tokens,
-        }),
+        },
         for_budgets: BudgetReservation::default(),
     };
     for (nth, id) in grant.limits.iter().enumerate() {
@@ -100,9 +99,7 @@ impl Reservation {
         levels: &Levels,
     ) {
         self.for_budgets.settle(tokens, charge, s, levels);
-        if let Some(taken) = self.taken {
-            taken.settle(tokens.sum(), now, s, levels);
-        }
+        self.taken.settle(tokens.sum(), now, s, levels);
     }
 
     /// As [`Reservation::settle`], by what is known so far: what it comes to is counted yet.
@@ -115,9 +112,7 @@ impl Reservation {
         levels: &Levels,
     ) -> Settled {
         let for_budgets = self.for_budgets.settle_for_now(tokens, charge, s, levels);
-        if let Some(taken) = self.taken {
-            taken.settle(tokens.sum(), now, s, levels);
-        }
+        self.taken.settle(tokens.sum(), now, s, levels);
         Settled {
             taken: self.taken,
             tokens: tokens.sum(),
@@ -129,11 +124,9 @@ impl Reservation {
     /// Gives everything back: the call never was.
     pub(super) fn release(self, now: Mono, s: &Snapshot, levels: &Levels) {
         self.for_budgets.release(levels);
-        if let Some(taken) = self.taken {
-            for (id, _, reserved) in taken.each(s) {
-                if let Some(bucket) = levels.bucket(id) {
-                    bucket.settle(reserved, 0, now);
-                }
+        for (id, _, reserved) in self.taken.each(s) {
+            if let Some(bucket) = levels.bucket(id) {
+                bucket.settle(reserved, 0, now);
             }
         }
     }
@@ -143,7 +136,7 @@ impl Reservation {
 #[derive(Debug)]
 #[must_use = "correct it"]
 pub struct Settled {
-    taken: Option<Taken>,
+    taken: Taken,
     tokens: u64,
     for_budgets: BudgetReservation,
     at: Mono,
@@ -155,10 +148,8 @@ impl Settled {
     pub fn correct(self, tokens: &Tokens, charge: Option<Charge>, of: &Revision) {
         let Revision { snapshot, levels } = of;
         self.for_budgets.settle(tokens, charge, snapshot, levels);
-        if let Some(taken) = self.taken {
-            for (bucket, _) in taken.of_tokens(snapshot, levels) {
-                bucket.settle(self.tokens, tokens.sum(), self.at);
-            }
+        for (bucket, _) in self.taken.of_tokens(snapshot, levels) {
+            bucket.settle(self.tokens, tokens.sum(), self.at);
         }
     }
 }
@@ -177,14 +168,13 @@ impl Taken {
         s: &'a Snapshot,
         levels: &'a Levels,
     ) -> impl Iterator<Item = (&'a Bucket, u64)> {
-        let of_tokens = self.each(s).filter(|(_, kind, _)| *kind == Kind::Tokens);
+        let of_tokens = self.each(s).filter(|(_, kind, _)| kind.is_settled());
         of_tokens.filter_map(|(id, _, reserved)| Some((levels.bucket(id)?, reserved)))
     }
 
     /// The limits that gave, what each counts, and how much it gave.
     fn each(self, s: &Snapshot) -> impl Iterator<Item = (LimitId, Kind, u64)> {
-        let grants = s.workload(self.workload).map(|w| w.grants.as_slice());
-        let grant = grants.and_then(|grants| grants.get(self.grant));
+        let grant = s.grants(self.workload).get(self.grant);
         let limits = grant.map_or(&[][..], |grant| grant.limits.as_slice());
         let tokens = self.tokens;
         let taken = limits.iter().take(self.limits);

@@ -84,6 +84,23 @@ fn a_limit_with_another_rate_or_window_keeps_what_it_owes() {
 }
 
 #[test]
+fn a_call_that_was_open_while_the_rate_changed_settles_what_the_new_one_owes() {
+    let old = limited(&[("a", rate(1000, 60))]);
+    let levels = Levels::new(&old);
+    let bucket = levels.bucket(LimitId(0)).expect("a");
+    bucket.take(900, NOW).expect("full");
+    let once = limited(&[("a", rate(1200, 60))]);
+    let carried = Levels::carried(&once, &old, &levels, NOW);
+    assert_eq!(left(&carried, 0), 300);
+    let twice = limited(&[("a", rate(1500, 60))]);
+    let carried = Levels::carried(&twice, &once, &carried, NOW);
+    bucket.settle(900, 2, NOW);
+    assert_eq!(left(&carried, 0), 1498, "given back");
+    bucket.settle(0, 500, NOW);
+    assert_eq!(left(&carried, 0), 998, "owed");
+}
+
+#[test]
 fn the_exact_window_is_matched_before_a_rewritten_one() {
     let (minute, hour) = (rate(10, 60), rate(20, 3600));
     let old = limited(&[("a", minute), ("a", hour)]);

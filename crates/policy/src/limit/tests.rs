@@ -2,6 +2,7 @@
 //!
 //! Not here: random courses against an exact bucket (`tests/model`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -289,7 +290,7 @@ fn a_thousand_reloads_forgive_no_part_of_a_unit() {
             ..rate(3, 60)
         },
     );
-    let mut bucket = Bucket::new(one);
+    let mut bucket = Arc::new(Bucket::new(one));
     assert_eq!(taken(&bucket, 2, at(0)), 2);
     for n in 0..1000 {
         let now = Mono(n * 10_000_000);

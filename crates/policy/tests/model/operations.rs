@@ -1,5 +1,6 @@
 //! Random takes, settlements, waits and reloads, in step with the model.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use policy::clock::Mono;
@@ -67,8 +68,9 @@ fn the_bucket_decides_as_the_exact_one_does() {
 }
 
 fn check(rate: Rate, steps: &[Step]) -> Result<(), TestCaseError> {
-    let (mut bucket, mut exact) = (Bucket::new(rate), Exact::new(rate));
-    let mut open: Vec<u64> = Vec::new();
+    let (mut bucket, mut exact) = (Arc::new(Bucket::new(rate)), Exact::new(rate));
+    // With the bucket that admitted each.
+    let mut open: Vec<(Arc<Bucket>, u64)> = Vec::new();
     let mut now = Mono(0);
     let mut told = Duration::ZERO;
     let mut slack = HALF;
@@ -80,7 +82,7 @@ fn check(rate: Rate, steps: &[Step]) -> Result<(), TestCaseError> {
                 Ok(()) => {
                     prop_assert!(!exact.lacks(*units, slack), "admitted more: {exact:?}");
                     exact.take(*units);
-                    open.push(*units);
+                    open.push((Arc::clone(&bucket), *units));
                 }
                 Err(Denied::Never) => prop_assert!(*units > bucket.rate().burst),
                 Err(Denied::Wait(wait)) => {
@@ -93,19 +95,17 @@ fn check(rate: Rate, steps: &[Step]) -> Result<(), TestCaseError> {
                 }
             },
             Step::Settle(nth, actual) if !open.is_empty() => {
-                let reserved = open.swap_remove(nth % open.len());
-                bucket.settle(reserved, *actual, now);
+                let (of, reserved) = open.swap_remove(nth % open.len());
+                of.settle(reserved, *actual, now);
                 exact.settle(reserved, *actual);
             }
             Step::Settle(..) => {}
             Step::Wait(by) => now = now.after(*by),
             Step::WaitAsTold => now = now.after(std::mem::take(&mut told)),
             Step::Reload(rate) => {
-                // Open exchanges settle with the bucket that admitted them: none are carried.
                 slack += nanosecond(*rate);
                 bucket = Bucket::carried(*rate, &bucket, now);
                 exact.carry(*rate);
-                open.clear();
             }
         }
         let level = bucket.level(now);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::call::{CallHead, Splice, apply, splices};
 
 use super::super::MAX_LIMITS;
-use super::{Admitted, Decision, Opened, Reservation, admit, open};
+use super::{Admitted, Decision, Opened, admit, open};
 use crate::clock::Mono;
 use crate::estimate::Estimator;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, request, snapshot};
@@ -293,8 +293,6 @@ mod editing {
             assert!(edits(&call, body).is_empty(), "{body}");
             assert!(!call.withhold_usage, "{body}");
             assert_eq!(call.model.as_deref(), Some("m"));
-            call.reservation
-                .release(NOW, &plain().snapshot, &plain().levels);
         }
     }
 
@@ -755,14 +753,6 @@ mod reserving {
         call.reservation
             .settle(&used(5, 0), None, NOW, &s.snapshot, &s.levels);
         assert!(all().all(|limit| left(&s, limit) == 995));
-    }
-
-    #[test]
-    fn an_empty_hold_may_be_settled_anywhere() {
-        let s = both();
-        Reservation::default().settle(&used(500, 500), None, NOW, &s.snapshot, &s.levels);
-        Reservation::default().release(NOW, &s.snapshot, &s.levels);
-        assert_eq!((left(&s, 0), left(&s, 1)), (5, 1000));
     }
 }
 
