@@ -266,9 +266,8 @@ impl Upstreams {
         s: &Snapshot,
         now: Mono,
     ) -> Option<(u16, Duration)> {
-        let held = candidates(attempts, s)
-            .flatten()
-            .filter_map(|endpoint| self.cooldowns.of(endpoint, model, now));
+        let held =
+            candidates(attempts, s).filter_map(|endpoint| self.cooldowns.of(endpoint, model, now));
         held.min_by_key(|(_, wait)| *wait)
     }
 
@@ -277,8 +276,8 @@ impl Upstreams {
         budget.is_some_and(RetryBudget::spend)
     }
 
-    /// Records how a try went. One that the gate itself had no room for says nothing of the endpoint,
-    /// neither good nor bad.
+    /// Records how a try went. One of which nothing was asked of the endpoint says nothing of it, neither good
+    /// nor bad.
     pub fn observe(
         &mut self,
         endpoint: EndpointId,
@@ -289,15 +288,10 @@ impl Upstreams {
         let Some(health) = self.health.get_mut(endpoint.index()) else {
             return;
         };
-        let failure = match result {
-            Ok(status) if status >= 500 => Some(Failure::Status(status)),
-            Ok(_) => None,
-            Err(failure) => Some(failure),
-        };
-        match failure {
-            Some(failure) if failure.is_local() => {}
-            Some(failure) if failure.is_sick() => health.failed(ejection(s, endpoint), now),
-            Some(_) | None => health.succeeded(),
+        match result {
+            Ok(status) if !Failure::Status(status).is_sick() => health.succeeded(),
+            Err(failure) if !failure.is_sick() => {}
+            Ok(_) | Err(_) => health.failed(ejection(s, endpoint), now),
         }
     }
 
@@ -313,11 +307,10 @@ impl Upstreams {
     }
 
     fn peek(&self, attempts: &Attempts, model: Option<&str>, s: &Snapshot, now: Mono) -> bool {
-        let open = |e: &EndpointId| {
+        candidates(attempts, s).any(|e| {
             self.health.get(e.index()).is_some_and(|h| h.is_open(now))
-                && (self.cooldowns.is_empty() || self.cooldowns.of(*e, model, now).is_none())
-        };
-        candidates(attempts, s).any(|backend| backend.into_iter().any(|e| open(&e)))
+                && self.cooldowns.of(e, model, now).is_none()
+        })
     }
 
     fn pick(
@@ -337,7 +330,7 @@ impl Upstreams {
         let usable = |e: &&EndpointId| {
             !attempts.tried().contains(*e)
                 && health.get(e.index()).is_some_and(&open)
-                && (cooldowns.is_empty() || cooldowns.of(**e, model, now).is_none())
+                && cooldowns.of(**e, model, now).is_none()
         };
         let backends = s.route(attempts.route)?.backends.iter();
         for backend in backends.filter_map(|b| s.backend(*b)) {
@@ -387,20 +380,17 @@ fn ejection(s: &Snapshot, endpoint: EndpointId) -> Option<&Ejection> {
     s.backend_of(endpoint).map(|backend| &backend.ejection)
 }
 
+/// Endpoints of the route that were not tried.
 fn candidates<'a>(
     attempts: &'a Attempts,
     s: &'a Snapshot,
-) -> impl Iterator<Item = Vec<EndpointId>> + 'a {
-    let backends = s
-        .route(attempts.route)
-        .map_or(&[][..], |r| r.backends.as_slice());
-    backends.iter().filter_map(|b| s.backend(*b)).map(|b| {
-        b.endpoints
-            .iter()
-            .copied()
-            .filter(|e| !attempts.tried().contains(e))
-            .collect()
-    })
+) -> impl Iterator<Item = EndpointId> + 'a {
+    let route = s.route(attempts.route);
+    let backends = route.into_iter().flat_map(|route| &route.backends);
+    let endpoints = backends.filter_map(|b| s.backend(*b));
+    endpoints
+        .flat_map(|backend| backend.endpoints.iter().copied())
+        .filter(|e| !attempts.tried().contains(e))
 }
 
 /// xorshift64*: cheap, seeded, good enough to spread load.

@@ -1,8 +1,7 @@
 //! One downstream request with its response, from head to record: a machine that is told of events and answers
 //! each with a verdict ([`Event`], [`Verdict`]).
 //!
-//! The stages are types: [`Reading`] (we know who asks for what) → [`Active`] (reserved; attempts, then a response) →
-//! ended. Whatever is decided of an exchange is decided here; its host waits, copies and measures.
+//! Its stages: [`Reading`] (we know who asks for what) → [`Active`] (reserved; attempts, then a response) → ended. Whatever is decided of an exchange is decided here; its host waits, copies and measures.
 //! Invariant: an exchange settles its [`Reservation`] exactly once and leaves exactly one [`Record`]; a refusal holds
 //! nothing; nothing is tried again after the first byte of a response went downstream, nor after the client left.
 //! Not here: whether a call may go on (`admission`), which endpoint is next ([`crate::attempt`]), what a response
@@ -135,6 +134,8 @@ struct Active {
     minting: Option<Minting>,
     /// How far the request of the attempt under way has come, or of the last one.
     sent: Cell<Sent>,
+    /// How far it had come when its response came.
+    sent_before: Cell<Sent>,
     /// What the attempt that ended last leaves, until its host takes it.
     ended: Option<(AttemptRecord, Option<Box<AttemptSpan>>)>,
     /// The attempt under way, or the one whose response is used; in a sampled exchange alone.
@@ -216,6 +217,7 @@ impl Exchange {
                 self.or_refuse(judged)
             }
             Event::Unreadable(refusal) => self.refuse(refusal),
+            Event::HostFault(says) => self.refuse(Refusal::Bug(says)),
             Event::BodyPending => {
                 let judged = self.look(env);
                 self.or_refuse(judged)
@@ -304,17 +306,15 @@ impl Exchange {
         let opened = admission::open(head, length, s)?;
         self.record.workload = Some(opened.workload);
         self.record.operation = Some(opened.operation);
+        let workload = s.workload(opened.workload);
+        let authorizer = workload.and_then(|workload| workload.authorizer);
         self.stage = Stage::Reading(Reading {
             opened,
             has_looked: false,
             awaits_continue,
-            is_asking: false,
+            is_asking: authorizer.is_some(),
         });
-        let workload = s.workload(opened.workload);
-        if let Some(authorizer) = workload.and_then(|workload| workload.authorizer) {
-            if let Stage::Reading(reading) = &mut self.stage {
-                reading.is_asking = true;
-            }
+        if let Some(authorizer) = authorizer {
             return Ok(Verdict::Ask(Ask {
                 question: Question::Authorize(authorizer),
                 within: ANSWER_WITHIN,
@@ -333,10 +333,7 @@ impl Exchange {
         if matches!(&self.stage, Stage::Reading(reading) if reading.awaits_continue) {
             return self.look(env);
         }
-        let bounds = &env.snapshot.bounds;
-        Ok(Verdict::Read {
-            within: bounds.body_idle.min(bounds.body_time),
-        })
+        Ok(read_on(env))
     }
 
     /// Looks at the caller's limits, once: a call that will be refused whatever its body says is refused before the
@@ -354,10 +351,7 @@ impl Exchange {
                 return Err(refusal);
             }
         }
-        let bounds = &env.snapshot.bounds;
-        Ok(Verdict::Read {
-            within: bounds.body_idle.min(bounds.body_time),
-        })
+        Ok(read_on(env))
     }
 
     fn body(&mut self, bytes: usize, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
@@ -443,6 +437,7 @@ impl Exchange {
             minting: None,
             translated: None,
             sent: Cell::new(Sent::Nothing),
+            sent_before: Cell::new(Sent::Nothing),
             ended: None,
             span: None,
             is_answered: false,
@@ -525,5 +520,13 @@ impl Exchange {
         } else {
             Ending::Left
         });
+    }
+}
+
+/// More of the body is waited for.
+fn read_on(env: &Env<'_>) -> Verdict {
+    let bounds = &env.snapshot.bounds;
+    Verdict::Read {
+        within: bounds.body_idle.min(bounds.body_time),
     }
 }

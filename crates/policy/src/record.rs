@@ -188,7 +188,7 @@ impl AttemptRecord {
 }
 
 /// Things that rise and fall.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Gauge {
     /// Downstream connections open.
     Connections,

@@ -1,6 +1,6 @@
 //! Endpoints that asked to be left alone for a time.
 //!
-//! A 429 speaks of one model's quota, so only that model's calls stay away; any other status speaks
+//! A 429 speaks of the quota that its call used: only calls of that quota stay away. Any other status speaks
 //! of the endpoint.
 //! Invariant: at most [`HOLDS`] are kept; one more takes the place of the one that ends first.
 //! Not here: how long is asked for (`wait`), sick endpoints (`attempt`).
@@ -16,10 +16,29 @@ const HOLDS: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cooldown {
     endpoint: EndpointId,
-    /// `None`: every model.
-    model: Option<Box<str>>,
+    scope: Scope,
     status: u16,
     until: Mono,
+}
+
+/// Which calls stay away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scope {
+    Endpoint,
+    /// Those to one model.
+    Model(Box<str>),
+    /// Those that use no model's quota.
+    NoModel,
+}
+
+impl Scope {
+    fn holds(&self, model: Option<&str>) -> bool {
+        match self {
+            Self::Endpoint => true,
+            Self::Model(name) => model == Some(name),
+            Self::NoModel => model.is_none(),
+        }
+    }
 }
 
 /// Who asked, and until when.
@@ -27,11 +46,6 @@ struct Cooldown {
 pub(super) struct Cooldowns(Vec<Cooldown>);
 
 impl Cooldowns {
-    /// Whether nobody asked.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     #[cold]
     pub(super) fn add(
         &mut self,
@@ -42,11 +56,14 @@ impl Cooldowns {
         now: Mono,
     ) {
         self.0.retain(|cooldown| cooldown.until > now);
-        let model = model.filter(|_| status == 429);
-        let until = now.after(wait);
-        let same = |cooldown: &&mut Cooldown| {
-            cooldown.endpoint == endpoint && cooldown.model.as_deref() == model
+        let scope = match model {
+            _ if status != 429 => Scope::Endpoint,
+            Some(model) => Scope::Model(model.into()),
+            None => Scope::NoModel,
         };
+        let until = now.after(wait);
+        let same =
+            |cooldown: &&mut Cooldown| cooldown.endpoint == endpoint && cooldown.scope == scope;
         if let Some(cooldown) = self.0.iter_mut().find(same) {
             cooldown.until = cooldown.until.max(until);
             cooldown.status = status;
@@ -60,7 +77,7 @@ impl Cooldowns {
         }
         self.0.push(Cooldown {
             endpoint,
-            model: model.map(Box::from),
+            scope,
             status,
             until,
         });
@@ -74,9 +91,7 @@ impl Cooldowns {
         now: Mono,
     ) -> Option<(u16, Duration)> {
         let is_its = |cooldown: &&Cooldown| {
-            cooldown.endpoint == endpoint
-                && cooldown.until > now
-                && (cooldown.model.is_none() || cooldown.model.as_deref() == model)
+            cooldown.endpoint == endpoint && cooldown.until > now && cooldown.scope.holds(model)
         };
         let longest = self
             .0

@@ -214,14 +214,19 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
 }
 
 #[test]
-fn want_of_room_in_the_gate_is_no_sickness_of_the_endpoint() {
+fn an_attempt_that_asked_nothing_of_the_endpoint_says_nothing_of_it() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..4 {
         up.observe(EndpointId(0), Err(Failure::Connect), &s, NOW);
     }
-    for _ in 0..100 {
-        up.observe(EndpointId(0), Err(Failure::LocalCapacity), &s, NOW);
+    let nothing_asked = [
+        Failure::LocalCapacity,
+        Failure::Credential,
+        Failure::Untranslatable,
+    ];
+    for failure in nothing_asked.repeat(30) {
+        up.observe(EndpointId(0), Err(failure), &s, NOW);
     }
     assert!(!is_ejected(&up, 0, NOW), "nothing was asked of it");
     up.observe(EndpointId(0), Err(Failure::Connect), &s, NOW);
@@ -331,6 +336,16 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
         carried.waits(&up.begin(ROUTE, &s), Some("m"), &s, NOW),
         least
     );
+}
+
+#[test]
+fn a_quota_of_calls_without_a_model_holds_no_call_to_one() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    up.cooldown(EndpointId(0), None, 429, WAIT_MAX, NOW);
+    let mut tries = up.begin(ROUTE, &s);
+    assert_eq!(up.next(&mut tries, None, &s, NOW), None);
+    assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), Some(EndpointId(0)));
 }
 
 #[test]

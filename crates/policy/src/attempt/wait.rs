@@ -2,7 +2,7 @@
 //!
 //! Invariant: no upstream is left alone for longer than [`WAIT_MAX`], whatever it says; a word that
 //! cannot be read asks for nothing.
-//! Not here: who waits (`hold`), when it is asked (`proxy`).
+//! Not here: who waits (`cooldown`), when an answer is asked ([`crate::exchange`]).
 
 use std::time::Duration;
 

@@ -17,7 +17,8 @@ use super::{ANSWER_WITHIN, Env, Exchange, Stage};
 use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
 use crate::credential::UpstreamAuth;
 use crate::id::EndpointId;
-use crate::record::AttemptRecord;
+use crate::operation::Operation;
+use crate::record::{AttemptRecord, Record};
 use crate::refusal::Refusal;
 use crate::trace::AttemptSpan;
 
@@ -50,7 +51,7 @@ impl Exchange {
             return self.refuse(Refusal::Bug("an attempt before the first"));
         };
         let may_reuse = !attempts.needs_new_connection();
-        let model = self.record.model_sent.as_deref();
+        let model = quota_of(&self.record);
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
         let Some(endpoint) = upstreams.next(attempts, model, s, now) else {
@@ -141,11 +142,11 @@ impl Exchange {
         let Stage::Active(active) = &self.stage else {
             return self.refuse(Refusal::Bug("a response to no call"));
         };
-        active.sent.set(Sent::Answered);
+        active.sent_before.set(active.sent.replace(Sent::Answered));
         if may_ask_for_time(head.status) {
             let unix_ms = self.unix_ms(env.now);
             if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {
-                let model = self.record.model_sent.as_deref();
+                let model = quota_of(&self.record);
                 let upstreams = &mut env.shard.upstreams;
                 upstreams.cooldown(endpoint, model, head.status, wait, env.now);
             }
@@ -164,6 +165,10 @@ impl Exchange {
         };
         if lost.is_untaken {
             active.sent.set(Sent::Nothing);
+            if lost.was_kept && active.left.is_some() {
+                self.end(Ending::Left);
+                return Verdict::Abandon;
+            }
             if let (true, Some(endpoint)) = (lost.was_kept, self.record.endpoint) {
                 // Not an attempt yet: it goes over another connection.
                 let again = Minting {
@@ -210,7 +215,7 @@ impl Exchange {
             && active.left.is_none()
             && (active.repeats || active.sent.get() == Sent::Nothing)
             && active.attempts.as_mut().is_some_and(|attempts| {
-                let model = self.record.model_sent.as_deref();
+                let model = quota_of(&self.record);
                 upstreams.may_retry(attempts, model, s, now)
                     || broke && upstreams.may_retry_there(attempts, now)
             });
@@ -257,4 +262,11 @@ impl Exchange {
         let since = u64::try_from(since).unwrap_or(u64::MAX);
         self.record.started_unix_ms.saturating_add(since)
     }
+}
+
+/// The model whose quota a call uses at its provider; `None` for a call of which no tokens are counted, which
+/// providers limit apart.
+fn quota_of(record: &Record) -> Option<&str> {
+    let is_metered = record.operation.is_some_and(Operation::is_metered);
+    record.model_sent.as_deref().filter(|_| is_metered)
 }

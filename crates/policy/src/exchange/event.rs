@@ -33,6 +33,8 @@ pub enum Event<'a> {
     },
     /// The request cannot be read, or there is no room for it.
     Unreadable(Refusal),
+    /// The host cannot apply a verdict, though it should: a bug, and where.
+    HostFault(&'static str),
     /// The rest of the body is not here yet; to be told once.
     BodyPending,
     /// So many bytes of the body came.

@@ -78,16 +78,16 @@ impl Exchange {
             _ => check(operation, head, content, unix_ms),
         };
         if !has_left && let Err(refusal) = checked {
-            if (200..=299).contains(&head.status) {
+            if is_good(head) {
                 // As if none had come.
-                active.sent.set(Sent::Whole);
+                active.sent.set(active.sent_before.get());
             }
             return self.refuse(refusal);
         }
         let withhold = active.withhold_usage
             && active.translated.is_none()
             && content == Content::Events
-            && head.status == 200
+            && is_good(head)
             && head.fields.count(Known::ContentEncoding) == 0;
         (active.metering, active.form) = metering(
             &self.record,
@@ -144,7 +144,7 @@ impl Exchange {
         if let Stage::Active(active) = &mut self.stage {
             if (200..300).contains(&self.record.status) {
                 // It could not be read: as if none had come.
-                active.sent.set(Sent::Whole);
+                active.sent.set(active.sent_before.get());
             }
             active.metering = Metering::Nothing;
             self.record.streamed = false;
@@ -313,8 +313,7 @@ fn metering(
     s: &Snapshot,
 ) -> (Metering, Form) {
     if is_charged_as_written(record, s) {
-        let is_good = (200..300).contains(&head.status);
-        let metering = if is_good {
+        let metering = if is_good(head) {
             Metering::Size
         } else {
             Metering::Nothing
@@ -325,7 +324,7 @@ fn metering(
         return (Metering::Nothing, Form::Unread);
     }
     let is_plain = head.fields.count(Known::ContentEncoding) == 0;
-    if head.status != 200 {
+    if !is_good(head) {
         return if is_plain && content == Content::Json {
             (Metering::Error, Form::Json)
         } else {
@@ -347,6 +346,11 @@ fn metering(
         Some(form) => (Metering::Read, form),
         None => (Metering::Size, Form::Unread),
     }
+}
+
+/// Whether its status says that the call was done.
+fn is_good(head: &ResponseHead) -> bool {
+    (200..300).contains(&head.status)
 }
 
 /// Whether its route says what a call is charged, whatever its response says.

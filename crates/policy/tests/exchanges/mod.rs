@@ -2,8 +2,11 @@
 //!
 //! Not here: many of them over time (`sim`), what is reserved (`model`).
 
+use std::time::Duration;
+
 use policy::clock::Mono;
-use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
+use policy::disconnect::{OnDisconnect, ReadBounds};
+use policy::exchange::{Answer, Env, Event, Exchange, Lost, Verdict};
 use policy::id::PriceId;
 use policy::levels::Levels;
 use policy::price::{Charge, Pico, Price, Rates};
@@ -11,6 +14,7 @@ use policy::record::{Names, Record};
 use policy::retry::Statuses;
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
+use policy::tokens::Count;
 use policy::wire::head::ResponseHead;
 use policy::wire::meter::Meter;
 
@@ -88,6 +92,77 @@ fn a_status_is_tried_elsewhere_where_its_route_says_so_and_forwarded_where_not()
     assert_eq!(tried(&[503], &s), 1);
     assert_eq!(tried(&[404, 200], &s), 2);
     assert_eq!(tried(&[429, 503], &s), 2);
+}
+
+#[test]
+fn a_response_with_any_good_status_is_charged_as_reported() {
+    let s = two();
+    for status in [200, 201, 203, 206] {
+        let tokens = answered(&[status], &s).tokens;
+        assert_eq!(tokens.sum(), 37, "{status}");
+        assert_eq!(tokens.prompt, Count::Reported(30), "{status}");
+    }
+}
+
+/// An exchange that has begun its first attempt, whose request has left so far.
+fn attempted(is_whole: bool, env: &mut Env<'_>) -> Exchange {
+    let (mut exchange, _, _) = ask(10, env);
+    let verdict = exchange.handle(Event::Answer(Answer::Entered), env);
+    assert!(matches!(verdict, Verdict::Attempt(_)), "{verdict:?}");
+    exchange.sent(is_whole);
+    exchange
+}
+
+#[test]
+fn an_unusable_response_to_a_request_that_did_not_leave_whole_is_not_charged() {
+    let s = two();
+    let (mut shard, levels) = (Shard::new(&s, None, 1), Levels::new(&s));
+    let env = &mut Env {
+        snapshot: &s,
+        levels: &levels,
+        shard: &mut shard,
+        now: NOW,
+    };
+    for (is_whole, charged) in [(false, false), (true, true)] {
+        let mut exchange = attempted(is_whole, env);
+        let head = ResponseHead {
+            status: 204,
+            ..ResponseHead::default()
+        };
+        let verdict = exchange.handle(Event::ResponseHead(&head), env);
+        assert!(matches!(verdict, Verdict::Refuse(_)), "{verdict:?}");
+        let record = end(&mut exchange, &mut Meter::default(), env);
+        assert_eq!(record.tokens.sum() > 0, charged, "{record:?}");
+    }
+}
+
+#[test]
+fn no_request_is_sent_again_for_a_client_that_has_left() {
+    let mut s = two();
+    s.routes[0].abandon = OnDisconnect::ReadToEnd(ReadBounds {
+        tokens: 100,
+        time: Duration::from_secs(5),
+    });
+    let (mut shard, levels) = (Shard::new(&s, None, 1), Levels::new(&s));
+    let env = &mut Env {
+        snapshot: &s,
+        levels: &levels,
+        shard: &mut shard,
+        now: NOW,
+    };
+    let mut exchange = attempted(true, env);
+    let left = Event::Disconnected {
+        events: None,
+        reading_on: 0,
+    };
+    let verdict = exchange.handle(left, env);
+    assert!(matches!(verdict, Verdict::ReadToEnd { .. }), "{verdict:?}");
+    let refused = Lost {
+        was_kept: true,
+        ..Lost::UNTAKEN
+    };
+    let verdict = exchange.handle(Event::AttemptFailed(refused), env);
+    assert!(matches!(verdict, Verdict::Abandon), "{verdict:?}");
 }
 
 #[test]

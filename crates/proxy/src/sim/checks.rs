@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use policy::record::{Outcome, Record};
+use policy::record::{Gauge, Outcome, Record};
 
 use super::Run;
 
@@ -70,10 +70,10 @@ pub(super) fn check(run: &Run) -> Result<Counts, String> {
             run.held
         ));
     }
-    for gauge in ["Exchanges", "Drains", "Streams"] {
-        let stands = run.facts.gauges.get(gauge).copied().unwrap_or(0);
+    for gauge in [Gauge::Exchanges, Gauge::ReadsToEnd, Gauge::Streams] {
+        let stands = run.facts.gauges.get(&gauge).copied().unwrap_or(0);
         if stands != 0 {
-            return Err(format!("the gauge {gauge} stands at {stands}"));
+            return Err(format!("the gauge {gauge:?} stands at {stands}"));
         }
     }
     if run.exchanges + run.reading_on > 0 {

@@ -18,8 +18,8 @@ pub(super) struct Facts {
     pub(super) records: Vec<Record>,
     pub(super) attempts: usize,
     pub(super) abandoned: usize,
-    /// By gauge's name: where it stands.
-    pub(super) gauges: HashMap<String, i64>,
+    /// Where each stands.
+    pub(super) gauges: HashMap<Gauge, i64>,
     /// By entry: what became of it, in the order that it was told.
     pub(super) rows: HashMap<u64, Row>,
 }
@@ -59,7 +59,7 @@ impl Sink for Recorder {
     fn closed(&mut self, _: Closed) {}
 
     fn gauge(&mut self, gauge: Gauge, delta: i64) {
-        self.facts(|facts| *facts.gauges.entry(format!("{gauge:?}")).or_default() += delta);
+        self.facts(|facts| *facts.gauges.entry(gauge).or_default() += delta);
     }
 
     fn tick(&mut self) {}
