@@ -64,7 +64,7 @@ pub(crate) async fn serve<D: Downstream>(
             }
             Verdict::Relay(relay) => match &mut response {
                 Some(response) => relay::run(&mut active, relay, response, client, deadline).await,
-                None => active.tell(Event::Unreadable(Refusal::Bug("a relay of no response"))),
+                None => active.tell(Event::HostFault("a relay of no response")),
             },
             Verdict::ReadToEnd { .. } => {
                 deadline.clear();
@@ -80,7 +80,7 @@ pub(crate) async fn serve<D: Downstream>(
                 Verdict::Finish
             }
             Verdict::Finish => break,
-            own => {
+            own @ (Verdict::Refuse(_) | Verdict::Models { .. } | Verdict::Preflight) => {
                 response = None;
                 deadline.clear();
                 // Boxed: rare, and its state would make every exchange larger.
@@ -126,10 +126,11 @@ async fn answer<D: Downstream>(
         Verdict::Models { names, one } => {
             reply::models(client, names, one.as_ref(), id, &cors, patience).await
         }
-        _ => {
+        Verdict::Preflight => {
             let told = reply::preflight(client, &cors, head, id, patience).await;
             told.map(|()| 0)
         }
+        _ => return active.tell(Event::HostFault("no answer of the gate's own")),
     };
     match sent {
         Ok(bytes) => {

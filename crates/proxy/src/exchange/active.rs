@@ -42,6 +42,8 @@ pub(crate) struct ActiveExchange {
     pub(super) reading_on: Option<Box<ReadingOn>>,
     /// Bytes of the request's body that are kept.
     kept: usize,
+    /// The attempt under way, or the last one, needs the body no more.
+    pub(super) is_body_sent: bool,
     is_over: bool,
 }
 
@@ -98,6 +100,7 @@ impl ActiveExchange {
             capture: None,
             reading_on: None,
             kept: 0,
+            is_body_sent: false,
             is_over: false,
         }
     }
@@ -169,7 +172,9 @@ impl ActiveExchange {
 
     /// No more of the request is needed: it is handed to who counts it, where its model is counted.
     pub(super) fn count(&mut self, request: Vec<Bytes>) {
-        self.drop_body();
+        if self.is_body_sent {
+            self.drop_body();
+        }
         let (of, exchange) = (self.view.snapshot(), &self.exchange);
         let begun = self.worker.counting(|counting| {
             let counts = exchange.is_to_be_counted(of);

@@ -12,6 +12,7 @@ use policy::exchange::{Answer, Ask, Event, Question, Verdict};
 use tokio::sync::oneshot;
 
 use super::active::ActiveExchange;
+use super::attempt::told;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 
@@ -43,19 +44,19 @@ pub(super) async fn wait<D: Downstream>(
     deadline.set(ask.within);
     let answered = poll_fn(|cx| {
         if let Poll::Ready(answer) = asking.as_mut().poll(cx) {
-            return Poll::Ready(Event::Answer(answer));
+            return Poll::Ready(Some(Event::Answer(answer)));
         }
         if client.poll_gone(&worker.buffers, cx).is_ready() {
-            return Poll::Ready(Event::Disconnected {
-                events: None,
-                reading_on: 0,
-            });
+            return Poll::Ready(None);
         }
-        deadline.poll(cx).map(|()| Event::Stalled)
+        deadline.poll(cx).map(|()| Some(Event::Stalled))
     });
     let event = answered.await;
     deadline.clear();
     active.exchange.timing.resume(worker.now());
+    let Some(event) = event else {
+        return active.disconnected();
+    };
     if let Question::Enter { .. } = ask.question {
         match &event {
             Event::Stalled => active.withdraw(true),
@@ -63,7 +64,10 @@ pub(super) async fn wait<D: Downstream>(
             _ => {}
         }
     }
-    active.tell(event)
+    let verdict = active.tell(event);
+    // A credential that could not be had ends an attempt.
+    told(active);
+    verdict
 }
 
 type Asking = Pin<Box<dyn Future<Output = Answer>>>;

@@ -13,7 +13,7 @@ use policy::attempt::Failure;
 use policy::clock::Mono;
 use policy::exchange::AttemptRequest;
 use policy::exchange::{Event, Lost, Plan, Verdict};
-use policy::refusal::Refusal;
+use tokio::time::Instant;
 use wire::call::{apply, spliced_len};
 use wire::dialect::{Translated, Translator};
 use wire::head::RequestHead;
@@ -53,8 +53,7 @@ pub(super) async fn run<D: Downstream>(
         view.snapshot().backend_of(plan.endpoint),
     );
     let (Some(pool), Some(backend)) = (pool, backend) else {
-        let bug = Refusal::Bug("an endpoint without a pool");
-        return active.tell(Event::Unreadable(bug));
+        return active.tell(Event::HostFault("an endpoint without a pool"));
     };
     let timeouts = &backend.timeouts;
     let edited;
@@ -76,17 +75,26 @@ pub(super) async fn run<D: Downstream>(
     let line = match kept {
         Some(line) => line,
         // Boxed: rare, and its state would make every exchange larger.
-        None => match Box::pin(dialled(active, pool, timeouts.connect, client, deadline)).await {
+        None => match Box::pin(dialled(
+            active,
+            pool,
+            plan.may_reuse,
+            timeouts.connect,
+            client,
+            deadline,
+        ))
+        .await
+        {
             Ok(line) => line,
             Err(verdict) => return verdict,
         },
     };
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
+    active.is_body_sent = false;
     let Some(mut request) = AttemptRequest::new(&plan, &active.exchange, head, view.snapshot())
     else {
-        let bug = Refusal::Bug("an unknown endpoint");
-        return active.tell(Event::Unreadable(bug));
+        return active.tell(Event::HostFault("an unknown endpoint"));
     };
     let bytes = usize::try_from(active.exchange.record().bytes_in).unwrap_or(usize::MAX);
     let mut length = request
@@ -166,6 +174,7 @@ fn translate(
 async fn dialled<D: Downstream>(
     active: &mut ActiveExchange,
     pool: &Rc<Pool>,
+    may_share: bool,
     limit: Duration,
     client: &mut D,
     deadline: &mut Deadline,
@@ -173,7 +182,7 @@ async fn dialled<D: Downstream>(
     let worker = Rc::clone(&active.worker);
     active.exchange.timing.pause(worker.now());
     deadline.clear();
-    let mut dialling = std::pin::pin!(dial(pool, &worker.timers, limit));
+    let mut dialling = std::pin::pin!(dial(pool, may_share, &worker.timers, limit));
     let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
         Poll::Ready(dialled) => Poll::Ready(Some(dialled)),
         Poll::Pending => client.poll_gone(&worker.buffers, cx).map(|()| None),
@@ -194,7 +203,7 @@ fn failed(active: &mut ActiveExchange, lost: Lost) -> Verdict {
 
 /// Hands on what policy says of an attempt that ended.
 #[inline]
-fn told(active: &mut ActiveExchange) {
+pub(super) fn told(active: &mut ActiveExchange) {
     let Some((attempt, span)) = active.exchange.attempt_record() else {
         return;
     };
@@ -245,6 +254,7 @@ impl<D: Downstream> Watch for Watching<'_, D> {
     fn sent(&mut self, is_whole: bool) {
         self.sent_at.get_or_insert_with(|| self.worker.now());
         if is_whole {
+            self.active.is_body_sent = true;
             self.active.exchange.sent(true);
         }
     }
@@ -273,7 +283,23 @@ fn reuse(pool: &Pool) -> Option<Upstream> {
     }
 }
 
-async fn dial(pool: &Rc<Pool>, timers: &Timers, limit: Duration) -> Result<Upstream, Failure> {
+async fn dial(
+    pool: &Rc<Pool>,
+    may_share: bool,
+    timers: &Timers,
+    limit: Duration,
+) -> Result<Upstream, Failure> {
+    let mut limit = limit;
+    let mut _opening = None;
+    if may_share && pool.is_shared.get() {
+        let began = Instant::now();
+        let turn = timers.timeout(limit, pool.opening.acquire()).await;
+        _opening = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
+        if let Some(shared) = h2::take(pool) {
+            return Ok(Upstream::H2(shared));
+        }
+        limit = limit.saturating_sub(began.elapsed());
+    }
     let Some(room) = pool.admit() else {
         why::tell("as many connections to it are open as may be");
         return Err(Failure::LocalCapacity);

@@ -215,7 +215,10 @@ impl<D: Downstream> Pump<'_, D> {
                     is_malformed,
                 })
             }
-            Halt::Idle => self.active.tell(Event::Stalled),
+            Halt::Idle => {
+                let now = self.worker.now();
+                self.active.tell_at(now, Event::Stalled)
+            }
             Halt::Disconnected => self.active.disconnected(),
             Halt::WriteStall => {
                 self.worker.closed(Closed::WriteStall);

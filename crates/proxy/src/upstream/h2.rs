@@ -20,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use policy::attempt::Failure;
 use policy::exchange::AttemptRequest;
 use policy::exchange::Lost;
+use tokio::time::Instant;
 use wire::head::{ResponseHead, Version};
 
 use super::pool::{Open, Pool};
@@ -39,6 +40,8 @@ const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(30);
 pub(crate) struct Handle {
     sender: SendRequest<Rope>,
     busy: Rc<Cell<usize>>,
+    /// When it was first seen to carry no exchange since it last did.
+    rested: Cell<Option<Instant>>,
 }
 
 /// One exchange on a shared connection.
@@ -61,6 +64,14 @@ pub(crate) struct Body {
 impl Handle {
     pub(crate) fn is_open(&self) -> bool {
         !self.sender.is_closed()
+    }
+
+    /// Since when it carries no exchange, as often as this is asked.
+    pub(super) fn rests_since(&self, now: Instant) -> Option<Instant> {
+        let rests = self.busy.get() == 0;
+        self.rested
+            .set(rests.then(|| self.rested.get().unwrap_or(now)));
+        self.rested.get()
     }
 
     /// Counts one more call in.
@@ -108,7 +119,9 @@ pub(crate) async fn begin(
     let handle = Handle {
         sender,
         busy: Rc::default(),
+        rested: Cell::default(),
     };
+    pool.is_shared.set(true);
     pool.h2.borrow_mut().push(handle.clone());
     Ok(handle)
 }

@@ -1,15 +1,17 @@
 //! One worker's connections to one origin.
 //!
 //! Invariant: at most as many connections, of them at most as many idle, each idle for at most as long as its bounds
-//! say, which the configuration in use sets; last in, first out, so that surplus connections grow old and close.
+//! say, which the configuration in use sets; the same ones are taken first, so that surplus connections grow old and
+//! close; one connection at a time is opened where it will be shared.
 //! Not here: dialling (`connect`), health (`policy::attempt`).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use policy::snapshot::{Origin, PoolBounds};
+use policy::snapshot::{Origin, PoolBounds, Protocol};
 use rustls::ClientConfig;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::h2;
@@ -33,6 +35,10 @@ pub(crate) struct Pool {
     idle: RefCell<Vec<(Connection, Instant)>>,
     pruned_at: Cell<Instant>,
     pub(crate) h2: RefCell<Vec<h2::Handle>>,
+    /// Whoever opens a connection that may be shared holds it: the others wait for that one.
+    pub(crate) opening: Semaphore,
+    /// Its connections speak HTTP/2, as far as is known.
+    pub(crate) is_shared: Cell<bool>,
     open: Rc<Cell<usize>>,
     reported: Cell<usize>,
 }
@@ -49,6 +55,8 @@ impl Drop for Open {
 impl Pool {
     pub(crate) fn new(origin: Origin) -> Self {
         Self {
+            opening: Semaphore::new(1),
+            is_shared: Cell::new(origin.protocol == Protocol::Http2),
             origin,
             names: Names::default(),
             trust: RefCell::default(),
@@ -121,7 +129,13 @@ impl Pool {
             idle.retain(|(_, since)| !is_stale(since));
         }
         drop(idle);
-        self.h2.borrow_mut().retain(h2::Handle::is_open);
+        let mut resting = 0;
+        self.h2.borrow_mut().retain(|shared| {
+            let rested = shared.rests_since(now);
+            resting += usize::from(rested.is_some());
+            let is_kept = |since: Instant| resting <= self.bounds.get().idle && !is_stale(&since);
+            shared.is_open() && rested.is_none_or(is_kept)
+        });
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         count(self.open.get()) - count(self.reported.replace(self.open.get()))
     }

@@ -97,3 +97,37 @@ async fn an_http2_connection_has_as_many_calls_as_it_may() {
     });
     run.await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn shared_connections_that_rest_are_closed_as_others_are() {
+    let local = tokio::task::LocalSet::new();
+    let run = local.run_until(async {
+        let pool = pool(PoolBounds {
+            idle: 2,
+            idle_time: Duration::from_secs(3),
+            ..PoolBounds::default()
+        });
+        let timers = Timers(tokio::runtime::Handle::current());
+        let mut ends = Vec::new();
+        for _ in 0..4 {
+            let (ours, theirs) = pipe();
+            let open = pool.admit().expect("there is room");
+            let begun = h2::begin(&pool, &timers, Stream::Memory(ours), open).await;
+            assert!(begun.is_ok());
+            ends.push(theirs);
+        }
+        let busy = h2::take(&pool).expect("the first").busy();
+        pool.prune();
+        assert_eq!(pool.h2.borrow().len(), 3, "one is busy, two rest");
+        tokio::time::advance(Duration::from_secs(4)).await;
+        pool.prune();
+        assert_eq!(pool.h2.borrow().len(), 1, "two have rested for too long");
+        drop(busy);
+        pool.prune();
+        assert_eq!(pool.h2.borrow().len(), 1, "it rests from now on");
+        tokio::time::advance(Duration::from_secs(4)).await;
+        pool.prune();
+        assert!(pool.h2.borrow().is_empty());
+    });
+    run.await;
+}
