@@ -169,13 +169,9 @@ impl BudgetReservation {
     }
 
     /// Corrects every share to what the call really came to. Where its tokens are known and their
-    /// cost is not, the reservation stands; a call of which no token is known came to nothing.
-    pub fn settle(self, tokens: &Tokens, charge: Option<Charge>, s: &Snapshot, levels: &Levels) {
-        let _settled = self.settle_for_now(tokens, charge, s, levels);
-    }
-
-    /// As [`BudgetReservation::settle`], and keeps what that came to, to be corrected once.
-    pub fn settle_for_now(
+    /// cost is not, the reservation stands; a call of which no token is known came to nothing. Gives what that
+    /// came to, to be corrected once.
+    pub fn settle(
         mut self,
         tokens: &Tokens,
         charge: Option<Charge>,

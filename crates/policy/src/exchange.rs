@@ -31,7 +31,7 @@ use wire::meter::Form;
 
 use self::admission::{Admitted, Decision, Opened};
 use self::attempting::Minting;
-pub use self::charged::Finished;
+pub use self::charged::{Finished, certain};
 use self::ending::Ending;
 pub use self::event::{
     Answer, Ask, Callout, Credential, Event, Lost, Plan, Question, Relay, Verdict,

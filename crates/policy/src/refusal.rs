@@ -14,6 +14,7 @@ use wire::http1::HeadFault;
 use crate::budget::Every;
 use crate::failure::Failure;
 use crate::limit::Kind;
+use crate::snapshot::Limit;
 
 /// Why the gate answers itself.
 #[derive(Debug, thiserror::Error)]
@@ -257,6 +258,16 @@ fn call_of(head: &RequestHead) -> String {
 }
 
 impl Refusal {
+    /// A limit holds too little for the call now.
+    pub(crate) fn over(limit: &Limit, wait: Duration) -> Self {
+        Self::Limited {
+            kind: limit.kind,
+            amount: limit.rate.amount,
+            per: limit.rate.per,
+            wait,
+        }
+    }
+
     /// Of a request for an operation that nobody allows.
     #[cold]
     #[must_use]

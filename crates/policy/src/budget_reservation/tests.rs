@@ -134,7 +134,7 @@ fn a_call_must_fit_in_every_budget_that_counts_it_and_takes_from_all_or_none() {
     assert_eq!(refused_by(&s, 1, 51, NOW).as_deref(), Some("company"));
     let second = ask(&s, 1, 50, NOW).expect("exactly what is left");
     assert_eq!(refused_by(&s, 1, 1, NOW).as_deref(), Some("company"));
-    first.settle(&used(70), None, &s.snapshot, &s.levels);
+    let _settled = first.settle(&used(70), None, &s.snapshot, &s.levels);
     assert_eq!(held(&s, NOW), [120, 70], "an overspend counts");
     second.release(&s.levels);
     assert_eq!(held(&s, NOW), [70, 70]);
@@ -147,7 +147,7 @@ fn a_call_that_seems_free_is_not_let_into_a_used_up_budget() {
     let s = counted_by(vec![budget("company", Unit::Tokens, 10, &[])]);
     let one = ask(&s, 0, 10, NOW).expect("fits");
     assert_eq!(refused_by(&s, 0, 0, NOW).as_deref(), Some("company"));
-    one.settle(&Tokens::default(), None, &s.snapshot, &s.levels);
+    let _settled = one.settle(&Tokens::default(), None, &s.snapshot, &s.levels);
     assert_eq!(held(&s, NOW), [0], "no answer that costs tokens came");
 }
 
@@ -156,9 +156,9 @@ fn a_call_belongs_to_the_period_in_which_it_began() {
     let s = counted_by(vec![budget("company", Unit::Tokens, 10, &[])]);
     let before = ask(&s, 0, 10, NOW).expect("fits");
     let tomorrow = ask(&s, 0, 10, NOW + DAY).expect("a new day");
-    before.settle(&used(25), None, &s.snapshot, &s.levels);
+    let _settled = before.settle(&used(25), None, &s.snapshot, &s.levels);
     assert_eq!((held(&s, NOW), held(&s, NOW + DAY)), (vec![25], vec![10]));
-    tomorrow.settle(&used(4), None, &s.snapshot, &s.levels);
+    let _settled = tomorrow.settle(&used(4), None, &s.snapshot, &s.levels);
     assert_eq!(held(&s, NOW + DAY), [4]);
     assert_eq!(
         refused_by(&s, 0, 1, NOW).as_deref(),
@@ -221,10 +221,10 @@ fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
         price: PriceId(0),
         cost: price.cost(&tokens),
     };
-    reservation.settle(&tokens, Some(charge), &s.snapshot, &s.levels);
+    let _settled = reservation.settle(&tokens, Some(charge), &s.snapshot, &s.levels);
     assert_eq!(held(&s, NOW), [14]);
     let unknown = ask(&s, 0, 10, NOW).expect("fits");
-    unknown.settle(&tokens, None, &s.snapshot, &s.levels);
+    let _settled = unknown.settle(&tokens, None, &s.snapshot, &s.levels);
     assert_eq!(held(&s, NOW), [64], "where the cost is not known it stands");
 }
 
@@ -259,7 +259,7 @@ fn parts_of_a_nano_are_rounded_up() {
 fn absurd_numbers_neither_overflow_nor_pass() {
     let s = counted_by(vec![budget("company", Unit::Tokens, u64::MAX, &[])]);
     let some = ask(&s, 0, 1000, NOW).expect("fits");
-    some.settle(&used(u64::MAX), None, &s.snapshot, &s.levels);
+    let _settled = some.settle(&used(u64::MAX), None, &s.snapshot, &s.levels);
     assert!(ask(&s, 0, u64::MAX, NOW).is_err());
     assert!(ask(&s, 0, 1, u64::MAX).is_ok(), "the last period there is");
 }
@@ -306,7 +306,7 @@ proptest! {
                 if choice % 5 == 0 {
                     reservation.release(&s.levels);
                 } else {
-                    reservation.settle(&used(actual), None, &s.snapshot, &s.levels);
+                    let _settled = reservation.settle(&used(actual), None, &s.snapshot, &s.levels);
                 }
                 for i in [0, 1 + workload as usize] {
                     *plain[i].entry(day).or_default() += i128::from(really) - i128::from(reserved);

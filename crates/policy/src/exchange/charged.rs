@@ -4,7 +4,7 @@
 //! upstream whole.
 //! Not here: charges of single cases (`answered`, `unanswered`), a count of the gate's own ([`crate::counting`]).
 
-use wire::meter::Meter;
+use wire::meter::{Heard, Meter};
 use wire::usage::Reading;
 
 use super::answered::Answered;
@@ -24,7 +24,7 @@ use crate::trace::AttemptSpan;
 pub struct Finished {
     /// The gate's own count takes the place of what is known without it: the record waits for it.
     pub awaits_count: bool,
-    /// What limits and budgets were charged until then.
+    /// What limits and budgets were charged until then, where it waits.
     pub settled: Option<Settled>,
     /// What became of the rest of the response, where its client left.
     pub rest: Option<DisconnectOutcome>,
@@ -77,12 +77,8 @@ impl Exchange {
         self.record.charge = charge;
         let tokens = &self.record.tokens;
         if let Some(reservation) = active.reservation.take() {
-            if finished.awaits_count {
-                finished.settled =
-                    Some(reservation.settle_for_now(tokens, charge, now, s, env.levels));
-            } else {
-                reservation.settle(tokens, charge, now, s, env.levels);
-            }
+            let settled = reservation.settle(tokens, charge, now, s, env.levels);
+            finished.settled = finished.awaits_count.then_some(settled);
         }
         if let (Count::Reported(prompt), Count::Reported(completion), Some(route)) =
             (tokens.prompt, tokens.completion, self.record.route)
@@ -103,7 +99,7 @@ impl Exchange {
         let heard = match active.metering {
             Metering::Nothing if active.sent.get() != Sent::Whole => return Tokens::default(),
             Metering::Nothing => return self.estimated(s),
-            Metering::Size => wire::meter::Heard::default(),
+            Metering::Size => Heard::default(),
             Metering::Read => meter.heard(is_whole),
             Metering::Error => match meter.heard(is_whole) {
                 heard if matches!(heard.reading, Reading::Valid(_)) => heard,
@@ -154,6 +150,19 @@ impl Exchange {
         };
         let tokens = unanswered.tokens();
         (tokens.prompt != Count::Unknown).then_some(tokens)
+    }
+}
+
+/// Tokens that a stream has certainly come to: what its engine said so far, or else one for every second event,
+/// because some events begin, end or only describe.
+#[must_use]
+pub fn certain(so_far: &Heard) -> u64 {
+    match &so_far.reading {
+        Reading::Valid(usage) => {
+            let told = |count: Option<u64>| count.unwrap_or(0);
+            told(usage.prompt).saturating_add(told(usage.completion))
+        }
+        Reading::Absent | Reading::Invalid(_) => so_far.events.unwrap_or(0) / 2,
     }
 }
 

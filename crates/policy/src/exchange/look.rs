@@ -5,11 +5,12 @@
 //! Not here: what a call really takes (`reservation`, [`crate::budget_reservation`]).
 
 use super::Opened;
+use super::cost::Cost;
 use crate::budget_reservation;
 use crate::clock::Mono;
 use crate::id::RouteId;
 use crate::levels::Levels;
-use crate::limit::{Denied, Kind};
+use crate::limit::Denied;
 use crate::operation::Operation;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
@@ -39,15 +40,16 @@ pub(super) fn look(
         rule.unread.get(usize::from(place.nth))
     });
     // What the smallest body comes to.
-    let (tokens, costs) = match charged {
-        Some(charged) => (charged.tokens.unwrap_or(0), !charged.is_free(&s.prices)),
+    let (least, costs) = match charged {
+        Some(charged) => (charged.tokens, !charged.is_free(&s.prices)),
         None => {
             let costs = opened.operation.is_metered();
-            (u64::from(costs), costs)
+            (Some(u64::from(costs)), costs)
         }
     };
+    let least = Cost::charged(least);
     let mut refused = None;
-    let all_refuse = grants.all(|grant| match short_of(grant, tokens, now, s, levels) {
+    let all_refuse = grants.all(|grant| match short_of(grant, least, now, s, levels) {
         Some(refusal) => {
             refused.get_or_insert((grant.route, refusal));
             true
@@ -65,30 +67,21 @@ pub(super) fn look(
 /// Why a grant takes no call of so many tokens now.
 fn short_of(
     grant: &Grant,
-    tokens: u64,
+    tokens: Cost,
     now: Mono,
     s: &Snapshot,
     levels: &Levels,
 ) -> Option<Refusal> {
     let mut shorts = grant.limits.iter().filter_map(|id| {
         let (limit, bucket) = (s.limit(*id)?, levels.bucket(*id)?);
-        let units = match limit.kind {
-            Kind::Requests => 1,
-            Kind::Tokens => tokens,
-        };
+        let units = tokens.units_of(limit);
         if units == 0 {
             return None;
         }
         let Err(Denied::Wait(wait)) = bucket.would_take(units, now) else {
             return None;
         };
-        let rate = limit.rate;
-        Some(Refusal::Limited {
-            kind: limit.kind,
-            amount: rate.amount,
-            per: rate.per,
-            wait,
-        })
+        Some(Refusal::over(limit, wait))
     });
     shorts.next()
 }

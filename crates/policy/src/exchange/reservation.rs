@@ -69,17 +69,11 @@ pub(super) fn reserve(
         }
         if let Err(short) = bucket.take(units, now) {
             reservation(nth).release(now, s, levels);
-            let rate = limit.rate;
             return Err(match short {
-                Denied::Wait(wait) => Refusal::Limited {
-                    kind: limit.kind,
-                    amount: rate.amount,
-                    per: rate.per,
-                    wait,
-                },
+                Denied::Wait(wait) => Refusal::over(limit, wait),
                 Denied::Never => Refusal::LargerThanLimit {
                     asked: units,
-                    burst: rate.burst,
+                    burst: limit.rate.burst,
                 },
             });
         }
@@ -89,7 +83,7 @@ pub(super) fn reserve(
 
 impl Reservation {
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
-    /// cost. Requests stay counted.
+    /// cost. Requests stay counted. What that came to may be corrected once.
     pub(super) fn settle(
         self,
         tokens: &Tokens,
@@ -97,21 +91,8 @@ impl Reservation {
         now: Mono,
         s: &Snapshot,
         levels: &Levels,
-    ) {
-        self.for_budgets.settle(tokens, charge, s, levels);
-        self.taken.settle(tokens.sum(), now, s, levels);
-    }
-
-    /// As [`Reservation::settle`], by what is known so far: what it comes to is counted yet.
-    pub(super) fn settle_for_now(
-        self,
-        tokens: &Tokens,
-        charge: Option<Charge>,
-        now: Mono,
-        s: &Snapshot,
-        levels: &Levels,
     ) -> Settled {
-        let for_budgets = self.for_budgets.settle_for_now(tokens, charge, s, levels);
+        let for_budgets = self.for_budgets.settle(tokens, charge, s, levels);
         self.taken.settle(tokens.sum(), now, s, levels);
         Settled {
             taken: self.taken,
@@ -132,9 +113,8 @@ impl Reservation {
     }
 }
 
-/// What limits and budgets were charged for a call that is still counted.
+/// What limits and budgets were charged for a call, which may still be counted.
 #[derive(Debug)]
-#[must_use = "correct it"]
 pub struct Settled {
     taken: Taken,
     tokens: u64,
@@ -147,7 +127,7 @@ impl Settled {
     /// at the exchange's end. From any thread.
     pub fn correct(self, tokens: &Tokens, charge: Option<Charge>, of: &Revision) {
         let Revision { snapshot, levels } = of;
-        self.for_budgets.settle(tokens, charge, snapshot, levels);
+        let _corrected = self.for_budgets.settle(tokens, charge, snapshot, levels);
         for (bucket, _) in self.taken.of_tokens(snapshot, levels) {
             bucket.settle(self.tokens, tokens.sum(), self.at);
         }

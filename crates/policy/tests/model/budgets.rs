@@ -145,5 +145,5 @@ fn end(
         completion: Count::Reported(0),
         ..Tokens::default()
     };
-    reservation.settle(&tokens, None, &s.snapshot, &s.levels);
+    let _settled = reservation.settle(&tokens, None, &s.snapshot, &s.levels);
 }

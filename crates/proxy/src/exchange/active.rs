@@ -10,11 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use policy::clock::Mono;
 use policy::counting::{CountCapture, Uncounted};
-use policy::exchange::{Env, Event, Exchange, Verdict};
+use policy::exchange::{Env, Event, Exchange, Verdict, certain};
 use policy::usage_ledger::{Entry, Estimate, OnDurable};
 use wire::head::RequestHead;
 use wire::meter::Meter;
-use wire::usage::Reading;
 
 use crate::cors::Cors;
 use crate::deadline::Deadline;
@@ -207,23 +206,11 @@ impl ActiveExchange {
             let now = self.worker.clock.latest();
             if now >= due {
                 self.note_at = Some(now.after(NOTE_EVERY));
-                let (tokens, bytes) = (self.certain(), self.exchange.record().bytes_out);
+                let tokens = certain(&self.meter.so_far());
+                let bytes = self.exchange.record().bytes_out;
                 self.worker
                     .ledger(|ledger| ledger.progress(entry, tokens, bytes));
             }
-        }
-    }
-
-    /// Tokens that a stream has certainly come to: what the engine said so far, or else one for every
-    /// second event, because some events begin, end or only describe.
-    fn certain(&self) -> u64 {
-        let heard = self.meter.so_far();
-        match heard.reading {
-            Reading::Valid(usage) => {
-                let told = |count: Option<u64>| count.unwrap_or(0);
-                told(usage.prompt).saturating_add(told(usage.completion))
-            }
-            Reading::Absent | Reading::Invalid(_) => heard.events.unwrap_or(0) / 2,
         }
     }
 
@@ -263,7 +250,7 @@ impl ActiveExchange {
         };
         let is_counted = self.capture.is_some();
         let finished = self.exchange.finish(&mut self.meter, is_counted, &mut env);
-        // OnDurable before the record, so that whoever reads that finds nothing running.
+        // Before the record, so that whoever reads that finds nothing running.
         self.reading_on = None;
         let (snapshot, record) = (view.snapshot(), self.exchange.record());
         worker.sink(|sink| {

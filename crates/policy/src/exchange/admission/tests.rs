@@ -479,13 +479,13 @@ mod reserving {
     }
 
     #[test]
-    fn what_was_settled_for_now_is_corrected_by_the_count_in_either_direction() {
+    fn what_was_settled_is_corrected_by_the_count_in_either_direction() {
         for (counted, remaining) in [(70, 930), (20, 980), (2000, 0)] {
             let s = both();
             let call = admitted(&s, Chat, HUNDRED);
-            let settled =
-                call.reservation
-                    .settle_for_now(&used(30, 20), None, NOW, &s.snapshot, &s.levels);
+            let settled = call
+                .reservation
+                .settle(&used(30, 20), None, NOW, &s.snapshot, &s.levels);
             assert_eq!((left(&s, 0), left(&s, 1)), (4, 950));
             settled.correct(&used(counted, 0), None, &s);
             assert_eq!((left(&s, 0), left(&s, 1)), (4, remaining), "{counted}");
