@@ -175,7 +175,10 @@ impl super::Lowering<'_> {
         let Some(at) = written.ca.get() else {
             return String::new();
         };
-        if !addresses.is_empty() && !addresses.iter().any(|a| a.target.value.tls) {
+        let written_ones = written.endpoints.get().map_or(1, |list| list.0.len());
+        // One that cannot be read may be https.
+        let are_known = addresses.len() == written_ones;
+        if are_known && !addresses.iter().any(|a| a.target.value.tls) {
             let says = format!(
                 "no address of {} is https, so no certificate is checked",
                 name.shown
