@@ -37,6 +37,17 @@ pub struct Host {
     pub counting: Counting,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
+    /// Where the document names what is written.
+    pub lines: Lines,
+}
+
+/// Lines of the document, from 1, for faults that only the machine can tell. `None` where nothing is written there.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// Of `access_log`.
+    pub access_log: Option<usize>,
+    /// Of `ledger.path`.
+    pub ledger: Option<usize>,
 }
 
 /// Who may read metrics and `/config`.

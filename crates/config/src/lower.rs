@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use policy::identity::Identity;
 use policy::snapshot::{Bounds, Snapshot};
 
-use crate::decode::{At, Decode, Field, Findings, HIDDEN, Place};
+use crate::decode::{At, Decode, Field, Findings, HIDDEN};
 use crate::fault::{Fault, Faults};
 use crate::host::Host;
 use crate::node::Node;
@@ -34,6 +34,7 @@ mod route;
 mod tokenizer;
 mod traces;
 mod unread;
+mod unsent;
 mod web;
 
 /// A document that was taken.
@@ -130,6 +131,7 @@ impl Lowering<'_> {
             snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);
         }
         snapshot.budgets = self.budgets(document, &snapshot);
+        self.unsent(document, &snapshot);
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);
         }
@@ -161,11 +163,9 @@ impl Lowering<'_> {
         };
         if let Some(at) = written.body.get() {
             bounds.body_bytes = at.value.0;
-            self.at_most(&at.place, &at.shown, at.value.0, 1 << 30, "1GiB");
         }
         if let Some(at) = written.head.get() {
             bounds.head_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
-            self.at_most(&at.place, &at.shown, at.value.0, 1 << 20, "1MiB");
             if at.value.0 < 1024 {
                 let says = format!("{} leaves no room for an ordinary head", at.shown);
                 self.findings.fault(&at.place, says, "write 1KiB or more");
@@ -187,9 +187,19 @@ impl Lowering<'_> {
         let one = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
         if let Some(at) = written.bodies.get() {
             bounds.bodies_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
-            if bounds.bodies_bytes < one {
-                let says = format!("{} does not hold one body of `bounds.body`", at.shown);
-                let hint = "write as much as `bounds.body` or more";
+            let is_known = !matches!(written.body, Field::Bad);
+            if is_known && bounds.bodies_bytes < one {
+                let (unless, hint) = match &written.body {
+                    Field::Is(_) => ("", "write as much as `bounds.body` or more"),
+                    _ => (
+                        ", which is 32MiB unless said",
+                        "write as much or more, or a smaller `bounds.body`",
+                    ),
+                };
+                let says = format!(
+                    "{} does not hold one body of `bounds.body`{unless}",
+                    at.shown
+                );
                 self.findings.fault(&at.place, says, hint);
             }
         } else {
@@ -211,14 +221,6 @@ impl Lowering<'_> {
             }
         }
         bounds
-    }
-
-    fn at_most(&mut self, place: &Place, shown: &str, value: u64, most: u64, most_shown: &str) {
-        if value > most {
-            let hint = format!("write {most_shown} or less");
-            self.findings
-                .fault(place, format!("{shown} is too large"), hint);
-        }
     }
 
     /// Where a path in the document points.

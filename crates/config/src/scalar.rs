@@ -8,7 +8,8 @@ pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
-    Age, Amount, Charge, Count, Currency, Decimal, Percent, PricePer, Ratio, Size, Span, Status,
+    Age, Amount, Brief, Charge, Count, Currency, Decimal, Money, Percent, PricePer, Ratio, Size,
+    Span, Status,
 };
 pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, SecretFile, Variable};

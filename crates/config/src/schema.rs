@@ -13,9 +13,9 @@ use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, Age, Amount, BilledBy, Billing, BuiltIn, Call, Charge, Count, CredentialHeader,
-    Currency, Decimal, Every, File, Flag, Host, IdentityHeader, Inline, LogTarget, Model, Name,
-    Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
+    Address, Age, Amount, BilledBy, Billing, Brief, BuiltIn, Call, Charge, Count, CredentialHeader,
+    Currency, Decimal, Every, File, Flag, Host, IdentityHeader, Inline, LogTarget, Model, Money,
+    Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
     ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Status, Variable, Zone,
 };
 use crate::target::Target;
@@ -150,9 +150,9 @@ record! {
     /// What a client may send, and how slowly.
     Bounds {
         /// Request body. Default 32MiB.
-        optional body: At<Size>,
+        optional body: At<Size<1024>>,
         /// Request head. Default 64KiB.
-        optional head: At<Size>,
+        optional head: At<Size<1>>,
         /// Request header fields. Default 100.
         optional fields: At<Count<10000>>,
         /// From the first byte of a head to its end. Default 10s.
@@ -278,9 +278,9 @@ record! {
         /// Failures in a row before it is. Default 5.
         optional failures: At<Count<1000>>,
         /// How long the first time, 1h at most; doubles with each failed trial after it. Default 5s.
-        optional time: At<Span>,
+        optional time: At<Brief>,
         /// How long at most, 1h at most. Default 5m.
-        optional max_time: At<Span>,
+        optional max_time: At<Brief>,
     }
 }
 
@@ -292,7 +292,7 @@ record! {
         /// Kept without a call. Default 1024.
         optional idle: At<Count<1000000>>,
         /// How long one is kept so, 1h at most. Default 55s.
-        optional idle_time: At<Span>,
+        optional idle_time: At<Brief>,
         /// Calls on one HTTP/2 connection at one time. Default 100.
         optional streams: At<Count<10000>>,
     }
@@ -493,8 +493,8 @@ record! {
     Budget {
         /// Tokens, of prompt and completion together.
         optional tokens: At<Amount>,
-        /// Money, by the prices of the models; an exact decimal.
-        optional money: At<Decimal>,
+        /// Money, by the prices of the models; an exact decimal of at most nine places.
+        optional money: At<Money>,
         /// ISO 4217 code of the money. Default USD.
         optional currency: At<Currency>,
         /// The period: day, week (from Monday) or month.
@@ -530,7 +530,7 @@ record! {
         /// What may wait to be counted; what finds no room is not counted. Default 64MiB.
         optional queue: At<Size>,
         /// A longer request or answer is not counted. Default 4MiB.
-        optional longest: At<Size>,
+        optional longest: At<Size<32>>,
         /// Percent by which the engine's prompt tokens may differ from ours before it is drift. Default 0 where the template is known, and 10 where it is not.
         optional prompt_tolerance: At<Percent>,
         /// The same for the output, which is encoded again. Default 5 and eight tokens.

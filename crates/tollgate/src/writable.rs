@@ -15,20 +15,21 @@ pub(crate) fn faults(host: &Host) -> Vec<Fault> {
         // SQLite keeps its log and its index beside the file.
         let hint =
             "the ledger keeps several files there, and needs a directory that the gate may write";
-        ("ledger.path", &ledger.path, hint)
+        ("ledger.path", host.lines.ledger, &ledger.path, hint)
     });
     let log = match &host.access_log {
         AccessLog::File(path) => Some((
             "access_log",
+            host.lines.access_log,
             path,
             "make the directory and let the gate write there, or name another file",
         )),
         AccessLog::Off | AccessLog::Stdout => None,
     };
-    let fault = |(setting, file, hint): (&str, &PathBuf, &str)| {
+    let fault = |(setting, line, file, hint): (&str, Option<usize>, &PathBuf, &str)| {
         writable(file).err().map(|says| Fault {
             path: setting.to_owned(),
-            line: None,
+            line,
             says,
             hint: hint.to_owned(),
         })

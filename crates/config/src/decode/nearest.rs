@@ -5,10 +5,12 @@ pub(crate) fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
     if written.len() > 64 {
         return None;
     }
-    let written = written.to_ascii_lowercase().replace('-', "_");
+    // Letters' case and the kind of a dash are slips that count for nothing.
+    let plain = |name: &str| name.to_ascii_lowercase().replace('-', "_");
+    let written = plain(written);
     known
         .iter()
-        .map(|name| (distance(&written, name), *name))
+        .map(|name| (distance(&written, &plain(name)), *name))
         .filter(|(distance, name)| *distance <= 2 && *distance * 2 < name.len().max(3))
         .min()
         .map(|(_, name)| name)

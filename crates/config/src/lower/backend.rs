@@ -44,7 +44,12 @@ impl super::Lowering<'_> {
             .get()
             .map_or(Protocol::Auto, |at| at.value.0);
         let way = self.way(&written.proxy);
-        let at_root = written.at_root.get().is_some_and(|at| at.value.0);
+        let at_root = match &written.at_root {
+            Field::Absent => false,
+            // What it was meant to say is not known.
+            Field::Bad => true,
+            Field::Is(at) => at.value.0,
+        };
         let several = addresses.len() > 1;
         let mut endpoints = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
@@ -170,7 +175,10 @@ impl super::Lowering<'_> {
         let Some(at) = written.ca.get() else {
             return String::new();
         };
-        if !addresses.is_empty() && !addresses.iter().any(|a| a.target.value.tls) {
+        let written_ones = written.endpoints.get().map_or(1, |list| list.0.len());
+        // One that cannot be read may be https.
+        let are_known = addresses.len() == written_ones;
+        if are_known && !addresses.iter().any(|a| a.target.value.tls) {
             let says = format!(
                 "no address of {} is https, so no certificate is checked",
                 name.shown
@@ -215,7 +223,31 @@ impl super::Lowering<'_> {
             let (model, name) = (&model.value.0, &name.value.0);
             names.insert(model.as_str().into(), name.as_str().into());
         }
+        self.names_of_names(written);
         names
+    }
+
+    /// A name that stands for a model here, and is itself a model that has another name here.
+    fn names_of_names(&mut self, written: &Backend) {
+        let entries = written.model_names.get().map_or(&[][..], |names| &names.0);
+        for (model, name) in entries {
+            let Some(name) = name else { continue };
+            let next = entries.iter().find(|(key, _)| key.value.0 == name.value.0);
+            let Some((_, Some(next))) = next else {
+                continue;
+            };
+            if next.value.0 != name.value.0 && model.value.0 != name.value.0 {
+                let says = format!(
+                    "{} is also a model of the gate's, and is called {} here",
+                    name.shown, next.shown
+                );
+                let hint = format!(
+                    "names are replaced once: a call of {} goes upstream as {}",
+                    model.shown, name.shown
+                );
+                self.findings.warn(&name.place, says, hint);
+            }
+        }
     }
 
     pub(super) fn in_clear(&mut self, target: &At<Target>) {

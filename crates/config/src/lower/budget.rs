@@ -7,6 +7,8 @@
 
 mod priced;
 
+pub(super) use priced::is_counted;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +20,10 @@ use policy::snapshot::Snapshot;
 
 use super::backend::number;
 use super::route::{lowered, written_as};
-use crate::decode::{At, MapOf, OneOrMany, Place, nearest};
-use crate::scalar::{Decimal, Name, Pattern};
+use crate::decode::{At, Field, MapOf, OneOrMany, Place, nearest};
+use crate::scalar::{Name, Pattern};
 use crate::schema::{Budget, Document};
 
-/// Decimal places in which budgets count money.
-const PLACES: u32 = 9;
-/// In units of 1e-9: two thousand million of the currency.
-const MONEY_MAX: u64 = 2_000_000_000_000_000_000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Group to its workloads.
@@ -40,17 +38,18 @@ impl super::Lowering<'_> {
         };
         // Without sound routes nobody knows who is registered.
         let is_known = document.routes.get().is_some();
-        let mut groups = Groups::new();
-        if let Some(written) = document.groups.get() {
-            groups = self.groups(written, is_known, s, &mut budgets);
-        }
+        let groups = match &document.groups {
+            Field::Absent => Some(Groups::new()),
+            Field::Bad => None,
+            Field::Is(written) => Some(self.groups(written, is_known, s, &mut budgets)),
+        };
         let Some(written) = document.budgets.get() else {
             return budgets;
         };
         self.kept(document, written);
         for (name, budget) in &written.0 {
             let Some(budget) = budget else { continue };
-            let Some(lowered) = self.budget(name, budget, is_known, &groups, s) else {
+            let Some(lowered) = self.budget(name, budget, is_known, groups.as_ref(), s) else {
                 continue;
             };
             let id = BudgetId(number(budgets.list.len()));
@@ -151,7 +150,7 @@ impl super::Lowering<'_> {
         name: &At<Name>,
         written: &Budget,
         is_known: bool,
-        groups: &Groups,
+        groups: Option<&Groups>,
         s: &Snapshot,
     ) -> Option<budget::Budget> {
         let counted = self.amount(name, written);
@@ -196,38 +195,17 @@ impl super::Lowering<'_> {
             (None, Some(at)) => {
                 let currency = written.currency.get();
                 let currency = currency.map_or("USD", |at| at.value.0.as_str());
-                Some((Unit::Money(currency.into()), self.nanos(at)?))
+                Some((Unit::Money(currency.into()), at.value.0))
             }
             _ => None,
         }
-    }
-
-    fn nanos(&mut self, at: &At<Decimal>) -> Option<u64> {
-        let Decimal { digits, places } = at.value;
-        let fault = match PLACES.checked_sub(places) {
-            None => ("has more than nine decimal places", "write fewer"),
-            Some(shift) => {
-                let nanos = digits.checked_mul(10_i128.pow(shift));
-                match nanos.and_then(|n| u64::try_from(n).ok()) {
-                    Some(0) => (
-                        "would let nothing through",
-                        "write more; to close a route, remove it",
-                    ),
-                    Some(nanos @ ..=MONEY_MAX) => return Some(nanos),
-                    _ => ("is too much", "write 2000000000 or less"),
-                }
-            }
-        };
-        let says = format!("{} {}", at.shown, fault.0);
-        self.findings.fault(&at.place, says, fault.1);
-        None
     }
 
     fn scope(
         &mut self,
         written: &Budget,
         is_known: bool,
-        groups: &Groups,
+        groups: Option<&Groups>,
         s: &Snapshot,
     ) -> Option<Scope> {
         match (written.workload.get(), written.group.get()) {
@@ -242,6 +220,8 @@ impl super::Lowering<'_> {
                 Some(Scope::Workloads(vec![at.value.0.as_str().into()]))
             }
             (None, Some(at)) => {
+                // `None` where the groups themselves are faulty.
+                let groups = groups?;
                 let members = groups.get(&at.value.0);
                 if members.is_none() {
                     let names: Vec<&str> = groups.keys().map(String::as_str).collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use policy::secret::Secret;
 
 use crate::decode::{Field, Place};
-use crate::host::{AccessLog, AdminAccess, Host, Tls};
+use crate::host::{AccessLog, AdminAccess, Host, Lines, Tls};
 use crate::scalar::LogTarget;
 use crate::schema::{self, Document};
 
@@ -22,12 +22,20 @@ impl super::Lowering<'_> {
         let admin = listen.and_then(|l| l.admin.get());
         let data_address = data_address(document);
         let admin_address = admin.map_or_else(|| loopback(1976), |at| at.value.0);
-        if clash(data_address, admin_address) {
+        let is_faulty =
+            |l: &schema::Listen| matches!(l.data, Field::Bad) || matches!(l.admin, Field::Bad);
+        if clash(data_address, admin_address) && !listen.is_some_and(is_faulty) {
             let place = admin
                 .or(data)
                 .map(|at| at.place.clone())
                 .unwrap_or_default();
-            let says = format!("both listeners would be on port {}", data_address.port());
+            let unless = match (data, admin) {
+                (None, Some(_)) => ", which is that of `data` unless said",
+                (Some(_), None) => ", which is that of `admin` unless said",
+                _ => "",
+            };
+            let port = data_address.port();
+            let says = format!("both listeners would be on port {port}{unless}");
             self.findings
                 .fault(&place, says, "give `data` and `admin` ports of their own");
         }
@@ -87,6 +95,14 @@ impl super::Lowering<'_> {
             tokenizers: Vec::new(),
             counting: self.counting(document.counting.get()),
             traces: self.traces(&document.traces),
+            lines: Lines {
+                access_log: document.access_log.get().map(|at| at.place.line),
+                ledger: document
+                    .ledger
+                    .get()
+                    .and_then(|ledger| ledger.path.get())
+                    .map(|at| at.place.line),
+            },
         })
     }
 

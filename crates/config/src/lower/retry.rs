@@ -3,19 +3,15 @@
 //! Not here: what follows from them while calls come (`policy::attempt`, `proxy`).
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use policy::id::BackendId;
 use policy::retry::{Ejection, Retries, Statuses};
 use policy::snapshot::{Origin, PoolBounds, Snapshot};
 
 use super::backend::number;
-use crate::decode::{At, MapOf};
-use crate::scalar::{Name, Span};
+use crate::decode::{At, Field, MapOf};
+use crate::scalar::{Brief, Name};
 use crate::schema::{self, Backend, Route};
-
-/// Nothing here is meant to last for longer.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 impl super::Lowering<'_> {
     pub(super) fn retries(&mut self, route: &Route) -> Retries {
@@ -42,7 +38,26 @@ impl super::Lowering<'_> {
         if let Some(at) = written.burst.get() {
             retries.burst = at.value.0;
         }
+        self.never_again(written);
         retries
+    }
+
+    /// What says how to try again, where nothing is.
+    fn never_again(&mut self, written: &schema::Retries) {
+        let Some(at) = written.attempts.get().filter(|at| at.value.0 == 1) else {
+            return;
+        };
+        let idle = [
+            ("statuses", written.statuses.get().is_some()),
+            ("share", written.share.get().is_some()),
+            ("burst", written.burst.get().is_some()),
+        ];
+        let idle: Vec<&str> = idle.iter().filter(|(_, is)| *is).map(|of| of.0).collect();
+        if !idle.is_empty() {
+            let says = format!("with one try nothing follows from {}", idle.join(", "));
+            let hint = "leave that out, or write 2 attempts or more";
+            self.findings.warn(&at.place, says, hint);
+        }
     }
 
     pub(super) fn ejection(&mut self, backend: &Backend) -> Ejection {
@@ -59,17 +74,41 @@ impl super::Lowering<'_> {
         ] {
             if let Some(at) = field.get() {
                 *time = at.value.0;
-                self.lasts(at);
             }
         }
         if ejection.max_time < ejection.time {
-            let at = written.max_time.get().or(written.time.get());
-            let place = at.map(|at| at.place.clone()).unwrap_or_default();
-            let says = "an ejection begins with `time`, which is longer than `max_time`";
-            let hint = "write a shorter `time`, or a longer `max_time`, which is 5m unless said";
-            self.findings.fault(&place, says, hint);
+            self.longer_than_its_bound(&written.time, &written.max_time);
         }
         ejection
+    }
+
+    /// A first ejection that is longer than the longest, told where one of the two is written.
+    fn longer_than_its_bound(&mut self, time: &Field<At<Brief>>, most: &Field<At<Brief>>) {
+        match (time, most) {
+            (Field::Is(time), Field::Is(most)) => {
+                let says = format!("{} is shorter than `time`, {}", most.shown, time.shown);
+                let hint = "write a longer `max_time`, or a shorter `time`";
+                self.findings.fault(&most.place, says, hint);
+            }
+            (Field::Is(time), Field::Absent) => {
+                let says = format!(
+                    "{} is longer than `max_time`, which is 5m unless said",
+                    time.shown
+                );
+                let hint = "write `max_time`, too, or a shorter `time`";
+                self.findings.fault(&time.place, says, hint);
+            }
+            (Field::Absent, Field::Is(most)) => {
+                let says = format!(
+                    "{} is shorter than `time`, which is 5s unless said",
+                    most.shown
+                );
+                let hint = "write `time`, too, or a longer `max_time`";
+                self.findings.fault(&most.place, says, hint);
+            }
+            // One that cannot be read is a fault already.
+            (Field::Bad, _) | (_, Field::Bad) | (Field::Absent, Field::Absent) => {}
+        }
     }
 
     pub(super) fn pool(&mut self, backend: &Backend) -> PoolBounds {
@@ -94,7 +133,23 @@ impl super::Lowering<'_> {
         }
         if let Some(at) = idle_time.get() {
             pool.idle_time = at.value.0;
-            self.lasts(at);
+        }
+        let are_known = !matches!(connections, Field::Bad);
+        if let Some(at) = idle
+            .get()
+            .filter(|_| are_known && pool.idle > pool.connections)
+        {
+            let unless = if connections.is_absent() {
+                " unless said"
+            } else {
+                ""
+            };
+            let says = format!(
+                "{} is more than `connections`, of which there are {}{unless}",
+                at.shown, pool.connections
+            );
+            let hint = "write a smaller `idle`, or more `connections`";
+            self.findings.warn(&at.place, says, hint);
         }
         pool
     }
@@ -102,7 +157,15 @@ impl super::Lowering<'_> {
     /// Backends with one address share its connections, and so must say the same of them.
     pub(super) fn shared_pools(&mut self, written: &MapOf<Name, Backend>, snapshot: &Snapshot) {
         let mut users: HashMap<&Origin, BackendId> = HashMap::new();
+        // What is faulty says nothing that could be compared.
+        let is_faulty = |name: &str| {
+            let mut of = written.0.iter().filter(|(of, _)| of.value.0 == name);
+            of.any(|(_, backend)| backend.as_ref().is_some_and(|b| faulty(&b.pool)))
+        };
         for (index, backend) in snapshot.backends.iter().enumerate() {
+            if is_faulty(&backend.name) {
+                continue;
+            }
             let endpoints = backend.endpoints.iter();
             let other = endpoints
                 .filter_map(|id| snapshot.endpoint(*id))
@@ -126,11 +189,17 @@ impl super::Lowering<'_> {
                 .fault(&place, says, "write the same `pool` for both");
         }
     }
+}
 
-    fn lasts(&mut self, at: &At<Span>) {
-        if at.value.0 > LONGEST {
-            let says = format!("{} is too long", at.shown);
-            self.findings.fault(&at.place, says, "write 1h or less");
+fn faulty(pool: &Field<schema::Pool>) -> bool {
+    match pool {
+        Field::Absent => false,
+        Field::Bad => true,
+        Field::Is(pool) => {
+            matches!(pool.connections, Field::Bad)
+                || matches!(pool.idle, Field::Bad)
+                || matches!(pool.idle_time, Field::Bad)
+                || matches!(pool.streams, Field::Bad)
         }
     }
 }

@@ -102,14 +102,13 @@ impl super::Lowering<'_> {
         }
         if let Some(at) = written.longest.get() {
             counting.longest_bytes = self.bytes(at, 1024);
-            self.at_most(&at.place, &at.shown, at.value.0, 32 << 20, "32MiB");
         }
         counting.prompt_per_mille = written.prompt_tolerance.get().map(|at| at.value.0);
         counting.output_per_mille = written.output_tolerance.get().map(|at| at.value.0);
         counting
     }
 
-    fn bytes(&mut self, at: &At<Size>, least: usize) -> usize {
+    fn bytes<const MOST: u64>(&mut self, at: &At<Size<MOST>>, least: usize) -> usize {
         let bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
         if bytes < least {
             let says = format!("{} leaves no room for an ordinary call", at.shown);

@@ -1,4 +1,4 @@
-//! Durations, sizes, amounts and prices.
+//! Durations, sizes, amounts, prices and money.
 //!
 //! Invariant: exact; no value passes through a float.
 
@@ -16,11 +16,27 @@ impl Written for Span {
     const TAKES: Takes = Takes::Either;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        span(text, 366).map(Self)
+        span(text, &SPAN).map(Self)
     }
 
     fn schema() -> Value {
         json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" })
+    }
+}
+
+/// A span of at most an hour: nothing that is written so is meant to last for longer.
+#[derive(Clone, Copy)]
+pub(crate) struct Brief(pub(crate) Duration);
+
+impl Written for Brief {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        span(text, &BRIEF).map(Self)
+    }
+
+    fn schema() -> Value {
+        Span::schema()
     }
 }
 
@@ -32,7 +48,7 @@ impl Written for Age {
     const TAKES: Takes = Takes::Either;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        span(text, 36_600).map(Self)
+        span(text, &AGE).map(Self)
     }
 
     fn schema() -> Value {
@@ -40,33 +56,58 @@ impl Written for Age {
     }
 }
 
-fn span(text: &str, days_max: u64) -> Result<Duration, Problem> {
-    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const HOUR_MS: u64 = 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// Which spans a field takes, and what it says of others.
+struct Spans {
+    most_ms: u64,
+    most: &'static str,
+    least: &'static str,
+}
+
+const SPAN: Spans = Spans {
+    most_ms: 366 * DAY_MS,
+    most: "write 366d or less",
+    least: "write 1ms or more",
+};
+const BRIEF: Spans = Spans {
+    most_ms: HOUR_MS,
+    most: "write 1h or less",
+    least: SPAN.least,
+};
+const AGE: Spans = Spans {
+    most_ms: 36_600 * DAY_MS,
+    most: "write 36600d or less",
+    // What budgets need decides how little is enough.
+    least: "write how long to keep it, such as 400d",
+};
+
+fn span(text: &str, taken: &Spans) -> Result<Duration, Problem> {
     const EXAMPLES: &str = "write 30s, 1m, 2h or 1d";
     let (digits, unit) = split_unit(text);
-    if !digits.is_empty() && unit.is_empty() {
-        return Err(Problem::new("has no unit", EXAMPLES));
+    if digits.is_empty() {
+        return Err(Problem::new("is not a duration", EXAMPLES));
     }
     let unit_ms = match unit {
         "ms" => 1,
         "s" => 1000,
         "m" => 60 * 1000,
-        "h" => 60 * 60 * 1000,
+        "h" => HOUR_MS,
         "d" => DAY_MS,
+        "" => return Err(Problem::new("has no unit", EXAMPLES)),
         _ => return Err(Problem::new("is not a duration", EXAMPLES)),
     };
-    let count = digits.parse::<u64>();
-    let Some(ms) = count.ok().and_then(|c| c.checked_mul(unit_ms)) else {
-        return Err(Problem::new("is not a duration", EXAMPLES));
-    };
-    match ms {
-        0 => Err(Problem::new("is no time at all", "write 1ms or more")),
-        ms if ms > days_max * DAY_MS => Err(Problem::new(
-            "is too long",
-            format!("write {days_max}d or less"),
-        )),
-        ms => Ok(Duration::from_millis(ms)),
+    match times(digits, unit_ms) {
+        Some(0) => Err(Problem::new("is no time at all", taken.least)),
+        Some(ms) if ms <= taken.most_ms => Ok(Duration::from_millis(ms)),
+        _ => Err(Problem::new("is too long", taken.most)),
     }
+}
+
+/// So many units; `None` for more than a number here can hold.
+fn times(digits: &str, unit: u64) -> Option<u64> {
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 /// Digits first, then whatever follows.
@@ -75,11 +116,11 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// A number of bytes.
+/// A number of bytes, at most so many MiB: unless said, more than any disk has.
 #[derive(Clone, Copy)]
-pub(crate) struct Size(pub(crate) u64);
+pub(crate) struct Size<const MOST_MIB: u64 = { 1 << 30 }>(pub(crate) u64);
 
-impl Written for Size {
+impl<const MOST_MIB: u64> Written for Size<MOST_MIB> {
     const TAKES: Takes = Takes::Either;
 
     fn read(text: &str) -> Result<Self, Problem> {
@@ -94,17 +135,23 @@ impl Written for Size {
             "GB" => 1_000_000_000,
             _ => 0_u64,
         };
-        match digits
-            .parse::<u64>()
-            .ok()
-            .and_then(|count| count.checked_mul(unit))
-        {
-            Some(bytes) if unit > 0 && bytes > 0 => Ok(Self(bytes)),
-            Some(_) if unit > 0 => Err(Problem::new("is nothing at all", "write 1 or more")),
-            _ => Err(Problem::new(
-                "is not a size",
-                "write 65536, 64KiB, 32MiB or 1GB",
-            )),
+        if digits.is_empty() || unit == 0 {
+            let hint = "write 65536, 64KiB, 32MiB or 1GB";
+            return Err(Problem::new("is not a size", hint));
+        }
+        match times(digits, unit) {
+            Some(0) => Err(Problem::new("is nothing at all", "write 1 or more")),
+            Some(bytes) if bytes <= MOST_MIB << 20 => Ok(Self(bytes)),
+            _ => {
+                let most = match MOST_MIB {
+                    mib if mib.is_multiple_of(1024) => format!("{}GiB", mib / 1024),
+                    mib => format!("{mib}MiB"),
+                };
+                Err(Problem::new(
+                    "is too large",
+                    format!("write {most} or less"),
+                ))
+            }
         }
     }
 
@@ -132,18 +179,13 @@ impl Written for Amount {
             "M" => 1_000_000,
             _ => return Err(not_whole()),
         };
-        match digits
-            .parse::<u64>()
-            .ok()
-            .and_then(|count| count.checked_mul(unit))
-        {
-            Some(0) => Err(Problem::new(
-                "would let nothing through",
-                "write 1 or more; to close a route, remove it",
-            )),
+        if digits.is_empty() {
+            return Err(not_whole());
+        }
+        match times(digits, unit) {
+            Some(0) => Err(Problem::new("is none at all", "write 1 or more")),
             Some(count) if count <= MOST => Ok(Self(count)),
-            Some(_) => Err(Problem::new("is too many", "write 1000000M or less")),
-            None => Err(not_whole()),
+            _ => Err(Problem::new("is too many", "write 1000000M or less")),
         }
     }
 
@@ -192,13 +234,15 @@ impl<const MOST: u32> Written for Count<MOST> {
     const TAKES: Takes = Takes::Number;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !digits {
+            let is = format!("is not a whole number from 1 to {MOST}");
+            return Err(Problem::new(is, "write digits alone"));
+        }
         match text.parse::<u32>() {
-            Ok(count) if digits && (1..=MOST).contains(&count) => Ok(Self(count)),
-            _ => Err(Problem::new(
-                format!("is not a whole number from 1 to {MOST}"),
-                "write digits alone",
-            )),
+            Ok(0) => Err(Problem::new("is none at all", "write 1 or more")),
+            Ok(count) if count <= MOST => Ok(Self(count)),
+            _ => Err(Problem::new("is too many", format!("write {MOST} or less"))),
         }
     }
 
@@ -243,9 +287,17 @@ impl Written for Decimal {
         let (whole, part) = text.split_once('.').unwrap_or((text, ""));
         let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
         let shaped = !whole.is_empty() && (text.len() > whole.len()) != part.is_empty();
-        if !shaped || !digits(whole) || !digits(part) || whole.len() > 12 || part.len() > 18 {
-            let hint = "write a plain decimal of at most 12 digits and 18 places, such as 0.10";
+        if !shaped || !digits(whole) || !digits(part) {
+            let hint = "write a plain decimal, such as 0.10";
             return Err(Problem::new("is not a price", hint));
+        }
+        if whole.len() > 12 {
+            let hint = "write at most 12 digits before the point";
+            return Err(Problem::new("is too much", hint));
+        }
+        if part.len() > 18 {
+            let hint = "write at most 18 decimal places";
+            return Err(Problem::new("is too fine", hint));
         }
         let places = u32::try_from(part.len()).unwrap_or(0);
         match format!("{whole}{part}").parse() {
@@ -261,6 +313,49 @@ impl Written for Decimal {
         json!({ "anyOf": [
             { "type": "number", "minimum": 0 },
             { "type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,18})?$" },
+        ] })
+    }
+}
+
+/// Money that a budget has, in units of 1e-9.
+#[derive(Clone, Copy)]
+pub(crate) struct Money(pub(crate) u64);
+
+impl Money {
+    const PLACES: u32 = 9;
+    /// Two thousand million of the currency.
+    const MOST: u64 = 2_000_000_000_000_000_000;
+}
+
+impl Written for Money {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let too_much = || Problem::new("is too much", "write 2000000000 or less");
+        let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(part) {
+            let hint = "write a plain decimal, such as 50000 or 0.50; its currency stands beside \
+                        it, as in currency: EUR";
+            return Err(Problem::new("is not an amount of money", hint));
+        }
+        let places = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        let Some(shift) = Self::PLACES.checked_sub(places) else {
+            let is = "has more than nine decimal places";
+            return Err(Problem::new(is, "write fewer"));
+        };
+        let nanos = times(&format!("{whole}{part}"), 10_u64.pow(shift));
+        match nanos.ok_or_else(too_much)? {
+            0 => Err(Problem::new("would let nothing through", "write more")),
+            nanos if nanos <= Self::MOST => Ok(Self(nanos)),
+            _ => Err(too_much()),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "type": "number", "exclusiveMinimum": 0 },
+            { "type": "string", "pattern": "^[0-9]{1,10}([.][0-9]{1,9})?$" },
         ] })
     }
 }
@@ -303,8 +398,12 @@ impl Written for Ratio {
         let wrong = || Problem::new("is not a share", "write 0 to 1, such as 0.05");
         let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
         let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
-        if !digits(whole) || !digits(part) || part.len() > 6 {
+        if !digits(whole) || !digits(part) {
             return Err(wrong());
+        }
+        if part.len() > 6 {
+            let hint = "write at most six decimal places";
+            return Err(Problem::new("is finer than a millionth", hint));
         }
         match format!("{whole}{part:0<6}").parse::<u32>() {
             Ok(millionths) if millionths <= 1_000_000 => Ok(Self(millionths)),

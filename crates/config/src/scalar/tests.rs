@@ -43,6 +43,35 @@ fn what_is_kept_may_be_kept_for_decades() {
 }
 
 #[test]
+fn what_is_brief_lasts_an_hour_at_most() {
+    let ms = |text| ok(text, |b: Brief| b.0.as_millis());
+    assert_eq!(ms("1h"), Some(3_600_000));
+    assert_eq!(ms("3601s"), None);
+}
+
+#[test]
+fn money_has_nine_places() {
+    for (text, expected) in [
+        ("50000", Some(50_000_000_000_000)),
+        ("0.5", Some(500_000_000)),
+        ("0.000000001", Some(1)),
+        ("2000000000", Some(2_000_000_000_000_000_000)),
+        ("2000000000.000000001", None),
+        ("99999999999999999999", None),
+        ("0.0000000001", None),
+        ("0", None),
+        ("0.0", None),
+        ("-1", None),
+        ("10 USD", None),
+        ("1.", None),
+        (".5", None),
+        ("", None),
+    ] {
+        assert_eq!(ok(text, |m: Money| m.0), expected, "{text:?}");
+    }
+}
+
+#[test]
 fn sizes_are_bytes_or_have_a_unit() {
     for (text, expected) in [
         ("1", Some(1)),
@@ -61,6 +90,9 @@ fn sizes_are_bytes_or_have_a_unit() {
     ] {
         assert_eq!(ok(text, |s: Size| s.0), expected, "{text:?}");
     }
+    let two = |text| ok(text, |s: Size<2>| s.0);
+    assert_eq!(two("2MiB"), Some(2 << 20));
+    assert_eq!(two("2097153"), None);
 }
 
 #[test]

@@ -116,22 +116,39 @@ pub(crate) fn provider_label(index: usize) -> &'static str {
     Operation::ALL.get(index).map_or("openai", |o| o.provider())
 }
 
-/// Key of a limit's refusals.
-pub(crate) fn limited_key(workload: NameId, route: NameId, kind: Kind) -> u64 {
-    let kind = match kind {
+/// What limits count, by the number that a key has for it.
+const KINDS: [Kind; 2] = [Kind::Requests, Kind::Tokens];
+
+/// Its place in [`KINDS`]. The compiler asks here for that of a new kind.
+const fn kind_number(kind: Kind) -> usize {
+    match kind {
         Kind::Requests => 0,
         Kind::Tokens => 1,
-    };
-    kind << 30 | workload.bits() << 15 | route.bits()
+    }
+}
+
+const _: () = {
+    let mut number = 0;
+    while number < KINDS.len() {
+        assert!(
+            kind_number(KINDS[number]) == number,
+            "a kind has two places"
+        );
+        number += 1;
+    }
+};
+
+/// Key of a limit's refusals.
+pub(crate) fn limited_key(workload: NameId, route: NameId, kind: Kind) -> u64 {
+    let kind = kind_number(kind);
+    debug_assert!(kind < KINDS.len(), "a kind that no key can be read as");
+    (kind as u64) << 30 | workload.bits() << 15 | route.bits()
 }
 
 /// Workload, route and kind of a key.
 pub(crate) fn limited_parts(key: u64) -> (NameId, NameId, Kind) {
-    let kind = if key >> 30 == 0 {
-        Kind::Requests
-    } else {
-        Kind::Tokens
-    };
+    let number = usize::try_from(key >> 30).unwrap_or(usize::MAX);
+    let kind = KINDS.get(number).copied().unwrap_or(Kind::Requests);
     (NameId::from_bits(key >> 15), NameId::from_bits(key), kind)
 }
 

@@ -72,3 +72,20 @@ fn every_line_is_broken_to_the_width_and_says_as_much() {
         Some("2 faults, 2 warnings")
     );
 }
+
+#[test]
+fn what_cannot_be_written_has_the_line_that_names_it() {
+    let (bad, _dir) = of(&format!(
+        "{WARNS}access_log: nowhere/access.jsonl\nledger:\n  path: nowhere/usage.db\n"
+    ));
+    let lines = bad.faults.iter().map(|says| {
+        let at = says.split_once("gate.yaml:").map(|(_, rest)| rest);
+        at.unwrap_or_default()
+            .split(": ")
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
+    let lines: Vec<String> = lines.collect();
+    assert_eq!(lines, ["6 ledger.path", "4 access_log"], "{bad:?}");
+}

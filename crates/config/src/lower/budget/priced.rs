@@ -56,7 +56,8 @@ impl Lowering<'_> {
     }
 }
 
-fn is_counted(budget: &Budget, route: usize, s: &Snapshot) -> bool {
+/// Whether the budget counts calls of the route, whatever their model.
+pub(in crate::lower) fn is_counted(budget: &Budget, route: usize, s: &Snapshot) -> bool {
     let mut counted = s.workloads.iter().filter(|w| who(&budget.scope, &w.name));
     counted.any(|w| w.grants.iter().any(|grant| grant.route.index() == route))
 }

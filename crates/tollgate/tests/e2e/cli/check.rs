@@ -123,8 +123,8 @@ fn unwritable_paths_and_missing_secrets_are_reported_with_a_remedy() {
         ended.err
     );
     for message in [
-        "tollgate.yaml: ledger.path: the directory ledgers does not exist; ",
-        "tollgate.yaml: access_log: the directory logs does not exist; make the directory",
+        "tollgate.yaml:2: ledger.path: the directory ledgers does not exist; ",
+        "tollgate.yaml:1: access_log: the directory logs does not exist; make the directory",
         "\n2 faults\n",
     ] {
         assert!(
