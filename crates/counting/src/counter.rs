@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use policy::counting::Uncounted;
+use policy::operation::Operation;
 use policy::record::Tokens;
-use tokens::{Count, Dialect};
+use tokens::Count;
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
@@ -32,7 +33,7 @@ pub(crate) enum CountEvent {
 pub(crate) struct Begun {
     pub(crate) id: u64,
     pub(crate) key: u64,
-    pub(crate) dialect: Dialect,
+    pub(crate) operation: Operation,
     /// The engine's clock, seconds since 1970: some templates name the date.
     pub(crate) clock_s: i64,
     pub(crate) streamed: bool,
@@ -114,7 +115,7 @@ impl<R> Counter<R> {
         let Begun {
             id,
             key,
-            dialect,
+            operation,
             clock_s,
             streamed,
             request,
@@ -125,12 +126,12 @@ impl<R> Counter<R> {
         };
         let prompt = match request {
             Some(request) => guarded(|| {
-                let count = counter.prompt(dialect, &request.concat(), clock_s);
+                let count = counter.prompt(operation, &request.concat(), clock_s);
                 count.map_err(|_| Missed::Unreadable)
             }),
             None => Err(Missed::Long),
         };
-        let has_text = dialect != Dialect::Embeddings;
+        let has_text = operation != Operation::Embeddings;
         let answer = has_text.then(|| Ok(Answer::new(counter, streamed, self.longest)));
         let open = Open {
             prompt,

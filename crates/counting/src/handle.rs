@@ -9,10 +9,8 @@ use std::sync::mpsc::Sender;
 
 use bytes::Bytes;
 use policy::counting::{CountCapture, Counting, Uncounted, label, tokenizer};
-use policy::operation::Operation;
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
-use tokens::Dialect;
 
 use crate::counter::{Begun, CountEvent, Ended};
 use crate::memory::MemoryBudget;
@@ -60,7 +58,7 @@ impl Counting for CountHandle {
         record: &Record,
         request: Vec<Bytes>,
     ) -> Option<Box<CountCapture>> {
-        let dialect = dialect(record.operation?)?;
+        let operation = record.operation.filter(|of| tokens::is_counted(*of))?;
         let model = record.model_sent.as_deref().unwrap_or_default();
         let tokenizer = tokenizer(of, model)?;
         let length: usize = request.iter().map(Bytes::len).sum();
@@ -76,7 +74,7 @@ impl Counting for CountHandle {
         let begun = Begun {
             id,
             key: tokenizer.key,
-            dialect,
+            operation,
             clock_s: i64::try_from(record.started_unix_ms / 1000).unwrap_or(0),
             streamed: record.streamed,
             request: (!is_long).then_some(request),
@@ -121,25 +119,5 @@ impl Counting for CountHandle {
             Err(CountEvent::End(ended)) => ended.rest,
             Ok(()) | Err(CountEvent::Begin(_) | CountEvent::More(..)) => None,
         }
-    }
-}
-
-/// The dialect of an operation's body, where it has text to count.
-const fn dialect(operation: Operation) -> Option<Dialect> {
-    match operation {
-        Operation::Chat => Some(Dialect::Chat),
-        Operation::Completions => Some(Dialect::Completions),
-        Operation::Responses => Some(Dialect::Responses),
-        Operation::Messages => Some(Dialect::Messages),
-        Operation::Embeddings => Some(Dialect::Embeddings),
-        Operation::Models
-        | Operation::CountTokens
-        | Operation::Moderations
-        | Operation::Rerank
-        | Operation::Speech
-        | Operation::Transcriptions
-        | Operation::Images
-        | Operation::ImageEdits
-        | Operation::Unread => None,
     }
 }

@@ -9,7 +9,8 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use ledger::{
-    Admission, Intake, Ledger, Options, Price, Progress, RecordId, Settlement, State, Witnesses,
+    Admission, Intake, Ledger, Named, Options, Price, Progress, RecordId, Settlement, State,
+    Witnesses,
 };
 use policy::price::Pico;
 use policy::record::{Count, Outcome};
@@ -107,11 +108,13 @@ fn exchange(n: u64) -> (Admission, Settlement) {
         id,
         started_unix_ms: 1_700_000_000_000 + n,
         request_id: "01890a5d-ac96-774b-bcce-b302099a8057".into(),
-        trace_id: Some("0af7651916cd43dd8448eb211c80319c".into()),
-        workload: Some("swe-rebench-ide".into()),
-        budget_group: Some("engineering".into()),
-        route: Some("on-prem".into()),
-        backend: Some("on-prem".into()),
+        named: Named {
+            trace_id: Some("0af7651916cd43dd8448eb211c80319c".into()),
+            workload: Some("swe-rebench-ide".into()),
+            budget_group: Some("engineering".into()),
+            route: Some("on-prem".into()),
+            backend: Some("on-prem".into()),
+        },
         model_asked: Some("gpt-oss-120b".into()),
         model_sent: Some("gpt-oss-120b".into()),
         reserved: 8000,

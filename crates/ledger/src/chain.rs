@@ -16,6 +16,7 @@ use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
 use crate::columns::WIDTH_V1;
+use crate::hex::{hex, unhex};
 
 /// The version of the encoding of rows that use a column which version 1 does not have.
 const VERSION: u16 = 2;
@@ -29,20 +30,13 @@ impl Hash {
     /// From 64 hex digits, as printed.
     #[must_use]
     pub fn parse(hex: &str) -> Option<Self> {
-        let mut bytes = [0; 32];
-        if hex.len() != 64 || !hex.is_ascii() {
-            return None;
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
-        }
-        Some(Self(bytes))
+        unhex(hex).map(Self)
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -14,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, Row};
 
 use crate::chain::{Head, sum};
 use crate::head_file::Kept;
+use crate::hex::hex;
 use crate::lost::Lost;
 use crate::schema::connect_to_read;
 use crate::verify::{Finding, ends, part};
@@ -160,8 +161,7 @@ pub(crate) fn opens_altered(db: &Connection) -> rusqlite::Result<Vec<Finding>> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         if !is_as_written(row)? {
-            let id: Vec<u8> = row.get(0).unwrap_or_default();
-            let id = id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let id = hex(&row.get::<_, Vec<u8>>(0).unwrap_or_default());
             findings.push(Finding::Open { id });
         }
     }

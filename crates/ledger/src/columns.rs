@@ -42,20 +42,24 @@ const ROW: &[(&str, Kind, Of)] = &[
     ("node", Text, |_, node| text(node)),
     ("request_id", Text, |row, _| text(&row.record.id)),
     ("trace_id", Text, |row, _| {
-        some_text(row.trace_id.as_deref())
+        some_text(row.named.trace_id.as_deref())
     }),
     ("started_unix_ms", Number, |row, _| {
         number(row.record.started_unix_ms)
     }),
     ("ended_unix_ms", Number, |row, _| number(row.ended_unix_ms)),
     ("workload", Text, |row, _| {
-        some_text(row.workload.as_deref())
+        some_text(row.named.workload.as_deref())
     }),
     ("budget_group", Text, |row, _| {
-        some_text(row.budget_group.as_deref())
+        some_text(row.named.budget_group.as_deref())
     }),
-    ("route", Text, |row, _| some_text(row.route.as_deref())),
-    ("backend", Text, |row, _| some_text(row.backend.as_deref())),
+    ("route", Text, |row, _| {
+        some_text(row.named.route.as_deref())
+    }),
+    ("backend", Text, |row, _| {
+        some_text(row.named.backend.as_deref())
+    }),
     ("endpoint", Text, |row, _| {
         some_text(row.endpoint.as_deref())
     }),

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::chain::Head;
+use crate::hex::{hex, unhex};
 use crate::schema::beside;
 
 const FIRST_LINE: &str = "tollgate ledger head, version 1";
@@ -129,12 +130,8 @@ fn parse(text: &str) -> Option<Kept> {
     let ledger = value("ledger")?;
     let (anchor, head) = (value("anchor")?, value("head")?);
     let commits = value("commits")?.parse().ok()?;
-    let mut id = [0; 16];
-    for (at, byte) in id.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(ledger.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
     Some(Kept {
-        ledger: id,
+        ledger: unhex(ledger)?,
         anchor: Head::parse(anchor)?,
         head: Head::parse(head)?,
         commits,
@@ -143,10 +140,6 @@ fn parse(text: &str) -> Option<Kept> {
 
 fn sum(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes())[..8])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -7,13 +7,15 @@
 
 use std::fmt;
 
+use crate::hex::hex;
+
 /// Name of a record: milliseconds (48 bits), a count (16), a worker (16), a process (48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(pub [u8; 16]);
 
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::id::RecordId;
 use crate::identity::{Identity, identify};
 use crate::lock::{Lock, Refused};
 use crate::lost::{self, Lost};
-use crate::row::{Admission, Progress, Settlement};
+use crate::row::{Admission, Named, Progress, Settlement};
 use crate::schema::{self, LAYOUT, beside, connect, connect_to_read, name_of, tidy_at_close};
 use crate::shared::{Options, unix_ms};
 use crate::store::{Note, Store};
@@ -394,11 +394,13 @@ fn open_of(row: &Row<'_>) -> rusqlite::Result<(Admission, Progress)> {
         id,
         started_unix_ms: number(1)?,
         request_id: text(2)?.unwrap_or_default(),
-        trace_id: text(3)?,
-        workload: text(4)?,
-        budget_group: text(5)?,
-        route: text(6)?,
-        backend: text(7)?,
+        named: Named {
+            trace_id: text(3)?,
+            workload: text(4)?,
+            budget_group: text(5)?,
+            route: text(6)?,
+            backend: text(7)?,
+        },
         model_asked: text(8)?,
         model_sent: text(9)?,
         reserved: number(10)?,

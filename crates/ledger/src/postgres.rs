@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config};
 
 use crate::chain::Head;
+use crate::hex::hex;
 use crate::intake::Ledger;
 use crate::read::{ReadError, Reader};
 use crate::shared::Shared;
@@ -291,7 +292,7 @@ fn ship(
 fn connect(path: &Path, server: &Server) -> Result<Link, ShipError> {
     let reader = Reader::open(path)?;
     let (id, _) = reader.origin()?;
-    let ledger: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let ledger = hex(&id);
     server.connector.forget();
     let mut client = server.config.connect(server.connector.clone())?;
     table::create(&mut client)?;

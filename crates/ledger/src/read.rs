@@ -12,6 +12,7 @@ use crate::check;
 use crate::columns::{Value, WIDTH};
 use crate::damage::is_damage;
 use crate::head_file::{self, Found};
+use crate::hex::hex;
 use crate::lost::{self, Lost};
 use crate::schema::{
     APPLICATION, LAYOUT, application, connect_to_read, head, layout, name_of, real,
@@ -100,7 +101,7 @@ impl Stored {
     #[must_use]
     pub fn id(&self) -> String {
         match &self.values[0] {
-            Value::Blob(id) => id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            Value::Blob(id) => hex(id),
             _ => String::new(),
         }
     }
@@ -209,17 +210,6 @@ impl Reader {
         Ok(self
             .db
             .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
-    }
-
-    /// Exchanges that are open on disk.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn open_count(&self) -> Result<u64, ReadError> {
-        let count: i64 = self
-            .db
-            .query_row("SELECT count(*) FROM open", [], |row| row.get(0))?;
-        Ok(count.unsigned_abs())
     }
 
     /// Calls `each` with the rows that ended in `period`, in the order they were written.

@@ -11,6 +11,21 @@ use policy::record::{Count, Outcome, Record, Tokens};
 
 use crate::id::RecordId;
 
+/// What an exchange belongs to, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Named {
+    /// W3C trace id, 32 hex digits.
+    pub trace_id: Option<Box<str>>,
+    /// Who asked.
+    pub workload: Option<Box<str>>,
+    /// The budget group that pays.
+    pub budget_group: Option<Box<str>>,
+    /// Which rule took it.
+    pub route: Option<Box<str>>,
+    /// Where it goes; of one that ended, where the last attempt went.
+    pub backend: Option<Box<str>>,
+}
+
 /// An exchange that was let in and has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
@@ -20,16 +35,8 @@ pub struct Admission {
     pub started_unix_ms: u64,
     /// The request id, the client's or ours.
     pub request_id: Box<str>,
-    /// W3C trace id, 32 hex digits.
-    pub trace_id: Option<Box<str>>,
-    /// Who asked.
-    pub workload: Option<Box<str>>,
-    /// The budget group that pays.
-    pub budget_group: Option<Box<str>>,
-    /// Which rule took it.
-    pub route: Option<Box<str>>,
-    /// Where it goes.
-    pub backend: Option<Box<str>>,
+    /// What it belongs to.
+    pub named: Named,
     /// The model the client named.
     pub model_asked: Option<Box<str>>,
     /// The model sent upstream.
@@ -102,17 +109,9 @@ pub struct Settlement {
     pub record: Record,
     /// Milliseconds since the Unix epoch; the period that it is billed in.
     pub ended_unix_ms: u64,
-    /// W3C trace id, 32 hex digits.
-    pub trace_id: Option<Box<str>>,
-    /// Who asked.
-    pub workload: Option<Box<str>>,
-    /// The budget group that pays.
-    pub budget_group: Option<Box<str>>,
-    /// Which rule took it.
-    pub route: Option<Box<str>>,
-    /// Where the last attempt went.
-    pub backend: Option<Box<str>>,
-    /// Its address's name.
+    /// What it belongs to.
+    pub named: Named,
+    /// The name of the address that the last attempt went to.
     pub endpoint: Option<Box<str>>,
     /// What it is charged, by name, where the price is known.
     pub price: Option<Price>,
@@ -147,11 +146,7 @@ impl Settlement {
                 bytes_out: progress.bytes_out,
                 ..Record::default()
             },
-            trace_id: open.trace_id,
-            workload: open.workload,
-            budget_group: open.budget_group,
-            route: open.route,
-            backend: open.backend,
+            named: open.named,
             endpoint: None,
             price: None,
             prompt: Witnesses::default(),

@@ -11,7 +11,19 @@ use policy::usage_ledger::Estimate;
 
 use crate::columns::micros;
 use crate::id::RecordId;
-use crate::row::{Admission, Price, Settlement, State, Witnesses};
+use crate::row::{Admission, Named, Price, Settlement, State, Witnesses};
+
+impl Named {
+    fn of(names: &Names<'_>, record: &Record) -> Self {
+        Self {
+            trace_id: record.trace.map(|trace| trace.id_text()),
+            workload: owned(names.workload),
+            budget_group: owned(names.group),
+            route: owned(names.route),
+            backend: owned(names.backend),
+        }
+    }
+}
 
 impl Admission {
     /// An exchange that is let in, with what its snapshot calls everything.
@@ -26,11 +38,7 @@ impl Admission {
             id,
             started_unix_ms: record.started_unix_ms,
             request_id: record.id.clone(),
-            trace_id: record.trace.map(|trace| trace.id_text()),
-            workload: owned(names.workload),
-            budget_group: owned(names.group),
-            route: owned(names.route),
-            backend: owned(names.backend),
+            named: Named::of(&names, record),
             model_asked: record.model_asked.clone(),
             model_sent: owned(record.model_sent.as_ref()),
             reserved: estimate.reserved,
@@ -49,11 +57,7 @@ impl Settlement {
             id,
             state: State::Settled,
             ended_unix_ms: record.started_unix_ms.saturating_add(took_ms),
-            trace_id: record.trace.map(|trace| trace.id_text()),
-            workload: owned(names.workload),
-            budget_group: owned(names.group),
-            route: owned(names.route),
-            backend: owned(names.backend),
+            named: Named::of(&names, record),
             endpoint: owned(names.endpoint.map(|endpoint| &endpoint.name)),
             price: names.price.map(|price| Price {
                 id: (*price.id).into(),

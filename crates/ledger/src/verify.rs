@@ -10,6 +10,7 @@ use rusqlite::{Connection, Row};
 
 use crate::chain::{Hash, Head, link};
 use crate::columns::{COLUMNS, WIDTH};
+use crate::hex::hex;
 use crate::lost::{self, Lost};
 
 /// Findings after which the walk no longer tells them.
@@ -351,6 +352,5 @@ impl Walk {
 }
 
 fn id_of(row: &Row<'_>) -> String {
-    let id: Vec<u8> = row.get(1).unwrap_or_default();
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&row.get::<_, Vec<u8>>(1).unwrap_or_default())
 }

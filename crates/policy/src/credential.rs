@@ -4,7 +4,7 @@
 //! `connection` can never remove a header that the gate sets.
 //! Not here: where the secret comes from (`config`), how it is watched (`tollgate`).
 
-use wire::head::{FieldRef, Head, Known, RequestHead};
+use wire::head::{FieldRef, Head, Known, RequestHead, percent_decoded};
 
 use crate::refusal::Refusal;
 use crate::secret::Secret;
@@ -192,33 +192,6 @@ fn is_key_member(pair: &str) -> bool {
         name.retain(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
         matches!(name.as_slice(), b"key" | b"sig") || looks_like_credential(&name)
     })
-}
-
-/// `%41` read as `A`; what is no such triple stays.
-pub(crate) fn percent_decoded(name: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(name.len());
-    let mut bytes = name.bytes();
-    while let Some(b) = bytes.next() {
-        if b != b'%' {
-            out.push(b);
-            continue;
-        }
-        let mut rest = bytes.clone();
-        let digits = (rest.next().and_then(hex), rest.next().and_then(hex));
-        if let (Some(high), Some(low)) = digits {
-            out.push(high * 16 + low);
-            bytes = rest;
-        } else {
-            out.push(b);
-        }
-    }
-    out
-}
-
-fn hex(b: u8) -> Option<u8> {
-    char::from(b)
-        .to_digit(16)
-        .and_then(|d| u8::try_from(d).ok())
 }
 
 /// What the SDKs say of themselves, ten fields in each request: known to be harmless.

@@ -7,14 +7,11 @@
 //! Not here: bytes and framing (`wire`), what a person writes (`config`), metric names
 //! (`telemetry`).
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
 )]
 
 pub mod attempt;

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::credential::percent_decoded;
+use wire::head::percent_decoded;
+
 use crate::id::WorkloadId;
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;

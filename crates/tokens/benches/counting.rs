@@ -4,7 +4,8 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use tokens::{BuiltIn, Counter, Dialect, Ending, Lane, TemplateSettings};
+use tokens::{BuiltIn, Counter, Ending, Lane, TemplateSettings};
+use wire::dialect::Operation;
 
 fn main() {
     divan::main();
@@ -21,7 +22,7 @@ fn bench_text(bencher: Bencher<'_, '_>, counter: &Counter, text: &str) {
     let body = serde_json::json!({ "prompt": text }).to_string();
     bencher
         .counter(BytesCount::new(text.len()))
-        .bench_local(|| counter.prompt(Dialect::Completions, black_box(body.as_bytes()), 0));
+        .bench_local(|| counter.prompt(Operation::Completions, black_box(body.as_bytes()), 0));
 }
 
 #[divan::bench]
@@ -69,7 +70,7 @@ fn harmony_chat(bencher: Bencher<'_, '_>, bytes: usize) {
     let body = body.to_string();
     bencher
         .counter(BytesCount::new(body.len()))
-        .bench_local(|| counter.prompt(Dialect::Chat, black_box(body.as_bytes()), 0));
+        .bench_local(|| counter.prompt(Operation::Chat, black_box(body.as_bytes()), 0));
 }
 
 #[divan::bench]

@@ -8,7 +8,8 @@ use std::io::{BufRead, Read};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokens::{BuiltIn, Counter, Dialect, TemplateSettings};
+use tokens::{BuiltIn, Counter, TemplateSettings};
+use wire::dialect::Operation;
 
 #[derive(serde::Deserialize)]
 struct Prompt<'a> {
@@ -33,14 +34,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut line = String::new();
     while input.read_line(&mut line)? > 0 {
         let prompt: Prompt<'_> = serde_json::from_str(&line)?;
-        let dialect = match prompt.dialect.as_str() {
-            "chat" => Dialect::Chat,
-            "completions" => Dialect::Completions,
-            "responses" => Dialect::Responses,
-            "messages" => Dialect::Messages,
-            _ => Dialect::Embeddings,
+        let operation = match prompt.dialect.as_str() {
+            "chat" => Operation::Chat,
+            "completions" => Operation::Completions,
+            "responses" => Operation::Responses,
+            "messages" => Operation::Messages,
+            _ => Operation::Embeddings,
         };
-        match counter.prompt(dialect, prompt.body.get().as_bytes(), clock) {
+        match counter.prompt(operation, prompt.body.get().as_bytes(), clock) {
             Ok(count) => println!("{}", count.tokens),
             Err(error) => println!("{error}"),
         }
@@ -70,9 +71,9 @@ fn text(counter: &Counter, mut input: impl Read) -> Result<(), Box<dyn std::erro
     let mut text = String::new();
     input.read_to_string(&mut text)?;
     let body = serde_json::to_vec(&serde_json::json!({ "prompt": Value::String(text.clone()) }))?;
-    counter.prompt(Dialect::Completions, &body, 0)?;
+    counter.prompt(Operation::Completions, &body, 0)?;
     let started = std::time::Instant::now();
-    let count = counter.prompt(Dialect::Completions, &body, 0)?;
+    let count = counter.prompt(Operation::Completions, &body, 0)?;
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{} tokens, {:.1} MB/s",

@@ -3,9 +3,11 @@
 //! Invariant: immutable; the same body at the same moment gives the same count on any thread.
 //! Not here: which model has which counter (configuration), when a count is worth its time (the host).
 
+use wire::dialect::Operation;
+
 use crate::conversation::Conversation;
 use crate::count::{Count, Doubt};
-use crate::dialect::Dialect;
+use crate::dialect;
 use crate::template::{Template, TemplateSettings};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, UnusableModel};
@@ -82,18 +84,18 @@ impl Counter {
     /// When the body has no prompt that can be counted; see [`Uncountable`].
     pub fn prompt(
         &self,
-        dialect: Dialect,
+        operation: Operation,
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<Count, Uncountable> {
         let body = read(body)?;
-        if matches!(dialect, Dialect::Completions | Dialect::Embeddings)
+        if matches!(operation, Operation::Completions | Operation::Embeddings)
             && body.get("messages").is_none()
         {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
-            return prompt::count(dialect, &body, &self.vocabulary, is_harmony).map(Count::exact);
+            return prompt::count(operation, &body, &self.vocabulary, is_harmony).map(Count::exact);
         }
-        let conversation = self.conversation(dialect, &body)?;
+        let conversation = self.conversation(operation, &body)?;
         match &self.rendering {
             Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
                 .count(&self.vocabulary)
@@ -109,19 +111,19 @@ impl Counter {
         }
     }
 
-    fn conversation(&self, dialect: Dialect, body: &Tree) -> Result<Conversation, Uncountable> {
+    fn conversation(&self, operation: Operation, body: &Tree) -> Result<Conversation, Uncountable> {
         let for_template = matches!(self.rendering, Rendering::Template(_));
-        dialect.read(body, for_template)
+        dialect::read(operation, body, for_template)
     }
 
     #[cfg(test)]
     pub(crate) fn rendered(
         &self,
-        dialect: Dialect,
+        operation: Operation,
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
-        let conversation = self.conversation(dialect, &read(body)?)?;
+        let conversation = self.conversation(operation, &read(body)?)?;
         match &self.rendering {
             Rendering::Harmony => Ok(harmony::render(&conversation, engine_clock_s)?.shown()),
             Rendering::Template(template) => template.render(&conversation, engine_clock_s),

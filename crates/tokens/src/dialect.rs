@@ -11,32 +11,34 @@ mod messages;
 mod parts;
 mod responses;
 
+use wire::dialect::Operation;
+
 use crate::conversation::Conversation;
 use crate::tree::Tree;
 use crate::uncountable::Uncountable;
 
-/// The API a body was written for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// `POST /v1/chat/completions`
-    Chat,
-    /// `POST /v1/completions`
-    Completions,
-    /// `POST /v1/responses`
-    Responses,
-    /// Anthropic's `POST /v1/messages`
-    Messages,
-    /// `POST /v1/embeddings`
-    Embeddings,
+/// Whether the body of such a call has a prompt to count.
+#[must_use]
+pub const fn is_counted(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Chat
+            | Operation::Completions
+            | Operation::Responses
+            | Operation::Messages
+            | Operation::Embeddings
+    )
 }
 
-impl Dialect {
-    /// Reads the conversation of a body; for a template, as it is put together for one.
-    pub(crate) fn read(self, body: &Tree, for_template: bool) -> Result<Conversation, Uncountable> {
-        match self {
-            Self::Responses => responses::read(body, for_template),
-            Self::Messages => messages::read(body),
-            Self::Chat | Self::Completions | Self::Embeddings => chat::read(body),
-        }
+/// Reads the conversation of a body; for a template, as it is put together for one.
+pub(crate) fn read(
+    operation: Operation,
+    body: &Tree,
+    for_template: bool,
+) -> Result<Conversation, Uncountable> {
+    match operation {
+        Operation::Responses => responses::read(body, for_template),
+        Operation::Messages => messages::read(body),
+        _ => chat::read(body),
     }
 }

@@ -8,14 +8,11 @@
 //! reason, or refused with [`Uncountable`]. No input panics, and time grows with length, not with its square.
 //! Not here: what the engine reports (`wire::usage`), who waits for a count and in which pool (the host).
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
 )]
 
 mod conversation;
@@ -34,7 +31,7 @@ mod vocabulary;
 
 pub use count::{Certainty, Count, Doubt};
 pub use counter::{BuiltIn, Counter};
-pub use dialect::Dialect;
+pub use dialect::is_counted;
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
 pub use template::{ContentForm, TemplateSettings};
 pub use uncountable::{Uncountable, UnusableModel};

@@ -3,20 +3,21 @@
 //! Invariant: text and token numbers both count; several prompts in one body are summed, as engines report them.
 //! Not here: what a tokenizer adds to plain text (`vocabulary`).
 
-use crate::dialect::Dialect;
+use wire::dialect::Operation;
+
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;
 
 /// Counts the prompts of a body.
 pub(crate) fn count(
-    dialect: Dialect,
+    operation: Operation,
     body: &Tree,
     vocabulary: &Vocabulary,
     is_harmony: bool,
 ) -> Result<u64, Uncountable> {
-    let member = match dialect {
-        Dialect::Embeddings => "input",
+    let member = match operation {
+        Operation::Embeddings => "input",
         _ => "prompt",
     };
     if body.get_text("suffix").is_some_and(|text| !text.is_empty()) {

@@ -5,14 +5,11 @@
 //! Invariant: every stored name is a lower-case token; no stored value holds CR, LF or NUL,
 //! or begins or ends with a blank.
 //! Not here: reading heads from a connection (`http1`; HTTP/2 frames belong to the host), and what to do with a field (`policy`).
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
 )]
 
 mod fault;
@@ -62,14 +59,6 @@ pub struct FieldRef<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("field {} is repeated", .0.name())]
 pub struct Repeated(pub Known);
-
-impl FieldRef<'_> {
-    /// Whether the name holds `_`, which some servers fold into `-`: such a name can pose as another.
-    #[must_use]
-    pub fn has_underscore(&self) -> bool {
-        self.name.contains(&b'_')
-    }
-}
 
 impl Head {
     /// An empty head that holds no memory yet.

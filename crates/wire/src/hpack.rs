@@ -7,14 +7,11 @@
 //! Invariant: no byte is added or taken away, and this reader's table holds entries of the same sizes as the
 //! library's; the answer is the same for every way to cut the bytes, but for trailers, which may end in a fault.
 //! Not here: the fields themselves, which hyper gives.
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
 )]
 
 mod field;

@@ -3,14 +3,11 @@
 //! Invariant: whatever two servers could read in two ways is a fault, never a choice (RFC 9112 read strictly).
 //! Splitting the input anywhere gives the same answer.
 //! Not here: reading and writing sockets, timeouts, body limits (`proxy`), and which fields travel on (`policy`).
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
 )]
 
 mod chunked;

@@ -3,14 +3,11 @@
 //! As HAProxy's `proxy-protocol.txt` has it.
 //! Invariant: at most [`HEADER_BYTES`] are looked at; what is not exactly a header is a fault, never skipped.
 //! Not here: who may say so (`policy::client`), reading it (`proxy`).
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
 )]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

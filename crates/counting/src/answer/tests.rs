@@ -1,6 +1,6 @@
 //! Answers of every dialect, whole and in events, cut everywhere.
 
-use tokens::Dialect;
+use policy::operation::Operation;
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn counted(streamed: bool, batches: &[&[u8]], whole: bool) -> Result<Output, Mis
 /// Tokens of plain text.
 fn text(text: &str) -> u64 {
     let body = serde_json::json!({ "prompt": text }).to_string();
-    let count = Counter::harmony().prompt(Dialect::Completions, body.as_bytes(), 0);
+    let count = Counter::harmony().prompt(Operation::Completions, body.as_bytes(), 0);
     count.expect("countable").tokens
 }
 

@@ -1,5 +1,7 @@
 //! What is built of which files, and what is said of files that are no use.
 
+use policy::operation::Operation;
+
 use super::*;
 
 const TOKENIZER: &[u8] = include_bytes!("../../../../vectors/tokens/tiny_tokenizer.json");
@@ -19,7 +21,7 @@ fn files<'s>(
 
 fn prompt(counters: &Counters, key: u64) -> u64 {
     let body = br#"{"messages":[{"role":"user","content":"hello"}]}"#;
-    let count = counters[&key].prompt(tokens::Dialect::Chat, body, 0);
+    let count = counters[&key].prompt(Operation::Chat, body, 0);
     count.expect("countable").tokens
 }
 

@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 
 use crate::columns::{COLUMNS, Value};
+use crate::hex::hex;
 use crate::read::{Period, ReadError, Reader, Stored};
 
 use super::decimal;
@@ -118,8 +119,4 @@ pub(super) fn field(text: &str) -> String {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }
     text.to_owned()
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -17,8 +17,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use super::export::{ExportError, hex};
+use super::export::ExportError;
 use crate::columns::{COLUMNS, Kind, Value};
+use crate::hex::hex;
 use crate::read::{Period, Reader, Stored};
 
 /// Rows that are held before they are written: some 50 MB.

@@ -30,7 +30,7 @@ pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
         });
     }
     rows[1].record.outcome = Outcome::Failed;
-    rows[2].workload = Some("=cmd|' /C calc'!A0,<b>".into());
+    rows[2].named.workload = Some("=cmd|' /C calc'!A0,<b>".into());
     rows[2].record.tokens.prompt = Count::Estimated(7);
     rows[3].state = crate::State::Indeterminate;
     of(rows.into_iter().map(|row| Note::Settle(Box::new(row))))

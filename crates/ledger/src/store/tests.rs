@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::{Note, Store};
 use crate::chain::Hash;
 use crate::id::RecordId;
-use crate::row::{Admission, Progress, Settlement, Witnesses};
+use crate::row::{Admission, Named, Progress, Settlement, Witnesses};
 use crate::schema::{connect, make};
 use crate::verify::{Expected, Finding, verify};
 
@@ -20,11 +20,13 @@ pub(crate) fn admission(n: u64) -> Admission {
         id: id(n),
         started_unix_ms: 1000 + n,
         request_id: format!("request-{n}").into(),
-        trace_id: None,
-        workload: Some("ide".into()),
-        budget_group: Some("engineering".into()),
-        route: Some("on-prem".into()),
-        backend: Some("vllm".into()),
+        named: Named {
+            workload: Some("ide".into()),
+            budget_group: Some("engineering".into()),
+            route: Some("on-prem".into()),
+            backend: Some("vllm".into()),
+            ..Named::default()
+        },
         model_asked: Some("gpt-oss-120b".into()),
         model_sent: None,
         reserved: 500,

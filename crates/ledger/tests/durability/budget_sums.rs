@@ -54,7 +54,10 @@ fn rows_count_in_the_period_they_started_in_and_uncertain_ones_are_listed() {
     assert_eq!(sums, expected, "each cost rounded up by itself");
     let known: Vec<_> = unsure.iter().map(|row| row.tokens).collect();
     assert_eq!(known, [Known::Counts(0, 13), Known::Held(1000)]);
-    assert_eq!(unsure[1].workload, admission(20).workload.map(String::from));
+    assert_eq!(
+        unsure[1].workload,
+        admission(20).named.workload.map(String::from)
+    );
 
     // An exchange that was open when the process ended keeps its reservation.
     let copy = tempfile::tempdir().expect("a directory");

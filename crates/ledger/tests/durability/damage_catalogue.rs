@@ -58,11 +58,11 @@ fn row(n: u64) -> Settlement {
     if n.is_multiple_of(50) {
         let long: Box<str> = "é".repeat(512).into();
         row.endpoint = Some(long.clone());
-        row.route = Some(long.clone());
+        row.named.route = Some(long.clone());
         row.record.model_asked = Some(long.clone());
         row.record.id = long.clone();
-        row.workload = Some(long.clone());
-        row.backend = Some(long);
+        row.named.workload = Some(long.clone());
+        row.named.backend = Some(long);
     }
     row
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ledger::{Ledger, Period, Progress, ReadError, Reader};
 
-use crate::rows::{admission, id, opened, options, settlement, tokens};
+use crate::rows::{admission, id, open_count, opened, options, settlement, tokens};
 
 /// Where the child writes, and the number of its first record.
 const CHILD: &str = "LEDGER_KILL_CHILD";
@@ -99,7 +99,7 @@ fn check(path: &Path, mut promised: BTreeMap<String, (u64, &str)>, indeterminate
     let reader = Reader::open(path).expect("opens");
     let verified = reader.verify(None).expect("reads");
     assert_eq!(verified.findings, []);
-    assert_eq!(reader.open_count().expect("reads"), 0, "nothing stays open");
+    assert_eq!(open_count(path), 0, "nothing stays open");
     let (mut seen, mut open) = (std::collections::BTreeSet::new(), 0);
     let total = promised.len();
     let read: Result<(), ReadError> = reader.each(Period::ALL, |row| {

@@ -65,13 +65,10 @@ fn a_file_of_the_previous_layout_is_readable_and_migrated_by_a_writer() {
     });
     all.expect("rows");
     let last = said.pop().expect("a row");
-    let hex = |id: ledger::RecordId| -> String {
-        id.0.iter().map(|byte| format!("{byte:02x}")).collect()
-    };
     assert_eq!(
         last,
         (
-            hex(id(4)),
+            id(4).to_string(),
             Some(1200),
             Some(77),
             Some("timed_out".to_owned())

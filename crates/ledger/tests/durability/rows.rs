@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use ledger::{
-    Admission, Intake, Ledger, Options, Progress, RecordId, Settlement, State, Unavailable,
+    Admission, Intake, Ledger, Named, Options, Progress, RecordId, Settlement, State, Unavailable,
     Witnesses,
 };
 use policy::record::{Count, Outcome};
@@ -19,11 +19,12 @@ pub(crate) fn admission(n: u64) -> Admission {
         id: id(n),
         started_unix_ms: 1_700_000_000_000 + n,
         request_id: format!("request-{n}").into(),
-        trace_id: None,
-        workload: Some("swe-rebench-ide".into()),
-        budget_group: None,
-        route: Some("on-prem".into()),
-        backend: Some("vllm".into()),
+        named: Named {
+            workload: Some("swe-rebench-ide".into()),
+            route: Some("on-prem".into()),
+            backend: Some("vllm".into()),
+            ..Named::default()
+        },
         model_asked: Some("gpt-oss-120b".into()),
         model_sent: Some("gpt-oss-120b".into()),
         reserved: 1000,
@@ -78,6 +79,13 @@ pub(crate) fn admitted(intake: &Intake, n: u64) -> Result<(), Unavailable> {
     is_done
         .recv_timeout(Duration::from_secs(20))
         .expect("an answer")
+}
+
+/// Exchanges that are open on disk.
+pub(crate) fn open_count(path: &Path) -> i64 {
+    let db = rusqlite::Connection::open(path).expect("opens");
+    let sql = "SELECT count(*) FROM open";
+    db.query_row(sql, [], |row| row.get(0)).expect("reads")
 }
 
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

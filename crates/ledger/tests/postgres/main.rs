@@ -23,11 +23,10 @@ fn settlement(n: u64) -> Settlement {
         id,
         started_unix_ms: n,
         request_id: format!("request-{n}").into(),
-        trace_id: None,
-        workload: Some("ide\0".into()),
-        budget_group: None,
-        route: None,
-        backend: None,
+        named: ledger::Named {
+            workload: Some("ide\0".into()),
+            ..ledger::Named::default()
+        },
         model_asked: Some("gpt-oss-120b".into()),
         model_sent: None,
         reserved: n,

@@ -1,6 +1,6 @@
 //! Which paths templates take, and that nothing else passes, by hand and at random.
 
-use wire::head::{Method, check_path};
+use wire::head::{Method, check_path, percent_decoded};
 
 use super::{Listed, Template, TemplateFault, listed};
 use crate::fixture::{ONE, RoutePlan, request, snapshot};
@@ -164,7 +164,7 @@ fn draw(state: &mut u64) -> u64 {
 fn leniently(path: &str) -> String {
     let mut text = path.to_owned();
     for _ in 0..2 {
-        let decoded = crate::credential::percent_decoded(&text);
+        let decoded = percent_decoded(&text);
         text = String::from_utf8_lossy(&decoded).into_owned();
     }
     let cut = text.split(['?', '#', ';']).next().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! How soon a fault is noticed, and how rarely none is. Random tests have fixed seeds: the bound is on an average.
 
 use super::*;
-use crate::{BuiltIn, Counter, Dialect};
+use crate::{BuiltIn, Counter};
+use wire::dialect::Operation;
 
 /// The exchange at which the alarm goes off.
 fn noticed(tolerance: Tolerance, mut exchange: impl FnMut(u64) -> (u64, u64)) -> Option<u64> {
@@ -41,7 +42,7 @@ fn another_tokenizer_is_noticed_within_a_hundred_exchanges() {
     );
     let count = |counter: &Counter, text: &str| {
         let body = serde_json::json!({ "prompt": text }).to_string();
-        let count = counter.prompt(Dialect::Completions, body.as_bytes(), 0);
+        let count = counter.prompt(Operation::Completions, body.as_bytes(), 0);
         count.expect("countable").tokens
     };
     // English of a few words, where the two vocabularies agree most.

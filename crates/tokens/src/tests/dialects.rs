@@ -1,28 +1,29 @@
 //! One table of bodies for what the dialects have apart from one another. Not here: renderings (`golden`).
 
 use super::{CLOCK_S, tiny, vectors};
-use crate::{BuiltIn, Certainty, Count, Counter, Dialect, Doubt, Uncountable};
+use crate::{BuiltIn, Certainty, Count, Counter, Doubt, Uncountable};
+use wire::dialect::Operation;
 
-fn count(counter: &Counter, dialect: Dialect, body: &str) -> Result<Count, Uncountable> {
-    counter.prompt(dialect, body.as_bytes(), CLOCK_S)
+fn count(counter: &Counter, operation: Operation, body: &str) -> Result<Count, Uncountable> {
+    counter.prompt(operation, body.as_bytes(), CLOCK_S)
 }
 
 #[test]
 fn prompts_and_inputs_are_texts_or_token_numbers_one_or_many() {
     let counter = Counter::without_template(BuiltIn::Cl100k);
-    for (dialect, body, tokens) in [
-        (Dialect::Embeddings, r#"{"input":"hello world"}"#, 2),
+    for (operation, body, tokens) in [
+        (Operation::Embeddings, r#"{"input":"hello world"}"#, 2),
         (
-            Dialect::Embeddings,
+            Operation::Embeddings,
             r#"{"input":["hello","hello world"]}"#,
             3,
         ),
-        (Dialect::Embeddings, r#"{"input":[1,2,3]}"#, 3),
-        (Dialect::Completions, r#"{"prompt":[[1,2],[3]]}"#, 3),
-        (Dialect::Completions, r#"{"prompt":""}"#, 0),
+        (Operation::Embeddings, r#"{"input":[1,2,3]}"#, 3),
+        (Operation::Completions, r#"{"prompt":[[1,2],[3]]}"#, 3),
+        (Operation::Completions, r#"{"prompt":""}"#, 0),
     ] {
         assert_eq!(
-            count(&counter, dialect, body),
+            count(&counter, operation, body),
             Ok(Count::exact(tokens)),
             "{body}"
         );
@@ -34,7 +35,7 @@ fn prompts_and_inputs_are_texts_or_token_numbers_one_or_many() {
         r#"{"prompt":[{}]}"#,
         "[]",
     ] {
-        let refused = count(&counter, Dialect::Completions, body);
+        let refused = count(&counter, Operation::Completions, body);
         assert!(matches!(refused, Err(Uncountable::Member { .. })), "{body}");
     }
 }
@@ -44,7 +45,7 @@ fn what_only_looks_like_a_special_token_is_text_in_a_conversation() {
     let harmony = Counter::harmony();
     let said = |text: &str| {
         let body = serde_json::json!({"messages":[{"role":"user","content":text}]}).to_string();
-        count(&harmony, Dialect::Chat, &body)
+        count(&harmony, Operation::Chat, &body)
             .expect("countable")
             .tokens
     };
@@ -55,7 +56,7 @@ fn what_only_looks_like_a_special_token_is_text_in_a_conversation() {
         "<|reserved_200001|>",
     ] {
         let body = serde_json::json!({ "prompt": text }).to_string();
-        let alone = count(&plain, Dialect::Completions, &body)
+        let alone = count(&plain, Operation::Completions, &body)
             .expect("countable")
             .tokens;
         assert!(alone > 3, "{text}");
@@ -74,7 +75,7 @@ fn in_a_plain_prompt_harmonys_special_tokens_are_special() {
     ] {
         let body = serde_json::json!({ "prompt": text }).to_string();
         assert_eq!(
-            count(&harmony, Dialect::Completions, &body),
+            count(&harmony, Operation::Completions, &body),
             Ok(Count::exact(tokens)),
             "{text}"
         );
@@ -93,39 +94,40 @@ fn anthropics_messages_render_as_the_chat_that_means_the_same() {
         {"role":"assistant","reasoning":"hm","content":"Let me see.","tool_calls":[{"id":"t1","type":"function","function":{"name":"look","arguments":"{\"at\": \"caf\\u00e9\"}"}}]},
         {"role":"tool","tool_call_id":"t1","content":"a\nb"},{"role":"user","content":"so?"}]}"#;
     for counter in [Counter::harmony(), tiny(&vectors("chatml.jinja"))] {
-        let rendered = |dialect, body: &str| counter.rendered(dialect, body.as_bytes(), CLOCK_S);
-        let as_messages = rendered(Dialect::Messages, messages).expect("countable");
+        let rendered =
+            |operation, body: &str| counter.rendered(operation, body.as_bytes(), CLOCK_S);
+        let as_messages = rendered(Operation::Messages, messages).expect("countable");
         assert!(as_messages.contains("so?") && as_messages.contains("a\nb"));
-        assert_eq!(Ok(as_messages), rendered(Dialect::Chat, chat));
+        assert_eq!(Ok(as_messages), rendered(Operation::Chat, chat));
     }
 }
 
 #[test]
 fn what_has_no_text_is_refused_and_never_nothing() {
     let harmony = Counter::harmony();
-    for (dialect, body) in [
+    for (operation, body) in [
         (
-            Dialect::Chat,
+            Operation::Chat,
             r#"{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}"#,
         ),
         (
-            Dialect::Chat,
+            Operation::Chat,
             r#"{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]}"#,
         ),
         (
-            Dialect::Responses,
+            Operation::Responses,
             r#"{"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]}"#,
         ),
         (
-            Dialect::Messages,
+            Operation::Messages,
             r#"{"messages":[{"role":"user","content":[{"type":"image","source":{}}]}]}"#,
         ),
         (
-            Dialect::Messages,
+            Operation::Messages,
             r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image"}]}]}]}"#,
         ),
     ] {
-        let refused = count(&harmony, dialect, body);
+        let refused = count(&harmony, operation, body);
         assert!(matches!(refused, Err(Uncountable::Part(_))), "{body}");
     }
     for body in [
@@ -133,7 +135,7 @@ fn what_has_no_text_is_refused_and_never_nothing() {
         r#"{"input":[{"type":"item_reference","id":"i"}]}"#,
         r#"{"input":"x","tools":[{"type":"web_search_preview"}]}"#,
     ] {
-        let refused = count(&harmony, Dialect::Responses, body);
+        let refused = count(&harmony, Operation::Responses, body);
         assert!(
             matches!(refused, Err(Uncountable::ServerState(_))),
             "{body}"
@@ -147,10 +149,10 @@ fn an_unknown_template_is_counted_with_the_documented_overhead_and_says_so() {
     let body = r#"{"messages":[{"role":"user","name":"bob","content":"hello"}]}"#;
     // 3 to prime, 3 for the message, "user", "hello", "bob" and 1 for having a name.
     let expected = Count::approximate(3 + 3 + 1 + 1 + 1 + 1, Doubt::TemplateUnknown);
-    assert_eq!(count(&counter, Dialect::Chat, body), Ok(expected));
+    assert_eq!(count(&counter, Operation::Chat, body), Ok(expected));
     let tools = r#"{"messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"f","description":"x.","parameters":{"type":"object","properties":{"u":{"type":"string","description":"x.","enum":["a","b"]}}}}}]}"#;
     // The tools add 7 + "f:x" + 3 + (3 + "u:string:x" - 3 + 2 × (3 + 1)) + 12.
-    let counted = count(&counter, Dialect::Chat, tools).expect("countable");
+    let counted = count(&counter, Operation::Chat, tools).expect("countable");
     assert_eq!(
         counted.certainty,
         Certainty::Approximate(Doubt::TemplateUnknown)
@@ -164,7 +166,7 @@ fn an_unknown_template_is_counted_with_the_documented_overhead_and_says_so() {
 #[test]
 fn an_effort_that_harmony_refuses_is_no_count() {
     let body = r#"{"reasoning_effort":"none","messages":[{"role":"user","content":"x"}]}"#;
-    let refused = count(&Counter::harmony(), Dialect::Chat, body);
+    let refused = count(&Counter::harmony(), Operation::Chat, body);
     assert!(matches!(
         refused,
         Err(Uncountable::Member {

@@ -5,7 +5,8 @@
 //! Not here: cases whose outcome we decide ourselves (`dialects`).
 
 use super::{CLOCK_S, tiny, vectors};
-use crate::{Counter, Dialect};
+use crate::Counter;
+use wire::dialect::Operation;
 
 #[test]
 fn harmony_is_what_vllm_renders() {
@@ -29,18 +30,18 @@ fn check(file: &str, counter: &Counter) -> usize {
     for case in cases.split("\n=== ").skip(1) {
         let (name, rest) = case.split_once('\n').expect("a name");
         let (body, outcome) = rest.split_once("\n---\n").expect("an outcome");
-        let dialect = if name.contains("responses") {
-            Dialect::Responses
+        let operation = if name.contains("responses") {
+            Operation::Responses
         } else {
-            Dialect::Chat
+            Operation::Chat
         };
-        let count = counter.prompt(dialect, body.as_bytes(), CLOCK_S);
+        let count = counter.prompt(operation, body.as_bytes(), CLOCK_S);
         if outcome.trim() == "refused" {
             assert!(count.is_err(), "{file} {name}");
         } else {
             let (tokens, text) = outcome.split_once('\n').expect("tokens and text");
             let text: String = serde_json::from_str(text.trim()).expect("a JSON string");
-            let shown = counter.rendered(dialect, body.as_bytes(), CLOCK_S);
+            let shown = counter.rendered(operation, body.as_bytes(), CLOCK_S);
             assert_eq!(shown, Ok(text), "{file} {name}");
             let count = count.map(|count| format!("tokens={}", count.tokens));
             assert_eq!(count.as_deref(), Ok(tokens), "{file} {name}");

@@ -4,14 +4,15 @@ use std::time::{Duration, Instant};
 
 use super::random::Random;
 use super::{CLOCK_S, tiny, vectors};
-use crate::{BuiltIn, Counter, Dialect, Uncountable};
+use crate::{BuiltIn, Counter, Uncountable};
+use wire::dialect::Operation;
 
-const DIALECTS: [Dialect; 5] = [
-    Dialect::Chat,
-    Dialect::Completions,
-    Dialect::Responses,
-    Dialect::Messages,
-    Dialect::Embeddings,
+const OPERATIONS: [Operation; 5] = [
+    Operation::Chat,
+    Operation::Completions,
+    Operation::Responses,
+    Operation::Messages,
+    Operation::Embeddings,
 ];
 
 #[test]
@@ -30,8 +31,8 @@ fn no_body_panics_whatever_was_done_to_it() {
         for _ in 0..random.below(4) {
             mutate(&mut body, &mut random);
         }
-        let dialect = DIALECTS[random.below(DIALECTS.len())];
-        match counters[random.below(3)].prompt(dialect, &body, CLOCK_S) {
+        let operation = OPERATIONS[random.below(OPERATIONS.len())];
+        match counters[random.below(3)].prompt(operation, &body, CLOCK_S) {
             Ok(_) => counted += 1,
             Err(_) => refused += 1,
         }
@@ -83,7 +84,7 @@ fn depth_beyond_the_parsers_limit_is_refused() {
         "[".repeat(100_000),
         "]".repeat(100_000)
     );
-    let count = Counter::harmony().prompt(Dialect::Chat, body.as_bytes(), CLOCK_S);
+    let count = Counter::harmony().prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
     assert!(matches!(count, Err(Uncountable::NotJson(_))));
 }
 
@@ -91,7 +92,7 @@ fn depth_beyond_the_parsers_limit_is_refused() {
 fn a_template_that_never_ends_is_stopped() {
     let endless =
         "{% for a in range(90000) %}{% for b in range(90000) %}{{ a }}{% endfor %}{% endfor %}";
-    let count = tiny(endless).prompt(Dialect::Chat, br#"{"messages":[]}"#, CLOCK_S);
+    let count = tiny(endless).prompt(Operation::Chat, br#"{"messages":[]}"#, CLOCK_S);
     assert!(matches!(count, Err(Uncountable::Template(_))));
 }
 
@@ -122,7 +123,7 @@ fn time(counter: &Counter, text: &str) -> Duration {
     let times = (0..3).map(|_| {
         let started = Instant::now();
         counter
-            .prompt(Dialect::Completions, body.as_bytes(), CLOCK_S)
+            .prompt(Operation::Completions, body.as_bytes(), CLOCK_S)
             .expect("countable");
         started.elapsed()
     });

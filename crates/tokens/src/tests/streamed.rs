@@ -2,7 +2,8 @@
 
 use super::random::Random;
 use super::{tiny, vectors};
-use crate::{BuiltIn, Certainty, Counter, Dialect, Doubt, Ending, Lane};
+use crate::{BuiltIn, Certainty, Counter, Doubt, Ending, Lane};
+use wire::dialect::Operation;
 
 fn content(counter: &Counter, pieces: &[&str]) -> u64 {
     let mut output = counter.output();
@@ -14,7 +15,7 @@ fn content(counter: &Counter, pieces: &[&str]) -> u64 {
 
 fn whole(counter: &Counter, text: &str) -> u64 {
     let body = serde_json::json!({ "prompt": text }).to_string();
-    let count = counter.prompt(Dialect::Completions, body.as_bytes(), 0);
+    let count = counter.prompt(Operation::Completions, body.as_bytes(), 0);
     count.expect("countable").tokens
 }
 

@@ -7,17 +7,18 @@
 mod items;
 
 use super::{CLOCK_S, tiny, vectors};
-use crate::{Count, Dialect};
+use crate::Count;
+use wire::dialect::Operation;
 
 #[track_caller]
-fn check(dialect: Dialect, cases: &[(u64, &str)]) {
+fn check(operation: Operation, cases: &[(u64, &str)]) {
     let counter = tiny(&vectors("chatml.jinja"));
     for (tokens, body) in cases {
         assert_eq!(
-            counter.prompt(dialect, body.as_bytes(), CLOCK_S),
+            counter.prompt(operation, body.as_bytes(), CLOCK_S),
             Ok(Count::exact(*tokens)),
             "{body}\n{:?}",
-            counter.rendered(dialect, body.as_bytes(), CLOCK_S)
+            counter.rendered(operation, body.as_bytes(), CLOCK_S)
         );
     }
 }
@@ -25,7 +26,7 @@ fn check(dialect: Dialect, cases: &[(u64, &str)]) {
 #[test]
 fn empty_parts_of_a_message_leave_no_line() {
     check(
-        Dialect::Chat,
+        Operation::Chat,
         &[
             (
                 11,
@@ -50,7 +51,7 @@ fn empty_parts_of_a_message_leave_no_line() {
 #[test]
 fn the_billing_line_of_a_system_message_is_left_out_and_of_no_other() {
     check(
-        Dialect::Chat,
+        Operation::Chat,
         &[
             (
                 27,
@@ -75,7 +76,7 @@ fn the_billing_line_of_a_system_message_is_left_out_and_of_no_other() {
         ],
     );
     check(
-        Dialect::Messages,
+        Operation::Messages,
         &[
             (
                 27,
@@ -93,7 +94,7 @@ fn the_billing_line_of_a_system_message_is_left_out_and_of_no_other() {
 #[test]
 fn a_message_to_be_continued_has_no_end() {
     check(
-        Dialect::Chat,
+        Operation::Chat,
         &[(
             33,
             r#"{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":" so  \nfar "}],
@@ -105,7 +106,7 @@ fn a_message_to_be_continued_has_no_end() {
 #[test]
 fn the_tokenizers_own_tokens_are_added_where_the_body_or_the_dialect_says_so() {
     check(
-        Dialect::Chat,
+        Operation::Chat,
         &[
             (11, r#"{"messages":[{"role":"user","content":"hello"}]}"#),
             (
@@ -115,14 +116,14 @@ fn the_tokenizers_own_tokens_are_added_where_the_body_or_the_dialect_says_so() {
         ],
     );
     check(
-        Dialect::Responses,
+        Operation::Responses,
         &[
             (12, r#"{"input":"hello"}"#),
             (12, r#"{"input":"hello","add_special_tokens":false}"#),
         ],
     );
     check(
-        Dialect::Completions,
+        Operation::Completions,
         &[
             (4, r#"{"prompt":"hello"}"#),
             (3, r#"{"prompt":"hello","add_special_tokens":false}"#),
@@ -133,7 +134,7 @@ fn the_tokenizers_own_tokens_are_added_where_the_body_or_the_dialect_says_so() {
 #[test]
 fn empty_blocks_of_anthropics_messages_are_nothing() {
     check(
-        Dialect::Messages,
+        Operation::Messages,
         &[
             (
                 9,
@@ -162,7 +163,7 @@ fn empty_blocks_of_anthropics_messages_are_nothing() {
 #[test]
 fn thinking_that_is_disabled_is_an_effort_of_none() {
     check(
-        Dialect::Messages,
+        Operation::Messages,
         &[(
             25,
             r#"{"messages":[{"role":"user","content":"hello"}],"thinking":{"type":"disabled"}}"#,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ledger::report::{Statement, focus};
-use ledger::{Admission, Period, Price, Progress, Reader, RecordId, Settlement, State};
+use ledger::{Admission, Named, Period, Price, Progress, Reader, RecordId, Settlement, State};
 use policy::record::{Count, Outcome};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
@@ -27,11 +27,12 @@ fn listed(snapshot: &Snapshot) -> Settlement {
         id,
         started_unix_ms: 1_700_000_000_000,
         request_id: "request".into(),
-        trace_id: None,
-        workload: Some("nightly".into()),
-        budget_group: None,
-        route: Some("own".into()),
-        backend: Some("own".into()),
+        named: Named {
+            workload: Some("nightly".into()),
+            route: Some("own".into()),
+            backend: Some("own".into()),
+            ..Named::default()
+        },
         model_asked: None,
         model_sent: None,
         reserved: 0,

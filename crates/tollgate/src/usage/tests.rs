@@ -4,7 +4,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use ledger::{Admission, Ledger, Options, Price, Progress, RecordId, Settlement, State, Witnesses};
+use ledger::{
+    Admission, Ledger, Named, Options, Price, Progress, RecordId, Settlement, State, Witnesses,
+};
 use policy::price::Pico;
 use policy::record::{Count, Outcome};
 
@@ -19,15 +21,16 @@ fn settlement(n: u64) -> Settlement {
         id,
         started_unix_ms: ended,
         request_id: format!("request-{n}").into(),
-        trace_id: None,
-        workload: Some(if n.is_multiple_of(2) {
-            "ide".into()
-        } else {
-            "ci".into()
-        }),
-        budget_group: Some("engineering".into()),
-        route: None,
-        backend: Some("on-prem".into()),
+        named: Named {
+            workload: Some(if n.is_multiple_of(2) {
+                "ide".into()
+            } else {
+                "ci".into()
+            }),
+            budget_group: Some("engineering".into()),
+            backend: Some("on-prem".into()),
+            ..Named::default()
+        },
         model_asked: Some("gpt-oss-120b".into()),
         model_sent: None,
         reserved: 100,

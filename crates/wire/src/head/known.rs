@@ -90,24 +90,6 @@ impl Known {
         }
     }
 
-    /// Whether the field belongs to one connection and is never forwarded (RFC 9110, 7.6.1).
-    #[must_use]
-    pub const fn is_hop_by_hop(self) -> bool {
-        matches!(
-            self,
-            Self::Connection
-                | Self::KeepAlive
-                | Self::ProxyConnection
-                | Self::ProxyAuthenticate
-                | Self::ProxyAuthorization
-                | Self::Te
-                | Self::Trailer
-                | Self::TransferEncoding
-                | Self::Upgrade
-                | Self::Http2Settings
-        )
-    }
-
     /// Whether the kind has no name of its own.
     pub(crate) const fn is_many(self) -> bool {
         matches!(self, Self::Amz | Self::Other)

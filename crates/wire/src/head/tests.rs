@@ -117,19 +117,6 @@ fn connection_options_are_read_from_every_connection_field_in_any_case() {
 }
 
 #[test]
-fn an_underscore_in_a_name_shows() {
-    let mut head = Head::new();
-    head.push(b"X-Workload_App", b"a").expect("valid");
-    head.push(b"X-Workload-App", b"a").expect("valid");
-    assert_eq!(
-        head.iter()
-            .map(|field| field.has_underscore())
-            .collect::<Vec<_>>(),
-        [true, false]
-    );
-}
-
-#[test]
 fn paths_that_read_in_two_ways_are_refused() {
     for path in [
         "/",

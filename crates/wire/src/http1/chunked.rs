@@ -5,8 +5,6 @@
 //! Invariant: trailers are never merged into anything; extensions and trailers are bounded per body.
 //! Not here: the size of the whole body, which the caller bounds.
 
-use std::ops::Range;
-
 use crate::head::{HeadFault, HeadFaultKind, is_token, is_value_byte};
 
 const MAX_CHUNK_BYTES: u64 = 1 << 53;
@@ -22,7 +20,6 @@ pub struct Chunked {
     size_digits: u8,
     extension_bytes: usize,
     trailer_bytes: usize,
-    trailers_in_last: Range<usize>,
 }
 
 /// What the reader found at the start of the input.
@@ -93,7 +90,6 @@ impl Chunked {
             size_digits: 0,
             extension_bytes: 0,
             trailer_bytes: 0,
-            trailers_in_last: 0..0,
         }
     }
 
@@ -103,18 +99,11 @@ impl Chunked {
         self.state == State::End
     }
 
-    /// The part of the last input that is trailer fields: who forwards raw bytes leaves it out.
-    #[must_use]
-    pub fn trailers_in_last(&self) -> Range<usize> {
-        self.trailers_in_last.clone()
-    }
-
     /// Takes framing from the start of `input` up to the next data or the end.
     ///
     /// # Errors
     /// Anything but strict chunked coding. The reader is of no use afterwards.
     pub fn next(&mut self, input: &[u8]) -> Result<ChunkStep, HeadFault> {
-        self.trailers_in_last = 0..0;
         let mut at = 0;
         loop {
             if self.state == State::End {
@@ -129,7 +118,7 @@ impl Chunked {
             if let Some(skip) = self.plain_size(input, at) {
                 return Ok(self.take_data(skip, input.len() - skip));
             }
-            self.step(byte, at)?;
+            self.step(byte)?;
             at += 1;
         }
     }
@@ -180,7 +169,7 @@ impl Chunked {
         ChunkStep::Data { skip, len }
     }
 
-    fn step(&mut self, byte: u8, at: usize) -> Result<(), HeadFault> {
+    fn step(&mut self, byte: u8) -> Result<(), HeadFault> {
         self.state = match (self.state, byte) {
             (State::Size, b'\r') if self.size_digits > 0 => State::SizeLf,
             (State::Size, b';') if self.size_digits > 0 => self.extension(State::ExtensionStart)?,
@@ -205,14 +194,12 @@ impl Chunked {
             }
             (State::TrailerStart, b'\r') => State::EndLf,
             (State::TrailerStart | State::TrailerName, _) if is_token(byte) => {
-                self.trailer(at, State::TrailerName)?
+                self.trailer(State::TrailerName)?
             }
-            (State::TrailerName, b':') => self.trailer(at, State::TrailerValue)?,
-            (State::TrailerValue, b'\r') => self.trailer(at, State::TrailerLf)?,
-            (State::TrailerValue, _) if is_value_byte(byte) => {
-                self.trailer(at, State::TrailerValue)?
-            }
-            (State::TrailerLf, b'\n') => self.trailer(at, State::TrailerStart)?,
+            (State::TrailerName, b':') => self.trailer(State::TrailerValue)?,
+            (State::TrailerValue, b'\r') => self.trailer(State::TrailerLf)?,
+            (State::TrailerValue, _) if is_value_byte(byte) => self.trailer(State::TrailerValue)?,
+            (State::TrailerLf, b'\n') => self.trailer(State::TrailerStart)?,
             (State::EndLf, b'\n') => State::End,
             _ => return Err(HeadFaultKind::Trailer.into()),
         };
@@ -288,17 +275,11 @@ impl Chunked {
         }
     }
 
-    fn trailer(&mut self, at: usize, next: State) -> Result<State, HeadFault> {
+    fn trailer(&mut self, next: State) -> Result<State, HeadFault> {
         self.trailer_bytes += 1;
         if self.trailer_bytes > MAX_TRAILER_BYTES {
             return Err(HeadFaultKind::Trailer.into());
         }
-        let start = if self.trailers_in_last.is_empty() {
-            at
-        } else {
-            self.trailers_in_last.start
-        };
-        self.trailers_in_last = start..at + 1;
         Ok(next)
     }
 }

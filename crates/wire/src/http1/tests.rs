@@ -236,31 +236,6 @@ fn a_head_used_again_holds_nothing_of_the_last_one() {
 }
 
 #[test]
-fn raw_bytes_without_the_trailers_are_a_body_without_trailers() {
-    let raw = b"2\r\nhi\r\n0\r\nauthorization: x\r\nb:\r\n\r\n";
-    for cut in 0..=raw.len() {
-        let (mut reader, mut forwarded) = (Chunked::new(), Vec::new());
-        for mut part in [&raw[..cut], &raw[cut..]] {
-            loop {
-                let step = reader.next(part).expect("a good body");
-                let taken = match step {
-                    ChunkStep::Data { skip, len } => skip + len,
-                    ChunkStep::NeedMore { consumed } | ChunkStep::End { consumed } => consumed,
-                };
-                let trailers = reader.trailers_in_last();
-                forwarded.extend_from_slice(&part[..taken][..trailers.start.min(taken)]);
-                forwarded.extend_from_slice(&part[trailers.end..taken]);
-                part = &part[taken..];
-                if !matches!(step, ChunkStep::Data { .. }) {
-                    break;
-                }
-            }
-        }
-        assert_eq!(forwarded, b"2\r\nhi\r\n0\r\n\r\n", "cut at {cut}");
-    }
-}
-
-#[test]
 fn a_chunk_prefix_reads_back_as_its_length() {
     for len in [
         0,

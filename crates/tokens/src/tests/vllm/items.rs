@@ -1,12 +1,12 @@
 //! What vLLM makes of the items of the Responses API. Not here: the other dialects (`vllm`).
 
 use super::check;
-use crate::Dialect;
+use wire::dialect::Operation;
 
 #[test]
 fn items_of_one_answer_are_one_message() {
     check(
-        Dialect::Responses,
+        Operation::Responses,
         &[
             (
                 91,
