@@ -205,8 +205,8 @@ impl Lowering<'_> {
         } else {
             bounds.bodies_bytes = bounds.bodies_bytes.max(one);
         }
-        if let Some(at) = written.drains.get() {
-            bounds.drains = count(at.value.0);
+        if let Some(at) = written.reads_to_end.get() {
+            bounds.reads_to_end = count(at.value.0);
         }
         for (field, bound) in [
             (&written.head_time, &mut bounds.head_time),

@@ -173,8 +173,8 @@ record! {
         optional source_connections: At<Count<1000000>>,
         /// Streams of one HTTP/2 connection at one time. Default 100.
         optional streams: At<Count<10000>>,
-        /// Answers of one worker that are read on without a client. Default 100.
-        optional drains: At<Count<100000>>,
+        /// Responses of one worker that are read to their end without a client. Default 100.
+        optional reads_to_end: At<Count<100000>>,
         /// How long the last good addresses of an upstream's name are used while it cannot be looked up. Default 10m.
         optional address_age: At<Span>,
     }
@@ -321,7 +321,7 @@ record! {
         optional billed_by: At<BilledBy>,
         /// When a call is tried again.
         optional retries: Retries,
-        /// When a client leaves: cancel (the upstream is told at once) or drain (the gate reads on for the usage). Default cancel.
+        /// When a client leaves: cancel (the upstream is told at once) or read_to_end (the gate reads on for the usage). Default cancel.
         optional abandon: Abandon,
         /// Calls that it lets through though the gate does not read them; none unless said.
         optional unread: ListOf<Unread>,
@@ -364,15 +364,15 @@ record! {
 
 record! {
     /// The gate reads on when a client leaves.
-    Draining {
+    ReadToEnd {
         /// How far.
-        required drain: DrainBounds,
+        required read_to_end: ReadToEndBounds,
     }
 }
 
 record! {
     /// How far the gate reads on for a client that left; then the upstream is told.
-    DrainBounds {
+    ReadToEndBounds {
         /// At most about so many tokens: events of a stream, or four bytes each.
         required tokens: At<Amount>,
         /// At most so long.

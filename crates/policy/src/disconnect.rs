@@ -51,7 +51,7 @@ impl DisconnectOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
-            Self::ReadToEnd => "drained",
+            Self::ReadToEnd => "read_to_end",
             Self::CutShort => "cut_short",
             Self::NoRoom => "no_room",
         }

@@ -13,8 +13,7 @@ use wire::http1::HeadFault;
 
 use crate::budget::Every;
 use crate::failure::Failure;
-use crate::limit::Kind;
-use crate::snapshot::Limit;
+use crate::limit::{Kind, Rate};
 
 /// Why the gate answers itself.
 #[derive(Debug, thiserror::Error)]
@@ -259,11 +258,11 @@ fn call_of(head: &RequestHead) -> String {
 
 impl Refusal {
     /// A limit holds too little for the call now.
-    pub(crate) fn over(limit: &Limit, wait: Duration) -> Self {
+    pub(crate) fn over(kind: Kind, rate: Rate, wait: Duration) -> Self {
         Self::Limited {
-            kind: limit.kind,
-            amount: limit.rate.amount,
-            per: limit.rate.per,
+            kind,
+            amount: rate.amount,
+            per: rate.per,
             wait,
         }
     }

@@ -316,7 +316,7 @@ pub struct Bounds {
     /// Streams of one HTTP/2 connection at one time.
     pub streams: u32,
     /// Answers per worker that are read on without a client.
-    pub drains: usize,
+    pub reads_to_end: usize,
     /// How long the addresses of an upstream's name are used after they were last found.
     pub address_age: Duration,
 }
@@ -336,7 +336,7 @@ impl Default for Bounds {
             connections: 50_000,
             source_connections: 10_000,
             streams: 100,
-            drains: 100,
+            reads_to_end: 100,
             address_age: Duration::from_secs(600),
         }
     }

@@ -63,7 +63,7 @@ pub struct Gauges {
     /// Upstream connections open.
     pub upstream_connections: i64,
     /// Answers being read on without a client.
-    pub drains: i64,
+    pub reads_to_end: i64,
     /// Bytes of request bodies that are kept.
     pub body_bytes: i64,
 }
@@ -116,7 +116,7 @@ impl Merged {
             exchanges: of(Gauge::Exchanges),
             streams: of(Gauge::Streams),
             upstream_connections: of(Gauge::UpstreamConnections),
-            drains: of(Gauge::ReadsToEnd),
+            reads_to_end: of(Gauge::ReadsToEnd),
             body_bytes: of(Gauge::BodyBytes),
         }
     }

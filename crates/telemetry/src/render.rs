@@ -393,9 +393,14 @@ impl Merged {
                 now.upstream_connections,
             ),
             (
+                "tollgate_open_reads_to_end",
+                "Responses being read to their end without a client.",
+                now.reads_to_end,
+            ),
+            (
                 "tollgate_open_drains",
-                "Answers being read on without a client.",
-                now.drains,
+                "The former name of tollgate_open_reads_to_end, for one release.",
+                now.reads_to_end,
             ),
             (
                 "tollgate_body_bytes",

@@ -8,11 +8,24 @@ use serde_json::{Map, json};
 
 use super::{Decode, Defs, Field, Findings, Place, child, nearest};
 use crate::mask::quoted;
-use crate::node::{Node, Value};
+use crate::node::{Entry, Node, Value};
+
+/// Former names of fields, and the names that took their place: taken for one release, with a warning.
+const FORMER: [(&str, &str); 2] = [("drain", "read_to_end"), ("drains", "reads_to_end")];
+
+/// The name of the field that an entry is for.
+fn field_of<'e>(entry: &'e Entry, known: &[&'static str]) -> &'e str {
+    let key = entry.key.as_str();
+    let is_former = |(former, now): &&(&str, &'static str)| *former == key && known.contains(now);
+    let is_known = known.contains(&key);
+    let former = FORMER.iter().find(is_former).filter(|_| !is_known);
+    former.map_or(key, |(_, now)| now)
+}
 
 /// The members of a record while it is being read.
 pub(crate) struct Fields<'n> {
     node: &'n Node,
+    known: Vec<&'static str>,
     path: String,
     /// Fields that an unknown one was probably meant to be.
     slips: Vec<&'static str>,
@@ -45,6 +58,13 @@ impl<'n> Fields<'n> {
                 path: path.into(),
                 line: entry.line,
             };
+            let now = field_of(entry, known);
+            let stands_twice = entries.iter().any(|e| e.key == now);
+            if now != entry.key && !stands_twice {
+                let says = format!("`{}` is the former name of `{now}`", entry.key);
+                findings.warn(&place, says, "write that; the former name ends with 0.3.0");
+                continue;
+            }
             let near = nearest(&entry.key, known);
             // It may be a misplaced secret when it is no word, or beside a secret's own fields.
             let letters = |b: u8| b.is_ascii_alphabetic() || b == b'_';
@@ -65,6 +85,7 @@ impl<'n> Fields<'n> {
         }
         Some(Self {
             node,
+            known: known.into(),
             path: path.into(),
             slips,
         })
@@ -74,12 +95,14 @@ impl<'n> Fields<'n> {
         let Value::Map(entries) = &self.node.value else {
             return Field::Absent;
         };
-        let Some(entry) = entries.iter().find(|e| e.key == name) else {
+        let by_name = entries.iter().find(|e| e.key == name);
+        let entry = by_name.or_else(|| entries.iter().find(|e| field_of(e, &self.known) == name));
+        let Some(entry) = entry else {
             // A slip in this very name was reported where it stands.
             let slipped = self.slips.contains(&name);
             return if slipped { Field::Bad } else { Field::Absent };
         };
-        match T::decode(&entry.node, &child(&self.path, name), findings) {
+        match T::decode(&entry.node, &child(&self.path, &entry.key), findings) {
             Some(value) => Field::Is(value),
             None => Field::Bad,
         }

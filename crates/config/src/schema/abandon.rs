@@ -1,31 +1,31 @@
 //! A route's `abandon`: a word, or a mapping with bounds.
 //!
-//! Invariant: both bounds are written; there is no drain without an end.
-//! Not here: what a drain does (`policy::disconnect`, `proxy`).
+//! Invariant: both bounds are written; nothing is read without an end.
+//! Not here: what follows from it (`policy::exchange`).
 
 use std::time::Duration;
 
 use policy::disconnect::{OnDisconnect, ReadBounds};
 use serde_json::{Value as Json, json};
 
-use super::Draining;
+use super::ReadToEnd;
 use crate::decode::{At, Decode, Defs, Findings, Place, Problem, Takes, Written};
 use crate::node::{Node, Value};
 
 /// What to do when a client leaves.
 pub(crate) enum Abandon {
     Cancel,
-    Drain(Draining),
+    ReadToEnd(ReadToEnd),
 }
 
 impl Abandon {
-    /// What the core reads; a drain whose bounds were reported is as good as any.
+    /// What the core reads; one whose bounds were reported is as good as any.
     pub(crate) fn lowered(&self) -> OnDisconnect {
-        let Self::Drain(Draining { drain }) = self else {
+        let Self::ReadToEnd(ReadToEnd { read_to_end }) = self else {
             return OnDisconnect::Cancel;
         };
-        let tokens = drain.get().and_then(|d| d.tokens.get());
-        let seconds = drain.get().and_then(|d| d.seconds.get());
+        let tokens = read_to_end.get().and_then(|d| d.tokens.get());
+        let seconds = read_to_end.get().and_then(|d| d.seconds.get());
         match (tokens, seconds) {
             (Some(tokens), Some(seconds)) => OnDisconnect::ReadToEnd(ReadBounds {
                 tokens: tokens.value.0,
@@ -39,7 +39,7 @@ impl Abandon {
 impl Decode for Abandon {
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
         match &node.value {
-            Value::Map(_) => Draining::decode(node, path, findings).map(Self::Drain),
+            Value::Map(_) => ReadToEnd::decode(node, path, findings).map(Self::ReadToEnd),
             Value::Scalar(_) => At::<Cancel>::decode(node, path, findings).map(|_| Self::Cancel),
             Value::List(_) => {
                 let place = Place {
@@ -54,11 +54,11 @@ impl Decode for Abandon {
 
     fn schema(defs: &mut Defs) -> Json {
         let word = At::<Cancel>::schema(defs);
-        json!({ "anyOf": [word, Draining::schema(defs)] })
+        json!({ "anyOf": [word, ReadToEnd::schema(defs)] })
     }
 }
 
-const HINT: &str = "write cancel, or { drain: { tokens: 4K, seconds: 60 } }";
+const HINT: &str = "write cancel, or { read_to_end: { tokens: 4K, seconds: 60 } }";
 
 /// The word.
 struct Cancel;

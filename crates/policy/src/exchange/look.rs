@@ -81,7 +81,7 @@ fn short_of(
         let Err(Denied::Wait(wait)) = bucket.would_take(units, now) else {
             return None;
         };
-        Some(Refusal::over(limit, wait))
+        Some(Refusal::over(limit.kind, limit.rate, wait))
     });
     shorts.next()
 }

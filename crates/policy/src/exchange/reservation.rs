@@ -70,7 +70,7 @@ pub(super) fn reserve(
         if let Err(short) = bucket.take(units, now) {
             reservation(nth).release(now, s, levels);
             return Err(match short {
-                Denied::Wait(wait) => Refusal::over(limit, wait),
+                Denied::Wait(wait) => Refusal::over(limit.kind, limit.rate, wait),
                 Denied::Never => Refusal::LargerThanLimit {
                     asked: units,
                     burst: limit.rate.burst,

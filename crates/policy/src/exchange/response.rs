@@ -234,7 +234,7 @@ impl Active {
             return left.bounds;
         }
         let route = record.route.and_then(|id| env.snapshot.route(id));
-        let has_room = reading_on < env.snapshot.bounds.drains;
+        let has_room = reading_on < env.snapshot.bounds.reads_to_end;
         let (rest, bounds) = match route.map_or(OnDisconnect::Cancel, |route| route.abandon) {
             OnDisconnect::Cancel => (DisconnectOutcome::Cancelled, None),
             OnDisconnect::ReadToEnd(bounds) if has_room => {

@@ -107,7 +107,7 @@ fn variant(rng: &mut Rng) -> Snapshot {
     s.bounds.write_stall = Duration::from_secs(2);
     s.bounds.body_idle = Duration::from_secs(2);
     s.bounds.keep_alive = Duration::from_secs(5);
-    s.bounds.drains = usize::try_from(rng.between(0, 6)).expect("few");
+    s.bounds.reads_to_end = usize::try_from(rng.between(0, 6)).expect("few");
     s.budgets.list.push(Budget {
         name: "all".into(),
         unit: Unit::Tokens,

@@ -82,7 +82,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     })?;
     let protocol = if options.http2 { "http2" } else { "http1" };
     let abandon = if options.drain {
-        "{ drain: { tokens: 1M, seconds: 60 } }"
+        "{ read_to_end: { tokens: 1M, seconds: 60 } }"
     } else {
         "cancel"
     };
@@ -94,7 +94,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let config = format!(
         "{tokenizers}backends: {{ engine: {{ url: \"http://{}/v1\", protocol: {protocol} }} }}\n\
          routes: [ {{ workload: audit, backend: engine, abandon: {abandon}, forward_headers: x-engine-tokens, \
-         limits: [ {{ tokens: {REFILL_A_YEAR}, per: 366d, burst: {BUCKET} }} ] }} ]\nbounds: {{ drains: 100000 }}\n",
+         limits: [ {{ tokens: {REFILL_A_YEAR}, per: 366d, burst: {BUCKET} }} ] }} ]\nbounds: {{ reads_to_end: 100000 }}\n",
         engine.addr()
     );
     let mut gate = Gate::new(program, home.path(), false, &config)?;

@@ -183,7 +183,7 @@ fn attempts_that_may_have_run_are_recorded_beside_the_one_that_answered() {
 fn an_abandoned_answer_that_never_comes_is_charged_its_reservation() {
     let upstream = PartialUpstream::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
-    let drain = ", abandon: { drain: { tokens: 1K, seconds: 1 } }";
+    let drain = ", abandon: { read_to_end: { tokens: 1K, seconds: 1 } }";
     let audited = AuditedGate::start(&backends, "up", drain, "");
     let mut connection = Connection::open(audited.gate.data);
     connection.send(&named("left", &body(false, 300, 4000)));
@@ -208,7 +208,7 @@ fn an_abandoned_answer_without_usage_is_charged_by_its_size() {
         ]
     });
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
-    let drain = ", abandon: { drain: { tokens: 1K, seconds: 10 } }";
+    let drain = ", abandon: { read_to_end: { tokens: 1K, seconds: 10 } }";
     let audited = AuditedGate::start(&backends, "up", drain, "");
     let mut connection = Connection::open(audited.gate.data);
     connection.send(&named("left", &body(false, 900, 4000)));
@@ -276,7 +276,7 @@ fn a_call_cut_at_the_end_of_a_drain_is_charged_over_http1_and_http2() {
 fn an_abandoned_call_open_at_shutdown_is_recorded_as_aborted_by_its_client() {
     let upstream = PartialUpstream::start(Vec::new());
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
-    let reads_on = ", abandon: { drain: { tokens: 1K, seconds: 60 } }";
+    let reads_on = ", abandon: { read_to_end: { tokens: 1K, seconds: 60 } }";
     let AuditedGate {
         mut gate,
         ledger,

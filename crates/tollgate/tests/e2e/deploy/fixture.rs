@@ -89,7 +89,7 @@ impl Fixture {
         eventually("those that left are counted", within, || {
             of("tollgate_exchanges_total", "outcome=\"aborted\"") == 2.0
                 && of("tollgate_abandoned_total", "rest=\"cancelled\"") == 1.0
-                && of("tollgate_abandoned_total", "rest=\"drained\"") == 1.0
+                && of("tollgate_abandoned_total", "rest=\"read_to_end\"") == 1.0
         });
         eventually("money and counts are there", within, || {
             of("tollgate_cost_total", "currency=\"USD\"") > 0.0
@@ -123,7 +123,7 @@ fn config(engine: SocketAddr, odd: SocketAddr) -> String {
          routes:\n\
          - {{ workload: w, backend: engine }}\n\
          - {{ workload: again, backend: [dead, engine] }}\n\
-         - {{ workload: drained, backend: engine, abandon: {{ drain: {{ tokens: 4K, seconds: 60 }} }} }}\n\
+         - {{ workload: drained, backend: engine, abandon: {{ read_to_end: {{ tokens: 4K, seconds: 60 }} }} }}\n\
          - {{ workload: odd, backend: odd, model: odd }}\n\
          - {{ workload: lost, backend: dead }}\n\
          - {{ workload: few, backend: engine, limits: [ {{ requests: 1, per: 1h }} ] }}\n\

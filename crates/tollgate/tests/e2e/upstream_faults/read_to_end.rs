@@ -18,8 +18,8 @@ const TOKENS: u64 = 100_000;
 fn gate(address: SocketAddr, drain: &str, more: &str) -> Gate {
     let config = format!(
         "workers: 1\nbackends: {{ up: {{ url: http://{address}/v1{more} }} }}\n\
-         routes: [ {{ workload: w, backend: up, abandon: {{ drain: {drain} }}, \
-         limits: [ {{ tokens: {TOKENS}, per: 366d }} ] }} ]\nbounds: {{ drains: 2 }}\n"
+         routes: [ {{ workload: w, backend: up, abandon: {{ read_to_end: {drain} }}, \
+         limits: [ {{ tokens: {TOKENS}, per: 366d }} ] }} ]\nbounds: {{ reads_to_end: 2 }}\n"
     );
     Gate::start(&config, &[])
 }
@@ -48,7 +48,7 @@ fn remaining(gate: &Gate) -> u64 {
 }
 
 fn outcomes(gate: &Gate) -> [f64; 4] {
-    ["cancelled", "drained", "cut_short", "no_room"].map(|rest| {
+    ["cancelled", "read_to_end", "cut_short", "no_room"].map(|rest| {
         let label = format!("rest=\"{rest}\"");
         gate.metric("tollgate_abandoned_total", &[&label])
     })
@@ -187,7 +187,7 @@ fn a_call_whose_client_disconnected_is_not_retried() {
     });
     let config = format!(
         "backends: {{ up: {{ endpoints: [ {{ url: http://{0}/v1 }}, {{ url: http://{0}/v1 }} ] }} }}\n\
-         routes: [ {{ workload: w, backend: up, abandon: {{ drain: {{ tokens: 9, seconds: 9 }} }} }} ]\n",
+         routes: [ {{ workload: w, backend: up, abandon: {{ read_to_end: {{ tokens: 9, seconds: 9 }} }} }} ]\n",
         upstream.address
     );
     let gate = Gate::start(&config, &[]);
