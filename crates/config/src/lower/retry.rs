@@ -10,9 +10,10 @@ use policy::retry::{Ejection, Retries, Statuses};
 use policy::snapshot::{Origin, PoolBounds, Snapshot};
 
 use super::backend::number;
+use super::{set, size};
 use crate::decode::{At, MapOf};
 use crate::scalar::{Name, Span};
-use crate::schema::{self, Backend, Route};
+use crate::schema::{Backend, Route};
 
 /// Nothing here is meant to last for longer.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -23,9 +24,7 @@ impl super::Lowering<'_> {
         let Some(written) = route.retries.get() else {
             return retries;
         };
-        if let Some(at) = written.attempts.get() {
-            retries.attempts = size(at.value.0);
-        }
+        set(&written.attempts, &mut retries.attempts, |n| size(n.0));
         if let Some(list) = written.statuses.get() {
             retries.statuses = Statuses::NONE;
             for at in &list.0 {
@@ -36,12 +35,8 @@ impl super::Lowering<'_> {
                 retries.statuses = retries.statuses.with(at.value.0);
             }
         }
-        if let Some(at) = written.share.get() {
-            retries.share_millionths = at.value.0;
-        }
-        if let Some(at) = written.burst.get() {
-            retries.burst = at.value.0;
-        }
+        set(&written.share, &mut retries.share_millionths, |n| n.0);
+        set(&written.burst, &mut retries.burst, |n| n.0);
         retries
     }
 
@@ -50,9 +45,7 @@ impl super::Lowering<'_> {
         let Some(written) = backend.ejection.get() else {
             return ejection;
         };
-        if let Some(at) = written.failures.get() {
-            ejection.failures = at.value.0;
-        }
+        set(&written.failures, &mut ejection.failures, |n| n.0);
         for (field, time) in [
             (&written.time, &mut ejection.time),
             (&written.max_time, &mut ejection.max_time),
@@ -77,22 +70,10 @@ impl super::Lowering<'_> {
         let Some(written) = backend.pool.get() else {
             return pool;
         };
-        let schema::Pool {
-            connections,
-            idle,
-            idle_time,
-            streams,
-        } = written;
-        if let Some(at) = connections.get() {
-            pool.connections = size(at.value.0);
-        }
-        if let Some(at) = idle.get() {
-            pool.idle = size(at.value.0);
-        }
-        if let Some(at) = streams.get() {
-            pool.streams = size(at.value.0);
-        }
-        if let Some(at) = idle_time.get() {
+        set(&written.connections, &mut pool.connections, |n| size(n.0));
+        set(&written.idle, &mut pool.idle, |n| size(n.0));
+        set(&written.streams, &mut pool.streams, |n| size(n.0));
+        if let Some(at) = written.idle_time.get() {
             pool.idle_time = at.value.0;
             self.lasts(at);
         }
@@ -133,8 +114,4 @@ impl super::Lowering<'_> {
             self.findings.fault(&at.place, says, "write 1h or less");
         }
     }
-}
-
-fn size(n: u32) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
 }
