@@ -9,10 +9,7 @@
 pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
-pub use host::{
-    AccessLog, AdminAccess, Counting, Host, Ledger, OtlpProtocol, Tls, TokenizerSource, Traces,
-    Vocabulary,
-};
+pub use host::{AccessLog, Host, Ledger, OtlpProtocol, Tls, TokenizerSource, Traces, Vocabulary};
 pub use lower::Loaded;
 pub use redact::Redacted;
 pub use schema::json_schema;

@@ -124,7 +124,7 @@ pub(crate) fn start(
         let facts = WorkerMetrics::new(log.as_ref().map(AccessLog::lines));
         facts.with_spans(traces.as_ref().map(Traces::spans))
     };
-    let counting = counted.map(|settings| pool::start(&settings, cache, intake, facts()));
+    let counting = counted.map(|settings| pool::start(settings, cache, intake, facts()));
     let counting = counting.transpose()?;
     let options = Options {
         listen: data,
