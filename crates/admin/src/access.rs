@@ -5,19 +5,9 @@
 //! Not here: what is answered (`server`, `api`).
 
 use http::{HeaderValue, Request, StatusCode, header};
-use policy::secret::Secret;
-use policy::web::Hosts;
+use policy::web::Access;
 
 use crate::reply::{Reply, fault};
-
-/// Who may read.
-#[derive(Debug, Clone)]
-pub struct Access {
-    /// Hosts that a request may name.
-    pub hosts: Hosts,
-    /// What a reader must bring, where the configuration says.
-    pub bearer: Option<Secret>,
-}
 
 /// The answer to who may not ask.
 pub(crate) fn refused<B>(request: &Request<B>, access: &Access) -> Option<Reply> {

@@ -51,7 +51,7 @@ pub(crate) fn answer(method: &Method, path: &str, gateway: &impl Gateway) -> Rep
     }
 }
 
-fn resource(name: &str, gateway: &impl Gateway) -> Option<Value> {
+pub(crate) fn resource(name: &str, gateway: &impl Gateway) -> Option<Value> {
     Some(match name {
         "" => index(),
         "budgets" => json!({ "budgets": gateway.budgets() }),

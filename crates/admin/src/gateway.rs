@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 
+use policy::web::Access;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::access::Access;
 
 /// The gate behind the endpoint. What is asked is answered as it is now.
 pub trait Gateway: Send + Sync + 'static {

@@ -13,6 +13,5 @@ mod gateway;
 mod reply;
 mod server;
 
-pub use access::Access;
 pub use gateway::{Budget, Config, Gateway, Health, Limit};
 pub use server::serve;

@@ -10,10 +10,9 @@ use http::{Method, Request, StatusCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde_json::Value;
 
 use crate::gateway::{Gateway, Health};
-use crate::reply::{Reply, fault, method_not_allowed, text};
+use crate::reply::{Reply, fault, json, method_not_allowed, text};
 use crate::{access, api};
 
 /// Connections served at once; more wait.
@@ -81,27 +80,20 @@ async fn answer<B>(request: Request<B>, gateway: &impl Gateway) -> Result<Reply,
             "text/plain; version=0.0.4; charset=utf-8",
             gateway.metrics().await,
         ),
-        "/config" => {
-            let config = gateway.config();
-            page(&serde_json::json!({
-                "version": config.version,
-                "document": *config.document,
-            }))
-        }
         path if api::is_of(path) => api::answer(request.method(), path, gateway),
-        path => match (path == "/ledger").then(|| gateway.ledger()) {
-            Some(Some(ledger)) => page(&ledger),
-            Some(None) | None => fault(
-                StatusCode::NOT_FOUND,
-                "unknown_url",
-                "here are /livez, /readyz, /health, /metrics, /stats/prometheus, /config and, where there is one, /ledger",
-            ),
-        },
+        path => {
+            let name = path.strip_prefix('/');
+            let name = name.filter(|name| matches!(*name, "config" | "ledger"));
+            match name.and_then(|name| api::resource(name, gateway)) {
+                Some(resource) => json(&resource),
+                None => fault(
+                    StatusCode::NOT_FOUND,
+                    "unknown_url",
+                    "here are /livez, /readyz, /health, /metrics, /stats/prometheus, /config and, where there is one, /ledger",
+                ),
+            }
+        }
     })
-}
-
-fn page(page: &Value) -> Reply {
-    text(StatusCode::OK, "application/json", format!("{page:#}\n"))
 }
 
 fn probe(good: bool, health: Health) -> Reply {

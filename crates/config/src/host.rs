@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
-use policy::web::Hosts;
+use policy::web::Access;
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Host {
     /// Metrics, health, `/config`.
     pub admin: SocketAddr,
     /// Who may read metrics and `/config`.
-    pub admin_access: AdminAccess,
+    pub admin_access: Access,
     /// TLS of the data plane.
     pub tls: Option<Tls>,
     /// Worker threads, where the document says.
@@ -34,7 +35,7 @@ pub struct Host {
     /// What the snapshot's tokenizers are made of.
     pub tokenizers: Vec<TokenizerSource>,
     /// Who counts tokens, and within which bounds.
-    pub counting: Counting,
+    pub counting: Settings,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
     /// Where the document names what is written.
@@ -48,15 +49,6 @@ pub struct Lines {
     pub access_log: Option<usize>,
     /// Of `ledger.path`.
     pub ledger: Option<usize>,
-}
-
-/// Who may read metrics and `/config`.
-#[derive(Debug, Clone)]
-pub struct AdminAccess {
-    /// Hosts that a request may name.
-    pub hosts: Hosts,
-    /// What a reader must bring, where the document says.
-    pub bearer: Option<Secret>,
 }
 
 /// What a tokenizer is made of.
@@ -88,21 +80,6 @@ pub enum Vocabulary {
         /// `tokenizer_config.json`: special tokens, and often the template.
         settings: Option<Vec<u8>>,
     },
-}
-
-/// Who counts tokens, and within which bounds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counting {
-    /// Threads beside the workers.
-    pub threads: usize,
-    /// Bytes of requests and answers that may wait to be counted.
-    pub queue_bytes: usize,
-    /// A request or an answer that is longer is not counted, bytes.
-    pub longest_bytes: usize,
-    /// How far a reported prompt may lie from the count, in a thousand, where the document says.
-    pub prompt_per_mille: Option<u64>,
-    /// The same for the output.
-    pub output_per_mille: Option<u64>,
 }
 
 /// Where spans of sampled exchanges are sent.

@@ -10,8 +10,7 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, AdminAccess, Counting, Host, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource,
-    Traces, Vocabulary,
+    AccessLog, Host, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource, Traces, Vocabulary,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

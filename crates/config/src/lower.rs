@@ -4,7 +4,6 @@
 //! snapshot leaves here only when nothing is.
 //! Not here: how fields are written (`schema`, `scalar`).
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -108,10 +107,12 @@ fn ordered(mut faults: Vec<Fault>) -> Vec<Fault> {
 impl Lowering<'_> {
     fn document(&mut self, document: &Document) -> (Snapshot, Option<Host>) {
         let mut host = self.host(document);
-        let mut snapshot = empty();
-        snapshot.bounds = self.bounds(document.bounds.get());
-        snapshot.web = self.web(document);
-        snapshot.clients = self.clients(document.client_address.get());
+        let mut snapshot = Snapshot {
+            bounds: self.bounds(document.bounds.get()),
+            web: self.web(document),
+            clients: self.clients(document.client_address.get()),
+            ..Snapshot::default()
+        };
         if let Some(backends) = document.backends.get() {
             self.backends(backends, &mut snapshot);
         }
@@ -171,19 +172,14 @@ impl Lowering<'_> {
                 self.findings.fault(&at.place, says, "write 1KiB or more");
             }
         }
-        let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        if let Some(at) = written.fields.get() {
-            bounds.head_fields = count(at.value.0);
-        }
-        if let Some(at) = written.connections.get() {
-            bounds.connections = count(at.value.0);
-        }
-        if let Some(at) = written.source_connections.get() {
-            bounds.source_connections = count(at.value.0);
-        }
-        if let Some(at) = written.streams.get() {
-            bounds.streams = at.value.0;
-        }
+        set(&written.fields, &mut bounds.head_fields, |n| size(n.0));
+        set(&written.connections, &mut bounds.connections, |n| size(n.0));
+        let sources = &mut bounds.source_connections;
+        set(&written.source_connections, sources, |n| size(n.0));
+        set(&written.streams, &mut bounds.streams, |n| n.0);
+        set(&written.reads_to_end, &mut bounds.reads_to_end, |n| {
+            size(n.0)
+        });
         let one = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
         if let Some(at) = written.bodies.get() {
             bounds.bodies_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
@@ -205,9 +201,6 @@ impl Lowering<'_> {
         } else {
             bounds.bodies_bytes = bounds.bodies_bytes.max(one);
         }
-        if let Some(at) = written.reads_to_end.get() {
-            bounds.reads_to_end = count(at.value.0);
-        }
         for (field, bound) in [
             (&written.head_time, &mut bounds.head_time),
             (&written.body_idle, &mut bounds.body_idle),
@@ -216,9 +209,7 @@ impl Lowering<'_> {
             (&written.keep_alive, &mut bounds.keep_alive),
             (&written.address_age, &mut bounds.address_age),
         ] {
-            if let Some(at) = field.get() {
-                *bound = at.value.0;
-            }
+            set(field, bound, |span| span.0);
         }
         bounds
     }
@@ -230,15 +221,10 @@ impl Lowering<'_> {
 
     /// Reads a file that the document names and watches it from then on.
     fn read(&mut self, at: &At<impl AsRef<Path>>) -> Option<(PathBuf, Vec<u8>)> {
-        self.read_as(at, "")
+        self.read_up_to(at, "", FILE_BYTES_MAX)
     }
 
-    /// The same, with what to do where it cannot be read.
-    fn read_as(&mut self, at: &At<impl AsRef<Path>>, hint: &str) -> Option<(PathBuf, Vec<u8>)> {
-        self.read_up_to(at, hint, FILE_BYTES_MAX)
-    }
-
-    /// The same with another bound.
+    /// The same with another bound, and what to do where it cannot be read.
     fn read_up_to(
         &mut self,
         at: &At<impl AsRef<Path>>,
@@ -271,6 +257,17 @@ impl Lowering<'_> {
     }
 }
 
+/// Takes what the document says of a field, where it says something.
+fn set<T, U>(field: &Field<At<T>>, to: &mut U, of: impl FnOnce(&T) -> U) {
+    if let Some(at) = field.get() {
+        *to = of(&at.value);
+    }
+}
+
+fn size(n: u32) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
 /// A file in the middle of a sentence.
 fn file_shown(shown: &str) -> &str {
     if shown == HIDDEN { "named here" } else { shown }
@@ -283,27 +280,5 @@ pub(crate) fn reason(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         io::ErrorKind::IsADirectory => "it is a directory".into(),
         kind => kind.to_string(),
-    }
-}
-
-fn empty() -> Snapshot {
-    Snapshot {
-        version: String::new(),
-        identity: Identity::Header {
-            name: String::new(),
-            default: None,
-        },
-        workloads: Vec::new(),
-        by_name: HashMap::default(),
-        routes: Vec::new(),
-        backends: Vec::new(),
-        endpoints: Vec::new(),
-        limits: Vec::new(),
-        prices: policy::price::Prices::default(),
-        budgets: policy::budget::Budgets::default(),
-        tokenizers: Vec::new(),
-        bounds: Bounds::default(),
-        web: policy::web::Web::default(),
-        clients: policy::client::Clients::default(),
     }
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use policy::counting::Counting;
+use policy::counting::{Counting, Settings};
 use policy::record::Sink;
 
 pub use cache::{Counters, TokenizerCache, from_files};
@@ -40,21 +40,6 @@ use reconciler::{ReconcileEvent, Reconciler, SharedSink, Tolerances};
 
 /// How long the last counts may take when the gate ends.
 const CLOSE_WITHIN: Duration = Duration::from_secs(30);
-
-/// Who counts, and within which bounds.
-#[derive(Debug, Clone, Copy)]
-pub struct Settings {
-    /// Threads that count.
-    pub threads: usize,
-    /// Bytes of requests and answers that may wait to be counted.
-    pub queue_bytes: usize,
-    /// A request or an answer that is longer is not counted, bytes.
-    pub longest_bytes: usize,
-    /// How far a reported prompt may lie from the count, in a thousand; the defaults where it is not said.
-    pub prompt_per_mille: Option<u64>,
-    /// The same for the output.
-    pub output_per_mille: Option<u64>,
-}
 
 /// The threads that count, and the one that reconciles; rows of type `R` wait there.
 pub struct CountingPool<R> {

@@ -3,13 +3,13 @@
 //! Budgets nest by whom they are for: a call must fit in every one that counts it (its own, its
 //! group's, the company's), and is reserved in all of them or in none. For each period there is
 //! one atomic that every core shares, holding what was spent and what is reserved together
-//! (`spent`). A call belongs to the period in which it
-//! began, also when it ends in the next.
+//! (`spent`). A call belongs to the period in which it began, also when it ends in the next.
 //! Invariant: nothing is admitted that would bring spent + reserved above the amount. So what the
 //! calls of a period come to is at most the amount, and what single calls came to beyond their
 //! reservation. A reservation is settled or released exactly once.
-//! Not here: what a call holds of them ([`crate::budget_reservation`]), rates over a window ([`crate::limit`]), what tokens cost
-//! ([`crate::price`]), reading sums back after a restart (the host does).
+//! Not here: what a call holds of them ([`crate::budget_reservation`]), rates over a window
+//! ([`crate::limit`]), what tokens cost ([`crate::price`]), reading sums back after a restart (the
+//! host does).
 
 pub mod period;
 mod spent;

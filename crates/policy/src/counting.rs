@@ -44,6 +44,21 @@ pub fn label(of: &Snapshot, tokenizer: &Tokenizer, model: &str) -> Arc<str> {
     known.map_or_else(|| Arc::from(format!("{start}*")), Arc::clone)
 }
 
+/// Who counts, and within which bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Threads beside the workers.
+    pub threads: usize,
+    /// Bytes of requests and answers that may wait to be counted.
+    pub queue_bytes: usize,
+    /// A request or an answer that is longer is not counted, bytes.
+    pub longest_bytes: usize,
+    /// How far a reported prompt may lie from the count, in a thousand; the defaults where it is not said.
+    pub prompt_per_mille: Option<u64>,
+    /// The same for the output.
+    pub output_per_mille: Option<u64>,
+}
+
 /// One exchange that is being counted, as its worker holds it.
 #[derive(Debug)]
 pub struct CountCapture {

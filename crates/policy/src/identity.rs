@@ -26,6 +26,15 @@ pub enum Identity {
     },
 }
 
+impl Default for Identity {
+    fn default() -> Self {
+        Self::Header {
+            name: "x-workload-app".to_owned(),
+            default: None,
+        }
+    }
+}
+
 /// Registered workloads by their names.
 pub type Registered = HashMap<Box<[u8]>, WorkloadId, Mix>;
 

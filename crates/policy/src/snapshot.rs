@@ -27,7 +27,7 @@ use crate::unread::Listed;
 use crate::web::Web;
 
 /// Everything policy knows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Snapshot {
     /// Short content hash of what this was made from, and its number; in logs, `/config` and metrics.
     pub version: String,
@@ -353,6 +353,19 @@ impl Default for Timeouts {
 }
 
 impl Snapshot {
+    /// Every model that it names.
+    pub fn models(&self) -> impl Iterator<Item = &Arc<str>> {
+        let served = self.backends.iter().flat_map(|backend| &backend.models);
+        let routed = self.routes.iter().flat_map(|route| {
+            let asked = route.models.iter().filter_map(|pattern| match pattern {
+                ModelPattern::Exact(name) => Some(name),
+                ModelPattern::Prefix(_) => None,
+            });
+            asked.chain(&route.model)
+        });
+        served.chain(routed)
+    }
+
     /// The workload registered under `name`.
     #[must_use]
     pub fn workload_named(&self, name: &[u8]) -> Option<WorkloadId> {

@@ -28,7 +28,7 @@ pub struct Entry {
     pub tally: Option<u64>,
 }
 
-/// OnDurable once whether an entry is on disk; from any thread.
+/// Called once, from any thread: whether an entry is on disk.
 pub type OnDurable = Box<dyn FnOnce(bool) + Send>;
 
 /// A worker's way to the usage ledger. Nothing in it waits for a disk.

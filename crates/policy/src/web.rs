@@ -6,13 +6,14 @@
 //! was pointed at this machine (DNS rebinding) names that host in `Host`.
 //! Invariant: a request that fails here was not routed and nothing was spent on it; the origin `null`
 //! stands for no page that can be told from another and is never allowed.
-//! Not here: writing the headers of an answer (`proxy`), the admin listener (`tollgate`).
+//! Not here: writing the headers of an answer (`proxy`), the admin endpoint itself (`admin`).
 
 use std::net::IpAddr;
 
 use wire::head::{Known, Method, RequestHead};
 
 use crate::refusal::Refusal;
+use crate::secret::Secret;
 
 /// The hosts and the origins that are answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +34,15 @@ pub enum Hosts {
     Loopback(Vec<Box<str>>),
     /// These names and addresses, in lower case.
     Only(Vec<Box<str>>),
+}
+
+/// Who may read the admin endpoint.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// Hosts that a request may name.
+    pub hosts: Hosts,
+    /// What a reader must bring, where the configuration says.
+    pub bearer: Option<Secret>,
 }
 
 /// Origins of pages that may ask.

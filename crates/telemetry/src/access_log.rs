@@ -20,14 +20,16 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lines::Batch;
 pub use lines::Lines;
 pub(crate) use name_cache::NameCache;
+
+use crate::closing::close;
 
 /// Batches that may wait for the writer.
 const QUEUE: usize = 16;
@@ -124,21 +126,7 @@ impl AccessLog {
     /// Writes what is queued and ends the writer. Lines dropped before have handed over what they
     /// held. A writer whose target takes nothing is left behind after two seconds.
     pub fn close(&self) {
-        let mut slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(writer) = slot.take() else { return };
-        let until = Instant::now() + CLOSE_FOR;
-        let mut asked = false;
-        while Instant::now() < until && !writer.is_finished() {
-            asked = asked
-                || !matches!(
-                    self.queue.try_send(Message::Close),
-                    Err(TrySendError::Full(_))
-                );
-            thread::sleep(Duration::from_millis(1));
-        }
-        if writer.is_finished() && writer.join().is_err() {
-            debug_assert!(false, "the access-log writer panicked");
-        }
+        close(&self.writer, &self.queue, || Message::Close, CLOSE_FOR);
     }
 }
 

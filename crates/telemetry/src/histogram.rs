@@ -179,7 +179,8 @@ impl<const B: usize> Histogram<B> {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+/// Whole nanoseconds, as many as a number can hold.
+pub(crate) fn nanos(duration: Duration) -> u64 {
     let whole = duration.as_secs().saturating_mul(1_000_000_000);
     whole.saturating_add(u64::from(duration.subsec_nanos()))
 }

@@ -9,6 +9,7 @@
 
 mod access_log;
 pub mod budget;
+mod closing;
 mod conditions;
 pub mod extras;
 mod histogram;

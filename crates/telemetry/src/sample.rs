@@ -2,114 +2,41 @@
 //!
 //! Not here: anything shipped.
 
+#[path = "../../policy/tests/fixture/mod.rs"]
+#[expect(dead_code, reason = "policy's own tests use the rest")]
+mod fixture;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::credential::UpstreamAuth;
-use policy::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
-use policy::identity::Identity;
-use policy::limit::{Kind, Rate};
-use policy::model::ModelPattern;
+use policy::id::{BackendId, EndpointId, RouteId, WorkloadId};
+use policy::limit::Kind;
 use policy::operation::Operation;
-use policy::price::Prices;
 use policy::record::{Count, Outcome, Record, Tokens};
-use policy::snapshot::{
-    Backend, Bounds, Endpoint, Grant, Limit, Origin, Protocol, Route, Snapshot, Timeouts, Workload,
-};
+use policy::snapshot::Snapshot;
+
+use self::fixture::{BackendPlan, RoutePlan, rate};
 
 /// A snapshot with these workloads, all on one route to one backend with one endpoint, each with
 /// a request and a token limit.
 pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
-    let limit = |(i, kind): (usize, Kind)| Limit {
-        workload: WorkloadId(id(i)),
-        route: RouteId(0),
-        kind,
-        key: format!("{i}/{kind:?}"),
-        rate: Rate {
-            amount: 2,
-            per: Duration::from_secs(60),
-            burst: 2,
-        },
+    let backend = BackendPlan {
+        name: "on-prem",
+        weights: &[1],
+        models: &["gpt-oss-120b"],
     };
-    let each = 0..workloads.len();
-    let limits: Vec<Limit> = each
-        .flat_map(|i| [(i, Kind::Requests), (i, Kind::Tokens)])
-        .map(limit)
-        .collect();
-    let workload = |(i, name): (usize, &&str)| Workload {
-        name: Arc::from(*name),
-        authorizer: None,
-        grants: vec![Grant {
-            route: RouteId(0),
-            limits: vec![LimitId(id(2 * i)), LimitId(id(2 * i + 1))],
-        }],
-    };
-    let ids = workloads.iter().enumerate().map(|(i, name)| {
-        let name = name.as_bytes().into();
-        (name, WorkloadId(id(i)))
-    });
-    Snapshot {
-        version: version.to_owned(),
-        identity: Identity::Header {
-            name: "x-workload-app".to_owned(),
-            default: None,
-        },
-        by_name: ids.collect(),
-        workloads: workloads.iter().enumerate().map(workload).collect(),
-        routes: vec![Route {
-            name: Arc::from("all"),
-            models: vec![
-                ModelPattern::Exact(Arc::from("asked")),
-                ModelPattern::Prefix("gpt-".to_owned()),
-            ],
-            backends: vec![BackendId(0)],
-            model: Some(Arc::from("override")),
-            billing: policy::billing::Billing::Grouped,
-            billed_by: policy::billing::BilledBy::Reported,
-            output_max: None,
-            retries: policy::retry::Retries::default(),
-            abandon: policy::disconnect::OnDisconnect::Cancel,
-            is_exclusive: false,
-            unread: Vec::new(),
-            forward_headers: Vec::new(),
-            return_headers: Vec::new(),
-        }],
-        backends: vec![Backend {
-            name: Arc::from("on-prem"),
-            endpoints: vec![EndpointId(0)],
-            models: vec![Arc::from("gpt-oss-120b")],
-            timeouts: Timeouts::default(),
-            ..Backend::default()
-        }],
-        endpoints: vec![Endpoint {
-            name: Arc::from("on-prem#1"),
-            backend: BackendId(0),
-            origin: Origin {
-                tls: false,
-                host: "127.0.0.1".to_owned(),
-                port: 8000,
-                protocol: Protocol::Http1,
-                ca_file: String::new(),
-                proxy: None,
-            },
-            authority: "127.0.0.1:8000".to_owned(),
-            base_path: "/v1".to_owned(),
-            weight: 1,
-            auth: UpstreamAuth::None,
-        }],
-        limits,
-        prices: Prices::default(),
-        budgets: policy::budget::Budgets::default(),
-        tokenizers: Vec::new(),
-        bounds: Bounds::default(),
-        web: policy::web::Web::default(),
-        clients: policy::client::Clients::default(),
-    }
-}
-
-fn id(index: usize) -> u32 {
-    u32::try_from(index).expect("samples are small")
+    let mut snapshot = fixture::snapshot(&[RoutePlan {
+        workloads,
+        models: &["asked", "gpt-*"],
+        model: Some("override"),
+        backends: &[backend],
+        limits: &[Kind::Requests, Kind::Tokens].map(|kind| (kind, rate(2, 60))),
+        unread: &[],
+    }]);
+    snapshot.version = version.to_owned();
+    snapshot.routes[0].name = "all".into();
+    snapshot
 }
 
 /// A streamed chat of `workload` that went well: 100 prompt and 21 completion tokens.

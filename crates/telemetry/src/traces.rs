@@ -15,8 +15,8 @@ mod spans;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ pub use export::{OtlpEndpoint, OtlpExporter, OtlpProtocol};
 use fact::Fact;
 pub use otlp::Service;
 pub use spans::Spans;
+
+use crate::closing::close;
 
 /// Batches of workers that may wait; each holds at most [`spans::FULL`] spans.
 const QUEUE: usize = 64;
@@ -147,22 +149,8 @@ impl Traces {
     /// Offers what is queued once more and ends the thread, or leaves it behind after five seconds.
     /// Spans dropped before have handed over what they held.
     pub fn close(&self) {
-        let mut slot = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(sender) = slot.take() else { return };
         self.shared.is_closing.store(true, Ordering::SeqCst);
-        let until = Instant::now() + CLOSE_FOR;
-        let mut asked = false;
-        while Instant::now() < until && !sender.is_finished() {
-            asked = asked
-                || !matches!(
-                    self.queue.try_send(Message::Close),
-                    Err(TrySendError::Full(_))
-                );
-            thread::sleep(Duration::from_millis(1));
-        }
-        if sender.is_finished() && sender.join().is_err() {
-            debug_assert!(false, "the thread that sends spans panicked");
-        }
+        close(&self.sender, &self.queue, || Message::Close, CLOSE_FOR);
     }
 }
 

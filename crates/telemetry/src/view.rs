@@ -12,7 +12,6 @@ use policy::attempt::Failure;
 use policy::fast_hash::Mix;
 use policy::id::{BackendId, EndpointId, PriceId, RouteId, WorkloadId};
 use policy::limit::Kind;
-use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
 
 use crate::access_log::NameCache;
@@ -85,7 +84,7 @@ impl View {
         let backends: Vec<NameId> = intern(names, snapshot.backends.iter().map(|b| &b.name));
         let mut by_text = HashMap::default();
         let mut models_at = HashMap::default();
-        for model in models(snapshot) {
+        for model in snapshot.models() {
             let name = names.intern(model);
             by_text.insert(Arc::clone(model), name);
             models_at.insert(address(model), (Arc::clone(model), name));
@@ -195,19 +194,6 @@ pub(crate) fn register(snapshot: &Snapshot, series: &mut Series) {
 pub(crate) fn refused(series: &mut Series, workload: NameId, route: NameId, kind: Kind) {
     let place = series.limit(workload, route, kind);
     *series.limited.at(place) += 1;
-}
-
-/// Every model that the configuration names.
-fn models(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<str>> {
-    let served = snapshot.backends.iter().flat_map(|b| &b.models);
-    let routed = snapshot.routes.iter().flat_map(|route| {
-        let exact = route.models.iter().filter_map(|pattern| match pattern {
-            ModelPattern::Exact(name) => Some(name),
-            ModelPattern::Prefix(_) => None,
-        });
-        exact.chain(&route.model)
-    });
-    served.chain(routed)
 }
 
 fn address(text: &Arc<str>) -> usize {

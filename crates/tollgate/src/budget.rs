@@ -13,6 +13,7 @@ use crate::running::Running;
 
 /// How often budgets are looked at.
 const EVERY: Duration = Duration::from_secs(1);
+
 /// Milliseconds since the Unix epoch.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

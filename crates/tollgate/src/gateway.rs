@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use admin::{Access, Budget, Config, Gateway, Health, Limit};
+use admin::{Budget, Config, Gateway, Health, Limit};
 use policy::budget::{self, Scope, Unit};
 use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::revision::Revision;
 use policy::snapshot;
+use policy::web::Access;
 
 use crate::budget::now_ms;
 use crate::metrics;

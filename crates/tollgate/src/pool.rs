@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use config::{TokenizerSource, Vocabulary};
-use counting::{Counters, CountingPool, Counts, Settings, TokenizerCache};
+use counting::{Counters, CountingPool, Counts, TokenizerCache};
 use ledger::{Defer, Intake, Settlement};
+use policy::counting::Settings;
 use telemetry::WorkerMetrics;
 use tokens::{BuiltIn, Counter};
 
@@ -15,18 +16,11 @@ pub(crate) type Pool = CountingPool<Box<Settlement>>;
 
 /// Starts the threads; rows go to this ledger, where there is one.
 pub(crate) fn start(
-    settings: &config::Counting,
+    settings: Settings,
     cache: Arc<TokenizerCache>,
     intake: Option<Intake>,
     facts: WorkerMetrics,
 ) -> Result<Pool, String> {
-    let settings = Settings {
-        threads: settings.threads,
-        queue_bytes: settings.queue_bytes,
-        longest_bytes: settings.longest_bytes,
-        prompt_per_mille: settings.prompt_per_mille,
-        output_per_mille: settings.output_per_mille,
-    };
     let settle = move |mut row: Box<Settlement>, counts: Option<Counts>| {
         if let Some(counts) = counts {
             row.count(counts.prompt, counts.completion, counts.billed);

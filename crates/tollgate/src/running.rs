@@ -12,13 +12,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use admin::Access;
 use config::{Faults, Loaded, Sources};
 use counting::Counters;
 use ledger::LedgerService;
 use policy::clock::Mono;
+use policy::counting::Settings;
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
+use policy::web::Access;
 use proxy::gate::{Gate, RuntimeConfig};
 use proxy::quota::Quota;
 use proxy::tls;
@@ -69,7 +70,7 @@ pub(crate) struct Fixed {
     access_log: config::AccessLog,
     drain: [Duration; 2],
     ledger: Option<config::Ledger>,
-    counting: config::Counting,
+    counting: Settings,
     traces: Option<config::Traces>,
 }
 
@@ -144,7 +145,7 @@ pub(crate) fn fixed(host: &config::Host) -> Fixed {
         access_log: host.access_log.clone(),
         drain: [host.drain_delay, host.drain_grace],
         ledger: host.ledger.clone(),
-        counting: host.counting.clone(),
+        counting: host.counting,
         traces: host.traces.clone(),
     }
 }
@@ -207,10 +208,7 @@ pub(crate) fn publication(
         revision: Arc::clone(&revision),
         document: Arc::new(loaded.document.json().clone()),
         watched: loaded.watched.into(),
-        access: Arc::new(Access {
-            hosts: loaded.host.admin_access.hosts,
-            bearer: loaded.host.admin_access.bearer,
-        }),
+        access: Arc::new(loaded.host.admin_access),
     };
     Ok((
         RuntimeConfig {

@@ -5,11 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 
 use policy::secret::Secret;
-use policy::web::Hosts;
-use serde_json::json;
+use policy::web::{Access, Hosts};
+use serde_json::{Value, json};
 
 use super::*;
-use crate::access::Access;
 use crate::gateway::{Budget, Config, Limit};
 
 const WELL: Health = Health {

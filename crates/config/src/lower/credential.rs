@@ -87,7 +87,7 @@ impl super::Lowering<'_> {
         let mut found = None;
         if let Some(at) = file.get() {
             let hint = "write the secret alone into it, or name another";
-            let bytes = self.read_as(at, hint);
+            let bytes = self.read_up_to(at, hint, super::FILE_BYTES_MAX);
             let bytes = bytes.map(|(_, bytes)| Secret::new(bytes));
             let secret = bytes.and_then(|b| self.checked(&b, &at.place, "the secret in the file"));
             found = secret.map(|secret| (secret, at.place.clone()));

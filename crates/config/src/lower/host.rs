@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use policy::secret::Secret;
+use policy::web::Access;
 
 use crate::decode::{Field, Place};
-use crate::host::{AccessLog, AdminAccess, Host, Lines, Tls};
+use crate::host::{AccessLog, Host, Lines, Tls};
 use crate::scalar::LogTarget;
 use crate::schema::{self, Document};
 
@@ -68,7 +69,7 @@ impl super::Lowering<'_> {
         Some(Host {
             data: data_address,
             admin: admin_address,
-            admin_access: AdminAccess {
+            admin_access: Access {
                 hosts: self.hosts(document, admin_address),
                 bearer: match bearer {
                     Some(bearer) => Some(self.bearer(bearer)?),

@@ -9,6 +9,7 @@ use policy::retry::{Ejection, Retries, Statuses};
 use policy::snapshot::{Origin, PoolBounds, Snapshot};
 
 use super::backend::number;
+use super::{set, size};
 use crate::decode::{At, Field, MapOf};
 use crate::scalar::{Brief, Name};
 use crate::schema::{self, Backend, Route};
@@ -19,9 +20,7 @@ impl super::Lowering<'_> {
         let Some(written) = route.retries.get() else {
             return retries;
         };
-        if let Some(at) = written.attempts.get() {
-            retries.attempts = size(at.value.0);
-        }
+        set(&written.attempts, &mut retries.attempts, |n| size(n.0));
         if let Some(list) = written.statuses.get() {
             retries.statuses = Statuses::NONE;
             for at in &list.0 {
@@ -32,12 +31,8 @@ impl super::Lowering<'_> {
                 retries.statuses = retries.statuses.with(at.value.0);
             }
         }
-        if let Some(at) = written.share.get() {
-            retries.share_millionths = at.value.0;
-        }
-        if let Some(at) = written.burst.get() {
-            retries.burst = at.value.0;
-        }
+        set(&written.share, &mut retries.share_millionths, |n| n.0);
+        set(&written.burst, &mut retries.burst, |n| n.0);
         self.never_again(written);
         retries
     }
@@ -65,17 +60,9 @@ impl super::Lowering<'_> {
         let Some(written) = backend.ejection.get() else {
             return ejection;
         };
-        if let Some(at) = written.failures.get() {
-            ejection.failures = at.value.0;
-        }
-        for (field, time) in [
-            (&written.time, &mut ejection.time),
-            (&written.max_time, &mut ejection.max_time),
-        ] {
-            if let Some(at) = field.get() {
-                *time = at.value.0;
-            }
-        }
+        set(&written.failures, &mut ejection.failures, |n| n.0);
+        set(&written.time, &mut ejection.time, |time| time.0);
+        set(&written.max_time, &mut ejection.max_time, |time| time.0);
         if ejection.max_time < ejection.time {
             self.longer_than_its_bound(&written.time, &written.max_time);
         }
@@ -116,30 +103,17 @@ impl super::Lowering<'_> {
         let Some(written) = backend.pool.get() else {
             return pool;
         };
-        let schema::Pool {
-            connections,
-            idle,
-            idle_time,
-            streams,
-        } = written;
-        if let Some(at) = connections.get() {
-            pool.connections = size(at.value.0);
-        }
-        if let Some(at) = idle.get() {
-            pool.idle = size(at.value.0);
-        }
-        if let Some(at) = streams.get() {
-            pool.streams = size(at.value.0);
-        }
-        if let Some(at) = idle_time.get() {
-            pool.idle_time = at.value.0;
-        }
-        let are_known = !matches!(connections, Field::Bad);
-        if let Some(at) = idle
+        set(&written.connections, &mut pool.connections, |n| size(n.0));
+        set(&written.idle, &mut pool.idle, |n| size(n.0));
+        set(&written.streams, &mut pool.streams, |n| size(n.0));
+        set(&written.idle_time, &mut pool.idle_time, |time| time.0);
+        let are_known = !matches!(written.connections, Field::Bad);
+        if let Some(at) = written
+            .idle
             .get()
             .filter(|_| are_known && pool.idle > pool.connections)
         {
-            let unless = if connections.is_absent() {
+            let unless = if written.connections.is_absent() {
                 " unless said"
             } else {
                 ""
@@ -202,8 +176,4 @@ fn faulty(pool: &Field<schema::Pool>) -> bool {
                 || matches!(pool.streams, Field::Bad)
         }
     }
-}
-
-fn size(n: u32) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
 }

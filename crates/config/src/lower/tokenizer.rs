@@ -5,12 +5,13 @@
 
 use std::cmp::Reverse;
 
+use policy::counting::Settings;
 use policy::model::ModelPattern;
 use policy::snapshot::Tokenizer;
 use sha2::{Digest, Sha256};
 
 use crate::decode::{At, MapOf};
-use crate::host::{Counting, TokenizerSource, Vocabulary};
+use crate::host::{TokenizerSource, Vocabulary};
 use crate::scalar::{BuiltIn, File, Pattern, Size};
 use crate::schema;
 
@@ -83,8 +84,8 @@ impl super::Lowering<'_> {
     }
 
     /// The bounds, as written or as they are by default.
-    pub(super) fn counting(&mut self, written: Option<&schema::Counting>) -> Counting {
-        let mut counting = Counting {
+    pub(super) fn counting(&mut self, written: Option<&schema::Counting>) -> Settings {
+        let mut counting = Settings {
             threads: 1,
             queue_bytes: 64 * MIB,
             longest_bytes: 4 * MIB,

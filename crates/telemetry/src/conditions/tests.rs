@@ -9,7 +9,7 @@ use policy::record::Trouble;
 use super::{Condition, Conditions, DETAIL_BYTES, Heard, Phase};
 use crate::sample::snapshot;
 
-const UP: &str = "on-prem#1";
+const UP: &str = "on-prem#0";
 
 fn bad(times: u64) -> Heard {
     Heard {

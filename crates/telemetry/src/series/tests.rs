@@ -55,10 +55,14 @@ fn failures_are_labelled_by_their_own_codes() {
         Failure::Exhausted,
         Failure::LocalCapacity,
         Failure::Proxy,
+        Failure::Credential,
+        Failure::Untranslatable,
     ];
     for failure in failures {
         assert_eq!(RESULTS[result_index(Err(failure))], failure.code());
     }
+    let classes = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
+    assert_eq!(RESULTS.len(), classes.len() + failures.len());
     assert_eq!(RESULTS[result_index(Ok(200))], "2xx");
     assert_eq!(RESULTS[result_index(Err(Failure::Status(503)))], "5xx");
     assert_eq!(RESULTS[result_index(Ok(777))], "other");

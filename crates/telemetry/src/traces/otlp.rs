@@ -13,6 +13,7 @@ use policy::record::{Count, Outcome};
 
 use super::fact::{Attempt, Exchange, Fact};
 use super::protobuf::Message;
+use crate::histogram::nanos;
 use crate::series::{RESULTS, operation_index, provider_label, result_index};
 
 /// Who sends.
@@ -242,10 +243,6 @@ impl Attributes<'_> {
             pair.text(1, key).message(2, value);
         });
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

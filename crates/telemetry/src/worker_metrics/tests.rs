@@ -233,7 +233,7 @@ fn attempts_and_retries_are_counted_by_endpoint() {
     };
     facts.attempt(&s, &nowhere);
     let page = merged(&facts).render(&[]);
-    let at = "tollgate_attempts_total{backend=\"on-prem\",endpoint=\"on-prem#1\",result=";
+    let at = "tollgate_attempts_total{backend=\"on-prem\",endpoint=\"on-prem#0\",result=";
     for result in ["upstream_unreachable", "5xx", "2xx"] {
         assert!(
             page.contains(&format!("{at}\"{result}\"}} 1\n")),

@@ -28,7 +28,7 @@ fn a_completed_exchange_in_full() {
         "ts": "2026-08-01T12:00:00.123Z", "request_id": "req-1",
         "upstream_request_id": "theirs-1",
         "client_address": "203.0.113.9", "workload": "a",
-        "operation": "chat", "route": "all", "backend": "on-prem", "endpoint": "on-prem#1",
+        "operation": "chat", "route": "all", "backend": "on-prem", "endpoint": "on-prem#0",
         "model": "asked", "model_sent": "gpt-oss-120b", "status": 200, "outcome": "completed",
         "streamed": true, "attempts": 1, "prompt_tokens": 100, "prompt_source": "reported",
         "completion_tokens": 21, "completion_source": "reported", "cached_tokens": 64,
@@ -172,7 +172,7 @@ fn lines_of_many_workloads_never_show_one_anothers_names() {
         let line: Value = serde_json::from_slice(&line).unwrap();
         let known = record.workload.map(|id| names[id.index()]);
         assert_eq!(line.get("workload").and_then(Value::as_str), known);
-        let endpoint = record.endpoint.map(|_| "on-prem#1");
+        let endpoint = record.endpoint.map(|_| "on-prem#0");
         assert_eq!(line.get("endpoint").and_then(Value::as_str), endpoint);
         assert_eq!(line["operation"], "chat");
     }

@@ -117,7 +117,7 @@ fn an_exchange_is_a_server_span_with_the_usage() {
         ("tollgate.workload", "a"),
         ("tollgate.route", "all"),
         ("tollgate.backend", "on-prem"),
-        ("tollgate.endpoint", "on-prem#1"),
+        ("tollgate.endpoint", "on-prem#0"),
         ("tollgate.model_sent", "gpt-oss-120b"),
         ("tollgate.streamed", "true"),
         ("tollgate.attempts", "1"),
@@ -171,7 +171,7 @@ fn an_attempt_is_a_client_span_below_its_exchange() {
     let span = attempt(1, Some(Ok(200)));
     assert_eq!(span.parent_span_id, TRACE.span.to_be_bytes());
     assert_eq!(span.span_id, 7_u64.to_be_bytes());
-    assert_eq!((span.name.as_str(), span.kind), ("attempt on-prem#1", 3));
+    assert_eq!((span.name.as_str(), span.kind), ("attempt on-prem#0", 3));
     assert_eq!(span.start_time_unix_nano, 1_785_585_600_123_040_000);
     assert_eq!(
         span.end_time_unix_nano - span.start_time_unix_nano,
@@ -181,7 +181,7 @@ fn an_attempt_is_a_client_span_below_its_exchange() {
     let has = attributes(&span.attributes);
     assert_eq!(
         (has["server.address"].as_str(), has["server.port"].as_str()),
-        ("127.0.0.1", "8000")
+        ("on-prem-0.test", "80")
     );
     assert_eq!(has["http.response.status_code"], "200");
     assert!(
