@@ -107,7 +107,7 @@ pub(crate) fn start(
     let workers = loaded.host.workers.unwrap_or(quota.workers);
     let fixed = fixed(&loaded.host);
     let ledger = loaded.host.ledger.clone();
-    let counted = (!loaded.host.tokenizers.is_empty()).then(|| loaded.host.counting.clone());
+    let counted = (!loaded.host.tokenizers.is_empty()).then_some(loaded.host.counting);
     let cache = Arc::new(TokenizerCache::default());
     cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
