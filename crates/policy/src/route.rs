@@ -24,14 +24,16 @@ pub fn choose<'s>(
     workload: WorkloadId,
     model: Option<&str>,
 ) -> Result<&'s Grant, Refusal> {
-    let takes = |route: &Route| match model {
-        Some(model) => {
-            let is_written = |m: &ModelPattern| matches!(m, ModelPattern::Exact(_));
-            let mut taking = route.models.iter().filter(|m| m.takes(model)).peekable();
-            let is_taken = route.models.is_empty() || taking.peek().is_some();
-            is_taken && (taking.any(is_written) || !snapshot.is_private_name(route, model))
+    let takes = |route: &Route| {
+        let Some(model) = model else { return true };
+        let is_public = || !snapshot.is_private_name(route, model);
+        let by_pattern = |pattern: &ModelPattern| {
+            pattern.takes(model) && (matches!(pattern, ModelPattern::Exact(_)) || is_public())
+        };
+        match route.models.as_slice() {
+            [] => is_public(),
+            patterns => patterns.iter().any(by_pattern),
         }
-        None => true,
     };
     first(snapshot, workload, takes).ok_or_else(|| Refusal::ModelNotFound {
         model: model.unwrap_or_default().to_owned(),

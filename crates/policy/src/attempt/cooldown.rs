@@ -84,7 +84,21 @@ impl Cooldowns {
     }
 
     /// With which status the endpoint asked, and how much longer it is to be left alone.
+    #[inline]
     pub(super) fn of(
+        &self,
+        endpoint: EndpointId,
+        model: Option<&str>,
+        now: Mono,
+    ) -> Option<(u16, Duration)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.longest(endpoint, model, now)
+    }
+
+    #[cold]
+    fn longest(
         &self,
         endpoint: EndpointId,
         model: Option<&str>,
