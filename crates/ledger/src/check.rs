@@ -6,6 +6,8 @@
 //! it did not come to is checked while the gate serves.
 //! Not here: what is done about it (`open`, `intake`).
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -16,13 +18,16 @@ use crate::chain::{Head, sum};
 use crate::head_file::Kept;
 use crate::hex::hex;
 use crate::lost::Lost;
-use crate::schema::connect_to_read;
+use crate::schema::{connect_to_read, has_sums};
 use crate::verify::{Finding, ends, part};
 
 /// Rows of the chain in one read transaction: a log cannot be emptied while one runs.
 const CHUNK: i64 = 20_000;
 /// How often a check asks whether it should stop.
 const ASK_EVERY: Duration = Duration::from_millis(20);
+/// Where the header has the version that says who may write the file, and the last one there is.
+const WRITE_VERSION_AT: usize = 18;
+const WRITE_VERSION_MAX: u8 = 2;
 /// Findings of the database's own check.
 const PAGES_MAX: usize = 10;
 
@@ -84,6 +89,15 @@ pub(crate) fn rest(
         findings.extend(found);
     }
     Ok((findings, rest))
+}
+
+/// Looks at the version of the header that says who may write the file: one that SQLite does not know
+/// lets every reader read, and no writer write.
+pub(crate) fn header(path: &Path) -> Option<Finding> {
+    let mut header = [0; WRITE_VERSION_AT + 1];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    let says = "its header says that only a newer SQLite may write it".to_owned();
+    (read.is_ok() && header[WRITE_VERSION_AT] > WRITE_VERSION_MAX).then_some(Finding::Page { says })
 }
 
 /// The database's own check; `None` when it was stopped.
@@ -152,8 +166,7 @@ fn chain(
 
 /// What is open and not as it was written.
 pub(crate) fn opens_altered(db: &Connection) -> rusqlite::Result<Vec<Finding>> {
-    let has_sums = "SELECT count(*) FROM pragma_table_info('open') WHERE name = 'sum'";
-    if db.query_row(has_sums, [], |row| row.get::<_, i64>(0))? == 0 {
+    if !has_sums(db)? {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();

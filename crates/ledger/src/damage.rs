@@ -5,6 +5,9 @@
 use rusqlite::ErrorCode;
 use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID, SQLITE_ERROR};
 
+/// What SQLite says of a header whose format of the schema it does not know.
+const UNKNOWN_FORMAT: &str = "unsupported file format";
+
 /// Whether an error says that the file is not what a ledger looks like, rather than that it cannot
 /// be read or written at the moment.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
@@ -14,7 +17,9 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
             // SQLite has one code for all that has none of its own; only its words tell them apart.
             ErrorCode::Unknown => {
                 code.extended_code == SQLITE_ERROR
-                    && says.as_deref().is_some_and(is_of_another_schema)
+                    && says
+                        .as_deref()
+                        .is_some_and(|says| says == UNKNOWN_FORMAT || is_of_another_schema(says))
             }
             _ => false,
         },

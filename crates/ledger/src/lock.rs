@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Held for as long as the ledger is open.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+pub(crate) struct Lock(File);
 
 /// Why there is no lock.
 #[derive(Debug)]
@@ -42,8 +42,18 @@ impl Lock {
     }
 }
 
+impl Drop for Lock {
+    /// Closing the file is not enough: a child process that is being started holds a copy of it for a moment.
+    fn drop(&mut self) {
+        drop(self.0.unlock());
+    }
+}
+
 fn pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(16).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

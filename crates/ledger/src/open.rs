@@ -351,6 +351,9 @@ fn look(path: &Path, found: Found, bound: Option<Duration>) -> rusqlite::Result<
         let findings = vec![Finding::Page { says }];
         return Ok(Looked::Known(findings, Rest::default()));
     }
+    if let Some(finding) = check::header(path) {
+        return Ok(Looked::Known(vec![finding], Rest::default()));
+    }
     if let Found::Kept(kept) = found {
         let (ledger, commits) = name_of(&db)?;
         if let Some(finding) = check::against(&db, ledger, commits, &kept)? {

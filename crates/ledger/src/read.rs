@@ -161,6 +161,7 @@ impl Reader {
     /// When the file cannot be read.
     pub fn verify(&self, expected: Option<Expected>) -> Result<Verified, ReadError> {
         let mut verified = checked(&self.db, expected)?;
+        verified.findings.extend(check::header(&self.path));
         if let Found::Kept(kept) = head_file::read(&self.path) {
             // What is read after it is no older, also while a gate writes.
             let against = name_of(&self.db)

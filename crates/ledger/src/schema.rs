@@ -146,16 +146,22 @@ fn type_of(kind: Kind) -> &'static str {
 
 /// Adds what an earlier build of this layout did not make.
 pub(crate) fn complete(db: &mut Connection) -> rusqlite::Result<()> {
-    let has_sums = "SELECT count(*) FROM pragma_table_info('open') WHERE name = 'sum'";
     let tx = db.transaction()?;
     tx.execute_batch(lost::TABLE)?;
-    if tx.query_row(has_sums, [], |row| row.get::<_, i64>(0))? == 0 {
+    if !has_sums(&tx)? {
         tx.execute_batch("ALTER TABLE open ADD COLUMN sum INTEGER; ALTER TABLE open ADD COLUMN mark_sum INTEGER;")?;
     }
     if application(&tx)? == 0 {
         tx.pragma_update(None, "application_id", APPLICATION)?;
     }
     tx.commit()
+}
+
+/// Whether what is open has sums; an earlier build wrote none. One column of the two is damage, which who reads
+/// them finds.
+pub(crate) fn has_sums(db: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM pragma_table_info('open') WHERE name COLLATE NOCASE IN ('sum', 'mark_sum')";
+    Ok(db.query_row(sql, [], |row| row.get::<_, i64>(0))? > 0)
 }
 
 /// Whose file it is; 0 for nobody's.

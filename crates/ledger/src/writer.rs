@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::backup::copy_into;
+use crate::columns::micros;
 use crate::damage::{is_damage, is_of_another_writer};
 use crate::head_file::{HeadFile, Kept};
 use crate::open::RESCUED;
@@ -225,7 +226,7 @@ impl Writer {
                 Err(self.strayed(&gone.unwrap_or_default()))
             }
             Ok(done) => {
-                let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                let took = micros(begun.elapsed());
                 set(&counters.last_commit_us, took);
                 if bytes.is_some() {
                     self.look_for_a_cut(bytes)?;

@@ -473,6 +473,28 @@ fn a_damaged_ledger_opens_complete_or_not_at_all() {
     let id = overwritten(&stopped, DB, 68, b"none");
     table.count("the header's id overwritten", start("its id", &id, &truth));
     table.only("the header's id overwritten", Outcome::Refused("damaged"));
+    // Who may write the file, and the format of its schema: versions that SQLite does not know.
+    for (at, version) in [(18, 3), (47, 5)] {
+        let kind = "a version in the header overwritten";
+        let files = overwritten(&stopped, DB, at, &[version]);
+        table.count(kind, start(kind, &files, &truth));
+        table.only(kind, Outcome::Refused("damaged"));
+    }
+    // A column that only a present build makes: its name in another case is the same, any other is damage.
+    let sum = stopped[DB][..PAGE]
+        .windows(7)
+        .position(|is| is == b"  sum I")
+        .expect("its text")
+        + 2;
+    for (name, expected) in [
+        (b"sUm", Outcome::Unharmed),
+        (b"sul", Outcome::Refused("damaged")),
+    ] {
+        let kind = format!("a column's name is {}", String::from_utf8_lossy(name));
+        let outcome = start(&kind, &overwritten(&stopped, DB, sum, name), &truth);
+        assert_eq!(outcome, expected, "{kind}");
+        table.count("a column's name overwritten", outcome);
+    }
     // The original defect: twelve bytes at the start of the third page.
     let reproduced = overwritten(&stopped, DB, 8192, b"DAMAGED-PAGE");
     table.count(
