@@ -20,7 +20,7 @@ use crate::clock::Mono;
 pub use crate::failure::{Failure, Sent};
 use crate::id::{EndpointId, RouteId};
 use crate::operation::Operation;
-use crate::retry::{Ejection, MAX_ATTEMPTS, Retries};
+use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
 use crate::snapshot::{Endpoint, Snapshot};
 
 /// One retry, as retries in hand are counted.
@@ -214,33 +214,39 @@ impl Upstreams {
     }
 
     /// Whether a failed try may be followed by another one: there is an endpoint left and the
-    /// route's retry budget allows it. Spends from the budget when it says yes.
+    /// route's retry budget allows it. Spends from the budget when it grants one.
     pub fn may_retry(
         &mut self,
         attempts: &Attempts,
         model: Option<&str>,
         s: &Snapshot,
         now: Mono,
-    ) -> bool {
-        attempts.made < attempts.most
-            && self.peek(attempts, model, s, now)
-            && self.spend(attempts.route)
+    ) -> Retry {
+        if attempts.made < attempts.most && self.peek(attempts, model, s, now) {
+            self.spend(attempts.route)
+        } else {
+            Retry::No
+        }
     }
 
     /// Whether the try that failed because its kept-alive connection broke may be followed by one at
-    /// the same endpoint, on a new connection. Spends from the budget when it says yes.
-    pub fn may_retry_there(&mut self, attempts: &mut Attempts, now: Mono) -> bool {
+    /// the same endpoint, on a new connection. Spends from the budget when it grants one.
+    pub fn may_retry_there(&mut self, attempts: &mut Attempts, now: Mono) -> Retry {
         let last = attempts.tried().last().copied();
         let Some(last) = last.filter(|_| attempts.made < attempts.most) else {
-            return false;
+            return Retry::No;
         };
         let is_open = self
             .health
             .get(last.index())
             .is_some_and(|h| h.is_open(now));
-        let may = is_open && self.spend(attempts.route);
-        attempts.again = may.then_some(last);
-        may
+        let retry = if is_open {
+            self.spend(attempts.route)
+        } else {
+            Retry::No
+        };
+        attempts.again = (retry == Retry::Granted).then_some(last);
+        retry
     }
 
     /// Leaves an endpoint alone for as long as its answer asked for.
@@ -271,9 +277,13 @@ impl Upstreams {
         held.min_by_key(|(_, wait)| *wait)
     }
 
-    fn spend(&mut self, route: RouteId) -> bool {
+    fn spend(&mut self, route: RouteId) -> Retry {
         let budget = self.retries.get_mut(route.index());
-        budget.is_some_and(RetryBudget::spend)
+        match budget.map(RetryBudget::spend) {
+            Some(true) => Retry::Granted,
+            Some(false) => Retry::Refused,
+            None => Retry::No,
+        }
     }
 
     /// Records how a try went. One of which nothing was asked of the endpoint says nothing of it, neither good

@@ -20,6 +20,7 @@ use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
 use crate::operation::Operation;
 use crate::price::Charge;
+use crate::retry::Retry;
 use crate::snapshot::Snapshot;
 pub use crate::tokens::{Count, Tokens, Unconfirmed};
 use crate::trace::{AttemptSpan, Trace};
@@ -171,7 +172,7 @@ pub struct AttemptRecord {
     /// Upstream status, or why there was none.
     pub result: Result<u16, Failure>,
     /// Whether another attempt follows.
-    pub retried: bool,
+    pub retry: Retry,
 }
 
 impl AttemptRecord {

@@ -32,6 +32,17 @@ impl Default for Retries {
     }
 }
 
+/// Whether another try follows one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// None: nothing calls for it, or there is nowhere to go.
+    No,
+    /// One does.
+    Granted,
+    /// One would, and the retry budget of the route has none left.
+    Refused,
+}
+
 /// A set of statuses from 400 to 599.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statuses([u64; 4]);

@@ -9,6 +9,7 @@ use divan::{AllocProfiler, Bencher, black_box};
 use policy::id::EndpointId;
 use policy::limit::Kind;
 use policy::record::{AttemptRecord, Sink};
+use policy::retry::Retry;
 use telemetry::{AccessLog, MetricsSnapshot, Target, WorkerMetrics, merge};
 
 #[global_allocator]
@@ -58,7 +59,7 @@ fn attempt(bencher: Bencher<'_, '_>) {
     let attempt = AttemptRecord {
         endpoint: EndpointId(0),
         result: Ok(200),
-        retried: false,
+        retry: Retry::No,
     };
     let mut facts = WorkerMetrics::new(None);
     bencher.bench_local(|| facts.attempt(&s, black_box(&attempt)));

@@ -44,6 +44,7 @@ impl Merged {
         self.costs(&mut page);
         self.own_times(&mut page);
         self.attempts(&mut page);
+        self.retries(&mut page);
         self.abandoned(&mut page);
         self.closed(&mut page);
         self.gauges_now(&mut page);
@@ -319,7 +320,6 @@ impl Merged {
 
     fn attempts(&self, page: &mut Page) {
         let mut tries: BTreeMap<[&str; 3], u64> = BTreeMap::new();
-        let mut retries: BTreeMap<&str, u64> = BTreeMap::new();
         for (key, cell) in self.series.attempts.rows() {
             let (backend, endpoint) = endpoint_parts(key);
             let (backend, endpoint) = (self.text(backend), self.text(endpoint));
@@ -328,7 +328,6 @@ impl Merged {
                     *tries.entry([backend, endpoint, result]).or_default() += n;
                 }
             }
-            *retries.entry(backend).or_default() += cell.retried;
         }
         let name = "tollgate_attempts_total";
         page.family(
@@ -344,10 +343,34 @@ impl Merged {
             ];
             page.sample(name, &labels, n);
         }
-        let name = "tollgate_retries_total";
-        page.family(name, "counter", "Tries that were followed by another one.");
-        for (backend, n) in retries {
-            page.sample(name, &[("backend", backend)], n);
+    }
+
+    fn retries(&self, page: &mut Page) {
+        let mut retried: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut refused: BTreeMap<&str, u64> = BTreeMap::new();
+        for (key, cell) in self.series.attempts.rows() {
+            let (backend, _) = endpoint_parts(key);
+            let backend = self.text(backend);
+            *retried.entry(backend).or_default() += cell.retried;
+            *refused.entry(backend).or_default() += cell.refused;
+        }
+        let retries = [
+            (
+                "tollgate_retries_total",
+                "Tries that were followed by another one.",
+                retried,
+            ),
+            (
+                "tollgate_retries_refused_total",
+                "Tries that no other one followed because the retry budget was spent.",
+                refused,
+            ),
+        ];
+        for (name, help, tries) in retries {
+            page.family(name, "counter", help);
+            for (backend, n) in tries {
+                page.sample(name, &[("backend", backend)], n);
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use policy::attempt::Failure;
 use policy::fast_hash::Mix;
 use policy::id::{BackendId, EndpointId, PriceId, RouteId, WorkloadId};
 use policy::limit::Kind;
+use policy::retry::Retry;
 use policy::snapshot::Snapshot;
 
 use crate::access_log::NameCache;
@@ -163,14 +164,18 @@ impl View {
         series: &mut Series,
         endpoint: EndpointId,
         result: Result<u16, Failure>,
-        retried: bool,
+        retry: Retry,
     ) {
         let Some(place) = self.endpoints.get(endpoint.index()) else {
             return;
         };
         let tries = series.attempts.at(*place);
         tries.by_result[result_index(result)] += 1;
-        tries.retried += u64::from(retried);
+        match retry {
+            Retry::No => {}
+            Retry::Granted => tries.retried += 1,
+            Retry::Refused => tries.refused += 1,
+        }
     }
 }
 

@@ -87,11 +87,9 @@ impl Sink for WorkerMetrics {
             &mut self.series,
             attempt.endpoint,
             attempt.result,
-            attempt.retried,
+            attempt.retry,
         );
-        let is_well =
-            matches!(attempt.result, Ok(status) if status < 500 && !matches!(status, 401 | 403));
-        if let (true, Some(reporter)) = (is_well, &mut self.reporter) {
+        if let (None, Some(reporter)) = (attempt.trouble(), &mut self.reporter) {
             reporter.well(snapshot, attempt.endpoint);
         }
     }

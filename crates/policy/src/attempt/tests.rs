@@ -11,7 +11,7 @@ use crate::clock::Mono;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{EndpointId, RouteId};
 use crate::operation::Operation;
-use crate::retry::{Ejection, MAX_ATTEMPTS, Retries};
+use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
 use crate::snapshot::Snapshot;
 
 const ROUTE: RouteId = RouteId(0);
@@ -205,8 +205,9 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
     eject(&mut up, 1, &s, NOW);
     let mut tries = up.begin(ROUTE, &s);
     assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
-    assert!(
-        !up.may_retry(&tries, None, &s, NOW),
+    assert_eq!(
+        up.may_retry(&tries, None, &s, NOW),
+        Retry::No,
         "but no retry is spent on an ejected one"
     );
     up.observe(EndpointId(0), Ok(200), &s, NOW);
@@ -254,7 +255,7 @@ fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
         let mut tries = up.begin(ROUTE, &s);
         firsts += 1;
         up.next(&mut tries, None, &s, NOW).expect("one");
-        while up.may_retry(&tries, None, &s, NOW) {
+        while up.may_retry(&tries, None, &s, NOW) == Retry::Granted {
             retries += 1;
             up.next(&mut tries, None, &s, NOW)
                 .expect("may_retry said so");
@@ -271,10 +272,22 @@ fn no_retry_without_another_endpoint_and_none_is_spent() {
     for _ in 0..100 {
         let mut tries = up.begin(ROUTE, &s);
         up.next(&mut tries, None, &s, NOW).expect("one");
-        assert!(!up.may_retry(&tries, None, &s, NOW));
+        assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
         assert_eq!(tries.made(), 1);
     }
     assert!(up.retries[0].spend(), "the float is whole");
+}
+
+#[test]
+fn the_budget_refuses_only_where_there_is_somewhere_to_go() {
+    let s = backends(&[("a", &[1, 1])]);
+    let mut up = Upstreams::new(&s, 1);
+    while up.retries[0].spend() {}
+    let mut tries = up.begin(ROUTE, &s);
+    up.next(&mut tries, None, &s, NOW).expect("one");
+    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::Refused);
+    up.next(&mut tries, None, &s, NOW).expect("another");
+    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
 }
 
 #[test]
@@ -283,7 +296,7 @@ fn an_unknown_route_has_nowhere_to_go() {
     let mut up = Upstreams::new(&s, 1);
     let mut tries: Attempts = up.begin(RouteId(9), &s);
     assert_eq!(up.next(&mut tries, None, &s, NOW), None);
-    assert!(!up.may_retry(&tries, None, &s, NOW));
+    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
 }
 
 #[test]
@@ -327,8 +340,9 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     assert_eq!(up.waits(&tries, Some("m"), &s, NOW), least);
     let other = up.next(&mut tries, Some("n"), &s, NOW);
     assert_eq!(other, Some(EndpointId(1)), "a quota is of one model");
-    assert!(
-        !up.may_retry(&tries, Some("n"), &s, NOW),
+    assert_eq!(
+        up.may_retry(&tries, Some("n"), &s, NOW),
+        Retry::No,
         "a is held for all"
     );
     let carried = Upstreams::carried(&s, &s, &up);
@@ -361,9 +375,13 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let mut tries = up.begin(ROUTE, &s);
-    assert!(!up.may_retry_there(&mut tries, NOW), "nothing was tried");
+    assert_eq!(
+        up.may_retry_there(&mut tries, NOW),
+        Retry::No,
+        "nothing was tried"
+    );
     assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
-    assert!(up.may_retry_there(&mut tries, NOW));
+    assert_eq!(up.may_retry_there(&mut tries, NOW), Retry::Granted);
     assert!(tries.needs_new_connection());
     assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
     assert!(!tries.needs_new_connection());
@@ -375,9 +393,13 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     let spent = (0..20).filter(|_| {
         let mut tries = up.begin(ROUTE, &s);
         up.next(&mut tries, None, &s, NOW).expect("one");
-        up.may_retry_there(&mut tries, NOW)
+        up.may_retry_there(&mut tries, NOW) == Retry::Granted
     });
     assert_eq!(spent.count(), 11);
+    let mut tries = up.begin(ROUTE, &s);
+    up.next(&mut tries, None, &s, NOW).expect("one");
+    assert_eq!(up.may_retry_there(&mut tries, NOW), Retry::Refused);
+    assert!(!tries.needs_new_connection());
 }
 
 #[test]
@@ -419,7 +441,7 @@ fn retries_of(firsts: u32, s: &Snapshot) -> u32 {
     for _ in 0..firsts {
         let mut tries = up.begin(ROUTE, s);
         up.next(&mut tries, None, s, NOW).expect("one");
-        while up.may_retry(&tries, None, s, NOW) {
+        while up.may_retry(&tries, None, s, NOW) == Retry::Granted {
             retries += 1;
             up.next(&mut tries, None, s, NOW).expect("another");
         }
@@ -439,8 +461,9 @@ fn a_route_says_how_many_tries_an_exchange_has() {
     let mut up = Upstreams::new(&s, 1);
     let mut tries = up.begin(ROUTE, &s);
     up.next(&mut tries, None, &s, NOW).expect("one");
-    assert!(
-        !up.may_retry_there(&mut tries, NOW),
+    assert_eq!(
+        up.may_retry_there(&mut tries, NOW),
+        Retry::No,
         "nor over another connection"
     );
 }

@@ -20,6 +20,7 @@ use crate::id::EndpointId;
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Record};
 use crate::refusal::Refusal;
+use crate::retry::Retry;
 use crate::trace::AttemptSpan;
 
 /// An attempt that waits for its credential.
@@ -211,14 +212,20 @@ impl Exchange {
             let route = route.flatten();
             route.is_some_and(|route| route.retries.statuses.contains(status))
         };
-        let is_retried = result.map_or(true, is_retryable)
+        let is_wanted = result.map_or(true, is_retryable)
             && active.left.is_none()
-            && (active.repeats || active.sent.get() == Sent::Nothing)
-            && active.attempts.as_mut().is_some_and(|attempts| {
+            && (active.repeats || active.sent.get() == Sent::Nothing);
+        let retry = match &mut active.attempts {
+            Some(attempts) if is_wanted => {
                 let model = quota_of(&self.record);
-                upstreams.may_retry(attempts, model, s, now)
-                    || broke && upstreams.may_retry_there(attempts, now)
-            });
+                match upstreams.may_retry(attempts, model, s, now) {
+                    Retry::No if broke => upstreams.may_retry_there(attempts, now),
+                    retry => retry,
+                }
+            }
+            Some(_) | None => Retry::No,
+        };
+        let is_retried = retry == Retry::Granted;
         if is_retried {
             if let Err(failure) = result
                 && failure.may_have_run(active.sent.get())
@@ -241,7 +248,7 @@ impl Exchange {
         let attempt = AttemptRecord {
             endpoint,
             result,
-            retried: is_retried,
+            retry,
         };
         active.ended = Some((attempt, span));
         is_retried

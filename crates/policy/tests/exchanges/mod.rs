@@ -11,7 +11,7 @@ use policy::id::PriceId;
 use policy::levels::Levels;
 use policy::price::{Charge, Pico, Price, Rates};
 use policy::record::{Names, Record};
-use policy::retry::Statuses;
+use policy::retry::{Retry, Statuses};
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
 use policy::tokens::Count;
@@ -36,6 +36,11 @@ fn two() -> Snapshot {
 
 /// The record of a call that is answered with these statuses, one try after the other.
 fn answered(statuses: &[u16], s: &Snapshot) -> Record {
+    attempted(statuses, s).0
+}
+
+/// The same, and for each try whether another one follows.
+fn attempted(statuses: &[u16], s: &Snapshot) -> (Record, Vec<Retry>) {
     let mut shard = Shard::new(s, None, 1);
     let levels = Levels::new(s);
     let env = &mut Env {
@@ -47,6 +52,7 @@ fn answered(statuses: &[u16], s: &Snapshot) -> Record {
     let (mut exchange, _, _) = ask(10, env);
     let mut meter = Meter::default();
     let mut verdict = exchange.handle(Event::Answer(Answer::Entered), env);
+    let mut retries = Vec::new();
     for status in statuses {
         assert!(
             matches!(verdict, Verdict::Attempt(_)),
@@ -60,6 +66,8 @@ fn answered(statuses: &[u16], s: &Snapshot) -> Record {
         let pushed = head.fields.push(b"content-type", b"application/json");
         pushed.expect("a field");
         verdict = exchange.handle(Event::ResponseHead(&head), env);
+        let (attempt, _) = exchange.attempt_record().expect("an attempt");
+        retries.push(attempt.retry);
     }
     let Verdict::Relay(relay) = verdict else {
         panic!("not forwarded: {verdict:?}");
@@ -68,7 +76,7 @@ fn answered(statuses: &[u16], s: &Snapshot) -> Record {
         meter = Meter::new(relay.form);
         meter.observe(ANSWER.as_bytes());
     }
-    end(&mut exchange, &mut meter, env)
+    (end(&mut exchange, &mut meter, env), retries)
 }
 
 fn end(exchange: &mut Exchange, meter: &mut Meter, env: &mut Env<'_>) -> Record {
@@ -105,7 +113,7 @@ fn a_response_with_any_good_status_is_charged_as_reported() {
 }
 
 /// An exchange that has begun its first attempt, whose request has left so far.
-fn attempted(is_whole: bool, env: &mut Env<'_>) -> Exchange {
+fn begun(is_whole: bool, env: &mut Env<'_>) -> Exchange {
     let (mut exchange, _, _) = ask(10, env);
     let verdict = exchange.handle(Event::Answer(Answer::Entered), env);
     assert!(matches!(verdict, Verdict::Attempt(_)), "{verdict:?}");
@@ -124,7 +132,7 @@ fn an_unusable_response_to_a_request_that_did_not_leave_whole_is_not_charged() {
         now: NOW,
     };
     for (is_whole, charged) in [(false, false), (true, true)] {
-        let mut exchange = attempted(is_whole, env);
+        let mut exchange = begun(is_whole, env);
         let head = ResponseHead {
             status: 204,
             ..ResponseHead::default()
@@ -150,7 +158,7 @@ fn no_request_is_sent_again_for_a_client_that_has_left() {
         shard: &mut shard,
         now: NOW,
     };
-    let mut exchange = attempted(true, env);
+    let mut exchange = begun(true, env);
     let left = Event::Disconnected {
         events: None,
         reading_on: 0,
@@ -170,6 +178,20 @@ fn a_route_of_one_attempt_never_retries() {
     let mut s = two();
     s.routes[0].retries.attempts = 1;
     assert_eq!(answered(&[503], &s).attempts, 1);
+}
+
+#[test]
+fn an_attempt_says_whether_the_retry_budget_refused_another_one() {
+    let mut s = two();
+    let retries = |statuses: &[u16], s: &Snapshot| attempted(statuses, s).1;
+    assert_eq!(retries(&[503, 200], &s), [Retry::Granted, Retry::No]);
+    assert_eq!(retries(&[503, 503], &s), [Retry::Granted, Retry::No]);
+    s.routes[0].retries.share_millionths = 0;
+    s.routes[0].retries.burst = 0;
+    assert_eq!(retries(&[503], &s), [Retry::Refused]);
+    assert_eq!(retries(&[404], &s), [Retry::No], "nothing calls for one");
+    s.routes[0].retries.attempts = 1;
+    assert_eq!(retries(&[503], &s), [Retry::No], "there is none to refuse");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use crate::deadline::Deadline;
 use crate::timers::Timers;
 use crate::upstream::connect::{Connected, connect};
 use crate::upstream::pool::{Connection, Pool};
-use crate::upstream::{Answered, Response, Watch, h1, h2};
+use crate::upstream::{Answered, Body, Response, Watch, h1, h2};
 use crate::why;
 use crate::worker::Worker;
 
@@ -139,12 +139,14 @@ pub(super) async fn run<D: Downstream>(
         Answered::Head => {
             let Some(Response {
                 head: Some(head),
+                body,
                 translation,
-                ..
             }) = response
             else {
                 return active.disconnected();
             };
+            // Over HTTP/1.1 no more of the request is sent once a response comes.
+            active.is_body_sent |= matches!(body, Body::H1(_));
             if let Some(translator) = translator {
                 let asked = active.exchange.record().operation;
                 *translation = asked.map(|asked| translator.response(asked, head));

@@ -3,6 +3,7 @@
 use policy::id::{EndpointId, WorkloadId};
 use policy::limit::Kind;
 use policy::record::{AttemptRecord, Gauge, Outcome, Record, Sink};
+use policy::retry::Retry;
 use std::time::Duration;
 
 use super::merge;
@@ -55,7 +56,11 @@ fn the_page_of_many_workers_is_the_page_of_one() {
         let attempt = AttemptRecord {
             endpoint: EndpointId(0),
             result: Ok(200),
-            retried: draw.below(2) == 0,
+            retry: match draw.below(3) {
+                0 => Retry::No,
+                1 => Retry::Granted,
+                _ => Retry::Refused,
+            },
         };
         let worker = usize::try_from(draw.below(4)).unwrap();
         for facts in [&mut workers[worker], &mut alone] {

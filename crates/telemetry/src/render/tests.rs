@@ -29,7 +29,7 @@ fn busy() -> Merged {
     let attempt = policy::record::AttemptRecord {
         endpoint: policy::id::EndpointId(0),
         result: Ok(200),
-        retried: false,
+        retry: policy::retry::Retry::No,
     };
     facts.attempt(&s, &attempt);
     merge(vec![MetricsSnapshot::of(facts.copy()).unwrap()])

@@ -44,6 +44,8 @@ pub(crate) struct Tries {
     /// By result, in the order of [`RESULTS`].
     pub(crate) by_result: [u64; RESULTS.len()],
     pub(crate) retried: u64,
+    /// Tries that the retry budget let no other one follow.
+    pub(crate) refused: u64,
 }
 
 impl Times {
@@ -146,6 +148,7 @@ impl Tries {
             *mine += theirs;
         }
         self.retried += other.retried;
+        self.refused += other.refused;
     }
 }
 

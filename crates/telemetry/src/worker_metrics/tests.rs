@@ -8,6 +8,7 @@ use policy::limit::Kind;
 use policy::operation::Operation;
 use policy::price::Charge;
 use policy::record::{AttemptRecord, Count, Gauge, Outcome, Record, Sink};
+use policy::retry::Retry;
 use policy::snapshot::Snapshot;
 
 use super::{MetricsSnapshot, WorkerMetrics};
@@ -216,31 +217,33 @@ fn every_witness_has_a_series_of_its_own() {
 }
 
 #[test]
-fn attempts_and_retries_are_counted_by_endpoint() {
+fn attempts_and_retries_are_counted_by_endpoint_and_backend() {
     let s = snapshot("v1", &["a"]);
     let mut facts = WorkerMetrics::new(None);
-    let attempt = |result, retried| AttemptRecord {
+    let attempt = |result, retry| AttemptRecord {
         endpoint: EndpointId(0),
         result,
-        retried,
+        retry,
     };
-    facts.attempt(&s, &attempt(Err(Failure::Connect), true));
-    facts.attempt(&s, &attempt(Err(Failure::Status(503)), true));
-    facts.attempt(&s, &attempt(Ok(200), false));
+    facts.attempt(&s, &attempt(Err(Failure::Connect), Retry::Granted));
+    facts.attempt(&s, &attempt(Err(Failure::Status(503)), Retry::Granted));
+    facts.attempt(&s, &attempt(Ok(200), Retry::No));
+    facts.attempt(&s, &attempt(Ok(429), Retry::Refused));
     let nowhere = AttemptRecord {
         endpoint: EndpointId(77),
-        ..attempt(Ok(200), false)
+        ..attempt(Ok(200), Retry::Refused)
     };
     facts.attempt(&s, &nowhere);
     let page = merged(&facts).render(&[]);
     let at = "tollgate_attempts_total{backend=\"on-prem\",endpoint=\"on-prem#0\",result=";
-    for result in ["upstream_unreachable", "5xx", "2xx"] {
+    for result in ["upstream_unreachable", "5xx", "2xx", "4xx"] {
         assert!(
             page.contains(&format!("{at}\"{result}\"}} 1\n")),
             "{result}"
         );
     }
     assert!(page.contains("tollgate_retries_total{backend=\"on-prem\"} 2\n"));
+    assert!(page.contains("tollgate_retries_refused_total{backend=\"on-prem\"} 1\n"));
 }
 
 #[test]

@@ -49,4 +49,13 @@ fn overloaded_upstreams_get_at_most_ten_percent_more_calls() {
         (counted - f64::from(u32::try_from(attempts).expect("few"))).abs() < 0.5,
         "{counted}"
     );
+    // After the first try of each call another one was made or refused; after the second there was no other endpoint.
+    let retried = gate.metric("tollgate_retries_total", &["backend=\"up\""]);
+    let refused = gate.metric("tollgate_retries_refused_total", &["backend=\"up\""]);
+    let calls = f64::from(u32::try_from(CALLS).expect("few"));
+    assert!(refused > 0.5, "the budget was spent");
+    assert!(
+        (retried + refused - calls).abs() < 0.5,
+        "{retried} {refused}"
+    );
 }
