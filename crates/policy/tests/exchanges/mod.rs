@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use policy::attempt::Failure;
 use policy::clock::Mono;
 use policy::disconnect::{OnDisconnect, ReadBounds};
 use policy::exchange::{Answer, Env, Event, Exchange, Lost, Verdict};
@@ -158,19 +159,21 @@ fn no_request_is_sent_again_for_a_client_that_has_left() {
         shard: &mut shard,
         now: NOW,
     };
-    let mut exchange = begun(true, env);
-    let left = Event::Disconnected {
-        events: None,
-        reading_on: 0,
-    };
-    let verdict = exchange.handle(left, env);
-    assert!(matches!(verdict, Verdict::ReadToEnd { .. }), "{verdict:?}");
     let refused = Lost {
         was_kept: true,
         ..Lost::UNTAKEN
     };
-    let verdict = exchange.handle(Event::AttemptFailed(refused), env);
-    assert!(matches!(verdict, Verdict::Abandon), "{verdict:?}");
+    for lost in [refused, Failure::Reset.into()] {
+        let mut exchange = begun(true, env);
+        let left = Event::Disconnected {
+            events: None,
+            reading_on: 0,
+        };
+        let verdict = exchange.handle(left, env);
+        assert!(matches!(verdict, Verdict::ReadToEnd { .. }), "{verdict:?}");
+        let verdict = exchange.handle(Event::AttemptFailed(lost), env);
+        assert!(matches!(verdict, Verdict::Abandon), "{verdict:?}");
+    }
 }
 
 #[test]
