@@ -15,9 +15,8 @@ use policy::record::{Names, Record};
 use policy::retry::{Retry, Statuses};
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
-use policy::tokens::Count;
 use policy::wire::head::ResponseHead;
-use policy::wire::meter::Meter;
+use policy::wire::meter::{Form, Meter};
 
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::model::holds::ask;
@@ -104,12 +103,29 @@ fn a_status_is_tried_elsewhere_where_its_route_says_so_and_forwarded_where_not()
 }
 
 #[test]
-fn a_response_with_any_good_status_is_charged_as_reported() {
+fn a_stream_with_any_good_status_is_read_for_its_usage() {
     let s = two();
-    for status in [200, 201, 203, 206] {
-        let tokens = answered(&[status], &s).tokens;
-        assert_eq!(tokens.sum(), 37, "{status}");
-        assert_eq!(tokens.prompt, Count::Reported(30), "{status}");
+    let (mut shard, levels) = (Shard::new(&s, None, 1), Levels::new(&s));
+    let env = &mut Env {
+        snapshot: &s,
+        levels: &levels,
+        shard: &mut shard,
+        now: NOW,
+    };
+    for (status, is_read) in [(200, true), (201, true), (206, true), (404, false)] {
+        let mut exchange = begun(true, env);
+        let mut head = ResponseHead {
+            status,
+            ..ResponseHead::default()
+        };
+        let pushed = head.fields.push(b"content-type", b"text/event-stream");
+        pushed.expect("a field");
+        let verdict = exchange.handle(Event::ResponseHead(&head), env);
+        let Verdict::Relay(relay) = verdict else {
+            panic!("{status} is not forwarded: {verdict:?}");
+        };
+        let reads = matches!(relay.form, Form::Events { .. });
+        assert_eq!(reads, is_read, "{status}: {relay:?}");
     }
 }
 
