@@ -32,15 +32,7 @@ pub fn label(of: &Snapshot, tokenizer: &Tokenizer, model: &str) -> Arc<str> {
         ModelPattern::Exact(name) => return Arc::clone(name),
         ModelPattern::Prefix(start) => start,
     };
-    let served = of.backends.iter().flat_map(|backend| &backend.models);
-    let routed = of.routes.iter().flat_map(|route| {
-        let asked = route.models.iter().filter_map(|pattern| match pattern {
-            ModelPattern::Exact(name) => Some(name),
-            ModelPattern::Prefix(_) => None,
-        });
-        asked.chain(&route.model)
-    });
-    let known = served.chain(routed).find(|known| ***known == *model);
+    let known = of.models().find(|known| ***known == *model);
     known.map_or_else(|| Arc::from(format!("{start}*")), Arc::clone)
 }
 

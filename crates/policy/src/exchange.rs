@@ -1,7 +1,8 @@
 //! One downstream request with its response, from head to record: a machine that is told of events and answers
 //! each with a verdict ([`Event`], [`Verdict`]).
 //!
-//! Its stages: `Reading` (we know who asks for what) → `Active` (reserved; attempts, then a response) → ended. Whatever is decided of an exchange is decided here; its host waits, copies and measures.
+//! Its stages: `Reading` (we know who asks for what) → `Active` (reserved; attempts, then a response) → ended.
+//! Whatever is decided of an exchange is decided here; its host waits, copies and measures.
 //! Invariant: an exchange settles its `Reservation` exactly once and leaves exactly one [`Record`]; a refusal holds
 //! nothing; nothing is tried again after the first byte of a response went downstream, nor after the client left.
 //! Not here: whether a call may go on (`admission`), which endpoint is next ([`crate::attempt`]), what a response

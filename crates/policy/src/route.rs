@@ -26,7 +26,8 @@ pub fn choose<'s>(
 ) -> Result<&'s Grant, Refusal> {
     let takes = |route: &Route| {
         let Some(model) = model else { return true };
-        let is_public = || !snapshot.is_private_name(route, model);
+        // Where the route says which model is sent, the name goes no further.
+        let is_public = || route.model.is_some() || !snapshot.is_private_name(route, model);
         let by_pattern = |pattern: &ModelPattern| {
             pattern.takes(model) && (matches!(pattern, ModelPattern::Exact(_)) || is_public())
         };
@@ -87,9 +88,10 @@ pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>
         }
         if route.model.is_none() {
             let served = route.backends.iter().filter_map(|b| snapshot.backend(*b));
-            names.extend(served.flat_map(Backend::known_models).filter(|name| {
+            let known = served.flat_map(Backend::known_models).filter(|name| {
                 route.models.is_empty() || route.models.iter().any(|m| m.takes(name))
-            }));
+            });
+            names.extend(known.cloned());
         }
         if names.len() == before {
             return None;

@@ -121,7 +121,7 @@ pub struct Backend {
     pub models: Vec<Arc<str>>,
     /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and
     /// records go by the gate's name.
-    pub model_names: BTreeMap<Box<str>, Box<str>>,
+    pub model_names: BTreeMap<Arc<str>, Box<str>>,
     /// Translates the calls to it; `None`: it speaks the dialects that the gate's clients speak.
     pub translator: Option<Arc<dyn Translator>>,
     /// How long each phase may take.
@@ -144,9 +144,8 @@ impl Backend {
     }
 
     /// Names of models, as the gate uses them, that the configuration says it has.
-    pub fn known_models(&self) -> impl Iterator<Item = Arc<str>> {
-        let named = self.model_names.keys().map(|name| Arc::from(&**name));
-        self.models.iter().cloned().chain(named)
+    pub fn known_models(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.models.iter().chain(self.model_names.keys())
     }
 
     /// Whether it alone uses this name, for a model that the gate names otherwise.
@@ -355,7 +354,7 @@ impl Default for Timeouts {
 impl Snapshot {
     /// Every model that it names.
     pub fn models(&self) -> impl Iterator<Item = &Arc<str>> {
-        let served = self.backends.iter().flat_map(|backend| &backend.models);
+        let served = self.backends.iter().flat_map(Backend::known_models);
         let routed = self.routes.iter().flat_map(|route| {
             let asked = route.models.iter().filter_map(|pattern| match pattern {
                 ModelPattern::Exact(name) => Some(name),

@@ -216,7 +216,7 @@ impl super::Lowering<'_> {
     }
 
     /// What it calls models, by the gate's names for them.
-    fn model_names(&mut self, written: &Backend) -> BTreeMap<Box<str>, Box<str>> {
+    fn model_names(&mut self, written: &Backend) -> BTreeMap<Arc<str>, Box<str>> {
         let mut names = BTreeMap::new();
         for (model, name) in written.model_names.get().map_or(&[][..], |names| &names.0) {
             let Some(name) = name else { continue };

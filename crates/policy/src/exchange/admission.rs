@@ -19,7 +19,7 @@ use crate::levels::Levels;
 use crate::limit::Kind;
 use crate::operation::{Operation, Unknown};
 use crate::refusal::Refusal;
-use crate::snapshot::{Grant, Route, Snapshot};
+use crate::snapshot::{Backend, Grant, Route, Snapshot};
 use crate::unread::{self, Place};
 use crate::usage_ledger::Estimate;
 use crate::{credential, identity, route};
@@ -245,15 +245,12 @@ fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
     let backends = s
         .route(grant.route)
         .map_or(&[][..], |r| r.backends.as_slice());
-    let known = backends
+    let mut known = backends
         .iter()
         .filter_map(|b| s.backend(*b))
-        .flat_map(|b| &b.models);
-    known
-        .into_iter()
-        .find(|known| ***known == *name)
-        .cloned()
-        .unwrap_or_else(|| Arc::from(name))
+        .flat_map(Backend::known_models);
+    let known = known.find(|known| ***known == *name);
+    known.map_or_else(|| Arc::from(name), Arc::clone)
 }
 
 fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {

@@ -170,6 +170,9 @@ fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
     }
     let written = named(&["gpt-4o", "dep-a"]);
     assert_eq!(chosen(&written, Some("dep-a")), Some(RouteId(0)));
+    let mut replaced = named(&[]);
+    replaced.routes[0].model = Some("gpt-4o".into());
+    assert_eq!(chosen(&replaced, Some("dep-a")), Some(RouteId(0)));
 }
 
 #[test]

@@ -34,6 +34,43 @@ fn two() -> Snapshot {
     }])
 }
 
+/// What exchanges are judged by.
+struct World {
+    snapshot: Snapshot,
+    levels: Levels,
+    shard: Shard,
+}
+
+impl World {
+    fn new(snapshot: Snapshot) -> Self {
+        Self {
+            levels: Levels::new(&snapshot),
+            shard: Shard::new(&snapshot, None, 1),
+            snapshot,
+        }
+    }
+
+    fn env(&mut self) -> Env<'_> {
+        Env {
+            snapshot: &self.snapshot,
+            levels: &self.levels,
+            shard: &mut self.shard,
+            now: NOW,
+        }
+    }
+}
+
+/// The head of a response.
+fn response(status: u16, content_type: &[u8]) -> ResponseHead {
+    let mut head = ResponseHead {
+        status,
+        ..ResponseHead::default()
+    };
+    let pushed = head.fields.push(b"content-type", content_type);
+    pushed.expect("a field");
+    head
+}
+
 /// The record of a call that is answered with these statuses, one try after the other.
 fn answered(statuses: &[u16], s: &Snapshot) -> Record {
     attempted(statuses, s).0
@@ -59,12 +96,7 @@ fn attempted(statuses: &[u16], s: &Snapshot) -> (Record, Vec<Retry>) {
             "{status}: {verdict:?}"
         );
         exchange.sent(true);
-        let mut head = ResponseHead {
-            status: *status,
-            ..ResponseHead::default()
-        };
-        let pushed = head.fields.push(b"content-type", b"application/json");
-        pushed.expect("a field");
+        let head = response(*status, b"application/json");
         verdict = exchange.handle(Event::ResponseHead(&head), env);
         let (attempt, _) = exchange.attempt_record().expect("an attempt");
         retries.push(attempt.retry);
@@ -104,22 +136,11 @@ fn a_status_is_tried_elsewhere_where_its_route_says_so_and_forwarded_where_not()
 
 #[test]
 fn a_stream_with_any_good_status_is_read_for_its_usage() {
-    let s = two();
-    let (mut shard, levels) = (Shard::new(&s, None, 1), Levels::new(&s));
-    let env = &mut Env {
-        snapshot: &s,
-        levels: &levels,
-        shard: &mut shard,
-        now: NOW,
-    };
+    let mut world = World::new(two());
+    let env = &mut world.env();
     for (status, is_read) in [(200, true), (201, true), (206, true), (404, false)] {
         let mut exchange = begun(true, env);
-        let mut head = ResponseHead {
-            status,
-            ..ResponseHead::default()
-        };
-        let pushed = head.fields.push(b"content-type", b"text/event-stream");
-        pushed.expect("a field");
+        let head = response(status, b"text/event-stream");
         let verdict = exchange.handle(Event::ResponseHead(&head), env);
         let Verdict::Relay(relay) = verdict else {
             panic!("{status} is not forwarded: {verdict:?}");
@@ -140,14 +161,8 @@ fn begun(is_whole: bool, env: &mut Env<'_>) -> Exchange {
 
 #[test]
 fn an_unusable_response_to_a_request_that_did_not_leave_whole_is_not_charged() {
-    let s = two();
-    let (mut shard, levels) = (Shard::new(&s, None, 1), Levels::new(&s));
-    let env = &mut Env {
-        snapshot: &s,
-        levels: &levels,
-        shard: &mut shard,
-        now: NOW,
-    };
+    let mut world = World::new(two());
+    let env = &mut world.env();
     for (is_whole, charged) in [(false, false), (true, true)] {
         let mut exchange = begun(is_whole, env);
         let head = ResponseHead {
@@ -168,13 +183,8 @@ fn no_request_is_sent_again_for_a_client_that_has_left() {
         tokens: 100,
         time: Duration::from_secs(5),
     });
-    let (mut shard, levels) = (Shard::new(&s, None, 1), Levels::new(&s));
-    let env = &mut Env {
-        snapshot: &s,
-        levels: &levels,
-        shard: &mut shard,
-        now: NOW,
-    };
+    let mut world = World::new(s);
+    let env = &mut world.env();
     let refused = Lost {
         was_kept: true,
         ..Lost::UNTAKEN

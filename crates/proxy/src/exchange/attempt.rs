@@ -307,6 +307,7 @@ async fn dial(
         return Err(Failure::LocalCapacity);
     };
     let Connected { stream, is_h2 } = connect(pool, timers, limit).await?;
+    pool.is_shared.set(is_h2);
     if is_h2 {
         let handle = h2::begin(pool, timers, stream, room).await?;
         return Ok(Upstream::H2(handle));

@@ -40,7 +40,7 @@ const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(30);
 pub(crate) struct Handle {
     sender: SendRequest<Rope>,
     busy: Rc<Cell<usize>>,
-    /// When it was first seen to carry no exchange since it last did.
+    /// When it was first seen to carry no exchange since it was last taken; kept by the one in the pool.
     rested: Cell<Option<Instant>>,
 }
 
@@ -84,10 +84,10 @@ impl Handle {
 /// A connection of the pool with room for one more exchange.
 pub(crate) fn take(pool: &Pool) -> Option<Handle> {
     let handles = pool.h2.borrow();
-    handles
-        .iter()
-        .find(|h| h.is_open() && h.busy.get() < pool.streams())
-        .cloned()
+    let has_room = |h: &&Handle| h.is_open() && h.busy.get() < pool.streams();
+    let taken = handles.iter().find(has_room)?;
+    taken.rested.set(None);
+    Some(taken.clone())
 }
 
 /// Begins HTTP/2 on a new connection and shares it through the pool.
@@ -121,7 +121,6 @@ pub(crate) async fn begin(
         busy: Rc::default(),
         rested: Cell::default(),
     };
-    pool.is_shared.set(true);
     pool.h2.borrow_mut().push(handle.clone());
     Ok(handle)
 }

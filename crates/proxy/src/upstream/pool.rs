@@ -37,7 +37,7 @@ pub(crate) struct Pool {
     pub(crate) h2: RefCell<Vec<h2::Handle>>,
     /// Whoever opens a connection that may be shared holds it: the others wait for that one.
     pub(crate) opening: Semaphore,
-    /// Its connections speak HTTP/2, as far as is known.
+    /// The connection opened last speaks HTTP/2; before the first, that is all it may speak.
     pub(crate) is_shared: Cell<bool>,
     open: Rc<Cell<usize>>,
     reported: Cell<usize>,

@@ -125,6 +125,11 @@ async fn shared_connections_that_rest_are_closed_as_others_are() {
         drop(busy);
         pool.prune();
         assert_eq!(pool.h2.borrow().len(), 1, "it rests from now on");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        drop(h2::take(&pool).expect("it rests").busy());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        pool.prune();
+        assert_eq!(pool.h2.borrow().len(), 1, "it was used in between");
         tokio::time::advance(Duration::from_secs(4)).await;
         pool.prune();
         assert!(pool.h2.borrow().is_empty());
