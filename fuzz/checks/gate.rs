@@ -121,7 +121,6 @@ fn start(upstream: SocketAddr) -> SocketAddr {
         sink: Box::new(Nothing),
         ledger: None,
         counting: None,
-        callout: None,
     };
     let gate = Gate::start(&options, &publication, ports);
     let gate = gate.expect("a gate");

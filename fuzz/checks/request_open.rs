@@ -62,9 +62,11 @@ pub(crate) fn fuzz_one(input: &[u8]) {
         shard: &mut shard,
         now: Mono(1),
     };
-    let mut exchange = Exchange::begin(&head, Ipv4Addr::LOCALHOST.into(), 0, env);
+    let peer = Ipv4Addr::LOCALHOST.into();
+    let mut exchange = Exchange::begin(&head, peer, 0, env);
     let begun = Event::Head {
         head: &head,
+        peer: &peer.into(),
         length,
         awaits_continue: false,
     };

@@ -32,6 +32,8 @@ pub struct Host {
     pub drain_delay: Duration,
     /// Where usage is written, where the document says.
     pub ledger: Option<Ledger>,
+    /// Sources of identities that take credentials, in the order written.
+    pub credentials: Vec<CredentialSource>,
     /// What the snapshot's tokenizers are made of.
     pub tokenizers: Vec<TokenizerSource>,
     /// Who counts tokens, and within which bounds.
@@ -49,6 +51,85 @@ pub struct Lines {
     pub access_log: Option<usize>,
     /// Of `ledger.path`.
     pub ledger: Option<usize>,
+}
+
+/// A source of identities that takes credentials: what its verifier is made of.
+#[derive(Debug)]
+pub struct CredentialSource {
+    /// Where its verifier belongs among the snapshot's sources, once those before it are in place.
+    pub position: usize,
+    /// Where it stands in the document, for faults that are only found when it is built.
+    pub place: String,
+    /// What it is.
+    pub kind: CredentialKind,
+}
+
+/// A kind of credential.
+#[derive(Debug)]
+pub enum CredentialKind {
+    /// The gate's own keys, from this file.
+    Keys(PathBuf),
+    /// Tokens that an issuer signs.
+    Jwt(Box<JwtSource>),
+}
+
+/// Tokens of one issuer.
+#[derive(Debug, Clone)]
+pub struct JwtSource {
+    /// `iss`.
+    pub issuer: String,
+    /// `aud`: one of these.
+    pub audiences: Vec<String>,
+    /// `alg`: one of these; empty takes all that are known.
+    pub algorithms: Vec<&'static str>,
+    /// `typ`: one of these; empty takes what is usual.
+    pub types: Vec<String>,
+    /// How far clocks may differ, seconds.
+    pub leeway_s: u64,
+    /// Where its keys are.
+    pub keys: JwksSource,
+    /// How its claims become a caller.
+    pub claims: ClaimNames,
+}
+
+/// Where an issuer's keys are.
+#[derive(Debug, Clone)]
+pub enum JwksSource {
+    /// Found by discovery at the issuer.
+    Discovery(Fetched),
+    /// At an address.
+    Url(String, Fetched),
+    /// In a file, by content.
+    File(Vec<u8>),
+}
+
+/// How keys are fetched.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// Roots to trust in place of the system's, PEM.
+    pub ca_pem: Option<Vec<u8>>,
+    /// How long the last good keys are used while they cannot be fetched.
+    pub stale: Duration,
+}
+
+/// How claims become a caller.
+#[derive(Debug, Clone)]
+pub struct ClaimNames {
+    /// What says the workload.
+    pub workload: WorkloadFrom,
+    /// The claim that says who is behind the call.
+    pub user: String,
+    /// Tags and the claims that say them, ordered by tag.
+    pub tags: Vec<(String, String)>,
+}
+
+/// What says the workload.
+#[derive(Debug, Clone)]
+pub enum WorkloadFrom {
+    /// All are one workload's.
+    Fixed(String),
+    /// A claim, whose value names it, or stands for it in this table where there is one.
+    Claim(String, Vec<(String, String)>),
 }
 
 /// What a tokenizer is made of.
@@ -142,6 +223,17 @@ pub struct Tls {
     pub certificate_pem: Vec<u8>,
     /// The key, PEM.
     pub key_pem: Secret,
+    /// Who signs clients' certificates, where they are asked for.
+    pub clients: Option<ClientTls>,
+}
+
+/// How clients' certificates are asked for.
+#[derive(Debug, Clone)]
+pub struct ClientTls {
+    /// Roots that sign them, PEM.
+    pub ca_pem: Vec<u8>,
+    /// A client without one is let in all the same.
+    pub is_optional: bool,
 }
 
 /// Where access-log lines go.

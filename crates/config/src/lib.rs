@@ -10,7 +10,8 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, Host, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource, Traces, Vocabulary,
+    AccessLog, ClaimNames, ClientTls, CredentialKind, CredentialSource, Fetched, Host, JwksSource,
+    JwtSource, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource, Traces, Vocabulary, WorkloadFrom,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

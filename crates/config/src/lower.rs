@@ -7,7 +7,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use policy::identity::Identity;
 use policy::snapshot::{Bounds, Snapshot};
 
 use crate::decode::{At, Decode, Field, Findings, HIDDEN};
@@ -24,6 +23,7 @@ mod budget;
 mod client;
 mod credential;
 mod host;
+mod identity;
 mod ledger;
 mod limit;
 mod price;
@@ -127,7 +127,10 @@ impl Lowering<'_> {
             let has_ledger = !document.ledger.is_absent();
             self.routes(routes, document.backends.get(), has_ledger, &mut snapshot);
         }
-        snapshot.identity = self.identity(document.identity.get(), &document.routes, &snapshot);
+        let credentials = self.identity(document, &mut snapshot);
+        if let Some(host) = &mut host {
+            host.credentials = credentials;
+        }
         if let Some(prices) = document.prices.get() {
             snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);
         }
@@ -137,24 +140,6 @@ impl Lowering<'_> {
             self.unread(routes, &mut snapshot);
         }
         (snapshot, host)
-    }
-
-    fn identity(
-        &mut self,
-        identity: Option<&schema::Identity>,
-        routes: &Field<crate::decode::ListOf<schema::Route>>,
-        snapshot: &Snapshot,
-    ) -> Identity {
-        let header = identity.and_then(|i| i.header.get());
-        let name = header.map_or_else(|| "x-workload-app".to_owned(), |h| h.value.0.clone());
-        let assumed = identity.and_then(|i| i.default.get());
-        let default = assumed.and_then(|at| snapshot.workload_named(at.value.0.as_bytes()));
-        if let (Some(at), None, Some(_)) = (assumed, default, routes.get()) {
-            let says = format!("no route is for the workload {}", at.shown);
-            self.findings
-                .fault(&at.place, says, "name it under a route's `workload`");
-        }
-        Identity::Header { name, default }
     }
 
     fn bounds(&mut self, written: Option<&schema::Bounds>) -> Bounds {

@@ -6,6 +6,7 @@
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
+pub(crate) use identity::{Algorithm, Claim, ClientCertificates, Text, Trust};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
     Age, Amount, Brief, Charge, Count, Currency, Decimal, Money, Percent, PricePer, Ratio, Size,
@@ -19,6 +20,7 @@ pub(crate) use word::{Address, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtoc
 mod call;
 mod client;
 mod header;
+mod identity;
 mod name;
 mod number;
 mod period;

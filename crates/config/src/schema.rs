@@ -4,18 +4,20 @@
 //! Not here: what the fields become (`lower`).
 
 pub(crate) mod abandon;
+pub(crate) mod identity;
 pub(crate) mod proxy;
 
 use serde_json::json;
 
 use self::abandon::Abandon;
+use self::identity::Identity;
 use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, Age, Amount, BilledBy, Billing, Brief, BuiltIn, Call, Charge, Count, CredentialHeader,
-    Currency, Decimal, Every, File, Flag, Host, IdentityHeader, Inline, LogTarget, Model, Money,
-    Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
+    Address, Age, Amount, BilledBy, Billing, Brief, BuiltIn, Call, Charge, ClientCertificates,
+    Count, CredentialHeader, Currency, Decimal, Every, File, Flag, Host, Inline, LogTarget, Model,
+    Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
     ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Status, Variable, Zone,
 };
 use crate::target::Target;
@@ -25,7 +27,7 @@ record! {
     Document {
         /// Where the gate listens.
         optional listen: Listen,
-        /// How a calling workload is recognised.
+        /// How callers are recognised: one source, or several in the order in which they are asked.
         optional identity: Identity,
         /// Which web pages may call; none unless said.
         optional cors: Cors,
@@ -83,16 +85,10 @@ record! {
         required certificate: At<File>,
         /// PEM file with the private key.
         required key: At<SecretFile>,
-    }
-}
-
-record! {
-    /// How a calling workload is recognised.
-    Identity {
-        /// The request header that names it. Default x-workload-app.
-        optional header: At<IdentityHeader>,
-        /// The workload of a call without that header; without this such a call is refused.
-        optional default: At<Name>,
+        /// PEM file with the roots that sign clients' certificates; without it clients are asked for none.
+        optional client_ca: At<File>,
+        /// Whether a client without a certificate is let in all the same: required or optional. Default required.
+        optional client_certificates: At<ClientCertificates>,
     }
 }
 

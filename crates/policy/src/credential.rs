@@ -4,18 +4,25 @@
 //! `connection` can never remove a header that the gate sets.
 //! Not here: where the secret comes from (`config`), how it is watched (`tollgate`).
 
+use std::fmt;
+use std::sync::Arc;
+
 use wire::head::{FieldRef, Head, Known, RequestHead, percent_decoded};
 
+use crate::caller::Later;
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 
+/// Longest credential of a client that is looked at, bytes.
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+
 /// The one credential of an endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum UpstreamAuth {
     /// The endpoint wants none.
     None,
-    /// One is made for each attempt ([`crate::exchange::Question::Mint`]).
-    Minted,
+    /// It is made while the gate runs.
+    Minted(Arc<dyn Minter>),
     /// `name: value`, with the name in lower case and the value complete (`Bearer …`).
     Header {
         /// Header name, lower case.
@@ -23,6 +30,75 @@ pub enum UpstreamAuth {
         /// The whole value.
         value: Secret,
     },
+}
+
+/// Two that are minted are the same where they are for one account.
+impl PartialEq for UpstreamAuth {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Minted(ours), Self::Minted(theirs)) => ours.account() == theirs.account(),
+            (Self::Header { name, value }, Self::Header { name: n, value: v }) => {
+                name == n && value == v
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for UpstreamAuth {}
+
+/// Makes the credential that an attempt takes upstream.
+pub trait Minter: fmt::Debug + Send + Sync {
+    /// Tells it from others: what names the account and who is asked, and no secret.
+    fn account(&self) -> &str;
+    /// The credential, where it is at hand.
+    fn ready(&self) -> Option<Arc<Credential>>;
+    /// Has one made; `None` where it cannot be had.
+    fn mint(&self) -> Later<Option<Arc<Credential>>>;
+}
+
+/// A credential that was made for an attempt.
+#[derive(Debug)]
+pub struct Credential {
+    /// Header name, lower case.
+    pub name: String,
+    /// The whole value.
+    pub value: Secret,
+}
+
+/// What a request brings to prove who sends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given<'h> {
+    /// Nothing, or a key in its query, which is no place for one.
+    Nothing,
+    /// A key or a token: visible ASCII, at most 16 KiB.
+    Token(&'h [u8]),
+    /// Something that no source could take.
+    Unusable,
+}
+
+/// The credential that a request brings. Of several there is no first: [`check`] has refused them.
+#[must_use]
+pub fn given(head: &RequestHead) -> Given<'_> {
+    let Some(field) = head.fields.iter().find(|field| is_key(field.known)) else {
+        return Given::Nothing;
+    };
+    let mut token = field.value;
+    if field.known == Known::Authorization {
+        match token.split_first_chunk::<7>() {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer ") => token = rest,
+            _ => return Given::Unusable,
+        }
+    }
+    let is_plain = !token.is_empty()
+        && token.len() <= TOKEN_BYTES_MAX
+        && token.iter().all(u8::is_ascii_graphic);
+    if is_plain {
+        Given::Token(token)
+    } else {
+        Given::Unusable
+    }
 }
 
 /// Refuses a request that carries credentials in two places, or one place twice: which of them

@@ -24,6 +24,7 @@ mod unanswered;
 
 use std::cell::Cell;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::CallHead;
@@ -34,17 +35,19 @@ use self::admission::{Admitted, Decision, Opened};
 use self::attempting::Minting;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
-pub use self::event::{
-    Answer, Ask, Callout, Credential, Event, Lost, Plan, Question, Relay, Verdict,
-};
+pub use self::event::{Answer, Ask, Event, Lost, Plan, Question, Relay, Verdict};
 pub use self::request::AttemptRequest;
 use self::reservation::Reservation;
 pub use self::reservation::Settled;
 use self::response::{Disconnected, Metering};
 pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent, may_repeat};
+use crate::authorizer::Authorization;
 use crate::billing::Billing;
+use crate::caller::{Caller, Peer};
 use crate::clock::Mono;
+use crate::id::WorkloadId;
+use crate::identity::{self, Asking, Identified, Proof, Unidentified, Unproven};
 use crate::levels::Levels;
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
@@ -98,8 +101,18 @@ pub struct Exchange {
 enum Stage {
     /// Its head was not judged yet, or it is refused, answered by the gate itself, or over.
     Idle,
+    Identifying(Box<Identifying>),
     Reading(Reading),
     Active(Active),
+}
+
+/// Somebody is asked who calls.
+#[derive(Debug)]
+struct Identifying {
+    asking: Box<Asking>,
+    operation: Operation,
+    length: Option<u64>,
+    awaits_continue: bool,
 }
 
 /// Who asks for what is known; the body comes.
@@ -211,10 +224,11 @@ impl Exchange {
         match event {
             Event::Head {
                 head,
+                peer,
                 length,
                 awaits_continue,
             } => {
-                let judged = self.head(head, length, awaits_continue, env);
+                let judged = self.head(head, peer, length, awaits_continue, env);
                 self.or_refuse(judged)
             }
             Event::Unreadable(refusal) => self.refuse(refusal),
@@ -229,6 +243,10 @@ impl Exchange {
             }
             Event::BodyEnd { head, call } => {
                 let judged = self.body_end(head, call, env);
+                self.or_refuse(judged)
+            }
+            Event::Identified { head, peer, answer } => {
+                let judged = self.told_who(head, peer, answer, env);
                 self.or_refuse(judged)
             }
             Event::Answer(answer) => {
@@ -290,6 +308,7 @@ impl Exchange {
     fn head(
         &mut self,
         head: &RequestHead,
+        peer: &Peer,
         length: Option<u64>,
         awaits_continue: bool,
         env: &mut Env<'_>,
@@ -304,11 +323,61 @@ impl Exchange {
                 return Ok(Verdict::Preflight);
             }
         }
-        let opened = admission::open(head, length, s)?;
-        self.record.workload = Some(opened.workload);
-        self.record.operation = Some(opened.operation);
-        let workload = s.workload(opened.workload);
-        let authorizer = workload.and_then(|workload| workload.authorizer);
+        let operation = admission::purpose(head)?;
+        self.record.operation = Some(operation);
+        let unix_s = self.record.started_unix_ms / 1000;
+        match identity::identify(head, peer, s, env.shard, unix_s) {
+            Ok(Identified::As(workload, caller)) => {
+                let opened = admission::open(head, length, operation, workload, s);
+                self.identified(workload, caller, opened, awaits_continue, env)
+            }
+            Ok(Identified::Asks(asking)) => Ok(self.identify(Identifying {
+                asking,
+                operation,
+                length,
+                awaits_continue,
+            })),
+            Err(unidentified) => Err(self.unidentified(unidentified)),
+        }
+    }
+
+    /// Asks who calls.
+    #[cold]
+    fn identify(&mut self, identifying: Identifying) -> Verdict {
+        let Asking {
+            verifier,
+            credential,
+            ..
+        } = &*identifying.asking;
+        let question = Question::Identify(Arc::clone(verifier), credential.clone());
+        self.stage = Stage::Identifying(Box::new(identifying));
+        Verdict::Ask(Ask {
+            question,
+            within: ANSWER_WITHIN,
+        })
+    }
+
+    #[cold]
+    fn unidentified(&mut self, unidentified: Unidentified) -> Refusal {
+        self.record.reason = unidentified.reason.map(|reason| reason.into());
+        unidentified.refusal
+    }
+
+    /// Who calls is known; whether the call may go on is `opened`.
+    #[inline(always)]
+    fn identified(
+        &mut self,
+        workload: WorkloadId,
+        caller: Option<Arc<Caller>>,
+        opened: Result<Opened, Refusal>,
+        awaits_continue: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        self.record.workload = Some(workload);
+        self.record.caller = caller;
+        let opened = opened?;
+        let workload = env.snapshot.workload(workload);
+        let authorizer = workload.and_then(|workload| workload.authorizer.as_ref());
         self.stage = Stage::Reading(Reading {
             opened,
             has_looked: false,
@@ -317,7 +386,7 @@ impl Exchange {
         });
         if let Some(authorizer) = authorizer {
             return Ok(Verdict::Ask(Ask {
-                question: Question::Authorize(authorizer),
+                question: Question::Authorize(Arc::clone(authorizer)),
                 within: ANSWER_WITHIN,
             }));
         }
@@ -466,21 +535,60 @@ impl Exchange {
                 let minting = minting.ok_or(Refusal::Bug("a credential that nobody asked for"))?;
                 Ok(self.plan(minting, Some(credential), env))
             }
-            (Stage::Reading(reading), Answer::Allowed) => {
+            (Stage::Reading(reading), Answer::Authorized(Authorization::Allowed)) => {
                 reading.is_asking = false;
                 self.read(env)
             }
-            (_, Answer::Denied) => Err(Refusal::NotAuthorized),
+            (_, Answer::Authorized(Authorization::Denied(reason))) => {
+                self.record.reason = Some(reason);
+                Err(Refusal::NotAuthorized)
+            }
+            (_, Answer::Authorized(Authorization::Unavailable(reason))) => {
+                self.record.reason = Some(reason);
+                Ok(self.unanswered(env))
+            }
             (_, Answer::Unanswered) => Ok(self.unanswered(env)),
             _ => Err(Refusal::Bug("an answer to no question")),
+        }
+    }
+
+    /// It was answered whose the credential is.
+    #[cold]
+    fn told_who(
+        &mut self,
+        head: &RequestHead,
+        peer: &Peer,
+        answer: Result<Proof, Unproven>,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let Stage::Identifying(identifying) = std::mem::replace(&mut self.stage, Stage::Idle)
+        else {
+            return Err(Refusal::Bug("an answer to no question"));
+        };
+        let Identifying {
+            asking,
+            operation,
+            length,
+            awaits_continue,
+        } = *identifying;
+        let (s, unix_s) = (env.snapshot, self.unix_ms(env.now) / 1000);
+        match identity::answered(&asking, answer, (head, peer), s, env.shard, unix_s) {
+            Ok(Identified::As(workload, caller)) => {
+                let opened = admission::open(head, length, operation, workload, s);
+                self.identified(workload, caller, opened, awaits_continue, env)
+            }
+            Ok(Identified::Asks(_)) => Err(Refusal::Bug("an answer that asks")),
+            Err(unidentified) => Err(self.unidentified(unidentified)),
         }
     }
 
     /// What was asked has no answer.
     #[cold]
     fn unanswered(&mut self, env: &mut Env<'_>) -> Verdict {
-        let Stage::Active(active) = &mut self.stage else {
-            return self.refuse(Refusal::AuthorizerUnavailable);
+        let active = match &mut self.stage {
+            Stage::Active(active) => active,
+            Stage::Identifying(_) => return self.refuse(Refusal::IdentityUnavailable),
+            Stage::Idle | Stage::Reading(_) => return self.refuse(Refusal::AuthorizerUnavailable),
         };
         if active.minting.take().is_some() {
             return self.attempt_failed(Failure::Credential.into(), env);
@@ -505,7 +613,9 @@ impl Exchange {
                 self.end(Ending::Cut);
                 Verdict::Cut
             }
-            Stage::Idle | Stage::Reading(_) | Stage::Active(_) => self.unanswered(env),
+            Stage::Idle | Stage::Identifying(_) | Stage::Reading(_) | Stage::Active(_) => {
+                self.unanswered(env)
+            }
         }
     }
 

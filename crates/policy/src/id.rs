@@ -44,10 +44,6 @@ id!(
     BudgetId
 );
 id!(
-    /// Somebody who is asked whether a call may be made.
-    AuthorizerId
-);
-id!(
     /// One price of the catalogue.
     PriceId
 );

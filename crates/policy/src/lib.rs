@@ -15,9 +15,11 @@
 )]
 
 pub mod attempt;
+pub mod authorizer;
 pub mod billing;
 pub mod budget;
 pub mod budget_reservation;
+pub mod caller;
 pub mod client;
 pub mod clock;
 pub mod counting;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::names::Names;
+use crate::caller::Caller;
 use crate::disconnect::DisconnectOutcome;
 use crate::failure::Failure;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
@@ -72,6 +73,8 @@ pub struct Record {
     pub operation: Option<Operation>,
     /// Who asked, once known.
     pub workload: Option<WorkloadId>,
+    /// The same as it was proven; `None` where a header said it.
+    pub caller: Option<Arc<Caller>>,
     /// Which rule took it.
     pub route: Option<RouteId>,
     /// Which of the calls that the rule lists it is, where it is one.
@@ -93,6 +96,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// Stable code of a refusal or failure, else empty.
     pub code: &'static str,
+    /// Why it was refused, where the code does not say it all: for the log, and never for the client.
+    pub reason: Option<Box<str>>,
     /// The kind of limit that refused it.
     pub limited: Option<Kind>,
     /// Upstream tries made.

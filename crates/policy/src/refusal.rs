@@ -105,11 +105,37 @@ pub enum Refusal {
         /// The identity header.
         header: String,
     },
+    /// A header that names another workload than the one that is proven.
+    #[error(
+        "header {header} names another workload than the credential or certificate of this request \
+         proves; leave the header out"
+    )]
+    IdentityContradicted {
+        /// The identity header.
+        header: String,
+    },
+    /// No credential, where callers are known by one.
+    #[error(
+        "no credential: send a key or token of yours for this gateway as `authorization: Bearer …`"
+    )]
+    CredentialMissing,
+    /// A credential that proves nothing. Whatever is wrong with it, the client is told the same.
+    #[error("the credential is not valid here")]
+    CredentialInvalid,
+    /// Too many bad credentials from one address.
+    #[error("too many invalid credentials from this address; try again in {} s", seconds(*wait))]
+    CredentialFailures {
+        /// Until they are looked at again.
+        wait: Duration,
+    },
     /// Two credentials.
     #[error("more than one credential: send one API key in one header")]
     ConflictingCredentials,
 
     // Policy's doing.
+    /// Somebody who is known, as no workload of ours.
+    #[error("the credential is valid and belongs to no workload of this gateway")]
+    WorkloadUnknown,
     /// Whoever was asked said no.
     #[error("this call is not allowed to this caller")]
     NotAuthorized,
@@ -216,6 +242,9 @@ pub enum Refusal {
          try again shortly"
     )]
     LedgerUnavailable,
+    /// Nobody could say whose the credential is.
+    #[error("whose this credential is could not be asked; try again shortly")]
+    IdentityUnavailable,
     /// Nobody could say whether the call is allowed.
     #[error("whether this call is allowed could not be asked; try again shortly")]
     AuthorizerUnavailable,
@@ -241,6 +270,8 @@ pub struct LocalReply {
     pub retry_after: Option<Duration>,
     /// Value of `allow`.
     pub allow: Option<&'static str>,
+    /// Value of `www-authenticate`.
+    pub challenge: Option<&'static str>,
     /// Tells SDKs whether to try again (`x-should-retry`), where the status alone misleads.
     pub should_retry: Option<bool>,
 }
@@ -295,6 +326,14 @@ impl Refusal {
             Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
             Self::OriginNotAllowed => (403, "permission_error", "origin_not_allowed"),
             Self::NotAuthorized => (403, "permission_error", "not_authorized"),
+            Self::IdentityContradicted { .. } => (403, "permission_error", "identity_contradicted"),
+            Self::CredentialMissing => (401, "authentication_error", "credential_missing"),
+            Self::CredentialInvalid => (401, "authentication_error", "invalid_api_key"),
+            Self::CredentialFailures { .. } => {
+                (429, "rate_limit_error", "too_many_bad_credentials")
+            }
+            Self::WorkloadUnknown => (403, "permission_error", "workload_not_registered"),
+            Self::IdentityUnavailable => (503, "server_error", "identity_unavailable"),
             Self::AuthorizerUnavailable => (503, "server_error", "authorizer_unavailable"),
             Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
@@ -342,15 +381,23 @@ impl Refusal {
             },
             message: self.to_string(),
             retry_after: match self {
-                Self::Limited { wait, .. } | Self::UpstreamBusy { wait, .. } => Some(*wait),
+                Self::Limited { wait, .. }
+                | Self::UpstreamBusy { wait, .. }
+                | Self::CredentialFailures { wait } => Some(*wait),
                 Self::Overloaded
                 | Self::LedgerUnavailable
                 | Self::AuthorizerUnavailable
+                | Self::IdentityUnavailable
                 | Self::Upstream(Failure::LocalCapacity) => Some(Duration::from_secs(1)),
                 _ => None,
             },
             allow: match self {
                 Self::Method { allow } => Some(allow),
+                _ => None,
+            },
+            challenge: match self {
+                Self::CredentialMissing => Some("Bearer"),
+                Self::CredentialInvalid => Some("Bearer error=\"invalid_token\""),
                 _ => None,
             },
             should_retry: matches!(

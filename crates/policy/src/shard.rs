@@ -1,5 +1,5 @@
-//! What one worker remembers beside a snapshot: the health of endpoints, retries in hand, what calls came to, and
-//! the state of its random numbers.
+//! What one worker remembers beside a snapshot: the health of endpoints, retries in hand, what calls came to,
+//! which credentials were proven, and the state of its random numbers.
 //!
 //! Invariant: nothing of it is shared, so that nothing of it is locked; ids of it are used only with the snapshot
 //! that it was made for.
@@ -9,6 +9,7 @@ use crate::attempt::Upstreams;
 use crate::estimate::Estimator;
 use crate::fast_hash::finalize;
 use crate::id::RouteId;
+use crate::identity::{Failures, Proofs};
 use crate::snapshot::Snapshot;
 use crate::trace::Sampling;
 
@@ -21,6 +22,10 @@ pub struct Shard {
     estimators: Vec<Estimator>,
     /// Which traces are kept, where any are.
     pub sampling: Option<Sampling>,
+    /// Credentials that were proven.
+    pub(crate) proofs: Proofs,
+    /// Bad credentials by address.
+    pub(crate) failures: Failures,
     random: u64,
 }
 
@@ -32,6 +37,8 @@ impl Shard {
             upstreams: Upstreams::new(snapshot, seed),
             estimators: vec![Estimator::default(); snapshot.routes.len()],
             sampling,
+            proofs: Proofs::default(),
+            failures: Failures::new(finalize(seed)),
             random: seed,
         }
     }
@@ -48,6 +55,9 @@ impl Shard {
             upstreams: Upstreams::carried(new, old, &memory.upstreams),
             estimators: new.routes.iter().map(estimator).collect(),
             sampling: memory.sampling,
+            // Who a credential belongs to may have changed.
+            proofs: Proofs::default(),
+            failures: std::mem::take(&mut memory.failures),
             random: memory.fresh(),
         }
     }

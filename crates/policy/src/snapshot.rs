@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use wire::dialect::Translator;
 
+use crate::authorizer::Authorizer;
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::client::Clients;
 use crate::credential::UpstreamAuth;
 use crate::disconnect::OnDisconnect;
-use crate::id::{AuthorizerId, BackendId, EndpointId, LimitId, RouteId, WorkloadId};
+use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate};
 use crate::model::ModelPattern;
@@ -67,7 +68,7 @@ pub struct Workload {
     /// Where it may go, in the order of the routes.
     pub grants: Vec<Grant>,
     /// Who is asked whether it may make a call, where somebody is.
-    pub authorizer: Option<AuthorizerId>,
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 /// A workload's right to use a route, with its own buckets.

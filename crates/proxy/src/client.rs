@@ -4,10 +4,10 @@
 //! Not here: who speaks it (`downstream`), what is said (`exchange`).
 
 use std::io;
-use std::net::IpAddr;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use policy::caller::Peer;
 use wire::head::HeadFault;
 
 use crate::buffer::Buffers;
@@ -38,7 +38,7 @@ pub(crate) enum BodyFault {
 /// wait for both sides at once.
 pub(crate) trait Downstream {
     /// Whose connection it is: the client, or a proxy of connections.
-    fn peer(&self) -> IpAddr;
+    fn peer(&self) -> Peer;
     /// The next piece of the request body; `None` at its end.
     fn poll_body(
         &mut self,

@@ -34,10 +34,12 @@ pub(crate) async fn serve<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) {
-    let mut active = ActiveExchange::begin(worker, view, head, client.peer());
+    let peer = client.peer();
+    let mut active = ActiveExchange::begin(worker, view, head, peer.address);
     let awaits_continue = client.awaits_continue();
     let mut verdict = active.tell(Event::Head {
         head,
+        peer: &peer,
         length,
         awaits_continue,
     });
@@ -51,7 +53,9 @@ pub(crate) async fn serve<D: Downstream>(
             Verdict::Ask(asked) => match ask::at_once(&mut active, &asked) {
                 Some(verdict) => verdict,
                 // Boxed: its state would make every exchange larger.
-                None => Box::pin(ask::wait(&mut active, asked, client, deadline)).await,
+                None => {
+                    Box::pin(ask::wait(&mut active, asked, head, &peer, client, deadline)).await
+                }
             },
             Verdict::Attempt(plan) => {
                 let response = &mut response;
@@ -96,7 +100,7 @@ pub(crate) async fn serve<D: Downstream>(
 /// Answers a request that could not even be read.
 pub(crate) async fn refuse<D: Downstream>(worker: &Rc<Worker>, refusal: Refusal, client: &mut D) {
     let (view, head) = (worker.view(), RequestHead::new());
-    let mut active = ActiveExchange::begin(worker, view, &head, client.peer());
+    let mut active = ActiveExchange::begin(worker, view, &head, client.peer().address);
     let refused = active.tell(Event::Unreadable(refusal));
     if let Verdict::Abandon = answer(&mut active, refused, &head, client).await {
         client.abandon();

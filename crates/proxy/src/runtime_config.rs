@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use policy::counting::Counting;
-use policy::exchange::Callout;
 use policy::record::Sink;
 use policy::revision::Revision;
 use policy::usage_ledger::UsageLedger;
@@ -23,7 +22,7 @@ pub struct RuntimeConfig {
     pub connectors: HashMap<String, Arc<rustls::ClientConfig>>,
 }
 
-/// What a worker hands on, and whom it asks.
+/// What a worker hands on.
 pub struct Ports {
     /// Where its facts go.
     pub sink: Box<dyn Sink + Send>,
@@ -31,8 +30,6 @@ pub struct Ports {
     pub ledger: Option<Box<dyn UsageLedger + Send>>,
     /// Its way to those who count; without one nothing is counted.
     pub counting: Option<Box<dyn Counting + Send>>,
-    /// Its way to those who answer policy's other questions; without one they have no answer.
-    pub callout: Option<Box<dyn Callout + Send>>,
 }
 
 /// A copy of what a worker's [`Sink`] holds.

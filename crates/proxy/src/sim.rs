@@ -162,7 +162,6 @@ impl World {
             sink: Box::new(ports::Recorder(Arc::clone(&self.facts))),
             ledger: Some(Box::new(ports::Rows::new(&self.facts, rng.fork()))),
             counting: None,
-            callout: None,
         };
         let connections = Connections::new(Arc::default());
         let first = scene.publication(&mut rng);

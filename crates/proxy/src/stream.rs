@@ -4,10 +4,12 @@
 //! Not here: handshakes (`tls`, `upstream::connect`), timeouts (`deadline`).
 
 use std::io::{self, IoSlice};
+#[cfg(test)]
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use policy::caller::Peer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::socket::Socket;
@@ -49,12 +51,12 @@ impl Stream {
     }
 
     /// Who is at the other end.
-    pub(crate) fn peer(&self) -> IpAddr {
+    pub(crate) fn peer(&self) -> Peer {
         #[cfg(test)]
         if let Self::Memory(_) = self {
-            return std::net::Ipv4Addr::LOCALHOST.into();
+            return IpAddr::from(std::net::Ipv4Addr::LOCALHOST).into();
         }
-        self.socket().peer()
+        self.socket().peer().into()
     }
 
     fn socket(&self) -> &Socket {

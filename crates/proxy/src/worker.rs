@@ -10,7 +10,6 @@ use std::rc::Rc;
 
 use policy::clock::Mono;
 use policy::counting::Counting;
-use policy::exchange::Callout;
 use policy::record::{Closed, Gauge, Sink, Trouble};
 use policy::snapshot::Origin;
 use policy::trace::Sampling;
@@ -36,7 +35,6 @@ pub(crate) struct Worker {
     sink: RefCell<Box<dyn Sink>>,
     ledger: RefCell<Option<Box<dyn UsageLedger + Send>>>,
     counting: RefCell<Option<Box<dyn Counting + Send>>>,
-    callout: RefCell<Option<Box<dyn Callout + Send>>>,
     load: Load,
     draining: Cell<bool>,
     /// The drain is over: what still runs is cut.
@@ -78,7 +76,6 @@ impl Worker {
             sink: RefCell::new(ports.sink),
             ledger: RefCell::new(ports.ledger),
             counting: RefCell::new(ports.counting),
-            callout: RefCell::new(ports.callout),
             load: Load::default(),
             draining: Cell::new(false),
             stopped: Cell::new(false),
@@ -131,12 +128,6 @@ impl Worker {
     pub(crate) fn counting<T>(&self, hand: impl FnOnce(&mut dyn Counting) -> T) -> Option<T> {
         let mut counting = self.counting.borrow_mut();
         counting.as_mut().map(|counting| hand(&mut **counting))
-    }
-
-    /// What policy asks of others is asked here, where there is somebody to ask.
-    pub(crate) fn callout<T>(&self, ask: impl FnOnce(&mut dyn Callout) -> T) -> Option<T> {
-        let mut callout = self.callout.borrow_mut();
-        callout.as_mut().map(|callout| ask(&mut **callout))
     }
 
     /// Whether connections should end when they can.

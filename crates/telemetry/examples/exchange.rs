@@ -89,6 +89,7 @@ impl Worker {
         let mut exchange = Exchange::begin(head, peer, unix_ms, env);
         let begun = Event::Head {
             head,
+            peer: &peer.into(),
             length: Some(1024),
             awaits_continue: false,
         };

@@ -139,7 +139,6 @@ pub(crate) fn start(
         sink: Box::new(facts().with_reporter(reporter())),
         ledger: ledger.as_ref().map(|ledger| ledger.handle(worker, defer())),
         counting: counting.as_ref().map(|counting| counting.handle(worker)),
-        callout: None,
     };
     let gate = Gate::start(&options, &publication, ports)
         .map_err(|error| cannot_bind("data", data, &error))?;

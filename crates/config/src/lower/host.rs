@@ -9,8 +9,8 @@ use policy::secret::Secret;
 use policy::web::Access;
 
 use crate::decode::{Field, Place};
-use crate::host::{AccessLog, Host, Lines, Tls};
-use crate::scalar::LogTarget;
+use crate::host::{AccessLog, ClientTls, Host, Lines, Tls};
+use crate::scalar::{ClientCertificates, LogTarget};
 use crate::schema::{self, Document};
 
 const GRACE_DEFAULT: Duration = Duration::from_secs(10 * 60);
@@ -55,14 +55,6 @@ impl super::Lowering<'_> {
             let hint = "keep it on a loopback address, or write admin: { bearer: { file: … } }";
             self.findings.warn(&at.place, says, hint);
         }
-        if let Some(at) = data.filter(|at| !at.value.0.ip().is_loopback()) {
-            let says = format!(
-                "{} can be reached from other machines, and whoever reaches it can say that it is any workload",
-                at.shown
-            );
-            let hint = "let only a proxy that sets the identity header reach it, or keep it on a loopback address";
-            self.findings.warn(&at.place, says, hint);
-        }
         let tls = listen.and_then(|l| l.tls.get());
         let served = tls.map(|tls| self.tls(tls));
         let workers = document.workers.get();
@@ -94,6 +86,7 @@ impl super::Lowering<'_> {
                 .map_or(Duration::ZERO, |at| at.value.0),
             ledger: self.ledger(&document.ledger),
             tokenizers: Vec::new(),
+            credentials: Vec::new(),
             counting: self.counting(document.counting.get()),
             traces: self.traces(&document.traces),
             lines: Lines {
@@ -162,12 +155,29 @@ impl super::Lowering<'_> {
             )?;
             Some((path, pem))
         });
+        let clients = tls.client_ca.get().and_then(|at| {
+            let (_, ca_pem) = self.read(at)?;
+            let mark = b"-----BEGIN CERTIFICATE-----";
+            self.pem(&at.place, &at.shown, &ca_pem, mark, "certificate")?;
+            let asked = tls.client_certificates.get();
+            Some(ClientTls {
+                ca_pem,
+                is_optional: asked.is_some_and(|at| at.value == ClientCertificates::Optional),
+            })
+        });
+        if let Some(at) = tls.client_certificates.get()
+            && tls.client_ca.is_absent()
+        {
+            let says = "no root is said for clients' certificates";
+            self.findings.fault(&at.place, says, "say `client_ca`, too");
+        }
         let ((certificate, certificate_pem), (key, key_pem)) = (certificate?, key?);
         Some(Tls {
             certificate,
             key,
             certificate_pem,
             key_pem,
+            clients,
         })
     }
 

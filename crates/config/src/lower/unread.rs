@@ -12,7 +12,6 @@ use std::sync::Arc;
 use policy::budget::Unit;
 use policy::credential::UpstreamAuth;
 use policy::id::{RouteId, WorkloadId};
-use policy::identity::Identity;
 use policy::limit::Kind;
 use policy::operation::Operation;
 use policy::price::{Pico, Price, Prices, Rates};
@@ -59,7 +58,7 @@ struct Counted {
 impl super::Lowering<'_> {
     pub(super) fn unread(&mut self, written: &ListOf<Route>, s: &mut Snapshot) {
         let accounts = Accounts::of(s);
-        let Identity::Header { name: identity, .. } = s.identity.clone();
+        let identity = s.identity.header.clone();
         let sound = written.0.iter().filter_map(|(_, route)| route.as_ref());
         for (index, route) in sound.enumerate() {
             let id = RouteId(number(index));

@@ -1,6 +1,6 @@
 //! Starting from the environment alone.
 
-use policy::identity::Identity;
+use policy::identity::Source;
 
 use super::rendering::rendered;
 use super::world::World;
@@ -24,8 +24,11 @@ fn nothing_in_the_environment_says_which_variables_to_set() {
 fn one_key_opens_one_provider_to_callers_without_the_header() {
     let loaded = from_environment(World::default().set("OPENAI_API_KEY", "canary-openai")).unwrap();
     let s = &loaded.snapshot;
-    let Identity::Header { default, .. } = &s.identity;
-    assert_eq!(&*s.workload(default.unwrap()).unwrap().name, "default");
+    let [Source::Header(source)] = &s.identity.sources[..] else {
+        panic!("{:?}", s.identity);
+    };
+    let default = source.default.unwrap();
+    assert_eq!(&*s.workload(default).unwrap().name, "default");
     assert_eq!(s.endpoints[0].authority, "api.openai.com");
     assert_eq!(s.endpoints[0].base_path, "/v1");
     assert_eq!(s.routes.len(), 1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use policy::billing::Billing;
 use policy::credential::UpstreamAuth;
 use policy::disconnect::OnDisconnect;
-use policy::identity::Identity;
+use policy::identity::{Source, Trusted};
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
 use policy::snapshot::{Bounds, PoolBounds, Snapshot};
@@ -14,18 +14,54 @@ use policy::web::{Hosts, Origins};
 
 use crate::{Fault, Loaded, Located, Vocabulary};
 
+/// The header of a lone header source as one line; several sources with a line each, in order.
+fn identity(loaded: &Loaded, out: &mut String) {
+    let s = &loaded.snapshot;
+    let mut sources: Vec<String> = s
+        .identity
+        .sources
+        .iter()
+        .map(|source| match source {
+            Source::Header(source) => {
+                let default = source
+                    .default
+                    .map(|id| s.workload(id).unwrap().name.to_string());
+                let from = match &source.from {
+                    Trusted::Anyone => String::new(),
+                    peers => format!(" {peers:?}"),
+                };
+                let default = default.as_deref().unwrap_or("-");
+                format!("{} default={default}{from}", s.identity.header)
+            }
+            Source::Certificate(known) => {
+                let mut exact: Vec<_> = known.exact.iter().map(|(n, c)| (n, &c.workload)).collect();
+                exact.sort();
+                let prefixes: Vec<_> = known
+                    .prefixes
+                    .iter()
+                    .map(|(n, c)| (n, &c.workload))
+                    .collect();
+                format!("certificates {exact:?} {prefixes:?}")
+            }
+            Source::Credential(_) => unreachable!("verifiers are the host's to make"),
+        })
+        .collect();
+    for source in &loaded.host.credentials {
+        sources.insert(
+            source.position,
+            format!("{}: {:?}", source.place, source.kind),
+        );
+    }
+    for source in sources {
+        writeln!(out, "identity {source}").unwrap();
+    }
+}
+
 pub(crate) fn rendered(loaded: &Loaded) -> String {
     let mut out = String::new();
     host(loaded, &mut out);
     let s = &loaded.snapshot;
-    let Identity::Header { name, default } = &s.identity;
-    let default = default.map(|id| s.workload(id).unwrap().name.to_string());
-    writeln!(
-        out,
-        "identity {name} default={}",
-        default.as_deref().unwrap_or("-")
-    )
-    .unwrap();
+    identity(loaded, &mut out);
     let usual = if loaded.host.data.ip().is_loopback() {
         Hosts::Loopback(Vec::new())
     } else {
@@ -62,7 +98,7 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             let e = s.endpoint(*id).unwrap();
             let injects = match &e.auth {
                 UpstreamAuth::None => "-".to_owned(),
-                UpstreamAuth::Minted => "minted".to_owned(),
+                UpstreamAuth::Minted(_) => "minted".to_owned(),
                 UpstreamAuth::Header { name, value } => {
                     let scheme = value.expose().split(|b| *b == b' ').next().unwrap();
                     let has_scheme = scheme.len() < value.expose().len();

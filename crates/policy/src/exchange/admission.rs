@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
 use crate::unread::{self, Place};
 use crate::usage_ledger::Estimate;
-use crate::{credential, identity, route};
+use crate::{credential, route};
 
 /// A request whose caller and purpose are known and whose body is welcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,22 +67,31 @@ pub(super) struct Admitted {
     pub estimate: Estimate,
 }
 
-/// Head to caller and purpose. Nothing is spent on a request that fails here.
+/// Head to purpose, before anybody asks who calls.
 ///
 /// # Errors
-/// Everything that a head alone can be refused for.
-pub(super) fn open(
-    head: &RequestHead,
-    length: Option<u64>,
-    s: &Snapshot,
-) -> Result<Opened, Refusal> {
+/// No such call, or several credentials.
+pub(super) fn purpose(head: &RequestHead) -> Result<Operation, Refusal> {
     let operation = Operation::of(head.method, head.path()).map_err(|unknown| match unknown {
         Unknown::Path => Refusal::NoSuchPath,
         Unknown::Method(allow) => Refusal::Method { allow },
         Unknown::Operation => Refusal::operation(head),
     })?;
-    let workload = identity::identify(head, &s.identity, &s.by_name)?;
     credential::check(head)?;
+    Ok(operation)
+}
+
+/// Whether the body of an identified caller's request is welcome. Nothing is spent on a request that fails here.
+///
+/// # Errors
+/// Everything else that a head alone can be refused for.
+pub(super) fn open(
+    head: &RequestHead,
+    length: Option<u64>,
+    operation: Operation,
+    workload: WorkloadId,
+    s: &Snapshot,
+) -> Result<Opened, Refusal> {
     let listed = if operation.reads_body() {
         None
     } else {

@@ -5,6 +5,7 @@
 //! did nothing with the request. Of every other attempt the exchange knows whether it may have run.
 //! Not here: the choice among endpoints and the retry budget ([`crate::attempt`]).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::splices;
@@ -12,10 +13,10 @@ use wire::dialect::Translator;
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
-use super::event::{Ask, Credential, Lost, Plan, Question, Verdict};
+use super::event::{Ask, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, Exchange, Stage};
 use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
-use crate::credential::UpstreamAuth;
+use crate::credential::{Credential, UpstreamAuth};
 use crate::id::EndpointId;
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Record};
@@ -76,16 +77,20 @@ impl Exchange {
     /// An attempt at an endpoint, once there is a credential for it.
     fn attempt(&mut self, next: Minting, env: &mut Env<'_>) -> Verdict {
         let endpoint = env.snapshot.endpoint(next.endpoint);
-        if endpoint.is_some_and(|endpoint| endpoint.auth == UpstreamAuth::Minted)
-            && let Stage::Active(active) = &mut self.stage
-        {
-            active.minting = Some(next);
-            return Verdict::Ask(Ask {
-                question: Question::Mint(next.endpoint),
-                within: ANSWER_WITHIN,
-            });
+        let Some(UpstreamAuth::Minted(minter)) = endpoint.map(|endpoint| &endpoint.auth) else {
+            return self.plan(next, None, env);
+        };
+        if let Some(credential) = minter.ready() {
+            return self.plan(next, Some(credential), env);
         }
-        self.plan(next, None, env)
+        let question = Question::Mint(Arc::clone(minter));
+        if let Stage::Active(active) = &mut self.stage {
+            active.minting = Some(next);
+        }
+        Verdict::Ask(Ask {
+            question,
+            within: ANSWER_WITHIN,
+        })
     }
 
     /// The request that goes to an endpoint.
@@ -93,7 +98,7 @@ impl Exchange {
     pub(super) fn plan(
         &mut self,
         to: Minting,
-        minted: Option<std::sync::Arc<Credential>>,
+        minted: Option<Arc<Credential>>,
         env: &mut Env<'_>,
     ) -> Verdict {
         let Stage::Active(active) = &mut self.stage else {
@@ -259,7 +264,7 @@ impl Exchange {
     pub fn attempt_record(&mut self) -> Option<(AttemptRecord, Option<Box<AttemptSpan>>)> {
         match &mut self.stage {
             Stage::Active(active) => active.ended.take(),
-            Stage::Idle | Stage::Reading(_) => None,
+            Stage::Idle | Stage::Identifying(_) | Stage::Reading(_) => None,
         }
     }
 

@@ -4,7 +4,6 @@
 //! to be too long ([`Event::Stalled`]), and never how it goes on.
 //! Not here: how an event becomes a verdict (`exchange`).
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +12,11 @@ use wire::head::{RequestHead, ResponseHead};
 use wire::meter::Form;
 
 use crate::attempt::Failure;
-use crate::id::{AuthorizerId, EndpointId};
-use crate::record::Record;
+use crate::authorizer::{Authorization, Authorizer};
+use crate::caller::Peer;
+use crate::credential::{Credential, Minter};
+use crate::id::EndpointId;
+use crate::identity::{Proof, Unproven, Verifier};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::usage_ledger::Estimate;
@@ -26,6 +28,8 @@ pub enum Event<'a> {
     Head {
         /// The head.
         head: &'a RequestHead,
+        /// Whose connection it came by.
+        peer: &'a Peer,
         /// The length that the body declares.
         length: Option<u64>,
         /// The client sends its body once it is asked to.
@@ -46,7 +50,16 @@ pub enum Event<'a> {
         /// What the body says, where it is read.
         call: Option<CallHead>,
     },
-    /// A question is answered.
+    /// It is answered whose the credential is.
+    Identified {
+        /// The head.
+        head: &'a RequestHead,
+        /// Whose connection it came by.
+        peer: &'a Peer,
+        /// The answer.
+        answer: Result<Proof, Unproven>,
+    },
+    /// Another question is answered.
     Answer(Answer),
     /// An attempt brought the head of a response.
     ResponseHead(&'a ResponseHead),
@@ -169,8 +182,8 @@ pub struct Ask {
     pub within: Duration,
 }
 
-/// What policy needs of the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What policy needs of the world. But for the ledger, whoever is asked stands in the snapshot and comes along.
+#[derive(Debug)]
 pub enum Question {
     /// Enter the exchange in the usage ledger.
     Enter {
@@ -179,10 +192,12 @@ pub enum Question {
         /// The answer is waited for: the entry must be on disk first.
         is_durable: bool,
     },
+    /// Whose credential is this?
+    Identify(Arc<dyn Verifier>, Secret),
     /// May this caller make this call?
-    Authorize(AuthorizerId),
-    /// Which credential does the next attempt take to this endpoint?
-    Mint(EndpointId),
+    Authorize(Arc<dyn Authorizer>),
+    /// Which credential does the next attempt take?
+    Mint(Arc<dyn Minter>),
 }
 
 /// What the world said.
@@ -190,23 +205,12 @@ pub enum Question {
 pub enum Answer {
     /// The exchange is in the ledger, as durably as was asked.
     Entered,
-    /// The call may be made.
-    Allowed,
-    /// It may not.
-    Denied,
+    /// Whether the call may be made.
+    Authorized(Authorization),
     /// The complete header line of a credential, for one attempt.
     Minted(Arc<Credential>),
     /// Nobody could answer.
     Unanswered,
-}
-
-/// A credential that was made for one attempt.
-#[derive(Debug)]
-pub struct Credential {
-    /// Header name, lower case.
-    pub name: String,
-    /// The whole value.
-    pub value: Secret,
 }
 
 /// One attempt: the request that goes to one endpoint, as far as it differs from the client's.
@@ -243,11 +247,4 @@ impl Relay {
     pub fn withholds(&self) -> bool {
         self.form == Form::Events { withhold: true }
     }
-}
-
-/// Who answers the questions that the host cannot: a worker's way to authorisers and to those who make credentials.
-pub trait Callout {
-    /// Asks. The answer comes when it comes; the host waits no longer than the question says.
-    fn ask(&mut self, question: Question, record: &Record)
-    -> Pin<Box<dyn Future<Output = Answer>>>;
 }

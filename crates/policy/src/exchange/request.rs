@@ -8,7 +8,6 @@ use wire::head::{Known, Method, RequestHead};
 
 use super::{Exchange, Plan};
 use crate::credential::{self, UpstreamAuth};
-use crate::identity::Identity;
 use crate::query;
 use crate::record::Record;
 use crate::secret::Secret;
@@ -75,7 +74,7 @@ impl<'a> AttemptRequest<'a> {
     /// Gives `put` each field but `host`, the body's length and those with secrets; names in lower case.
     #[inline]
     pub fn fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
-        let Identity::Header { name: identity, .. } = &self.snapshot.identity;
+        let identity = &self.snapshot.identity.header;
         let route = self.record.route.and_then(|id| self.snapshot.route(id));
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
@@ -102,7 +101,7 @@ impl<'a> AttemptRequest<'a> {
         match (&self.plan.minted, &self.endpoint.auth) {
             (Some(minted), _) => put(&minted.name, &minted.value),
             (None, UpstreamAuth::Header { name, value }) => put(name, value),
-            (None, UpstreamAuth::None | UpstreamAuth::Minted) => {}
+            (None, UpstreamAuth::None | UpstreamAuth::Minted(_)) => {}
         }
         let proxy = self.endpoint.origin.proxy.as_deref();
         let proxy = proxy.filter(|_| self.endpoint.origin.is_relayed());

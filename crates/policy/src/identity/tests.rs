@@ -2,14 +2,22 @@
 //!
 //! Not here: where in an exchange this is asked (`exchange`).
 
-use super::identify;
+use super::{HeaderSource, Identified, Identity, Source, identify};
+use crate::caller::Peer;
 use crate::fixture::{IDENTITY, ONE, RoutePlan, request, snapshot};
 use crate::id::WorkloadId;
 use crate::refusal::Refusal;
+use crate::shard::Shard;
 use crate::snapshot::Snapshot;
 
 fn identified(head: &wire::head::RequestHead, s: &Snapshot) -> Result<WorkloadId, Refusal> {
-    identify(head, &s.identity, &s.by_name)
+    let peer = Peer::from(std::net::IpAddr::from([192, 0, 2, 1]));
+    let mut shard = Shard::new(s, None, 1);
+    match identify(head, &peer, s, &mut shard, 1_000) {
+        Ok(Identified::As(workload, None)) => Ok(workload),
+        Ok(other) => panic!("a header proves nothing: {other:?}"),
+        Err(unidentified) => Err(unidentified.refusal),
+    }
 }
 
 fn two_workloads() -> Snapshot {
@@ -99,9 +107,13 @@ fn what_connection_names_still_identifies() {
 #[test]
 fn a_default_stands_in_for_a_missing_header_and_for_nothing_else() {
     let mut s = two_workloads();
-    s.identity = super::Identity::Header {
-        name: IDENTITY.to_owned(),
+    let source = HeaderSource {
         default: Some(WorkloadId(1)),
+        ..HeaderSource::default()
+    };
+    s.identity = Identity {
+        sources: vec![Source::Header(source)],
+        header: IDENTITY.to_owned(),
     };
     let code = |fields| {
         let head = request("GET", "/v1/models", fields);

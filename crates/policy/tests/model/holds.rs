@@ -133,6 +133,7 @@ pub(crate) fn ask(cap: u32, env: &mut Env<'_>) -> (Exchange, Verdict, u64) {
     let mut exchange = Exchange::begin(&head, peer, 0, env);
     let begun = Event::Head {
         head: &head,
+        peer: &peer.into(),
         length: Some(bytes),
         awaits_continue: false,
     };

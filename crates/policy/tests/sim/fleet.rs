@@ -287,6 +287,7 @@ impl Fleet<'_> {
             exchange.handle(
                 Told::Head {
                     head: &head,
+                    peer: &peer.into(),
                     length: Some(bytes),
                     awaits_continue: false,
                 },

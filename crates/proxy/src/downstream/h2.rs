@@ -9,7 +9,6 @@ mod watched;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
@@ -22,6 +21,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use policy::caller::Peer;
 use policy::refusal::Refusal;
 use tokio::sync::{Notify, oneshot};
 use wire::head::{HeadFault, HeadFaultKind, Method, RequestHead, Version};
@@ -61,7 +61,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
     let service = service_fn(move |request| {
         let (answer, answered) = oneshot::channel();
         let counted = Counted::begin(&counted);
-        let exchange = begin(Rc::clone(&serving), peer, request, answer);
+        let exchange = begin(Rc::clone(&serving), peer.clone(), request, answer);
         tokio::task::spawn_local(async move {
             let _counted = counted;
             exchange.await;
@@ -153,7 +153,7 @@ impl Drop for Counted {
 
 async fn begin(
     worker: Rc<Worker>,
-    peer: IpAddr,
+    peer: Peer,
     request: Request<Incoming>,
     answer: oneshot::Sender<Response<Body>>,
 ) {
@@ -226,7 +226,7 @@ fn convert(
 
 /// One stream's exchange.
 struct Exchange {
-    peer: IpAddr,
+    peer: Peer,
     incoming: Option<Incoming>,
     answer: Option<oneshot::Sender<Response<Body>>>,
     response: Response<()>,
@@ -289,8 +289,8 @@ impl Exchange {
 }
 
 impl Downstream for Exchange {
-    fn peer(&self) -> IpAddr {
-        self.peer
+    fn peer(&self) -> Peer {
+        self.peer.clone()
     }
 
     fn poll_body(

@@ -1,4 +1,4 @@
-//! What policy asks of the world: the ledger here, anything else of whoever the host was given for it.
+//! What policy asks of the world: the ledger here, anything else of whoever comes along with the question.
 //!
 //! Invariant: a call that nothing is asked for waits for nothing.
 //! Not here: what an answer means (`policy::exchange`).
@@ -8,8 +8,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use policy::authorizer::Asked;
+use policy::caller::Peer;
 use policy::exchange::{Answer, Ask, Event, Question, Verdict};
+use policy::identity::{Proof, Unproven};
+use policy::usage_ledger::Estimate;
 use tokio::sync::oneshot;
+use wire::head::RequestHead;
 
 use super::active::ActiveExchange;
 use super::attempt::told;
@@ -19,32 +24,37 @@ use crate::deadline::Deadline;
 /// Answers what can be answered without waiting.
 #[inline]
 pub(super) fn at_once(active: &mut ActiveExchange, ask: &Ask) -> Option<Verdict> {
-    match ask.question {
-        Question::Enter {
-            estimate,
-            is_durable: false,
-        } => {
-            active.enter(estimate, None);
-            Some(active.tell(Event::Answer(Answer::Entered)))
-        }
-        Question::Enter { .. } | Question::Authorize(_) | Question::Mint(_) => None,
-    }
+    let Question::Enter {
+        estimate,
+        is_durable: false,
+    } = ask.question
+    else {
+        return None;
+    };
+    active.enter(estimate, None);
+    Some(active.tell(Event::Answer(Answer::Entered)))
 }
 
 /// Asks, and waits for the answer as long as it is worth waiting for.
 pub(super) async fn wait<D: Downstream>(
     active: &mut ActiveExchange,
     ask: Ask,
+    head: &RequestHead,
+    peer: &Peer,
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Verdict {
     let worker = Rc::clone(&active.worker);
-    let mut asking = begin(active, ask.question);
+    let is_entry = matches!(ask.question, Question::Enter { .. });
+    let mut asking = begin(active, ask.question, head, peer);
     active.exchange.timing.pause(worker.now());
     deadline.set(ask.within);
     let answered = poll_fn(|cx| {
         if let Poll::Ready(answer) = asking.as_mut().poll(cx) {
-            return Poll::Ready(Some(Event::Answer(answer)));
+            return Poll::Ready(Some(match answer {
+                Said::Who(answer) => Event::Identified { head, peer, answer },
+                Said::Else(answer) => Event::Answer(answer),
+            }));
         }
         if client.poll_gone(&worker.buffers, cx).is_ready() {
             return Poll::Ready(None);
@@ -57,7 +67,7 @@ pub(super) async fn wait<D: Downstream>(
     let Some(event) = event else {
         return active.disconnected();
     };
-    if let Question::Enter { .. } = ask.question {
+    if is_entry {
         match &event {
             Event::Stalled => active.withdraw(true),
             Event::Answer(Answer::Unanswered) => active.withdraw(false),
@@ -70,14 +80,44 @@ pub(super) async fn wait<D: Downstream>(
     verdict
 }
 
-type Asking = Pin<Box<dyn Future<Output = Answer>>>;
+type Asking = Pin<Box<dyn Future<Output = Said>>>;
 
-fn begin(active: &mut ActiveExchange, question: Question) -> Asking {
-    let Question::Enter { estimate, .. } = question else {
-        let (worker, record) = (&active.worker, active.exchange.record());
-        let asked = worker.callout(|callout| callout.ask(question, record));
-        return asked.unwrap_or_else(|| Box::pin(std::future::ready(Answer::Unanswered)));
-    };
+/// What came of a question.
+enum Said {
+    Who(Result<Proof, Unproven>),
+    Else(Answer),
+}
+
+fn begin(
+    active: &mut ActiveExchange,
+    question: Question,
+    head: &RequestHead,
+    peer: &Peer,
+) -> Asking {
+    match question {
+        Question::Enter { estimate, .. } => enter(active, estimate),
+        Question::Identify(verifier, credential) => {
+            let asked = verifier.ask(credential);
+            Box::pin(async { Said::Who(asked.await) })
+        }
+        Question::Authorize(authorizer) => {
+            let (snapshot, record) = (active.view.snapshot(), active.exchange.record());
+            let asked = authorizer.ask(&Asked {
+                head,
+                peer,
+                record,
+                snapshot,
+            });
+            Box::pin(async { Said::Else(Answer::Authorized(asked.await)) })
+        }
+        Question::Mint(minter) => {
+            let asked = minter.mint();
+            Box::pin(async { Said::Else(asked.await.map_or(Answer::Unanswered, Answer::Minted)) })
+        }
+    }
+}
+
+fn enter(active: &mut ActiveExchange, estimate: Estimate) -> Asking {
     let (tell, told) = oneshot::channel();
     let is_kept = move |is_kept| {
         // Nobody listens any more when the client has left.
@@ -85,9 +125,9 @@ fn begin(active: &mut ActiveExchange, question: Question) -> Asking {
     };
     active.enter(estimate, Some(Box::new(is_kept)));
     Box::pin(async move {
-        match told.await {
+        Said::Else(match told.await {
             Ok(true) => Answer::Entered,
             Ok(false) | Err(_) => Answer::Unanswered,
-        }
+        })
     })
 }

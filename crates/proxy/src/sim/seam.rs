@@ -1,19 +1,20 @@
-//! Features to come, sketched against the seam between policy and its host as it is: an authoriser that takes its
-//! time, a credential that is minted for each attempt, another dialect on the second attempt of one call.
+//! What policy asks of the world while a call waits: whose a credential is, whether the call may be made, which
+//! credential an attempt takes; and a feature to come, another dialect on the second attempt of one call.
 //!
-//! Not here: the features.
+//! Not here: who answers.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use policy::credential::UpstreamAuth;
-use policy::exchange::{Answer, Callout, Credential, Question};
-use policy::id::AuthorizerId;
+use policy::authorizer::{Asked, Authorization, Authorizer};
+use policy::caller::{Caller, Later};
+use policy::credential::{Credential, Minter, UpstreamAuth};
+use policy::id::WorkloadId;
+use policy::identity::{Proof, Source, Unproven, Verifier};
 use policy::record::{Count, Record};
 use policy::revision::Revision;
 use policy::secret::Secret;
@@ -81,12 +82,7 @@ const CHAT: &str =
     r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}"#;
 
 /// Makes one call, and answers each attempt with the next of `responses`.
-fn call(
-    snapshot: Snapshot,
-    callout: impl Callout + Send + 'static,
-    body: &str,
-    responses: Vec<String>,
-) -> Seen {
+fn call(snapshot: Snapshot, body: &str, responses: Vec<String>) -> Seen {
     let facts = Arc::new(Mutex::new(Facts::default()));
     let arrived = Rc::new(RefCell::new(Vec::new()));
     let runtime = Builder::new_current_thread()
@@ -101,7 +97,6 @@ fn call(
             sink: Box::new(Recorder(Arc::clone(&facts))),
             ledger: None,
             counting: None,
-            callout: Some(Box::new(callout)),
         };
         let publication = RuntimeConfig {
             revision: Arc::new(Revision::first(snapshot)),
@@ -176,12 +171,15 @@ async fn request(pipe: &mut Pipe) -> String {
 }
 
 /// Answers after a while.
-struct After<F>(Duration, F);
+#[derive(Debug)]
+struct After(Duration, Authorization);
 
-impl<F: FnMut(Question) -> Answer + Send> Callout for After<F> {
-    fn ask(&mut self, question: Question, _: &Record) -> Pin<Box<dyn Future<Output = Answer>>> {
+impl Authorizer for After {
+    fn ask(&self, call: &Asked<'_>) -> Later<Authorization> {
+        assert_eq!(call.snapshot.workloads.len(), 1);
+        assert_eq!(call.record.workload, Some(WorkloadId(0)));
         let Self(after, answer) = self;
-        let (after, answer) = (*after, answer(question));
+        let (after, answer) = (*after, answer.clone());
         Box::pin(async move {
             sleep(after).await;
             answer
@@ -189,25 +187,16 @@ impl<F: FnMut(Question) -> Answer + Send> Callout for After<F> {
     }
 }
 
-fn authorized(after: Duration, answer: fn() -> Answer) -> Seen {
+fn authorized(after: Duration, answer: Authorization) -> Seen {
     let mut s = two_backends();
-    s.workloads[0].authorizer = Some(AuthorizerId(7));
-    let asked = move |question| {
-        assert_eq!(question, Question::Authorize(AuthorizerId(7)));
-        answer()
-    };
-    call(
-        s,
-        After(after, asked),
-        r#"{"model":"m"}"#,
-        vec![json(200, CHAT)],
-    )
+    s.workloads[0].authorizer = Some(Arc::new(After(after, answer)));
+    call(s, r#"{"model":"m"}"#, vec![json(200, CHAT)])
 }
 
 #[test]
 fn an_authorizer_that_answers_after_five_milliseconds_is_waited_for() {
     let five = Duration::from_millis(5);
-    let seen = authorized(five, || Answer::Allowed);
+    let seen = authorized(five, Authorization::Allowed);
     assert_eq!(seen.record.status, 200, "{}", seen.response);
     assert!(seen.arrived[0].at >= five, "{:?}", seen.arrived);
     // The wait is not the gate's own time.
@@ -217,39 +206,118 @@ fn an_authorizer_that_answers_after_five_milliseconds_is_waited_for() {
 
 #[test]
 fn a_denied_call_and_one_without_an_answer_reach_no_upstream() {
-    let denied = authorized(Duration::from_millis(5), || Answer::Denied);
+    let five = Duration::from_millis(5);
+    let denied = authorized(five, Authorization::Denied("not on weekends".into()));
     assert_eq!(
         (denied.record.status, denied.record.code),
         (403, "not_authorized")
     );
-    let late = authorized(Duration::from_secs(60), || Answer::Allowed);
+    assert_eq!(denied.record.reason.as_deref(), Some("not on weekends"));
+    assert!(!denied.response.contains("weekends"));
+    let away = authorized(five, Authorization::Unavailable("no answer".into()));
+    let late = authorized(Duration::from_secs(60), Authorization::Allowed);
+    for seen in [&away, &late] {
+        assert_eq!(
+            (seen.record.status, seen.record.code),
+            (503, "authorizer_unavailable")
+        );
+    }
+    assert!(
+        [denied, away, late]
+            .iter()
+            .all(|seen| seen.arrived.is_empty())
+    );
+}
+
+/// Knows whose a token is after a while.
+#[derive(Debug)]
+struct Knows(Duration);
+
+impl Verifier for Knows {
+    fn takes(&self, credential: &[u8]) -> bool {
+        credential.starts_with(b"client-")
+    }
+
+    fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
+        let mut print = [0; 32];
+        print[..credential.len()].copy_from_slice(credential);
+        Some(print)
+    }
+
+    fn verify(&self, _: &[u8], _: u64) -> Result<Proof, Unproven> {
+        Err(Unproven::Ask)
+    }
+
+    fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
+        assert_eq!(credential.expose(), b"client-key");
+        let after = self.0;
+        Box::pin(async move {
+            sleep(after).await;
+            Ok(Proof {
+                caller: Arc::new(Caller {
+                    workload: "app".into(),
+                    user: Some("ada".into()),
+                    ..Caller::default()
+                }),
+                until_unix_s: u64::MAX,
+            })
+        })
+    }
+}
+
+#[test]
+fn whose_a_token_is_may_be_asked_and_nothing_goes_upstream_without_an_answer() {
+    let asked = |after| {
+        let mut s = two_backends();
+        s.identity.sources = vec![Source::Credential(Arc::new(Knows(after)))];
+        call(s, r#"{"model":"m"}"#, vec![json(200, CHAT)])
+    };
+    let seen = asked(Duration::from_millis(5));
+    assert_eq!(seen.record.status, 200, "{}", seen.response);
+    let caller = seen.record.caller.expect("a caller");
+    assert_eq!(caller.user.as_deref(), Some("ada"));
+    let late = asked(Duration::from_secs(60));
     assert_eq!(
         (late.record.status, late.record.code),
-        (503, "authorizer_unavailable")
+        (503, "identity_unavailable")
     );
-    assert!(denied.arrived.is_empty() && late.arrived.is_empty());
+    assert!(late.arrived.is_empty());
+}
+
+/// Makes a credential each time, after a while.
+#[derive(Debug)]
+struct Mints(AtomicU64);
+
+impl Minter for Mints {
+    fn account(&self) -> &str {
+        "test"
+    }
+
+    fn ready(&self) -> Option<Arc<Credential>> {
+        None
+    }
+
+    fn mint(&self) -> Later<Option<Arc<Credential>>> {
+        let count = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        Box::pin(async move {
+            sleep(Duration::from_millis(1)).await;
+            Some(Arc::new(Credential {
+                name: "authorization".to_owned(),
+                value: Secret::new(format!("Bearer {count}").into_bytes()),
+            }))
+        })
+    }
 }
 
 #[test]
 fn each_attempt_has_a_credential_minted_for_it() {
     let mut s = two_backends();
+    let minter: Arc<dyn Minter> = Arc::new(Mints(AtomicU64::new(0)));
     for endpoint in &mut s.endpoints {
-        endpoint.auth = UpstreamAuth::Minted;
+        endpoint.auth = UpstreamAuth::Minted(Arc::clone(&minter));
     }
-    let mut count = 0;
-    let mint = move |question| {
-        let Question::Mint(endpoint) = question else {
-            return Answer::Unanswered;
-        };
-        count += 1;
-        Answer::Minted(Arc::new(Credential {
-            name: "authorization".to_owned(),
-            value: Secret::new(format!("Bearer {endpoint:?}/{count}").into_bytes()),
-        }))
-    };
     let responses = vec![json(503, BUSY), json(200, CHAT)];
-    let minting = After(Duration::from_millis(1), mint);
-    let seen = call(s, minting, r#"{"model":"m"}"#, responses);
+    let seen = call(s, r#"{"model":"m"}"#, responses);
     assert_eq!((seen.record.status, seen.record.attempts), (200, 2));
     let credentials: Vec<_> = seen
         .arrived
@@ -261,10 +329,7 @@ fn each_attempt_has_a_credential_minted_for_it() {
                 .unwrap_or("none")
         })
         .collect();
-    assert_eq!(
-        credentials,
-        ["Bearer EndpointId(0)/1", "Bearer EndpointId(1)/2"]
-    );
+    assert_eq!(credentials, ["Bearer 1", "Bearer 2"]);
 }
 
 /// A sketch of Anthropic's dialect: one text in, one text out.
@@ -319,8 +384,7 @@ fn in_two_dialects(body: &str) -> Seen {
         .model_names
         .insert("m".into(), "claude".into());
     let answer = r#"{"type":"message","content":[{"type":"text","text":"hello"}],"usage":{"input_tokens":7,"output_tokens":4}}"#;
-    let nobody = After(Duration::ZERO, |_| Answer::Unanswered);
-    call(s, nobody, body, vec![json(503, BUSY), json(200, answer)])
+    call(s, body, vec![json(503, BUSY), json(200, answer)])
 }
 
 #[test]

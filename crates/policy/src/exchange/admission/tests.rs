@@ -5,13 +5,16 @@
 use bytes::Bytes;
 use std::time::Duration;
 use wire::call::{CallHead, Splice, apply, splices};
+use wire::head::RequestHead;
 
 use super::super::MAX_LIMITS;
-use super::{Admitted, Decision, Opened, admit, open};
+use super::{Admitted, Decision, Opened, admit, open, purpose};
+use crate::caller::Peer;
 use crate::clock::Mono;
 use crate::estimate::Estimator;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, request, snapshot};
 use crate::id::{LimitId, RouteId, WorkloadId};
+use crate::identity::{self, Identified};
 use crate::limit::Kind::{Requests, Tokens as TokenKind};
 use crate::operation::Operation::{
     self, Chat, Completions, CountTokens, Embeddings, Images, Messages, Models, Moderations,
@@ -20,6 +23,8 @@ use crate::operation::Operation::{
 use crate::record::{Count, Tokens};
 use crate::refusal::Refusal;
 use crate::revision::Revision;
+use crate::shard::Shard;
+use crate::snapshot::Snapshot;
 
 const NOW: Mono = Mono(1_000_000_000_000);
 const ME: (&str, &str) = ("x-workload-app", "ide");
@@ -40,13 +45,25 @@ fn plan() -> RoutePlan<'static> {
     }
 }
 
+/// What an exchange does with a head.
+fn opened_by(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Opened, Refusal> {
+    let operation = purpose(head)?;
+    let peer = Peer::from(std::net::IpAddr::from([127, 0, 0, 1]));
+    let mut shard = Shard::new(s, None, 1);
+    match identity::identify(head, &peer, s, &mut shard, 0) {
+        Ok(Identified::As(workload, _)) => open(head, length, operation, workload, s),
+        Ok(Identified::Asks(_)) => panic!("a header asks nobody"),
+        Err(unidentified) => Err(unidentified.refusal),
+    }
+}
+
 fn opened_with(
     method: &str,
     target: &str,
     length: Option<u64>,
     fields: &[(&str, &str)],
 ) -> Result<Operation, &'static str> {
-    let opened = open(&request(method, target, fields), length, &plain().snapshot);
+    let opened = opened_by(&request(method, target, fields), length, &plain().snapshot);
     opened
         .map(|o| o.operation)
         .map_err(|refusal| refusal.reply().code)
@@ -153,7 +170,7 @@ mod opening {
         let stranger = opened_with("POST", "/v1/files", Some(5), &[]);
         assert_eq!(stranger, Err("workload_not_registered"));
         let message = |path: &str| {
-            let refused = open(&request("POST", path, &[ME]), None, &plain().snapshot);
+            let refused = opened_by(&request("POST", path, &[ME]), None, &plain().snapshot);
             refused.expect_err("unknown").reply().message
         };
         let short = message("/v1/v1/chat/completions");
@@ -834,7 +851,7 @@ mod unread {
     }
 
     fn upload(s: &Revision) -> Result<Decision, Refusal> {
-        let opened = open(&request("POST", "/v1/files", &[ME]), None, &s.snapshot)?;
+        let opened = opened_by(&request("POST", "/v1/files", &[ME]), None, &s.snapshot)?;
         admit(
             opened,
             None,

@@ -4,11 +4,11 @@
 //! Not here: what is sent (`exchange`), what comes in (`incoming`).
 
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use policy::caller::Peer;
 use wire::head::Version;
 use wire::http1::{chunk_prefix, write_field, write_status_line};
 
@@ -22,7 +22,7 @@ use crate::stream::Stream;
 const GATHERED_BYTES: usize = 2 << 10;
 
 impl Downstream for Connection {
-    fn peer(&self) -> IpAddr {
+    fn peer(&self) -> Peer {
         self.stream.peer()
     }
 

@@ -1,0 +1,106 @@
+//! `identity`: the ways in which callers are recognised.
+//!
+//! Not here: what they become (`lower::identity`).
+
+use serde_json::{Value as Json, json};
+
+use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, Place, record};
+use crate::node::{Node, Value};
+use crate::scalar::{
+    Algorithm, Claim, File, IdentityHeader, Name, Network, SecretFile, Span, Text, Trust,
+};
+use crate::target::Target;
+
+/// One source, or several in the order in which they are asked.
+pub(crate) struct Identity(pub(crate) Vec<(Place, Option<IdentitySource>)>);
+
+impl Decode for Identity {
+    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
+        if matches!(node.value, Value::List(_)) {
+            return ListOf::decode(node, path, findings).map(|ListOf(sources)| Self(sources));
+        }
+        let place = Place {
+            path: path.into(),
+            line: node.line,
+        };
+        let source = IdentitySource::decode(node, path, findings)?;
+        Some(Self(vec![(place, Some(source))]))
+    }
+
+    fn schema(defs: &mut Defs) -> Json {
+        let one = IdentitySource::schema(defs);
+        json!({ "anyOf": [one.clone(), { "type": "array", "minItems": 1, "items": one }] })
+    }
+}
+
+record! {
+    /// A way to recognise callers: exactly one of `keys`, `jwt`, `certificates` and `header`.
+    IdentitySource {
+        /// Keys of the gate's own, as `tollgate keys` makes them.
+        optional keys: Keys,
+        /// Signed tokens.
+        optional jwt: Jwt,
+        /// Workloads by a DNS or URI name of the client's certificate, such as spiffe://cluster.local/ns/chat/sa/web; a * at the end fits any rest. They need `listen.tls.client_ca`.
+        optional certificates: MapOf<Text, At<Name>>,
+        /// The request header that names the workload. Default x-workload-app.
+        optional header: At<IdentityHeader>,
+        /// The workload of a call without that header; without this such a call is refused.
+        optional default: At<Name>,
+        /// Addresses or networks of the peers whose header is believed.
+        optional from: OneOrMany<Network>,
+        /// Names of certificates of peers whose header is believed.
+        optional from_certificates: OneOrMany<Text>,
+        /// anyone: whoever reaches the listener is believed, whatever the header says. Needed where others than this machine reach it, and `from` is not said.
+        optional trust: At<Trust>,
+    }
+}
+
+record! {
+    /// Keys of the gate's own.
+    Keys {
+        /// The file that holds their hashes, one JSON object a line; `tollgate keys` writes it. Watched, and readable by its owner alone.
+        required file: At<SecretFile>,
+    }
+}
+
+record! {
+    /// Tokens that an issuer signs.
+    Jwt {
+        /// The issuer, exactly as the tokens' `iss` says it.
+        required issuer: At<Text>,
+        /// Whom the tokens must be for: one of these must be in `aud`.
+        required audience: OneOrMany<Text>,
+        /// The issuer's keys; found by discovery at the issuer unless said.
+        optional jwks: Jwks,
+        /// Algorithms that are taken. Default: whatever the issuer's key is for, of RS, PS, ES and EdDSA.
+        optional algorithms: OneOrMany<Algorithm>,
+        /// Values of the tokens' `typ` that are taken, such as at+jwt. Default: at+jwt, JWT or none.
+        optional types: OneOrMany<Text>,
+        /// How far the issuer's clock may differ. Default 30s, at most 60s.
+        optional leeway: At<Span>,
+        /// The workload of all of these tokens.
+        optional workload: At<Name>,
+        /// The claim that says the workload; one of `workload` and `workload_claim`.
+        optional workload_claim: At<Claim>,
+        /// Workloads by the values of that claim, where the claim does not name them itself.
+        optional workloads: MapOf<Text, At<Name>>,
+        /// The claim that says who the person or service behind the call is. Default sub.
+        optional user_claim: At<Claim>,
+        /// Tags of the call's record, by name, and the claims that say them.
+        optional tags: MapOf<Name, At<Claim>>,
+    }
+}
+
+record! {
+    /// Where an issuer's keys are: exactly one of `url` and `file`.
+    Jwks {
+        /// The address of its key set.
+        optional url: At<Target>,
+        /// A file with its key set; watched.
+        optional file: At<File>,
+        /// PEM file with the roots to trust there, in place of the system's.
+        optional ca: At<File>,
+        /// How long the last good keys are used while they cannot be fetched. Default 24h.
+        optional stale: At<Span>,
+    }
+}

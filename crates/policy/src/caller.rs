@@ -1,0 +1,103 @@
+//! Who is behind an exchange, once that is proven.
+//!
+//! Invariant: no field of it can hold a credential.
+//! Not here: how it is proven ([`crate::identity`]), what the caller may do ([`crate::route`]).
+
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::model::ModelPattern;
+
+/// What is answered later. It is awaited by the worker that asked, and may be dropped at any time.
+pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// Who calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The workload, by name: which of the snapshot's it is, is looked up for each call.
+    pub workload: Arc<str>,
+    /// What proves it.
+    pub by: Proven,
+    /// The id of the gate's own key that was brought.
+    pub key: Option<Arc<str>>,
+    /// The person or service behind the call.
+    pub user: Option<Arc<str>>,
+    /// What else is said of it, by name, ordered by name.
+    pub tags: Box<[(Arc<str>, Arc<str>)]>,
+    /// Models that it may ask for; empty means all that its workload may.
+    pub models: Box<[ModelPattern]>,
+}
+
+/// What proves who calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Proven {
+    /// A header, on the word of a peer that is trusted.
+    #[default]
+    Header,
+    /// A key of the gate's own.
+    Key,
+    /// A signed token.
+    Token,
+    /// A token that whoever issued it was asked about.
+    Introspection,
+    /// The certificate of the connection.
+    Certificate,
+}
+
+impl Proven {
+    /// The word used in logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Key => "key",
+            Self::Token => "token",
+            Self::Introspection => "introspection",
+            Self::Certificate => "certificate",
+        }
+    }
+}
+
+impl Caller {
+    /// Whether it may ask for a model, as far as it alone says.
+    #[must_use]
+    pub fn may_ask(&self, model: &str) -> bool {
+        self.models.is_empty() || self.models.iter().any(|pattern| pattern.takes(model))
+    }
+}
+
+/// The other end of a client's connection.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// Its address.
+    pub address: IpAddr,
+    /// The certificate that it proved to have, where it did.
+    pub certificate: Option<Arc<PeerCertificate>>,
+}
+
+impl From<IpAddr> for Peer {
+    fn from(address: IpAddr) -> Self {
+        Self {
+            address,
+            certificate: None,
+        }
+    }
+}
+
+/// What a verified certificate says of its holder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PeerCertificate {
+    /// Its subject alternative names of the kinds URI and DNS, in the order written.
+    pub names: Vec<Box<str>>,
+    /// When it ends, seconds since the Unix epoch.
+    pub until_unix_s: u64,
+}
+
+impl fmt::Display for PeerCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.names.first().map_or("no name", |name| name))
+    }
+}
