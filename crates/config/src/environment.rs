@@ -67,8 +67,6 @@ const HEAD: &str = "\
 listen:
   data: \"${TOLLGATE_DATA:-127.0.0.1:1975}\"
   admin: \"${TOLLGATE_ADMIN:-127.0.0.1:1976}\"
-identity: { default: default }
-backends:
 ";
 
 /// A gate for one workload, `default`, which a caller need not name, in front of each provider
@@ -111,6 +109,11 @@ fn set(sources: &dyn Sources, name: &str) -> Option<String> {
 
 fn document(present: &[&Provider], sources: &dyn Sources) -> String {
     let mut text = String::from(HEAD);
+    text.push_str(match set(sources, "TOLLGATE_TRUST") {
+        Some(_) => "identity: { default: default, trust: \"${TOLLGATE_TRUST}\" }\n",
+        None => "identity: { default: default }\n",
+    });
+    text.push_str("backends:\n");
     for p in present {
         let written = set(sources, p.url);
         let rootless = |url: &String| {

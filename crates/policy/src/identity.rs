@@ -125,6 +125,10 @@ pub trait Verifier: fmt::Debug + Send + Sync {
     fn takes(&self, credential: &[u8]) -> bool;
     /// SHA-256 of the credential, under which its proof is kept; `None` where a proof costs no more than that.
     fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]>;
+    /// Changes with what it proves by, such as an issuer's keys: what was proven before has to be proven anew.
+    fn generation(&self) -> u64 {
+        0
+    }
     /// Proves it without waiting. `unix_s`: the wall clock.
     ///
     /// # Errors
@@ -176,6 +180,7 @@ pub(crate) struct Asking {
     pub verifier: Arc<dyn Verifier>,
     pub credential: Secret,
     fingerprint: Option<[u8; 32]>,
+    generation: u64,
 }
 
 /// Who calls is not known: the refusal, and why, for the log.
@@ -296,7 +301,8 @@ fn proven(
 ) -> Result<Identified, Unidentified> {
     let fingerprint = verifier.fingerprint(token);
     if let Some(fingerprint) = &fingerprint {
-        if let Some(caller) = shard.proofs.get(fingerprint, unix_s) {
+        let generation = verifier.generation();
+        if let Some(caller) = shard.proofs.get(fingerprint, generation, unix_s) {
             return of_caller(caller, named, s);
         }
         let address = s.clients.address(peer.address, head);
@@ -304,10 +310,12 @@ fn proven(
             return Err(Refusal::CredentialFailures { wait }.into());
         }
     }
+    // Asked before, so that keys that change meanwhile count as changed.
+    let generation = verifier.generation();
     match verifier.verify(token, unix_s) {
         Ok(proof) => {
             if let Some(fingerprint) = fingerprint {
-                shard.proofs.keep(fingerprint, &proof, unix_s);
+                shard.proofs.keep(fingerprint, generation, &proof, unix_s);
             }
             of_caller(&proof.caller, named, s)
         }
@@ -315,6 +323,7 @@ fn proven(
             verifier: Arc::clone(verifier),
             credential: Secret::new(token.to_vec()),
             fingerprint,
+            generation,
         }))),
         Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
     }
@@ -332,7 +341,8 @@ pub(crate) fn answered(
     match answer {
         Ok(proof) if unix_s < proof.until_unix_s => {
             if let Some(fingerprint) = asking.fingerprint {
-                shard.proofs.keep(fingerprint, &proof, unix_s);
+                let generation = asking.generation;
+                shard.proofs.keep(fingerprint, generation, &proof, unix_s);
             }
             of_caller(&proof.caller, named(head, &s.identity.header)?, s)
         }

@@ -68,7 +68,7 @@ pub(crate) enum Verb {
     /// taken whole or refused whole, and no exchange in flight is cut. Where there is no file the gate is
     /// made from the environment: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
     /// ANTHROPIC_BASE_URL, GEMINI_API_KEY, GEMINI_BASE_URL; TOLLGATE_DATA and TOLLGATE_ADMIN say
-    /// where it listens.
+    /// where it listens, and TOLLGATE_TRUST=anyone that whoever reaches it may call.
     Run(Run),
     /// Say everything that is wrong with a configuration, and change nothing.
     ///

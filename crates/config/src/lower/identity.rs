@@ -75,7 +75,10 @@ impl super::Lowering<'_> {
         }
         if document.identity.is_absent() {
             identity.sources = Identity::default().sources;
-            self.bare_header(document);
+            let at = document.listen.get().and_then(|listen| listen.data.get());
+            if let Some(at) = at.filter(|at| !at.value.0.ip().is_loopback()) {
+                self.bare_header(&at.place, true);
+            }
         }
         snapshot.identity = identity;
         credentials
@@ -116,8 +119,8 @@ impl super::Lowering<'_> {
         }
         let names = source.from_certificates.get();
         let from = if source.from.is_absent() && source.from_certificates.is_absent() {
-            if source.trust.is_absent() && !data_address(document).ip().is_loopback() {
-                self.untrusted(place);
+            if !data_address(document).ip().is_loopback() {
+                self.bare_header(place, source.trust.is_absent());
             }
             Trusted::Anyone
         } else {
@@ -140,18 +143,16 @@ impl super::Lowering<'_> {
         }
     }
 
-    /// The document says nothing of identity.
-    fn bare_header(&mut self, document: &Document) {
-        let at = document.listen.get().and_then(|listen| listen.data.get());
-        if let Some(at) = at.filter(|at| !at.value.0.ip().is_loopback()) {
-            self.untrusted(&at.place.clone());
-        }
-    }
-
-    fn untrusted(&mut self, place: &Place) {
+    /// Others than this machine can say that they are any workload: a fault unless the document trusts anyone.
+    fn bare_header(&mut self, place: &Place, is_unsaid: bool) {
         let says = "the data listener can be reached from other machines, and whoever reaches it can say that it is any workload";
-        let hint = "recognise callers by identity: [ { keys: { file: keys.jsonl } } ], say whose header is believed with `from`, or write identity: { header: x-workload-app, trust: anyone }";
-        self.findings.fault(place, says, hint);
+        if is_unsaid {
+            let hint = "write identity: [ { keys: { file: keys.jsonl } } ], say whose header is believed with identity: { from: 10.0.0.0/8 }, or accept it with identity: { trust: anyone }";
+            self.findings.fault(place, says, hint);
+        } else {
+            let hint = "let only a proxy that sets the identity header reach it";
+            self.findings.warn(place, says, hint);
+        }
     }
 
     fn certificates(

@@ -111,6 +111,12 @@ fn where_to_listen_may_be_said_too() {
     world
         .set("TOLLGATE_DATA", "0.0.0.0:80")
         .set("TOLLGATE_ADMIN", "[::1]:81");
+    let open = from_environment(&world).unwrap_err().to_string();
+    assert!(
+        open.contains("can be reached from other machines"),
+        "{open}"
+    );
+    world.set("TOLLGATE_TRUST", "anyone");
     let said = from_environment(&world).unwrap().host;
     assert_eq!(said.data.to_string(), "0.0.0.0:80");
     assert_eq!(said.admin.to_string(), "[::1]:81");

@@ -17,30 +17,52 @@ const ROOM: usize = 8192;
 /// Proofs by the SHA-256 of their credentials.
 #[derive(Debug, Default)]
 pub struct Proofs {
-    young: HashMap<[u8; 32], Proof>,
-    old: HashMap<[u8; 32], Proof>,
+    young: HashMap<[u8; 32], Kept>,
+    old: HashMap<[u8; 32], Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    proof: Proof,
+    generation: u64,
 }
 
 impl Proofs {
-    /// Whose the credential is, where that is known and still true.
-    pub(crate) fn get(&mut self, fingerprint: &[u8; 32], unix_s: u64) -> Option<&Arc<Caller>> {
+    /// Whose the credential is, where that is known, by what it was proven by, and still true.
+    pub(crate) fn get(
+        &mut self,
+        fingerprint: &[u8; 32],
+        generation: u64,
+        unix_s: u64,
+    ) -> Option<&Arc<Caller>> {
         if !self.young.contains_key(fingerprint) {
-            let proof = self.old.remove(fingerprint)?;
-            self.keep(*fingerprint, &proof, unix_s);
+            let kept = self.old.remove(fingerprint)?;
+            self.put(*fingerprint, kept);
         }
-        let proof = self.young.get(fingerprint)?;
-        (unix_s < proof.until_unix_s).then_some(&proof.caller)
+        let kept = self.young.get(fingerprint)?;
+        let is_good = kept.generation == generation && unix_s < kept.proof.until_unix_s;
+        is_good.then_some(&kept.proof.caller)
     }
 
-    /// Keeps a proof until its end, or until it is forgotten.
-    pub(crate) fn keep(&mut self, fingerprint: [u8; 32], proof: &Proof, unix_s: u64) {
-        if proof.until_unix_s <= unix_s {
-            return;
+    /// Keeps a proof until its end, until another generation, or until it is forgotten.
+    pub(crate) fn keep(
+        &mut self,
+        fingerprint: [u8; 32],
+        generation: u64,
+        proof: &Proof,
+        unix_s: u64,
+    ) {
+        if unix_s < proof.until_unix_s {
+            let proof = proof.clone();
+            self.put(fingerprint, Kept { proof, generation });
         }
+    }
+
+    fn put(&mut self, fingerprint: [u8; 32], kept: Kept) {
         if self.young.len() >= ROOM {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(fingerprint, proof.clone());
+        self.young.insert(fingerprint, kept);
     }
 }
 
@@ -67,13 +89,14 @@ mod tests {
     #[test]
     fn a_proof_is_good_until_its_end_and_for_its_whole_fingerprint_alone() {
         let mut proofs = Proofs::default();
-        proofs.keep(print(1), &proof("a", 100), 50);
-        assert!(proofs.get(&print(1), 99).is_some());
-        assert!(proofs.get(&print(1), 100).is_none());
-        assert!(proofs.get(&print(2), 99).is_none());
-        proofs.keep(print(3), &proof("b", 50), 50);
+        proofs.keep(print(1), 7, &proof("a", 100), 50);
+        assert!(proofs.get(&print(1), 7, 99).is_some());
+        assert!(proofs.get(&print(1), 7, 100).is_none());
+        assert!(proofs.get(&print(2), 7, 99).is_none());
+        assert!(proofs.get(&print(1), 8, 99).is_none(), "the keys changed");
+        proofs.keep(print(3), 7, &proof("b", 50), 50);
         assert!(
-            proofs.get(&print(3), 49).is_none(),
+            proofs.get(&print(3), 7, 49).is_none(),
             "it had ended when it came"
         );
     }
@@ -81,14 +104,14 @@ mod tests {
     #[test]
     fn the_memory_is_bounded_and_what_is_used_stays() {
         let mut proofs = Proofs::default();
-        proofs.keep(print(0), &proof("used", u64::MAX), 0);
+        proofs.keep(print(0), 7, &proof("used", u64::MAX), 0);
         for n in 1..5 * ROOM {
-            proofs.keep(print(n), &proof("other", u64::MAX), 0);
+            proofs.keep(print(n), 7, &proof("other", u64::MAX), 0);
             if n % 1000 == 0 {
-                assert!(proofs.get(&print(0), 0).is_some(), "after {n}");
+                assert!(proofs.get(&print(0), 7, 0).is_some(), "after {n}");
             }
         }
         assert!(proofs.young.len() + proofs.old.len() <= 2 * ROOM);
-        assert!(proofs.get(&print(1), 0).is_none());
+        assert!(proofs.get(&print(1), 7, 0).is_none());
     }
 }

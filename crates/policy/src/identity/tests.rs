@@ -130,3 +130,235 @@ fn a_default_stands_in_for_a_missing_header_and_for_nothing_else() {
         Err("workload_not_registered")
     );
 }
+
+mod proven {
+    //! Credentials, certificates and headers together: who decides, and what is refused.
+
+    use std::collections::HashMap;
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    use super::super::{
+        Certificates, HeaderSource, Identified, Proof, Source, Trusted, Unproven, Verifier,
+        identify,
+    };
+    use super::two_workloads;
+    use crate::caller::{Caller, Peer, PeerCertificate};
+    use crate::client::Network;
+    use crate::fixture::request;
+    use crate::shard::Shard;
+    use crate::snapshot::Snapshot;
+
+    const NOW: u64 = 1_000;
+
+    /// `key-NAME` is the workload's of that name.
+    #[derive(Debug)]
+    struct Named;
+
+    impl Verifier for Named {
+        fn takes(&self, credential: &[u8]) -> bool {
+            credential.starts_with(b"key-")
+        }
+
+        fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
+            let mut print = [0; 32];
+            for (at, byte) in credential.iter().enumerate() {
+                print[at % 32] ^= byte;
+            }
+            Some(print)
+        }
+
+        fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven> {
+            let name = std::str::from_utf8(&credential[4..]).expect("text");
+            if name == "bad" {
+                return Err(Unproven::Invalid("it is bad".into()));
+            }
+            Ok(Proof {
+                caller: caller(name),
+                until_unix_s: unix_s + 10,
+            })
+        }
+    }
+
+    fn caller(workload: &str) -> Arc<Caller> {
+        Arc::new(Caller {
+            workload: workload.into(),
+            user: Some("ada".into()),
+            ..Caller::default()
+        })
+    }
+
+    fn peer(address: [u8; 4], names: &[&str]) -> Peer {
+        let certificate = PeerCertificate {
+            names: names.iter().map(|name| Box::from(*name)).collect(),
+            until_unix_s: NOW + 1,
+        };
+        Peer {
+            address: address.into(),
+            certificate: (!names.is_empty()).then(|| Arc::new(certificate)),
+        }
+    }
+
+    /// Keys first, then certificates, then the header of a proxy.
+    fn of_three() -> Snapshot {
+        let mut s = two_workloads();
+        let network = Network::new(IpAddr::from([10, 0, 0, 0]), 8).expect("a network");
+        s.identity.sources = vec![
+            Source::Credential(Arc::new(Named)),
+            Source::Certificate(Certificates {
+                exact: HashMap::from([("spiffe://a/ci".into(), caller("ci"))]),
+                prefixes: vec![("spiffe://a/ide/".into(), caller("ide"))],
+            }),
+            Source::Header(HeaderSource {
+                default: None,
+                from: Trusted::Peers {
+                    networks: vec![network],
+                    certificates: vec!["spiffe://a/proxy".into()],
+                },
+            }),
+        ];
+        s
+    }
+
+    fn who(peer: &Peer, fields: &[(&str, &str)]) -> Result<String, &'static str> {
+        let s = of_three();
+        let head = request("POST", "/v1/chat/completions", fields);
+        let mut shard = Shard::new(&s, None, 1);
+        match identify(&head, peer, &s, &mut shard, NOW) {
+            Ok(Identified::As(workload, caller)) => {
+                let name = &s.workload(workload).expect("a workload").name;
+                let how = if caller.is_some() { "proven" } else { "said" };
+                Ok(format!("{name} {how}"))
+            }
+            Ok(Identified::Asks(_)) => panic!("nobody is asked"),
+            Err(unidentified) => Err(unidentified.refusal.reply().code),
+        }
+    }
+
+    const NAME: &str = "x-workload-app";
+    const AUTH: &str = "authorization";
+
+    #[test]
+    fn the_first_source_that_something_is_brought_for_decides() {
+        let outside = peer([192, 0, 2, 1], &[]);
+        let proxy = peer([10, 1, 2, 3], &[]);
+        let mesh = peer([192, 0, 2, 1], &["spiffe://a/ide/1"]);
+        let cases: &[(&Peer, &[(&str, &str)], Result<&str, &str>)] = &[
+            (&outside, &[(AUTH, "Bearer key-ide")], Ok("ide proven")),
+            (&outside, &[("x-api-key", "key-ci")], Ok("ci proven")),
+            (&outside, &[("api-key", "key-ci")], Ok("ci proven")),
+            (&outside, &[(AUTH, "bearer key-ide")], Ok("ide proven")),
+            (&mesh, &[], Ok("ide proven")),
+            (&mesh, &[(AUTH, "Bearer key-ci")], Ok("ci proven")),
+            (
+                &peer([1, 1, 1, 1], &["x", "spiffe://a/ci"]),
+                &[],
+                Ok("ci proven"),
+            ),
+            (&proxy, &[(NAME, "ci")], Ok("ci said")),
+            (
+                &peer([1, 1, 1, 1], &["spiffe://a/proxy"]),
+                &[(NAME, "ci")],
+                Ok("ci said"),
+            ),
+            // A key that is nobody's business here, from a proxy that says who calls.
+            (
+                &proxy,
+                &[(AUTH, "Bearer sk-unused"), (NAME, "ci")],
+                Ok("ci said"),
+            ),
+            (&outside, &[], Err("credential_missing")),
+            (&outside, &[(NAME, "ci")], Err("credential_missing")),
+            (
+                &outside,
+                &[(AUTH, "Bearer sk-unknown")],
+                Err("invalid_api_key"),
+            ),
+            (
+                &outside,
+                &[(AUTH, "Basic a2V5LWlkZQ==")],
+                Err("invalid_api_key"),
+            ),
+            (&outside, &[(AUTH, "key-ide")], Err("invalid_api_key")),
+            (&outside, &[(AUTH, "Bearer")], Err("invalid_api_key")),
+            (&outside, &[(AUTH, "Bearer ")], Err("invalid_api_key")),
+            (
+                &outside,
+                &[(AUTH, "Bearer key-ide key-ide")],
+                Err("invalid_api_key"),
+            ),
+            (
+                &outside,
+                &[(AUTH, "Bearer\tkey-ide")],
+                Err("invalid_api_key"),
+            ),
+            (&proxy, &[(NAME, "nobody")], Err("workload_not_registered")),
+            // What is brought and not good is not passed on.
+            (
+                &proxy,
+                &[(AUTH, "Bearer key-bad"), (NAME, "ci")],
+                Err("invalid_api_key"),
+            ),
+            (&mesh, &[(AUTH, "Bearer key-bad")], Err("invalid_api_key")),
+            (
+                &outside,
+                &[(AUTH, "Bearer key-nobody")],
+                Err("workload_not_registered"),
+            ),
+        ];
+        for (peer, fields, expected) in cases {
+            let expected = expected.map(str::to_owned);
+            assert_eq!(who(peer, fields), expected, "{fields:?} from {peer:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_can_contradict_what_is_proven_and_never_replace_it() {
+        let proxy = peer([10, 1, 2, 3], &[]);
+        let with = |name| who(&proxy, &[(AUTH, "Bearer key-ide"), (NAME, name)]);
+        assert_eq!(with("ide"), Ok("ide proven".to_owned()));
+        assert_eq!(with("ci"), Err("identity_contradicted"));
+        assert_eq!(with("nobody"), Err("identity_contradicted"));
+        assert_eq!(with(""), Err("identity_contradicted"));
+        let twice = [(AUTH, "Bearer key-ide"), (NAME, "ide"), (NAME, "ide")];
+        assert_eq!(who(&proxy, &twice), Err("identity_repeated"));
+    }
+
+    #[test]
+    fn a_certificate_that_has_ended_proves_nothing() {
+        let s = of_three();
+        let head = request("GET", "/v1/models", &[]);
+        let mut shard = Shard::new(&s, None, 1);
+        let mesh = peer([192, 0, 2, 1], &["spiffe://a/ci"]);
+        assert!(identify(&head, &mesh, &s, &mut shard, NOW).is_ok());
+        assert!(identify(&head, &mesh, &s, &mut shard, NOW + 1).is_err());
+    }
+
+    #[test]
+    fn past_a_bound_bad_credentials_are_not_looked_at_and_known_ones_are_taken() {
+        let s = of_three();
+        let mut shard = Shard::new(&s, None, 1);
+        let mut said = |token: &str, from: [u8; 4]| {
+            let fields = [(AUTH, format!("Bearer {token}"))];
+            let fields: Vec<_> = fields.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            let head = request("GET", "/v1/models", &fields);
+            match identify(&head, &peer(from, &[]), &s, &mut shard, NOW) {
+                Ok(_) => "known",
+                Err(unidentified) => unidentified.refusal.reply().code,
+            }
+        };
+        let here = [192, 0, 2, 1];
+        assert_eq!(said("key-ide", here), "known");
+        for n in 0..100 {
+            assert_eq!(said("key-bad", here), "invalid_api_key", "{n}");
+        }
+        assert_eq!(said("key-bad", here), "too_many_bad_credentials");
+        assert_eq!(
+            said("key-ci", here),
+            "too_many_bad_credentials",
+            "not proven yet"
+        );
+        assert_eq!(said("key-ide", here), "known", "proven before");
+        assert_eq!(said("key-ci", [192, 0, 2, 2]), "known", "another address");
+    }
+}

@@ -242,6 +242,8 @@ fn only_what_time_heals_says_when_to_try_again() {
                 | Refusal::Overloaded
                 | Refusal::LedgerUnavailable
                 | Refusal::AuthorizerUnavailable
+                | Refusal::CredentialFailures { .. }
+                | Refusal::IdentityUnavailable
                 | Refusal::Upstream(Failure::LocalCapacity)
         );
         assert_eq!(reply.retry_after.is_some(), heals, "{}", reply.code);

@@ -9,6 +9,7 @@ use crate::world::World;
 /// One that warns: others reach it, and a backend is not used.
 const WARNS: &str = "\
 listen: { data: 0.0.0.0:1975 }
+identity: { trust: anyone }
 backends: { a: { url: http://127.0.0.1:1/v1 }, b: { url: http://127.0.0.1:1/v1 } }
 routes: [ { workload: w, backend: a } ]
 ";

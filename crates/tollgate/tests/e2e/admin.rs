@@ -126,9 +126,9 @@ fn warnings(listen: &str, extra: &str) -> String {
 #[test]
 fn check_warns_of_listeners_that_other_machines_can_reach() {
     assert_eq!(warnings("data: 127.0.0.1:1975", ""), "");
-    let open = warnings("data: 0.0.0.0:1975", "");
+    let open = warnings("data: 0.0.0.0:1975", "identity: { trust: anyone }\n");
     assert!(
-        open.contains("listen.data") && open.contains("can say that it is any workload"),
+        open.contains("identity") && open.contains("can say that it is any workload"),
         "{open}"
     );
     let admin = warnings("admin: 0.0.0.0:1976", "");

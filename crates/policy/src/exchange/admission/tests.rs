@@ -276,7 +276,9 @@ mod opening {
         let at = |method, target| opened_with(method, target, Some(u64::MAX), &two);
         assert_eq!(at("POST", "/nowhere"), Err("unknown_url"));
         assert_eq!(at("PUT", "/v1/embeddings"), Err("method_not_allowed"));
-        assert_eq!(at("POST", "/v1/embeddings"), Err("workload_not_registered"));
+        assert_eq!(at("POST", "/v1/embeddings"), Err("conflicting_credentials"));
+        let stranger = opened_with("POST", "/v1/embeddings", Some(u64::MAX), &[]);
+        assert_eq!(stranger, Err("workload_not_registered"));
         assert_eq!(chat_with(&two), Err("conflicting_credentials"));
         assert_eq!(
             chat_with(&[("x-workload-app", "ide")]),

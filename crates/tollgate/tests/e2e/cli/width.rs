@@ -68,7 +68,7 @@ fn faults_and_warnings_fit_eighty_columns() {
     let ended = tollgate(dir.path(), &["check"], &[]);
     assert_eq!(ended.code, Some(1), "{}", ended.out);
     assert!(
-        ended.err.ends_with("\n2 faults, 2 warnings\n"),
+        ended.err.ends_with("\n3 faults, 1 warning\n"),
         "{}",
         ended.err
     );
