@@ -13,6 +13,15 @@ pub trait Sources {
     /// As the file system says.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
+    /// Whether nobody but its owner can read or change a file.
+    ///
+    /// # Errors
+    /// As the file system says; where there is none, nobody knows.
+    fn is_private(&self, path: &Path) -> io::Result<bool> {
+        let _unknown = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// An environment variable, if it is set to text.
     fn var(&self, name: &str) -> Option<String>;
 }

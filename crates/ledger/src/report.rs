@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::parquet::parquet;
 pub use export::{ExportError, csv, json_lines};
 pub use focus::focus;
-pub use layout::wrapped;
+pub use layout::{laid_out, wrapped};
 pub use money::{decimal, rounded};
 pub use statement::Statement;
 pub use table::{as_csv, as_json, drift_table, table};

@@ -12,6 +12,7 @@ use counting::TokenizerCache;
 use ledger::report::wrapped;
 use policy::revision::Revision;
 
+use crate::identity::Moment;
 use crate::running::{load, publication};
 use crate::source::Source;
 use crate::world::World;
@@ -69,7 +70,7 @@ fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
         ),
     };
     let built = pool::build(&TokenizerCache::default(), &loaded.host.tokenizers);
-    if let Err(fault) = built.and_then(|_| publication(loaded, Revision::first, sources)) {
+    if let Err(fault) = built.and_then(|_| publication(loaded, Revision::first, sources, Moment::Start)) {
         found.faults.push(format!("{}: {fault}", name.display()));
     }
     found

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::keys::Keys;
 use crate::usage::Usage;
 
 /// An AI gateway: every token passes the gate; every token is counted.
@@ -77,6 +78,8 @@ pub(crate) enum Verb {
     /// what `run` would make of the environment. Secrets, certificates, and the directories that the
     /// ledger and the access log are written to are looked at too.
     Check(Check),
+    /// Make, list, rotate and revoke keys that clients bring.
+    Keys(Keys),
     /// Print the JSON Schema of the configuration, for editors.
     Schema,
     /// Run two simulated engines and the gate in front of them.

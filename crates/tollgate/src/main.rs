@@ -10,6 +10,8 @@ mod cli;
 mod conditions;
 mod demo;
 mod gateway;
+mod identity;
+mod keys;
 mod ledger_log;
 mod logging;
 mod metrics;
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Demo(demo) => demo::run(&demo),
+        cli::Verb::Keys(asked) => keys::keys(&asked),
         cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Usage(usage) => usage::usage(&usage),
         cli::Verb::Version => told(&format!("tollgate {}", env!("CARGO_PKG_VERSION"))),

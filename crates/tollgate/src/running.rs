@@ -25,6 +25,7 @@ use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
 
+use crate::identity::{self, Moment};
 use crate::ledger_log;
 use crate::pool::{self, Pool};
 
@@ -169,10 +170,13 @@ pub(crate) fn load(file: Option<&Path>, sources: &dyn Sources) -> Result<Loaded,
 
 /// Makes what workers need of a loaded configuration; `revision` gives its snapshot the levels that it begins with.
 pub(crate) fn publication(
-    loaded: Loaded,
+    mut loaded: Loaded,
     revision: impl FnOnce(Snapshot) -> Revision,
     sources: &dyn Sources,
+    moment: Moment,
 ) -> Result<(RuntimeConfig, Current), String> {
+    let credentials = std::mem::take(&mut loaded.host.credentials);
+    identity::complete(&mut loaded.snapshot, &credentials, sources, moment)?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls
         .map(|tls| tls::server(&tls.certificate_pem, tls.key_pem.expose()))
@@ -318,7 +322,7 @@ impl Running {
                 let failed = |fault| (fault, watched.clone());
                 let counters = self.counters(&loaded.host).map_err(failed)?;
                 let next = |snapshot| before.revision.next(snapshot, self.now());
-                let (next, current) = publication(loaded, next, &world).map_err(failed)?;
+                let (next, current) = publication(loaded, next, &world, Moment::Reload).map_err(failed)?;
                 if let Some(service) = &self.outlets.ledger {
                     ledger_log::begin(service, &current.revision, Some(&before.revision))
                         .map_err(failed)?;

@@ -16,6 +16,12 @@ impl Sources for World {
         std::fs::read(path)
     }
 
+    fn is_private(&self, path: &Path) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::metadata(path)?;
+        Ok(found.mode() & 0o077 == 0)
+    }
+
     fn var(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }

@@ -12,7 +12,8 @@ const SHORT_NAME_MAX: usize = 16;
 /// Lines of at most `width` characters from rows of cells, the first of which is the head. The first
 /// `names` columns are names, to the left; the others are to the right. Where the columns do not fit
 /// even with shorter names, each row becomes a paragraph: its names, and each number with its heading.
-pub(super) fn laid_out(rows: &[Vec<String>], names: usize, width: usize) -> String {
+#[must_use]
+pub fn laid_out(rows: &[Vec<String>], names: usize, width: usize) -> String {
     [NAME_MAX, SHORT_NAME_MAX]
         .into_iter()
         .map(|most| aligned(&shortened(rows, names, most), names))

@@ -1,0 +1,200 @@
+//! The claims of a token that was proven, to a caller.
+//!
+//! Invariant: a claim that says the workload says one, or the token is nobody's; no value of a claim becomes a name
+//! unchecked.
+//! Not here: whether the token is good (`jose`, `callout`).
+
+use std::sync::Arc;
+
+use policy::caller::{Caller, Proven};
+use serde_json::{Map, Value};
+
+/// Most bytes of a user or of a tag's value; what is longer is cut at a character.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// How claims become a caller.
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    /// What says the workload.
+    pub workload: Workload,
+    /// The claim that says who is behind the call.
+    pub user: String,
+    /// Tags, and the claims that say them; ordered by tag.
+    pub tags: Vec<(String, String)>,
+}
+
+/// What says the workload.
+#[derive(Debug, Clone)]
+pub enum Workload {
+    /// All tokens are one workload's.
+    Fixed(Arc<str>),
+    /// A claim, whose value names it; where there is a table, by that.
+    Claim(String, Vec<(String, Arc<str>)>),
+}
+
+impl Mapping {
+    /// The caller whose claims these are.
+    ///
+    /// # Errors
+    /// Why they are nobody's, for the log.
+    pub fn caller(&self, claims: &Map<String, Value>, by: Proven) -> Result<Caller, String> {
+        let workload = match &self.workload {
+            Workload::Fixed(name) => Arc::clone(name),
+            Workload::Claim(claim, table) => named(claims, claim, table)?,
+        };
+        let tags = self.tags.iter().filter_map(|(tag, claim)| {
+            let value = text(found(claims, claim)?)?;
+            Some((Arc::from(tag.as_str()), value))
+        });
+        Ok(Caller {
+            workload,
+            by,
+            key: None,
+            user: found(claims, &self.user).and_then(text),
+            tags: tags.collect(),
+            ..Caller::default()
+        })
+    }
+}
+
+/// The one workload that a claim says.
+fn named(
+    claims: &Map<String, Value>,
+    claim: &str,
+    table: &[(String, Arc<str>)],
+) -> Result<Arc<str>, String> {
+    let value = found(claims, claim).ok_or_else(|| format!("it has no claim {claim}"))?;
+    let said: Vec<&str> = match value {
+        Value::String(one) => vec![one],
+        Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
+        _ => return Err(format!("its claim {claim} is neither text nor a list of texts")),
+    };
+    if table.is_empty() {
+        return match &said[..] {
+            [one] => Ok(Arc::from(*one)),
+            _ => Err(format!("its claim {claim} names {} workloads", said.len())),
+        };
+    }
+    let mut known: Vec<&Arc<str>> = table
+        .iter()
+        .filter(|(value, _)| said.contains(&value.as_str()))
+        .map(|(_, workload)| workload)
+        .collect();
+    known.dedup();
+    match &known[..] {
+        [one] => Ok(Arc::clone(one)),
+        [] => Err(format!("no workload is for what its claim {claim} says")),
+        _ => Err(format!("its claim {claim} stands for several workloads")),
+    }
+}
+
+/// A claim: a member by this very name, else a path of members with dots between them.
+fn found<'c>(claims: &'c Map<String, Value>, claim: &str) -> Option<&'c Value> {
+    if let Some(value) = claims.get(claim) {
+        return Some(value);
+    }
+    let (mut parts, mut within) = (claim.split('.'), claims);
+    let mut value = within.get(parts.next()?)?;
+    for part in parts {
+        within = value.as_object()?;
+        value = within.get(part)?;
+    }
+    Some(value)
+}
+
+/// A value as it is recorded: text, a number, yes or no, or a list of those; without control characters.
+fn text(value: &Value) -> Option<Arc<str>> {
+    let whole = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(is) => is.to_string(),
+        Value::Array(many) => {
+            let texts: Vec<Arc<str>> = many.iter().filter_map(text).collect();
+            texts.join(",")
+        }
+        Value::Null | Value::Object(_) => return None,
+    };
+    let mut plain: String = whole.chars().filter(|c| !c.is_control()).collect();
+    plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX));
+    (!plain.is_empty()).then(|| plain.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn mapping(workload: Workload) -> Mapping {
+        Mapping {
+            workload,
+            user: "sub".to_owned(),
+            tags: vec![("roles".to_owned(), "realm_access.roles".to_owned())],
+        }
+    }
+
+    fn by_claim(claim: &str, table: &[(&str, &str)]) -> Mapping {
+        let table = table.iter().map(|(v, w)| ((*v).to_owned(), Arc::from(*w)));
+        mapping(Workload::Claim(claim.to_owned(), table.collect()))
+    }
+
+    fn who(mapping: &Mapping, claims: Value) -> Result<String, String> {
+        let Value::Object(claims) = claims else {
+            panic!("no claims: {claims}");
+        };
+        let caller = mapping.caller(&claims, Proven::Token)?;
+        Ok(format!("{} {:?} {:?}", caller.workload, caller.user, caller.tags))
+    }
+
+    #[test]
+    fn claims_say_workload_user_and_tags() {
+        let fixed = mapping(Workload::Fixed("chat".into()));
+        let claims = json!({ "sub": "ada", "realm_access": { "roles": ["dev", 7, "ops"] } });
+        let said = who(&fixed, claims).expect("a caller");
+        assert_eq!(said, r#"chat Some("ada") [("roles", "dev,7,ops")]"#);
+        let plain = by_claim("azp", &[]);
+        assert_eq!(who(&plain, json!({ "azp": "chat" })).expect("a caller"), "chat None []");
+        let table = by_claim("groups", &[("g-1", "chat"), ("g-2", "chat"), ("g-3", "ci")]);
+        for (groups, workload) in [
+            (json!(["g-1"]), "chat"),
+            (json!(["other", "g-2", "g-1"]), "chat"),
+            (json!("g-3"), "ci"),
+        ] {
+            let said = who(&table, json!({ "groups": groups })).expect("a caller");
+            assert!(said.starts_with(workload), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_says_no_single_workload_is_nobodys() {
+        let plain = by_claim("azp", &[]);
+        let table = by_claim("azp", &[("g-1", "chat"), ("g-3", "ci")]);
+        for azp in [json!(null), json!(7), json!({}), json!([]), json!(["a", "b"])] {
+            assert!(who(&plain, json!({ "azp": azp })).is_err(), "{azp}");
+            assert!(who(&table, json!({ "azp": azp })).is_err(), "{azp}");
+        }
+        assert!(who(&plain, json!({})).is_err());
+        assert!(who(&table, json!({ "azp": "chat" })).is_err(), "not by the table");
+        assert!(who(&table, json!({ "azp": ["g-1", "g-3"] })).is_err());
+    }
+
+    #[test]
+    fn a_member_by_the_very_name_comes_before_a_path() {
+        let by_name = by_claim("https://example.com/app", &[]);
+        let claims = json!({ "https://example.com/app": "chat" });
+        assert!(who(&by_name, claims).is_ok());
+        let path = by_claim("a.b", &[]);
+        let both = json!({ "a.b": "named", "a": { "b": "nested" } });
+        assert!(who(&path, both).expect("a caller").starts_with("named"));
+    }
+
+    #[test]
+    fn what_is_recorded_is_bounded_and_plain() {
+        let fixed = mapping(Workload::Fixed("chat".into()));
+        let claims = json!({ "sub": format!("a\u{7}\n{}", "é".repeat(500)) });
+        let Value::Object(claims) = claims else { panic!() };
+        let caller = fixed.caller(&claims, Proven::Token).expect("a caller");
+        let user = caller.user.expect("a user");
+        assert!(user.len() <= 256 && user.starts_with("aé"), "{user}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Whose a credential is: the gate's own keys, and the claims of tokens, to [`policy::caller::Caller`]s.
+//!
+//! Exists for its *weight*: cryptography and JSON stay out of policy. It reads no clock, file or environment: keys and
+//! tokens come as bytes, the time as an argument.
+//! Invariant: a secret is compared by its hash and in constant time, and never kept; whatever is wrong with a
+//! credential, the work and the answer are the same.
+//! Not here: which source is asked (`policy::identity`), files and fetching (`tollgate`, `callout`).
+
+pub mod claims;
+pub mod keys;

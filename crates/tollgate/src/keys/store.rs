@@ -1,0 +1,120 @@
+//! Changing the file of keys.
+//!
+//! Invariant: the file is changed whole or not at all, on disk before it is said; two that change it wait for each
+//! other; nobody but its owner can read it at any time.
+//! Not here: what a change is (`keys`).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use identity::keys::KeyFile;
+
+use crate::identity::read_keys;
+use crate::world::World;
+
+/// Changes the keys as `with` says; makes the file where there is none.
+pub(crate) fn change(
+    path: &Path,
+    with: impl FnOnce(&mut KeyFile) -> Result<(), String>,
+) -> Result<(), String> {
+    let shown = path.display();
+    let cannot = |error: io::Error| format!("{shown} cannot be changed: {error}");
+    let lock = private().open(beside(path, ".lock")).map_err(cannot)?;
+    lock.lock().map_err(cannot)?;
+    let mut file = match path.try_exists() {
+        Ok(true) => read_keys(path, &World)?,
+        Ok(false) => KeyFile::default(),
+        Err(error) => return Err(cannot(error)),
+    };
+    with(&mut file)?;
+    replace(path, &file.text()).map_err(cannot)
+}
+
+/// Puts a new file in the place of the old one.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // Through a symbolic link, so that the link stays.
+    let target = match path.canonicalize() {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    let new = beside(&target, ".new");
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = private().create_new(true).open(&new)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&new, &target));
+    if let Err(error) = written {
+        drop(std::fs::remove_file(&new));
+        return Err(error);
+    }
+    let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
+    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        let found = std::fs::metadata(path).expect("a file");
+        found.permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_refused_change_changes_nothing_and_the_file_is_its_owners_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("keys.jsonl");
+        change(&path, |_| Ok(())).expect("a file");
+        assert_eq!(mode(&path), 0o600);
+        std::fs::write(&path, "\n").expect("a file");
+        let refused = change(&path, |_| Err("no".to_owned()));
+        assert_eq!(refused, Err("no".to_owned()));
+        assert_eq!(std::fs::read(&path).expect("a file"), b"\n");
+        std::fs::write(&path, "damaged\n").expect("a file");
+        let refused = change(&path, |_| Ok(())).expect_err("damaged");
+        assert!(refused.contains("line 1"), "{refused}");
+        assert_eq!(std::fs::read(&path).expect("a file"), b"damaged\n");
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("keys.jsonl");
+        change(&path, |_| Ok(())).expect("a file");
+        let open = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(&path, open).expect("permissions");
+        let refused = change(&path, |_| Ok(())).expect_err("open to others");
+        assert!(refused.contains("chmod 600"), "{refused}");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (real, link) = (dir.path().join("real"), dir.path().join("keys.jsonl"));
+        change(&real, |_| Ok(())).expect("a file");
+        std::os::unix::fs::symlink(&real, &link).expect("a link");
+        change(&link, |_| Ok(())).expect("a change");
+        assert!(link.is_symlink() && real.is_file() && !real.is_symlink());
+    }
+}
