@@ -20,7 +20,8 @@ pub(crate) struct Header {
 
 impl Header {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refused> {
-        let mut members = json::object(bytes).map_err(|fault| Refused::json(fault, Part::Header))?;
+        let mut members =
+            json::object(bytes).map_err(|fault| Refused::json(fault, Part::Header))?;
         for changes in ["crit", "b64"] {
             if members.contains_key(changes) {
                 return Err(Refused::HeaderMember(changes));

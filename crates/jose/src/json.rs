@@ -14,7 +14,10 @@ use serde_json::{Map, Number, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// No JSON: the line and the column of it, from one.
-    Syntax { line: usize, column: usize },
+    Syntax {
+        line: usize,
+        column: usize,
+    },
     Duplicate,
     NotAnObject,
 }

@@ -136,9 +136,7 @@ impl KeySet {
         let material = match block.label {
             "PUBLIC KEY" => spki::public_key(&block.der),
             "CERTIFICATE" => spki::certified_key(&block.der),
-            _ => Err(spki::Fault::Pem(PemFault::Label(
-                "PUBLIC KEY, CERTIFICATE",
-            ))),
+            _ => Err(spki::Fault::Pem(PemFault::Label("PUBLIC KEY, CERTIFICATE"))),
         };
         let key = Key::new(material?, None).map_err(KeySetFault::Key)?;
         let only = Candidate {
@@ -212,11 +210,7 @@ impl KeySet {
     }
 
     /// The key of a token with this `kid`, which is for this algorithm.
-    pub(crate) fn key_for(
-        &self,
-        kid: Option<&str>,
-        algorithm: Algorithm,
-    ) -> Result<&Key, Refused> {
+    pub(crate) fn key_for(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&Key, Refused> {
         let index = match kid {
             _ if self.is_pinned => 0,
             Some(kid) => *self.named.get(kid).ok_or(Refused::UnknownKey)?,
@@ -268,7 +262,10 @@ impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "key {} of the set", self.index)?;
         if let Some(kid) = &self.kid {
-            let shown = kid.chars().take(KID_CHARS_SHOWN).flat_map(char::escape_debug);
+            let shown = kid
+                .chars()
+                .take(KID_CHARS_SHOWN)
+                .flat_map(char::escape_debug);
             write!(f, ", kid \"{}\"", shown.collect::<String>())?;
         }
         write!(f, ", is not used: {}", self.why)

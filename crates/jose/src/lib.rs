@@ -22,6 +22,8 @@ mod base64url;
 mod bounds;
 mod claims;
 mod der;
+#[cfg(test)]
+mod fixture;
 mod header;
 mod json;
 mod key_set;

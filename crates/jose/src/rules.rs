@@ -127,6 +127,3 @@ fn short_type(typ: &str) -> &str {
         _ => typ,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,8 +8,7 @@ use std::fmt;
 
 use ring::rsa::KeyPair as RsaKeyPair;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RSA_PKCS1_SHA256,
-    RSA_PSS_SHA256,
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256,
 };
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -44,7 +43,9 @@ pub enum SigningFault {
     #[error("the private key is encrypted; `openssl pkcs8 -topk8 -nocrypt` decrypts it")]
     Encrypted,
     /// The key is in the older form of elliptic curves.
-    #[error("the private key is in SEC1 form (`EC PRIVATE KEY`); `openssl pkcs8 -topk8 -nocrypt` converts it")]
+    #[error(
+        "the private key is in SEC1 form (`EC PRIVATE KEY`); `openssl pkcs8 -topk8 -nocrypt` converts it"
+    )]
     Sec1,
     /// The key is of a type that is not supported.
     #[error("the private key is not one of RSA, P-256 or Ed25519")]

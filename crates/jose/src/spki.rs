@@ -84,6 +84,3 @@ fn rsa_numbers(key: &[u8]) -> Option<(&[u8], &[u8])> {
     let (n, e, is_whole) = numbers;
     is_whole.then_some((n, e))
 }
-
-#[cfg(test)]
-mod tests;

@@ -40,10 +40,11 @@ impl<'t> Token<'t> {
         let claims = json::object(&decoded(claims, Part::Claims)?)
             .map_err(|fault| Refused::json(fault, Part::Claims))?;
         let mut place = [0; SIGNATURE_BYTES_MAX];
-        let signature = base64url::decode_into(signature, &mut place).map_err(|fault| match fault {
-            base64url::Fault::Spelling => Refused::Base64(Part::Signature),
-            base64url::Fault::TooLong => Refused::Signature,
-        })?;
+        let signature =
+            base64url::decode_into(signature, &mut place).map_err(|fault| match fault {
+                base64url::Fault::Spelling => Refused::Base64(Part::Signature),
+                base64url::Fault::TooLong => Refused::Signature,
+            })?;
         Ok(Self {
             signed,
             header,
@@ -90,6 +91,3 @@ impl fmt::Debug for Token<'_> {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

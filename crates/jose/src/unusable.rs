@@ -23,7 +23,9 @@ pub enum Unusable {
     #[error("its curve is not P-256, P-384, P-521 or Ed25519")]
     Curve,
     /// It holds private members. Who published it must replace it.
-    #[error("it holds its private half (`{0}`), so that everyone who has the set can sign: replace it")]
+    #[error(
+        "it holds its private half (`{0}`), so that everyone who has the set can sign: replace it"
+    )]
     Private(&'static str),
     /// `use` is not `sig`.
     #[error("its `use` is not `sig`")]

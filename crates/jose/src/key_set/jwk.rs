@@ -27,7 +27,10 @@ pub(super) fn key(jwk: &Value) -> Result<Key, Unusable> {
         None => None,
         Some(name) => Some(Algorithm::named(name).ok_or(Unusable::Algorithm)?),
     };
-    if jwk.text("kid")?.is_some_and(|kid| kid.len() > KID_BYTES_MAX) {
+    if jwk
+        .text("kid")?
+        .is_some_and(|kid| kid.len() > KID_BYTES_MAX)
+    {
         return Err(Unusable::KidTooLong);
     }
     let material = match kty {
