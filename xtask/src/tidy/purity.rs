@@ -5,6 +5,7 @@ use super::graph::Graph;
 
 const PURE: &[&str] = &[
     "wire",
+    "jose",
     "tokens",
     "policy",
     "config",
