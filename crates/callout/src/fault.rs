@@ -59,9 +59,12 @@ pub enum Fault {
     /// It failed again and again a moment ago, and is tried once a second.
     #[error("it is down, and asked again once a second")]
     Down,
-    /// As many questions run as may.
-    #[error("too many questions to it run at once")]
+    /// As many questions wait or run as may.
+    #[error("too many questions wait already")]
     Full,
+    /// The thread that asks has ended, or the question broke on it.
+    #[error("nobody asks any more")]
+    Closed,
 }
 
 impl Fault {
@@ -72,7 +75,7 @@ impl Fault {
             Self::Broken(_) => true,
             Self::Status { status, .. } => matches!(status, 429 | 502..=504),
             Self::Large(_) | Self::Garbage(_) | Self::Credential(_) => false,
-            Self::Unaskable(_) | Self::Down | Self::Full => false,
+            Self::Unaskable(_) | Self::Down | Self::Full | Self::Closed => false,
         }
     }
 }

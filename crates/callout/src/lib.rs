@@ -7,8 +7,13 @@
 
 mod address;
 mod client;
+mod client_auth;
 mod dial;
 mod fault;
+mod form;
+mod json;
+mod jwks;
+mod secret_source;
 mod service;
 mod tls;
 mod url;
@@ -17,7 +22,13 @@ mod url;
 mod fixture;
 
 pub use client::{Bounds, Client, Protocol};
+pub use client_auth::ClientAuth;
 pub use fault::Fault;
-pub use service::{Answered, Handle, QUESTIONS_MAX, Service, Unanswered};
+pub use jwks::{
+    Availability, Hooks, IssuerFault, Jwks, JwksSettings, JwksState, KEY_SET_BYTES_MAX, KeySource,
+    Refreshed, UNKNOWN_KEY_EVERY,
+};
+pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
+pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
 pub use tls::{ClientIdentity, Tls, TlsFault};
 pub use url::{Url, UrlFault};

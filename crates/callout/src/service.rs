@@ -17,6 +17,8 @@ use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+use crate::fault::Fault;
+
 /// Questions that wait or run at once.
 pub const QUESTIONS_MAX: usize = 8192;
 /// Threads that wait for the system's resolver.
@@ -110,14 +112,14 @@ pub struct Handle {
 
 impl Handle {
     /// Has a question answered there, within so long of now.
-    pub fn ask<T: Send + 'static>(
+    pub(crate) fn ask<T: Send + 'static>(
         &self,
         within: Duration,
-        question: impl Future<Output = T> + Send + 'static,
+        question: impl Future<Output = Result<T, Fault>> + Send + 'static,
     ) -> Answered<T> {
         let (mut answer, answered) = oneshot::channel();
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
-            drop(answer.send(Err(Unanswered::Full)));
+            drop(answer.send(Err(Fault::Full)));
             return Answered(answered);
         };
         let asked = tokio::time::Instant::now();
@@ -126,9 +128,13 @@ impl Handle {
             let question = tokio::time::timeout_at(asked + within, question);
             let found = tokio::select! {
                 () = answer.closed() => return,
-                found = question => found.map_err(|_| Unanswered::Late),
+                found = question => found,
             };
-            drop(answer.send(found));
+            let late = Fault::Late {
+                waited_for: "answer",
+                within,
+            };
+            drop(answer.send(found.unwrap_or(Err(late))));
         };
         // One that finds no room drops its job, and with it the sender.
         drop(self.questions.try_send(Box::pin(job)));
@@ -166,29 +172,15 @@ impl Drop for Running {
 /// An answer to come. It can be awaited on any runtime; dropped, the question is dropped with it.
 #[derive(Debug)]
 #[must_use = "a question whose answer is dropped is not asked"]
-pub struct Answered<T>(oneshot::Receiver<Result<T, Unanswered>>);
+pub struct Answered<T>(oneshot::Receiver<Result<T, Fault>>);
 
 impl<T> Future for Answered<T> {
-    type Output = Result<T, Unanswered>;
+    type Output = Result<T, Fault>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answered = Pin::new(&mut self.0).poll(cx);
-        answered.map(|answer| answer.unwrap_or(Err(Unanswered::Closed)))
+        answered.map(|answer| answer.unwrap_or(Err(Fault::Closed)))
     }
-}
-
-/// Why a question has no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
-    /// Too many questions wait or run.
-    #[error("{QUESTIONS_MAX} questions wait already")]
-    Full,
-    /// Its time is over.
-    #[error("no answer in time")]
-    Late,
-    /// The thread has ended, or the question broke.
-    #[error("nobody answers any more")]
-    Closed,
 }
 
 #[cfg(test)]
