@@ -11,10 +11,12 @@ mod client_auth;
 mod dial;
 mod fault;
 mod form;
+mod introspection;
 mod json;
 mod jwks;
 mod secret_source;
 mod service;
+mod shared;
 mod tls;
 mod url;
 
@@ -24,6 +26,9 @@ mod fixture;
 pub use client::{Bounds, Client, Protocol};
 pub use client_auth::ClientAuth;
 pub use fault::Fault;
+pub use introspection::{
+    ActiveToken, Introspected, Introspection, IntrospectionSettings, TOKEN_BYTES_MAX,
+};
 pub use jwks::{
     Availability, Hooks, IssuerFault, Jwks, JwksSettings, JwksState, KEY_SET_BYTES_MAX, KeySource,
     Refreshed, UNKNOWN_KEY_EVERY,
