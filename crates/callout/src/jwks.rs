@@ -17,13 +17,13 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, HeaderValue};
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::client::{Call, Client};
 use crate::fault::Fault;
 use crate::json;
 use crate::service::{Answered, Handle, Running};
+use crate::turns::{Turns, back_off};
 pub use source::{IssuerFault, KeySource};
 
 /// The longest key set.
@@ -116,15 +116,13 @@ impl Jwks {
             hooks,
             began: Instant::now(),
             fetched_ms: AtomicU64::new(NEVER),
-            state: Mutex::new(State {
-                is_running: true,
-                ..State::default()
-            }),
-            wanted: Notify::new(),
-            ended: watch::Sender::new(()),
+            state: Mutex::default(),
+            turns: Turns::new(),
         });
+        let kept = Arc::clone(&keeper);
+        let keep = async move { kept.turns.take(|| kept.fetch()).await };
         Self {
-            _running: Arc::new(handle.run(keep(Arc::clone(&keeper)))),
+            _running: Arc::new(handle.run(keep)),
             handle: handle.clone(),
             keeper,
         }
@@ -168,16 +166,11 @@ struct Keeper {
     /// When a set was last fetched well, in milliseconds after `began`.
     fetched_ms: AtomicU64,
     state: Mutex<State>,
-    wanted: Notify,
-    ended: watch::Sender<()>,
+    turns: Turns,
 }
 
 #[derive(Default)]
 struct State {
-    /// A fetch runs, or is about to.
-    is_running: bool,
-    /// When the last one ended.
-    last_end: Option<Instant>,
     set: Option<Bytes>,
     /// How many sets the host took.
     version: u64,
@@ -185,22 +178,6 @@ struct State {
     failures: u64,
     failures_in_row: u32,
     last_error: Option<String>,
-}
-
-/// Fetches the set, whenever it is due or asked for.
-async fn keep(keeper: Arc<Keeper>) {
-    loop {
-        let next = Instant::now() + keeper.fetch().await;
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep_until(next) => break,
-                () = keeper.wanted.notified() => if keeper.state().is_running {
-                    break;
-                },
-            }
-        }
-        keeper.state().is_running = true;
-    }
 }
 
 impl Keeper {
@@ -211,8 +188,6 @@ impl Keeper {
         let fault = told.as_ref().err().cloned();
         let wait = {
             let mut state = self.state();
-            state.is_running = false;
-            state.last_end = Some(Instant::now());
             state.fetches += 1;
             let wait = match &told {
                 Ok(good_for) => {
@@ -222,13 +197,12 @@ impl Keeper {
                 Err(_) => {
                     state.failures += 1;
                     state.failures_in_row = state.failures_in_row.saturating_add(1);
-                    schedule::again(state.failures_in_row)
+                    back_off(state.failures_in_row)
                 }
             };
             state.last_error.clone_from(&fault);
             wait
         };
-        self.ended.send_replace(());
         if let Some(fault) = fault {
             (self.hooks.on_fault)(&fault);
         }
@@ -269,21 +243,10 @@ impl Keeper {
     }
 
     async fn refresh(&self) -> Refreshed {
-        let mut ended = self.ended.subscribe();
-        let version = {
-            let mut state = self.state();
-            if !state.is_running {
-                let is_early = |end: Instant| end.elapsed() < UNKNOWN_KEY_EVERY;
-                if state.last_end.is_some_and(is_early) {
-                    return Refreshed::NoNewer;
-                }
-                state.is_running = true;
-                self.wanted.notify_one();
-            }
-            state.version
-        };
-        // The sender lives as long as this does.
-        let _ = ended.changed().await;
+        let version = self.state().version;
+        if let Some(turn) = self.turns.join(UNKNOWN_KEY_EVERY) {
+            turn.end().await;
+        }
         if self.state().version > version {
             Refreshed::Newer
         } else {

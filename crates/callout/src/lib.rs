@@ -18,6 +18,8 @@ mod secret_source;
 mod service;
 mod shared;
 mod tls;
+mod token;
+mod turns;
 mod url;
 
 #[cfg(test)]
@@ -36,4 +38,8 @@ pub use jwks::{
 pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
 pub use tls::{ClientIdentity, Tls, TlsFault};
+pub use token::{
+    AccessToken, CallerExchange, Grant, MetadataMethod, MetadataRequest, OAuthRequest,
+    TokenEndpoint, TokenRequest, TokenState, fetch_text,
+};
 pub use url::{Url, UrlFault};

@@ -1,4 +1,4 @@
-//! When a set is fetched next.
+//! When a set is fetched next, after a good fetch.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -8,8 +8,6 @@ use http::header::{CACHE_CONTROL, HeaderMap};
 /// What an answer may ask for.
 const LEAST: Duration = Duration::from_secs(60);
 const MOST: Duration = Duration::from_secs(60 * 60);
-/// The longest wait after a fetch that failed.
-const AGAIN_MAX: Duration = Duration::from_secs(60);
 
 /// How long the answer says that it is good.
 pub(super) fn max_age(headers: &HeaderMap) -> Option<Duration> {
@@ -31,10 +29,4 @@ pub(super) fn next(max_age: Option<Duration>, refresh: Duration) -> Duration {
     let due = max_age.map_or(refresh, |age| age.clamp(LEAST, MOST));
     let share = u32::try_from(RandomState::new().hash_one(()) % 1000).unwrap_or_default();
     due - due / 10 * share / 1000
-}
-
-/// After so many failures in a row: 1 s, 2 s, 4 s, … up to a minute.
-pub(super) fn again(failures: u32) -> Duration {
-    let doublings = failures.saturating_sub(1).min(6);
-    Duration::from_secs(1 << doublings).min(AGAIN_MAX)
 }
