@@ -71,6 +71,29 @@ pub enum CredentialKind {
     Keys(PathBuf),
     /// Tokens that an issuer signs.
     Jwt(Box<JwtSource>),
+    /// Tokens that somebody is asked about.
+    Introspection(Box<IntrospectionSource>),
+}
+
+/// Tokens that somebody is asked about.
+#[derive(Debug, Clone)]
+pub struct IntrospectionSource {
+    /// The address of the endpoint.
+    pub url: String,
+    /// The gate's name there.
+    pub client_id: Option<String>,
+    /// Its secret there.
+    pub client_secret: Option<Secret>,
+    /// Both are sent in the form, and not as HTTP's basic credential.
+    pub is_posted: bool,
+    /// Roots to trust there in place of the system's, PEM.
+    pub ca_pem: Option<Vec<u8>>,
+    /// How long an answer is used.
+    pub cache: Duration,
+    /// `aud`: one of these; empty takes any.
+    pub audiences: Vec<String>,
+    /// How the answer becomes a caller.
+    pub claims: ClaimNames,
 }
 
 /// Tokens of one issuer.

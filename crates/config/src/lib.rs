@@ -10,8 +10,9 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, ClaimNames, ClientTls, CredentialKind, CredentialSource, Fetched, Host, JwksSource,
-    JwtSource, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource, Traces, Vocabulary, WorkloadFrom,
+    AccessLog, ClaimNames, ClientTls, CredentialKind, CredentialSource, Fetched, Host,
+    IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource,
+    Traces, Vocabulary, WorkloadFrom,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

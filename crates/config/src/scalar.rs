@@ -6,7 +6,7 @@
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
-pub(crate) use identity::{Algorithm, Claim, ClientCertificates, Text, Trust};
+pub(crate) use identity::{Algorithm, Claim, ClientAuth, ClientCertificates, Text, Trust};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
     Age, Amount, Brief, Charge, Count, Currency, Decimal, Money, Percent, PricePer, Ratio, Size,

@@ -67,7 +67,11 @@ fn named(
     let said: Vec<&str> = match value {
         Value::String(one) => vec![one],
         Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
-        _ => return Err(format!("its claim {claim} is neither text nor a list of texts")),
+        _ => {
+            return Err(format!(
+                "its claim {claim} is neither text nor a list of texts"
+            ));
+        }
     };
     if table.is_empty() {
         return match &said[..] {
@@ -143,7 +147,10 @@ mod tests {
             panic!("no claims: {claims}");
         };
         let caller = mapping.caller(&claims, Proven::Token)?;
-        Ok(format!("{} {:?} {:?}", caller.workload, caller.user, caller.tags))
+        Ok(format!(
+            "{} {:?} {:?}",
+            caller.workload, caller.user, caller.tags
+        ))
     }
 
     #[test]
@@ -153,7 +160,10 @@ mod tests {
         let said = who(&fixed, claims).expect("a caller");
         assert_eq!(said, r#"chat Some("ada") [("roles", "dev,7,ops")]"#);
         let plain = by_claim("azp", &[]);
-        assert_eq!(who(&plain, json!({ "azp": "chat" })).expect("a caller"), "chat None []");
+        assert_eq!(
+            who(&plain, json!({ "azp": "chat" })).expect("a caller"),
+            "chat None []"
+        );
         let table = by_claim("groups", &[("g-1", "chat"), ("g-2", "chat"), ("g-3", "ci")]);
         for (groups, workload) in [
             (json!(["g-1"]), "chat"),
@@ -169,12 +179,21 @@ mod tests {
     fn a_claim_that_says_no_single_workload_is_nobodys() {
         let plain = by_claim("azp", &[]);
         let table = by_claim("azp", &[("g-1", "chat"), ("g-3", "ci")]);
-        for azp in [json!(null), json!(7), json!({}), json!([]), json!(["a", "b"])] {
+        for azp in [
+            json!(null),
+            json!(7),
+            json!({}),
+            json!([]),
+            json!(["a", "b"]),
+        ] {
             assert!(who(&plain, json!({ "azp": azp })).is_err(), "{azp}");
             assert!(who(&table, json!({ "azp": azp })).is_err(), "{azp}");
         }
         assert!(who(&plain, json!({})).is_err());
-        assert!(who(&table, json!({ "azp": "chat" })).is_err(), "not by the table");
+        assert!(
+            who(&table, json!({ "azp": "chat" })).is_err(),
+            "not by the table"
+        );
         assert!(who(&table, json!({ "azp": ["g-1", "g-3"] })).is_err());
     }
 
@@ -192,7 +211,9 @@ mod tests {
     fn what_is_recorded_is_bounded_and_plain() {
         let fixed = mapping(Workload::Fixed("chat".into()));
         let claims = json!({ "sub": format!("a\u{7}\n{}", "é".repeat(500)) });
-        let Value::Object(claims) = claims else { panic!() };
+        let Value::Object(claims) = claims else {
+            panic!()
+        };
         let caller = fixed.caller(&claims, Proven::Token).expect("a caller");
         let user = caller.user.expect("a user");
         assert!(user.len() <= 256 && user.starts_with("aé"), "{user}");

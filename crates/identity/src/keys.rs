@@ -44,10 +44,7 @@ impl KeyHash {
     /// Of a whole key.
     #[must_use]
     pub fn of(key: &[u8]) -> Self {
-        let digest = ring::digest::digest(&ring::digest::SHA256, key);
-        let mut hash = [0; 32];
-        hash.copy_from_slice(digest.as_ref());
-        Self(hash)
+        Self(crate::fingerprint(key))
     }
 
     /// Whether they are the same, in a time that does not depend on where they differ.
@@ -59,7 +56,11 @@ impl KeyHash {
 
     /// From 64 hexadecimal digits.
     fn parse(text: &str) -> Option<Self> {
-        let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
+        let digit = |b: u8| {
+            char::from(b)
+                .to_digit(16)
+                .and_then(|d| u8::try_from(d).ok())
+        };
         let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
             return None;
         };
@@ -109,7 +110,9 @@ impl NewKey {
     /// [`NoChance`].
     pub fn of_id(id: String) -> Result<Self, NoChance> {
         let mut chance = [0; SECRET_CHARS];
-        SystemRandom::new().fill(&mut chance).map_err(|_| NoChance)?;
+        SystemRandom::new()
+            .fill(&mut chance)
+            .map_err(|_| NoChance)?;
         let mut key = Vec::with_capacity(PREFIX.len() + id.len() + 1 + SECRET_CHARS);
         key.extend_from_slice(PREFIX.as_bytes());
         key.extend_from_slice(id.as_bytes());

@@ -7,4 +7,14 @@
 //! Not here: which source is asked (`policy::identity`), files and fetching (`tollgate`, `callout`).
 
 pub mod claims;
+pub mod jwt;
 pub mod keys;
+
+/// SHA-256 of a credential, under which its proof is kept.
+#[must_use]
+pub fn fingerprint(credential: &[u8]) -> [u8; 32] {
+    let digest = ring::digest::digest(&ring::digest::SHA256, credential);
+    let mut print = [0; 32];
+    print.copy_from_slice(digest.as_ref());
+    print
+}

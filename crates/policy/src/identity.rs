@@ -160,6 +160,8 @@ pub enum Unproven {
     Unavailable(Cow<'static, str>),
     /// The world has to be asked ([`Verifier::ask`]).
     Ask,
+    /// It is of an issuer that this source does not know: a later source may.
+    Elsewhere,
 }
 
 /// Registered workloads by their names.
@@ -236,8 +238,10 @@ pub(crate) fn identify(
                 let given = *given.get_or_insert_with(|| credential::given(head));
                 if let Given::Token(token) = given
                     && verifier.takes(token)
+                    && let Some(found) =
+                        proven(verifier, token, named, (head, peer), s, shard, unix_s)
                 {
-                    return proven(verifier, token, named, (head, peer), s, shard, unix_s);
+                    return found;
                 }
             }
         }
@@ -298,21 +302,21 @@ fn proven(
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
-) -> Result<Identified, Unidentified> {
+) -> Option<Result<Identified, Unidentified>> {
     let fingerprint = verifier.fingerprint(token);
     if let Some(fingerprint) = &fingerprint {
         let generation = verifier.generation();
         if let Some(caller) = shard.proofs.get(fingerprint, generation, unix_s) {
-            return of_caller(caller, named, s);
+            return Some(of_caller(caller, named, s));
         }
         let address = s.clients.address(peer.address, head);
         if let Some(wait) = shard.failures.wait(address, unix_s) {
-            return Err(Refusal::CredentialFailures { wait }.into());
+            return Some(Err(Refusal::CredentialFailures { wait }.into()));
         }
     }
     // Asked before, so that keys that change meanwhile count as changed.
     let generation = verifier.generation();
-    match verifier.verify(token, unix_s) {
+    Some(match verifier.verify(token, unix_s) {
         Ok(proof) => {
             if let Some(fingerprint) = fingerprint {
                 shard.proofs.keep(fingerprint, generation, &proof, unix_s);
@@ -325,8 +329,9 @@ fn proven(
             fingerprint,
             generation,
         }))),
+        Err(Unproven::Elsewhere) => return None,
         Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
-    }
+    })
 }
 
 /// What an answer about a credential means.
@@ -370,7 +375,7 @@ fn refused(
             (Refusal::CredentialInvalid, Some(reason))
         }
         Unproven::Unavailable(reason) => (Refusal::IdentityUnavailable, Some(reason)),
-        Unproven::Ask => (Refusal::IdentityUnavailable, None),
+        Unproven::Ask | Unproven::Elsewhere => (Refusal::IdentityUnavailable, None),
     };
     Unidentified { refusal, reason }
 }

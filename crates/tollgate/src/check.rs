@@ -70,7 +70,9 @@ fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
         ),
     };
     let built = pool::build(&TokenizerCache::default(), &loaded.host.tokenizers);
-    if let Err(fault) = built.and_then(|_| publication(loaded, Revision::first, sources, Moment::Start)) {
+    if let Err(fault) =
+        built.and_then(|_| publication(loaded, Revision::first, sources, Moment::Check))
+    {
         found.faults.push(format!("{}: {fault}", name.display()));
     }
     found

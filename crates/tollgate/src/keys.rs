@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use config::CredentialKind;
 use identity::keys::{Entry, KeyFile, NewKey, Previous};
@@ -20,6 +19,7 @@ use ledger::report::laid_out;
 
 pub(crate) use self::arguments::Keys;
 use self::arguments::{Create, List, Revoke, Rotate, Verb};
+use crate::identity::now_s;
 use crate::running::load;
 use crate::source::Source;
 use crate::world::World;
@@ -55,7 +55,7 @@ fn configured(named: Option<&std::path::Path>) -> Result<Configured, String> {
     let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
     let file = loaded.host.credentials.iter().find_map(|c| match &c.kind {
         CredentialKind::Keys(file) => Some(file.clone()),
-        CredentialKind::Jwt(_) => None,
+        CredentialKind::Jwt(_) | CredentialKind::Introspection(_) => None,
     });
     let file = file.ok_or_else(|| {
         format!(
@@ -203,7 +203,11 @@ fn state(entry: &Entry, now: u64) -> &'static str {
         "revoked"
     } else if entry.expires_unix_s.is_some_and(is_past) {
         "expired"
-    } else if entry.previous.as_ref().is_some_and(|p| now < p.until_unix_s) {
+    } else if entry
+        .previous
+        .as_ref()
+        .is_some_and(|p| now < p.until_unix_s)
+    {
         "rotating"
     } else {
         "active"
@@ -225,9 +229,4 @@ fn shown_once(key: &NewKey, json: bool, done: &str, workload: &str) -> String {
          its hash is kept.\nClients bring it as any SDK does: OPENAI_API_KEY, or authorization: Bearer …",
         key.id
     )
-}
-
-fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

@@ -25,7 +25,7 @@ use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
 
-use crate::identity::{self, Moment};
+use crate::identity::{self, Moment, Services};
 use crate::ledger_log;
 use crate::pool::{self, Pool};
 
@@ -37,6 +37,8 @@ pub(crate) struct Running {
     pub(crate) workers: usize,
     pub(crate) started: Instant,
     pub(crate) draining: AtomicBool,
+    /// Who is asked about credentials.
+    services: Services,
     pub(crate) reloads: [AtomicU64; 2],
     pub(crate) last_reload_good: AtomicBool,
     origin: Origin,
@@ -173,7 +175,7 @@ pub(crate) fn publication(
     mut loaded: Loaded,
     revision: impl FnOnce(Snapshot) -> Revision,
     sources: &dyn Sources,
-    moment: Moment,
+    moment: Moment<'_>,
 ) -> Result<(RuntimeConfig, Current), String> {
     let credentials = std::mem::take(&mut loaded.host.credentials);
     identity::complete(&mut loaded.snapshot, &credentials, sources, moment)?;
@@ -232,8 +234,10 @@ impl Running {
         workers: usize,
         origin: Origin,
         current: Current,
+        services: Services,
     ) -> Self {
         Self {
+            services,
             gate,
             outlets,
             quota,
@@ -322,7 +326,9 @@ impl Running {
                 let failed = |fault| (fault, watched.clone());
                 let counters = self.counters(&loaded.host).map_err(failed)?;
                 let next = |snapshot| before.revision.next(snapshot, self.now());
-                let (next, current) = publication(loaded, next, &world, Moment::Reload).map_err(failed)?;
+                let (next, current) =
+                    publication(loaded, next, &world, Moment::Reload(&self.services))
+                        .map_err(failed)?;
                 if let Some(service) = &self.outlets.ledger {
                     ledger_log::begin(service, &current.revision, Some(&before.revision))
                         .map_err(failed)?;

@@ -18,7 +18,7 @@ use proxy::quota;
 use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::identity::Moment;
+use crate::identity::{Moment, Services};
 use crate::running::{Origin, Outlets, Running, fixed, load, publication};
 use crate::source::Source;
 use crate::world::World;
@@ -112,7 +112,9 @@ pub(crate) fn start(
     let cache = Arc::new(TokenizerCache::default());
     cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
-    let (publication, current) = publication(loaded, Revision::first, sources, Moment::Start)?;
+    let services = Services::default();
+    let (publication, current) =
+        publication(loaded, Revision::first, sources, Moment::Start(&services))?;
     let admin_listener = bind(admin, "admin")?;
     let ledger = ledger.as_ref().map(ledger_log::open).transpose()?;
     if let Some(service) = &ledger {
@@ -183,6 +185,7 @@ pub(crate) fn start(
         workers,
         Origin { file, fixed },
         current,
+        services,
     );
     Ok(Ready {
         running: Arc::new(running),

@@ -9,19 +9,24 @@ use std::time::Duration;
 
 use policy::caller::{Caller, Proven};
 use policy::identity::{Certificates, HeaderSource, Identity, Source, Trusted};
+use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 
 use super::host::data_address;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::{
-    ClaimNames, CredentialKind, CredentialSource, Fetched, JwksSource, JwtSource, WorkloadFrom,
+    ClaimNames, CredentialKind, CredentialSource, Fetched, IntrospectionSource, JwksSource,
+    JwtSource, WorkloadFrom,
 };
-use crate::scalar::{Name, Text};
-use crate::schema::Document;
-use crate::schema::identity::{IdentitySource, Jwks, Jwt};
+use crate::scalar::{Claim, ClientAuth, File, Name, Text};
+use crate::schema::identity::{IdentitySource, Introspection, Jwks, Jwt};
+use crate::schema::{Bearer, Document};
+use crate::target::Target;
 
 const LEEWAY_DEFAULT: Duration = Duration::from_secs(30);
 const LEEWAY_MAX: Duration = Duration::from_secs(60);
+const CACHE_DEFAULT: Duration = Duration::from_secs(5);
+const CACHE_MAX: Duration = Duration::from_secs(600);
 const STALE_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl super::Lowering<'_> {
@@ -51,6 +56,9 @@ impl super::Lowering<'_> {
             } else if let Some(jwt) = source.jwt.get() {
                 let jwt = self.jwt(place, jwt, document, snapshot);
                 jwt.map(|jwt| CredentialKind::Jwt(Box::new(jwt)))
+            } else if let Some(asked) = source.introspection.get() {
+                let asked = self.introspection(place, asked, document, snapshot);
+                asked.map(|asked| CredentialKind::Introspection(Box::new(asked)))
             } else {
                 None
             };
@@ -63,7 +71,7 @@ impl super::Lowering<'_> {
             } else if let Some(known) = source.certificates.get() {
                 let known = self.certificates(known, document, snapshot);
                 identity.sources.push(Source::Certificate(known));
-            } else if source.keys.is_absent() && source.jwt.is_absent() {
+            } else if source.is_header() {
                 let header = self.header(place, source, document, snapshot);
                 identity.sources.push(Source::Header(header));
             }
@@ -86,22 +94,16 @@ impl super::Lowering<'_> {
 
     /// Exactly one kind, and the fields that belong to it.
     fn one_kind(&mut self, place: &Place, source: &IdentitySource) {
-        let is_header = [
-            !source.header.is_absent(),
-            !source.default.is_absent(),
-            !source.from.is_absent(),
-            !source.from_certificates.is_absent(),
-            !source.trust.is_absent(),
-        ];
         let kinds = [
             !source.keys.is_absent(),
             !source.jwt.is_absent(),
+            !source.introspection.is_absent(),
             !source.certificates.is_absent(),
-            is_header.contains(&true),
+            source.is_header(),
         ];
         if kinds.iter().filter(|present| **present).count() != 1 {
             let says = "says no single way to recognise callers";
-            let hint = "write exactly one of keys, jwt, certificates and header, each as an item of a list";
+            let hint = "write exactly one of keys, jwt, introspection, certificates and header, each as an item of a list";
             self.findings.fault(place, says, hint);
         }
     }
@@ -214,7 +216,14 @@ impl super::Lowering<'_> {
             self.findings.fault(&at.place, says, "write 60s or less");
         }
         let keys = self.jwks(written, place);
-        let claims = self.claims(place, written, document, snapshot);
+        let names = Names {
+            workload: &written.workload,
+            workload_claim: &written.workload_claim,
+            workloads: &written.workloads,
+            user_claim: &written.user_claim,
+            tags: &written.tags,
+        };
+        let claims = self.claims(place, &names, document, snapshot);
         Some(JwtSource {
             issuer: written.issuer.get()?.value.0.clone(),
             audiences: texts(&written.audience),
@@ -249,11 +258,7 @@ impl super::Lowering<'_> {
         };
         let fetched = self.fetched(jwks);
         match (jwks.url.get(), jwks.file.get()) {
-            (Some(at), None) => {
-                let scheme = if at.value.tls { "https" } else { "http" };
-                let url = format!("{scheme}://{}{}", at.value.authority, at.value.base_path);
-                Some(JwksSource::Url(url, fetched))
-            }
+            (Some(at), None) => Some(JwksSource::Url(address(&at.value), fetched)),
             (None, Some(at)) => self.read(at).map(|(_, bytes)| JwksSource::File(bytes)),
             // Roots alone: for discovery.
             (None, None) if jwks.url.is_absent() && jwks.file.is_absent() => {
@@ -269,15 +274,72 @@ impl super::Lowering<'_> {
         }
     }
 
-    fn fetched(&mut self, jwks: &Jwks) -> Fetched {
-        let ca_pem = jwks.ca.get().and_then(|at| {
-            let (_, pem) = self.read(at)?;
-            let mark = b"-----BEGIN CERTIFICATE-----";
-            self.pem(&at.place, &at.shown, &pem, mark, "certificate")?;
-            Some(pem)
-        });
-        Fetched {
+    fn introspection(
+        &mut self,
+        place: &Place,
+        written: &Introspection,
+        document: &Document,
+        snapshot: &Snapshot,
+    ) -> Option<IntrospectionSource> {
+        let cache = written.cache.get();
+        if let Some(at) = cache.filter(|at| at.value.0 > CACHE_MAX) {
+            let says = format!("{} is longer than a revoked token may go on", at.shown);
+            self.findings.fault(&at.place, says, "write 10m or less");
+        }
+        let secret = written.client_secret.get();
+        let secret = match secret {
+            Some(secret) => Some(self.client_secret(place, secret)?),
+            None => None,
+        };
+        if written.client_id.is_absent() && secret.is_some() {
+            let says = "says a secret, and not whose it is";
+            self.findings.fault(place, says, "say `client_id`, too");
+        }
+        let names = Names {
+            workload: &written.workload,
+            workload_claim: &written.workload_claim,
+            workloads: &written.workloads,
+            user_claim: &written.user_claim,
+            tags: &written.tags,
+        };
+        let claims = self.claims(place, &names, document, snapshot);
+        let ca_pem = self.roots(&written.ca);
+        let target = &written.url.get()?.value;
+        let client_id = written.client_id.get();
+        let auth = written.client_auth.get();
+        Some(IntrospectionSource {
+            url: address(target),
+            client_id: client_id.map(|at| at.value.0.clone()),
+            client_secret: secret,
+            is_posted: auth.is_some_and(|at| at.value == ClientAuth::Post),
             ca_pem,
+            cache: cache.map_or(CACHE_DEFAULT, |at| at.value.0),
+            audiences: texts(&written.audience),
+            claims: claims?,
+        })
+    }
+
+    fn client_secret(&mut self, place: &Place, written: &Bearer) -> Option<Secret> {
+        let place = Place {
+            path: format!("{}.client_secret", place.path),
+            line: place.line,
+        };
+        let choice = "file, env and inline";
+        let found = self.secret(&written.file, &written.env, &written.inline, &place, choice);
+        found.map(|(secret, _)| secret)
+    }
+
+    fn roots(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
+        let at = ca.get()?;
+        let (_, pem) = self.read(at)?;
+        let mark = b"-----BEGIN CERTIFICATE-----";
+        self.pem(&at.place, &at.shown, &pem, mark, "certificate")?;
+        Some(pem)
+    }
+
+    fn fetched(&mut self, jwks: &Jwks) -> Fetched {
+        Fetched {
+            ca_pem: self.roots(&jwks.ca),
             stale: jwks.stale.get().map_or(STALE_DEFAULT, |at| at.value.0),
         }
     }
@@ -285,7 +347,7 @@ impl super::Lowering<'_> {
     fn claims(
         &mut self,
         place: &Place,
-        written: &Jwt,
+        written: &Names<'_>,
         document: &Document,
         snapshot: &Snapshot,
     ) -> Option<ClaimNames> {
@@ -345,6 +407,32 @@ impl super::Lowering<'_> {
         }
         path
     }
+}
+
+/// The fields that say how claims become a caller.
+struct Names<'w> {
+    workload: &'w Field<At<Name>>,
+    workload_claim: &'w Field<At<Claim>>,
+    workloads: &'w Field<MapOf<Text, At<Name>>>,
+    user_claim: &'w Field<At<Claim>>,
+    tags: &'w Field<MapOf<Name, At<Claim>>>,
+}
+
+impl IdentitySource {
+    /// Whether it has a field of a header source.
+    fn is_header(&self) -> bool {
+        !self.header.is_absent()
+            || !self.default.is_absent()
+            || !self.from.is_absent()
+            || !self.from_certificates.is_absent()
+            || !self.trust.is_absent()
+    }
+}
+
+/// A target as the address that it was read from.
+fn address(target: &Target) -> String {
+    let scheme = if target.tls { "https" } else { "http" };
+    format!("{scheme}://{}{}", target.authority, target.base_path)
 }
 
 fn text(at: &At<Text>) -> Box<str> {

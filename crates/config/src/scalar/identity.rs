@@ -70,6 +70,32 @@ impl Written for Trust {
     }
 }
 
+/// How a client's name and secret are sent to an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientAuth {
+    Basic,
+    Post,
+}
+
+impl Written for ClientAuth {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "basic" => Ok(Self::Basic),
+            "post" => Ok(Self::Post),
+            _ => Err(Problem::new(
+                "is not a way to send a client's secret",
+                "write basic or post",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["basic", "post"] })
+    }
+}
+
 /// Whether a client must bring a certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientCertificates {

@@ -4,10 +4,12 @@
 
 use serde_json::{Value as Json, json};
 
+use super::Bearer;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, Place, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Algorithm, Claim, File, IdentityHeader, Name, Network, SecretFile, Span, Text, Trust,
+    Algorithm, Claim, ClientAuth, File, IdentityHeader, Name, Network, SecretFile, Span, Text,
+    Trust,
 };
 use crate::target::Target;
 
@@ -34,12 +36,14 @@ impl Decode for Identity {
 }
 
 record! {
-    /// A way to recognise callers: exactly one of `keys`, `jwt`, `certificates` and `header`.
+    /// A way to recognise callers: exactly one of `keys`, `jwt`, `introspection`, `certificates` and `header`.
     IdentitySource {
         /// Keys of the gate's own, as `tollgate keys` makes them.
         optional keys: Keys,
         /// Signed tokens.
         optional jwt: Jwt,
+        /// Tokens that whoever issued them is asked about (RFC 7662).
+        optional introspection: Introspection,
         /// Workloads by a DNS or URI name of the client's certificate, such as spiffe://cluster.local/ns/chat/sa/web; a * at the end fits any rest. They need `listen.tls.client_ca`.
         optional certificates: MapOf<Text, At<Name>>,
         /// The request header that names the workload. Default x-workload-app.
@@ -87,6 +91,36 @@ record! {
         /// The claim that says who the person or service behind the call is. Default sub.
         optional user_claim: At<Claim>,
         /// Tags of the call's record, by name, and the claims that say them.
+        optional tags: MapOf<Name, At<Claim>>,
+    }
+}
+
+record! {
+    /// Tokens that whoever issued them is asked about.
+    Introspection {
+        /// The address of the endpoint.
+        required url: At<Target>,
+        /// The gate's own name there.
+        optional client_id: At<Text>,
+        /// Its secret there.
+        optional client_secret: Bearer,
+        /// How both are sent: basic or post. Default basic.
+        optional client_auth: At<ClientAuth>,
+        /// PEM file with the roots to trust there, in place of the system's.
+        optional ca: At<File>,
+        /// How long an answer is used, at most 10m and never past the token's end. Default 5s.
+        optional cache: At<Span>,
+        /// Whom the tokens must be for: one of these must be in `aud`. Any unless said.
+        optional audience: OneOrMany<Text>,
+        /// The workload of all of these tokens.
+        optional workload: At<Name>,
+        /// The member of the answer that says the workload; one of `workload` and `workload_claim`.
+        optional workload_claim: At<Claim>,
+        /// Workloads by the values of that member, where it does not name them itself.
+        optional workloads: MapOf<Text, At<Name>>,
+        /// The member that says who the person or service behind the call is. Default sub.
+        optional user_claim: At<Claim>,
+        /// Tags of the call's record, by name, and the members that say them.
         optional tags: MapOf<Name, At<Claim>>,
     }
 }

@@ -48,6 +48,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Keys", "identity: { keys: "),
         ("Jwt", "identity: { jwt: "),
         ("Jwks", "identity: { jwt: { jwks: "),
+        ("Introspection", "identity: { introspection: "),
         ("Cors", "cors: "),
         ("Admin", "admin: "),
         ("Bearer", "admin: { bearer: "),

@@ -110,7 +110,9 @@ impl KeyFile {
             let entry: Entry = serde_json::from_slice(line).map_err(|error| {
                 // The text of serde's error can quote what stands there.
                 let column = error.column();
-                fault(format!("it is no key that this version can read, at column {column}"))
+                fault(format!(
+                    "it is no key that this version can read, at column {column}"
+                ))
             })?;
             entry.check().map_err(|says| fault(says.to_owned()))?;
             if !ids.insert(entry.id.clone()) {
@@ -155,15 +157,16 @@ impl Entry {
         if !is_id(&self.id) {
             return Err("the id is not one of a key");
         }
-        if !is_hash(&self.sha256)
-            || !self.previous.as_ref().is_none_or(|p| is_hash(&p.sha256))
-        {
+        if !is_hash(&self.sha256) || !self.previous.as_ref().is_none_or(|p| is_hash(&p.sha256)) {
             return Err("`sha256` is not 64 hexadecimal digits");
         }
         if !is_text(&self.workload) || !optional(&self.name) || !optional(&self.user) {
             return Err("workload, name and user are 1 to 256 bytes without control characters");
         }
-        let are_tags = self.tags.iter().all(|(name, value)| is_text(name) && is_text(value));
+        let are_tags = self
+            .tags
+            .iter()
+            .all(|(name, value)| is_text(name) && is_text(value));
         if self.tags.len() > LIST_MAX || !are_tags {
             return Err("there are at most 64 tags, of 1 to 256 bytes each");
         }

@@ -63,7 +63,9 @@ impl Known {
             by: Proven::Key,
             key: Some(entry.id.as_str().into()),
             user: entry.user.as_deref().map(Arc::from),
-            tags: tags.map(|(n, v)| (Arc::from(&**n), Arc::from(&**v))).collect(),
+            tags: tags
+                .map(|(n, v)| (Arc::from(&**n), Arc::from(&**v)))
+                .collect(),
             models: entry.models.iter().map(|model| pattern(model)).collect(),
         };
         let previous = entry.previous.as_ref();

@@ -40,7 +40,7 @@ fn why(table: &KeyTable, key: &[u8], now: u64) -> String {
     match table.verify(key, now) {
         Ok(proof) => format!("{} is let in", proof.caller.workload),
         Err(Unproven::Invalid(why) | Unproven::Unavailable(why)) => why.into_owned(),
-        Err(Unproven::Ask) => "ask".to_owned(),
+        Err(other) => format!("{other:?}"),
     }
 }
 
@@ -54,7 +54,10 @@ fn a_key_that_was_made_is_its_owners() {
     assert!(table.takes(key.key.expose()) && !table.takes(b"sk-something"));
     let proof = table.verify(key.key.expose(), NOW).expect("a good key");
     let caller = &proof.caller;
-    assert_eq!((&*caller.workload, caller.key.as_deref()), ("chat", Some(&*key.id)));
+    assert_eq!(
+        (&*caller.workload, caller.key.as_deref()),
+        ("chat", Some(&*key.id))
+    );
     assert_eq!(caller.user.as_deref(), Some("ada"));
     assert_eq!(caller.tags[..], [("team".into(), "search".into())]);
     assert_eq!(caller.models[..], [ModelPattern::Prefix("gpt-".into())]);
@@ -86,7 +89,10 @@ fn what_is_not_the_whole_key_proves_nothing() {
     let longer = [&whole[..], b"0"].concat();
     assert!(table.verify(&longer, NOW).is_err());
     let (other, _) = made();
-    assert_eq!(why(&table, other.key.expose(), NOW), "there is no key of this id");
+    assert_eq!(
+        why(&table, other.key.expose(), NOW),
+        "there is no key of this id"
+    );
 }
 
 #[test]
@@ -150,12 +156,20 @@ fn a_damaged_file_is_refused_whole_and_says_where() {
         ("no line break", |line| line.trim_end().to_owned()),
         ("zeros", |line| "\0".repeat(line.len()) + "\n"),
         ("a word", |line| line.replace("chat", "ch\u{7}at")),
-        ("another member", |line| line.replacen('{', r#"{"bound":1,"#, 1)),
-        ("a member twice", |line| line.replacen('{', r#"{"workload":"x","#, 1)),
+        ("another member", |line| {
+            line.replacen('{', r#"{"bound":1,"#, 1)
+        }),
+        ("a member twice", |line| {
+            line.replacen('{', r#"{"workload":"x","#, 1)
+        }),
         ("no hash", |line| line.replace("sha256", "sha255")),
-        ("a short hash", |line| line.replacen(r#""sha256":""#, r#""sha256":"0"#, 1)),
+        ("a short hash", |line| {
+            line.replacen(r#""sha256":""#, r#""sha256":"0"#, 1)
+        }),
         ("a number", |line| line.replace("1000000", "\"1000000\"")),
-        ("a bad id", |line| line.replacen(r#""id":""#, r#""id":"u"#, 1)),
+        ("a bad id", |line| {
+            line.replacen(r#""id":""#, r#""id":"u"#, 1)
+        }),
         ("no object", |_| "[]\n".to_owned()),
     ];
     for (what, damage) in damages {

@@ -17,7 +17,9 @@ pub(crate) struct Keys {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Make a key and show it, once.
-    #[command(after_help = "Example:\n  tollgate keys create --workload chat --user ada --expires 90d")]
+    #[command(
+        after_help = "Example:\n  tollgate keys create --workload chat --user ada --expires 90d"
+    )]
     Create(Create),
     /// The keys that there are, without their secrets.
     List(List),
@@ -105,7 +107,13 @@ pub(crate) struct Time(u64);
 impl Time {
     /// `90s`, `15m`, `12h`, `90d`, `52w`.
     fn parse(text: &str) -> Result<Self, String> {
-        let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 604_800)];
+        let units = [
+            ('s', 1),
+            ('m', 60),
+            ('h', 3600),
+            ('d', 86_400),
+            ('w', 604_800),
+        ];
         let read = units.iter().find_map(|(unit, seconds)| {
             let digits = text.strip_suffix(*unit)?;
             let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -144,10 +152,27 @@ mod tests {
 
     #[test]
     fn spans_of_time_are_a_number_and_a_unit() {
-        for (text, seconds) in [("0s", 0), ("90s", 90), ("2m", 120), ("12h", 43_200), ("1w", 604_800)] {
+        for (text, seconds) in [
+            ("0s", 0),
+            ("90s", 90),
+            ("2m", 120),
+            ("12h", 43_200),
+            ("1w", 604_800),
+        ] {
             assert_eq!(Time::parse(text).map(Time::seconds), Ok(seconds), "{text}");
         }
-        for text in ["", "d", "1", "-1d", "+1d", "1.5h", "1y", "1 d", "99999999999999999999w", "101000d"] {
+        for text in [
+            "",
+            "d",
+            "1",
+            "-1d",
+            "+1d",
+            "1.5h",
+            "1y",
+            "1 d",
+            "99999999999999999999w",
+            "101000d",
+        ] {
             assert!(Time::parse(text).is_err(), "{text}");
         }
     }

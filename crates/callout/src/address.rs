@@ -1,0 +1,46 @@
+//! Which addresses may be connected to.
+//!
+//! Invariant: no metadata service, no neighbour of the link, no group and no placeholder, in whatever form the address
+//! is written, unless the service that is asked stands there by its setting. Loopback and private addresses are where
+//! providers of identity live, and are let through.
+//! Not here: names (`dial`, which connects to what was checked here).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where AWS serves metadata over IPv6.
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// Whether an address may be connected to.
+pub(crate) fn is_allowed(address: IpAddr, allow_link_local: bool) -> bool {
+    match plain(address) {
+        IpAddr::V4(v4) => {
+            let is_place = v4.octets()[0] != 0 && !v4.is_multicast() && v4 != Ipv4Addr::BROADCAST;
+            is_place && (allow_link_local || !v4.is_link_local())
+        }
+        IpAddr::V6(v6) => {
+            let is_near = v6.is_unicast_link_local() || v6 == METADATA_V6;
+            !v6.is_unspecified() && !v6.is_multicast() && (allow_link_local || !is_near)
+        }
+    }
+}
+
+/// The IPv4 address that an IPv6 address stands for: mapped, compatible (`::a.b.c.d`), of NAT64 or of 6to4.
+fn plain(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = address else {
+        return address;
+    };
+    let [.., a, b, c, d] = v6.octets();
+    let last = Ipv4Addr::new(a, b, c, d);
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => address,
+        [0, 0, 0, 0, 0, 0 | 0xffff, _, _] | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => last.into(),
+        [0x2002, high, low, ..] => {
+            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+            Ipv4Addr::new(a, b, c, d).into()
+        }
+        _ => address,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! What the gate asks of outside services: who a caller is, whether it may call, which credential an upstream takes.
+//!
+//! Invariant: it waits on a thread and a runtime of its own, never on a worker's; a worker hands a question over and
+//! gets a future back. Everything has a bound, and whoever cannot be answered is told so, in time.
+//! Not here: what an answer means for an exchange (`policy`), what a key set holds and whether a signature is good (the
+//! host).
+
+mod address;
+mod client;
+mod client_auth;
+mod dial;
+mod fault;
+mod form;
+mod introspection;
+mod json;
+mod jwks;
+mod secret_source;
+mod service;
+mod shared;
+mod tls;
+mod token;
+mod turns;
+mod url;
+
+#[cfg(test)]
+mod fixture;
+
+pub use client::{Bounds, Client, Protocol};
+pub use client_auth::ClientAuth;
+pub use fault::Fault;
+pub use introspection::{
+    ActiveToken, Introspected, Introspection, IntrospectionSettings, TOKEN_BYTES_MAX,
+};
+pub use jwks::{
+    Availability, Hooks, IssuerFault, Jwks, JwksSettings, JwksState, KEY_SET_BYTES_MAX, KeySource,
+    Refreshed, UNKNOWN_KEY_EVERY,
+};
+pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
+pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
+pub use tls::{ClientIdentity, Tls, TlsFault};
+pub use token::{
+    AccessToken, CallerExchange, Grant, MetadataMethod, MetadataRequest, OAuthRequest,
+    TokenEndpoint, TokenRequest, TokenState, fetch_text,
+};
+pub use url::{Url, UrlFault};

@@ -1,0 +1,371 @@
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use tokio::time::sleep;
+
+use super::*;
+use crate::client::Bounds;
+use crate::client_auth::ClientAuth;
+use crate::fixture::{Does, Seen, Server, client, json, response, status, tls};
+use crate::secret_source::SecretSource;
+use crate::url::Url;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn source(text: &str) -> SecretSource {
+    SecretSource::fixed(Secret::new(text.as_bytes().to_vec()))
+}
+
+fn nobody() -> ClientAuth {
+    ClientAuth::Nothing { id: None }
+}
+
+fn basic() -> ClientAuth {
+    ClientAuth::Basic {
+        id: "gate".to_owned(),
+        secret: source("hidden"),
+    }
+}
+
+fn answer(token: &str, life: u64) -> String {
+    format!(r#"{{"access_token":"{token}","token_type":"bearer","expires_in":{life}}}"#)
+}
+
+fn value(token: &AccessToken) -> &str {
+    std::str::from_utf8(token.value.expose()).expect("text")
+}
+
+type Faults = Arc<Mutex<Vec<String>>>;
+
+fn started(
+    answering: impl Fn(&Seen) -> Does + Send + Sync + 'static,
+) -> (Server, TokenEndpoint, Faults) {
+    let (server, client) = Server::in_memory(Bounds::default(), answering);
+    let request = OAuthRequest::new(server.url("/token"), basic(), Grant::ClientCredentials);
+    let faults = Faults::default();
+    let told = Arc::clone(&faults);
+    let on_fault = move |fault: &Fault| told.lock().expect("no panic").push(fault.to_string());
+    let token = TokenEndpoint::start(
+        &Handle::here(),
+        client,
+        TokenRequest::OAuth(request),
+        on_fault,
+    );
+    (server, token, faults)
+}
+
+#[tokio::test]
+async fn each_grant_is_asked_for_as_its_rfc_says() {
+    let exchange = Grant::Exchange {
+        subject_token: source("s&t"),
+        subject_token_type: "urn:ietf:params:oauth:token-type:jwt".to_owned(),
+        actor: Some((source("act"), "urn:x".to_owned())),
+        requested_token_type: Some("urn:y".to_owned()),
+    };
+    let jwt = Grant::JwtBearer {
+        assertion: source("a.b.c"),
+    };
+    let table = [
+        (Grant::ClientCredentials, "grant_type=client_credentials"),
+        (
+            jwt,
+            "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=a.b.c",
+        ),
+        (
+            exchange,
+            "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=s%26t\
+             &subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt&actor_token=act\
+             &actor_token_type=urn%3Ax&requested_token_type=urn%3Ay",
+        ),
+    ];
+    for (grant, form) in table {
+        let server = Server::start(|_| json(answer("t", 300))).await;
+        let mut request = OAuthRequest::new(server.url("/token"), basic(), grant);
+        request.scope = Some("a b".to_owned());
+        request.audiences = vec!["one".to_owned(), "two".to_owned()];
+        request.resources = vec!["https://r.test/".to_owned()];
+        request.fields = vec![("x".to_owned(), "y".to_owned())];
+        let request = TokenRequest::OAuth(request);
+        let token = TokenEndpoint::start(&Handle::here(), client(), request, |_| {});
+        assert_eq!(value(&token.get(LONG).await.expect("a token")), "t");
+        let seen = &server.seen()[0];
+        let rest = "&scope=a+b&audience=one&audience=two&resource=https%3A%2F%2Fr.test%2F&x=y";
+        assert_eq!(seen.text(), format!("{form}{rest}"));
+        assert_eq!((&*seen.method, &*seen.target), ("POST", "/token"));
+        // base64("gate:hidden")
+        assert_eq!(seen.header("authorization"), "Basic Z2F0ZTpoaWRkZW4=");
+        assert_eq!(
+            seen.header("content-type"),
+            "application/x-www-form-urlencoded"
+        );
+    }
+}
+
+#[test]
+fn what_an_answer_must_hold() {
+    let url = Url::parse("https://a.test/").expect("a URL");
+    let request = OAuthRequest::new(url, nobody(), Grant::ClientCredentials);
+    let good = [
+        (
+            r#"{"access_token":"t","token_type":"Bearer","expires_in":60}"#,
+            60,
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","scope":"x"}"#,
+            300,
+        ),
+        (
+            r#"{"access_token":"t","token_type":"N_A","expires_in":18446744073709551615}"#,
+            604_800,
+        ),
+    ];
+    for (body, life) in good {
+        let token = request.read(body.as_bytes()).expect(body);
+        assert_eq!((value(&token), token.life.as_secs()), ("t", life), "{body}");
+    }
+    let bad = [
+        (r#"{"token_type":"bearer"}"#, "no access_token"),
+        (
+            r#"{"access_token":"","token_type":"bearer"}"#,
+            "fits no header",
+        ),
+        (
+            r#"{"access_token":"t\r\nx: y","token_type":"bearer"}"#,
+            "fits no header",
+        ),
+        (
+            r#"{"access_token":"t t","token_type":"bearer"}"#,
+            "fits no header",
+        ),
+        (r#"{"access_token":7,"token_type":"bearer"}"#, "no text"),
+        (r#"{"access_token":"t"}"#, "not Bearer"),
+        (r#"{"access_token":"t","token_type":"DPoP"}"#, "not Bearer"),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":"60"}"#,
+            "no whole number",
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":-1}"#,
+            "no whole number",
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":0}"#,
+            "ended already",
+        ),
+        (
+            r#"{"access_token":"t","access_token":"u","token_type":"bearer"}"#,
+            "stands twice",
+        ),
+        ("access_token=t&token_type=bearer", "not JSON"),
+    ];
+    for (body, why) in bad {
+        let fault = request.read(body.as_bytes()).expect_err(body).to_string();
+        assert!(fault.contains(why), "{body}: {fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_by_its_code_and_without_what_it_repeats() {
+    let refused =
+        |code: &str| format!(r#"{{"error":{code},"error_description":"bad secret hidden"}}"#);
+    let long = format!("\"{}\"", "x".repeat(65));
+    let table = [
+        (
+            400,
+            refused(r#""invalid_client""#),
+            "it answered 400 (invalid_client)",
+        ),
+        (401, refused(r#""hidden secret""#), "it answered 401"),
+        (401, refused("7"), "it answered 401"),
+        (401, refused(&long), "it answered 401"),
+        (500, "<html>hidden</html>".to_owned(), "it answered 500"),
+        (302, String::new(), "it answered 302"),
+    ];
+    for (code, body, expected) in table {
+        let server =
+            Server::start(move |_| Does::Answer(response(code, "application/json", body.clone())))
+                .await;
+        let request = OAuthRequest::new(server.url("/"), basic(), Grant::ClientCredentials);
+        let request = TokenRequest::OAuth(request);
+        let token = TokenEndpoint::start(&Handle::here(), client(), request, |_| {});
+        let fault = token.get(LONG).await.expect_err(expected);
+        assert_eq!(fault.to_string(), expected);
+        assert!(!format!("{fault:?} {token:?}").contains("hidden"));
+    }
+}
+
+#[tokio::test]
+async fn a_token_comes_as_json_or_not_at_all() {
+    let server = Server::start(|_| Does::Answer(response(200, "text/html", answer("t", 60)))).await;
+    let request = OAuthRequest::new(server.url("/"), basic(), Grant::ClientCredentials);
+    let request = TokenRequest::OAuth(request);
+    let token = TokenEndpoint::start(&Handle::here(), client(), request, |_| {});
+    let found = token.get(LONG).await.map(|_| ());
+    assert_eq!(found, Err(Fault::Garbage("it is not application/json")));
+}
+
+#[test]
+fn a_token_is_fetched_anew_before_it_ends() {
+    let table = [
+        (3600, 2880),
+        (600, 480),
+        (300, 240),
+        (200, 140),
+        (120, 60),
+        (119, 95),
+        (10, 8),
+    ];
+    for (life, fresh_for) in table {
+        let token = AccessToken::new(Secret::new(Vec::new()), Duration::from_secs(life));
+        assert_eq!(token.fresh_for().as_secs(), fresh_for, "{life}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_is_there_without_waiting_until_it_ends() {
+    let is_up = Arc::new(AtomicBool::new(true));
+    let (up, count) = (Arc::clone(&is_up), AtomicUsize::new(0));
+    let (server, token, faults) = started(move |_| {
+        if !up.load(Ordering::Relaxed) {
+            return status(503);
+        }
+        json(answer(
+            &format!("t{}", count.fetch_add(1, Ordering::Relaxed)),
+            600,
+        ))
+    });
+    let current = || token.current().map(|token| value(&token).to_owned());
+    assert_eq!(current(), None);
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(current().as_deref(), Some("t0"));
+    sleep(Duration::from_secs(479)).await;
+    assert_eq!(server.asked(), 1);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(current().as_deref(), Some("t1"));
+    is_up.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(597)).await;
+    assert_eq!(current().as_deref(), Some("t1"), "the last good one lives");
+    assert!(token.state().failures_in_row > 3);
+    assert_eq!(faults.lock().expect("no panic")[0], "it answered 503");
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(current(), None);
+    let asked = server.asked();
+    let refused = token.get(LONG).await;
+    assert!(
+        matches!(refused, Err(Fault::Status { status: 503, .. })),
+        "{refused:?}"
+    );
+    assert!(matches!(token.get(LONG).await, Err(Fault::Status { .. })));
+    assert_eq!(server.asked(), asked + 1, "once a second at most");
+    is_up.store(true, Ordering::Relaxed);
+    sleep(Duration::from_millis(1100)).await;
+    assert_eq!(value(&token.get(LONG).await.expect("a token")), "t2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_while_there_is_none_waits_for_one_fetch() {
+    let (server, token, _) = started(|_| {
+        Does::After(
+            Duration::from_secs(1),
+            response(200, "application/json", answer("t", 600)),
+        )
+    });
+    let hasty = token.get(Duration::from_millis(500));
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        asking.spawn(token.get(LONG));
+    }
+    assert!(matches!(hasty.await, Err(Fault::Late { .. })));
+    assert!(asking.join_all().await.iter().all(Result::is_ok));
+    assert_eq!(server.asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_an_upstream_refuses_is_replaced_once() {
+    let (server, token, _) = started(|_| json(answer("t", 3600)));
+    sleep(Duration::from_secs(11)).await;
+    for _ in 0..100 {
+        token.renew();
+        assert!(token.current().is_some());
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(server.asked(), 2);
+    let other = token.clone();
+    drop((token, other));
+    sleep(Duration::from_secs(7200)).await;
+    assert_eq!(server.asked(), 2, "nobody holds it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_callers_token_is_given_for_one_of_its_own() {
+    let (server, client) = Server::in_memory(Bounds::default(), |seen| {
+        let subject = seen
+            .text()
+            .split("subject_token=")
+            .nth(1)
+            .expect("a subject");
+        let subject = subject.split('&').next().expect("a subject").to_owned();
+        let body = answer(&format!("for-{subject}"), 300);
+        Does::After(
+            Duration::from_millis(100),
+            response(200, "application/json", body),
+        )
+    });
+    let grant = Grant::Exchange {
+        subject_token: SecretSource::with(|| None),
+        subject_token_type: "urn:ietf:params:oauth:token-type:access_token".to_owned(),
+        actor: None,
+        requested_token_type: None,
+    };
+    let request = OAuthRequest::new(server.url("/token"), basic(), grant);
+    let exchange = CallerExchange::new(&Handle::here(), client, request);
+    let caller = |name: &str| Secret::new(name.as_bytes().to_vec());
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        for name in ["a", "b"] {
+            let answered = exchange.ask(&caller(name), LONG);
+            asking.spawn(async move { (name, answered.await) });
+        }
+    }
+    for (name, found) in asking.join_all().await {
+        assert_eq!(value(&found.expect("a token")), format!("for-{name}"));
+    }
+    assert_eq!(server.asked(), 2);
+    sleep(Duration::from_secs(239)).await;
+    assert!(exchange.ask(&caller("a"), LONG).await.is_ok());
+    assert_eq!(server.asked(), 2);
+    sleep(Duration::from_secs(2)).await;
+    assert!(exchange.ask(&caller("a"), LONG).await.is_ok());
+    assert_eq!(server.asked(), 3);
+}
+
+#[tokio::test]
+async fn a_metadata_service_is_asked_with_its_headers() {
+    let server = Server::start(|seen| match (&*seen.target, seen.header("metadata")) {
+        ("/token", "true") => {
+            json(r#"{"access_token":"m","expires_in":"3599","token_type":"Bearer"}"#)
+        }
+        ("/text", "true") => Does::Answer(response(200, "text/plain", "some text")),
+        _ => status(403),
+    })
+    .await;
+    let bounds = Bounds {
+        allow_link_local: true,
+        ..Bounds::default()
+    };
+    let client = Client::new(&tls(), bounds);
+    let request = |target: &str, headers| MetadataRequest {
+        method: MetadataMethod::Get,
+        url: server.url(target),
+        headers,
+    };
+    let flavor = || vec![("Metadata".to_owned(), source("true"))];
+    let handle = Handle::here();
+    let asked = TokenRequest::Metadata(request("/token", flavor()));
+    let token = TokenEndpoint::start(&handle, client.clone(), asked, |_| {});
+    let token = token.get(LONG).await.expect("a token");
+    assert_eq!((value(&token), token.life.as_secs()), ("m", 3599));
+    let text = fetch_text(&handle, &client, &request("/text", flavor()), LONG).await;
+    assert_eq!(text.expect("a text").expose(), b"some text");
+    let refused = fetch_text(&handle, &client, &request("/text", Vec::new()), LONG).await;
+    assert!(matches!(refused, Err(Fault::Status { status: 403, .. })));
+}

@@ -1,0 +1,101 @@
+//! One thing that is done again and again in the background, and sooner where somebody asks for it.
+//!
+//! Invariant: one turn runs at a time, and all who ask meanwhile wait for its end.
+//! Not here: what is done, and when the next turn is due (`jwks`, `token`).
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+
+pub(crate) struct Turns {
+    state: Mutex<State>,
+    wanted: Notify,
+    ended: watch::Sender<()>,
+}
+
+struct State {
+    /// A turn runs, or is about to.
+    is_running: bool,
+    last_end: Option<Instant>,
+}
+
+/// Waits for the end of a turn.
+pub(crate) struct Joined(watch::Receiver<()>);
+
+impl Turns {
+    /// The first turn is about to begin.
+    pub(crate) fn new() -> Self {
+        let state = State {
+            is_running: true,
+            last_end: None,
+        };
+        Self {
+            state: Mutex::new(state),
+            wanted: Notify::new(),
+            ended: watch::Sender::new(()),
+        }
+    }
+
+    /// Takes turns for ever. Each says how long after it the next is due.
+    pub(crate) async fn take<F>(&self, mut turn: impl FnMut() -> F)
+    where
+        F: Future<Output = Duration>,
+    {
+        loop {
+            let next_after = turn().await;
+            let end = Instant::now();
+            {
+                let mut state = self.state();
+                state.is_running = false;
+                state.last_end = Some(end);
+            }
+            self.ended.send_replace(());
+            loop {
+                tokio::select! {
+                    () = sleep_until(end + next_after) => break,
+                    // One that was taken up already may still be told of.
+                    () = self.wanted.notified() => if self.state().is_running {
+                        break;
+                    },
+                }
+            }
+            self.state().is_running = true;
+        }
+    }
+
+    /// Joins the turn that runs, or begins one; none where the last ended less than `every` ago.
+    pub(crate) fn join(&self, every: Duration) -> Option<Joined> {
+        let joined = Joined(self.ended.subscribe());
+        let mut state = self.state();
+        if !state.is_running {
+            if state.last_end.is_some_and(|end| end.elapsed() < every) {
+                return None;
+            }
+            state.is_running = true;
+            self.wanted.notify_one();
+        }
+        Some(joined)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Joined {
+    /// Waits for it. It does not end where the turns are taken no more, so that a bound is needed around it.
+    pub(crate) async fn end(mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// After so many failures in a row: 1 s, 2 s, 4 s, … up to a minute.
+pub(crate) fn back_off(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(6);
+    Duration::from_secs(1 << doublings).min(Duration::from_secs(60))
+}

@@ -1,0 +1,159 @@
+//! Signed tokens, of one issuer or several, to callers.
+//!
+//! Which issuer's keys and rules count, its `iss` says before anything is proven; what is proven says it again.
+//! Invariant: no keys, no proof: an issuer whose keys are not at hand is unavailable, never open.
+//! Not here: the arithmetic (`jose`), where keys come from ([`IssuerKeys`]'s host).
+
+use std::fmt;
+use std::sync::Arc;
+
+use jose::{KeySet, Rules, Token};
+use policy::caller::{Later, Proven};
+use policy::identity::{Proof, Unproven, Verifier};
+use policy::secret::Secret;
+
+use crate::claims::Mapping;
+
+/// The keys of an issuer, as they are now.
+pub trait IssuerKeys: fmt::Debug + Send + Sync {
+    /// The keys; why there are none.
+    ///
+    /// # Errors
+    /// In words, for the log.
+    fn current(&self) -> Result<Arc<KeySet>, String>;
+    /// Changes with the keys.
+    fn generation(&self) -> u64;
+    /// Whether others might be had by asking.
+    fn may_refresh(&self) -> bool;
+    /// Asks for others; whether there are.
+    fn refresh(&self) -> Later<bool>;
+}
+
+/// Keys that never change, such as a file's: another file makes another verifier.
+#[derive(Debug)]
+pub struct FixedKeys(Arc<KeySet>);
+
+impl FixedKeys {
+    /// These.
+    #[must_use]
+    pub fn new(keys: KeySet) -> Self {
+        Self(Arc::new(keys))
+    }
+}
+
+impl IssuerKeys for FixedKeys {
+    fn current(&self) -> Result<Arc<KeySet>, String> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    fn may_refresh(&self) -> bool {
+        false
+    }
+
+    fn refresh(&self) -> Later<bool> {
+        Box::pin(std::future::ready(false))
+    }
+}
+
+/// An issuer, and what its tokens must say.
+#[derive(Debug, Clone)]
+pub struct Issuer {
+    /// What they must say.
+    pub rules: Arc<Rules>,
+    /// How their claims become a caller.
+    pub mapping: Arc<Mapping>,
+    /// Its keys.
+    pub keys: Arc<dyn IssuerKeys>,
+}
+
+/// Tokens of these issuers.
+#[derive(Debug)]
+pub struct JwtVerifier {
+    issuers: Vec<Issuer>,
+    /// The wall clock, for what is proven after somebody was asked.
+    clock: fn() -> u64,
+}
+
+impl JwtVerifier {
+    /// Tokens of several issuers; `clock` gives seconds since the Unix epoch.
+    #[must_use]
+    pub fn new(issuers: Vec<Issuer>, clock: fn() -> u64) -> Self {
+        Self { issuers, clock }
+    }
+}
+
+impl Verifier for JwtVerifier {
+    fn takes(&self, credential: &[u8]) -> bool {
+        // A JSON object in base64url, and three parts.
+        credential.starts_with(b"ey") && credential.iter().filter(|b| **b == b'.').count() == 2
+    }
+
+    fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
+        Some(crate::fingerprint(credential))
+    }
+
+    fn generation(&self) -> u64 {
+        let generations = self.issuers.iter().map(|issuer| issuer.keys.generation());
+        generations.fold(0, u64::wrapping_add)
+    }
+
+    fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven> {
+        let token = read(credential)?;
+        let issuer = issuer_of(&self.issuers, &token)?;
+        match proof(issuer, &token, unix_s)? {
+            Some(proof) => Ok(proof),
+            None => Err(Unproven::Ask),
+        }
+    }
+
+    fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
+        let (issuers, clock) = (self.issuers.clone(), self.clock);
+        Box::pin(async move {
+            let token = read(credential.expose())?;
+            let issuer = issuer_of(&issuers, &token)?;
+            let _are_newer = issuer.keys.refresh().await;
+            proof(issuer, &token, clock())?.ok_or_else(|| Unproven::Invalid(UNKNOWN_KEY.into()))
+        })
+    }
+}
+
+const UNKNOWN_KEY: &str = "the issuer has no key that fits the token";
+
+fn read(credential: &[u8]) -> Result<Token<'_>, Unproven> {
+    Token::read(credential).map_err(|refused| Unproven::Invalid(refused.to_string().into()))
+}
+
+fn issuer_of<'i>(issuers: &'i [Issuer], token: &Token<'_>) -> Result<&'i Issuer, Unproven> {
+    let said = token.issuer();
+    let issuer = issuers.iter().find(|i| said == Some(&*i.rules.issuer));
+    issuer.ok_or(Unproven::Elsewhere)
+}
+
+/// The proof; `None` where newer keys could give one.
+fn proof(issuer: &Issuer, token: &Token<'_>, unix_s: u64) -> Result<Option<Proof>, Unproven> {
+    let keys = issuer
+        .keys
+        .current()
+        .map_err(|why| Unproven::Unavailable(why.into()))?;
+    let claims = match jose::verify(token, &issuer.rules, &keys, unix_s) {
+        Ok(claims) => claims,
+        Err(refused) if refused.asks_for_keys() && issuer.keys.may_refresh() => return Ok(None),
+        Err(refused) => return Err(Unproven::Invalid(refused.to_string().into())),
+    };
+    let caller = issuer.mapping.caller(claims.all(), Proven::Token);
+    let caller = caller.map_err(|why| Unproven::Invalid(why.into()))?;
+    let leeway = issuer.rules.leeway_s;
+    Ok(Some(Proof {
+        caller: Arc::new(caller),
+        until_unix_s: claims
+            .expires()
+            .map_or(u64::MAX, |exp| exp.saturating_add(leeway)),
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Tokens of several issuers, whose keys come and go.
+//!
+//! Not here: attacks on a token itself (`jose`).
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use jose::sign::{SigningKey, SystemRandom};
+use jose::{KeySet, Rules};
+use policy::caller::Later;
+use policy::identity::{Proof, Unproven, Verifier};
+use policy::secret::Secret;
+use serde_json::{Value, json};
+
+use super::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
+use crate::claims::{Mapping, Workload};
+
+const NOW: u64 = 1_700_000_000;
+
+macro_rules! pem {
+    ($name:literal) => {
+        include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../vectors/jose/keys/",
+            $name
+        ))
+    };
+}
+
+fn token(claims: Value, private: &[u8]) -> String {
+    let key = SigningKey::from_pem(private, None, &SystemRandom::new()).expect("a key");
+    let Value::Object(claims) = claims else {
+        panic!("no claims: {claims}");
+    };
+    let signed = key.sign(&serde_json::Map::new(), &claims, &SystemRandom::new());
+    signed.expect("a token")
+}
+
+fn of_issuer(issuer: &str) -> String {
+    let claims = json!({ "iss": issuer, "aud": "gate", "sub": "ada", "exp": NOW + 100 });
+    token(claims, pem!("p256.pem"))
+}
+
+fn issuer(name: &str, keys: Arc<dyn IssuerKeys>) -> Issuer {
+    Issuer {
+        rules: Arc::new(Rules {
+            issuer: name.into(),
+            audiences: vec!["gate".into()],
+            types: Vec::new(),
+            algorithms: Vec::new(),
+            leeway_s: 5,
+            requires_expiry: true,
+        }),
+        mapping: Arc::new(Mapping {
+            workload: Workload::Fixed("chat".into()),
+            user: "sub".to_owned(),
+            tags: Vec::new(),
+        }),
+        keys,
+    }
+}
+
+fn p256() -> KeySet {
+    KeySet::from_pem(pem!("p256.public.pem")).expect("a key")
+}
+
+fn rsa() -> KeySet {
+    KeySet::from_pem(pem!("rsa.public.pem")).expect("a key")
+}
+
+fn now<T>(later: Later<T>) -> T {
+    let mut later = pin!(later);
+    match later.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+/// Keys that another set takes the place of when they are asked for anew.
+#[derive(Debug)]
+struct Rotating {
+    keys: Mutex<Option<Arc<KeySet>>>,
+    next: Mutex<Option<KeySet>>,
+    generation: AtomicU64,
+}
+
+impl Rotating {
+    fn new(keys: Option<KeySet>, next: Option<KeySet>) -> Arc<Self> {
+        Arc::new(Self {
+            keys: Mutex::new(keys.map(Arc::new)),
+            next: Mutex::new(next),
+            generation: AtomicU64::new(1),
+        })
+    }
+}
+
+impl IssuerKeys for Rotating {
+    fn current(&self) -> Result<Arc<KeySet>, String> {
+        let keys = self.keys.lock().expect("a lock").clone();
+        keys.ok_or_else(|| "never fetched".to_owned())
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    fn may_refresh(&self) -> bool {
+        true
+    }
+
+    fn refresh(&self) -> Later<bool> {
+        let next = self.next.lock().expect("a lock").take();
+        let is_newer = next.is_some();
+        if let Some(next) = next {
+            *self.keys.lock().expect("a lock") = Some(Arc::new(next));
+            self.generation.fetch_add(1, Ordering::SeqCst);
+        }
+        Box::pin(std::future::ready(is_newer))
+    }
+}
+
+fn said(result: Result<Proof, Unproven>) -> String {
+    match result {
+        Ok(proof) => format!("{} until {}", proof.caller.workload, proof.until_unix_s),
+        Err(unproven) => format!("{unproven:?}"),
+    }
+}
+
+#[test]
+fn the_issuer_that_a_token_names_decides_and_others_are_elsewhere() {
+    let verifier = JwtVerifier::new(
+        vec![
+            issuer("https://a", Arc::new(FixedKeys::new(p256()))),
+            issuer("https://b", Arc::new(FixedKeys::new(rsa()))),
+        ],
+        || NOW,
+    );
+    let verify = |token: &str| said(verifier.verify(token.as_bytes(), NOW));
+    let good = of_issuer("https://a");
+    assert!(verifier.takes(good.as_bytes()));
+    assert_eq!(verify(&good), format!("chat until {}", NOW + 105));
+    // Signed with the key of another issuer.
+    assert!(verify(&of_issuer("https://b")).starts_with("Invalid"));
+    assert_eq!(verify(&of_issuer("https://c")), "Elsewhere");
+    assert_eq!(verify(&of_issuer("https://a/")), "Elsewhere");
+    let late = said(verifier.verify(good.as_bytes(), NOW + 105));
+    assert!(late.contains("Invalid"), "{late}");
+    for other in ["", "tgk_0", "ey", "ey.a", "opaque", "Ey.a.b", "ey.a.b.c.d"] {
+        assert!(!verifier.takes(other.as_bytes()), "{other}");
+    }
+}
+
+#[test]
+fn an_issuer_without_keys_is_unavailable_and_never_open() {
+    let keys = Rotating::new(None, None);
+    let verifier = JwtVerifier::new(vec![issuer("https://a", keys)], || NOW);
+    let token = of_issuer("https://a");
+    assert_eq!(
+        said(verifier.verify(token.as_bytes(), NOW)),
+        r#"Unavailable("never fetched")"#
+    );
+}
+
+#[test]
+fn a_key_that_is_not_known_is_asked_for_once_and_changes_the_generation() {
+    let keys = Rotating::new(Some(rsa()), Some(p256()));
+    let verifier = JwtVerifier::new(vec![issuer("https://a", Arc::clone(&keys) as _)], || NOW);
+    let token = of_issuer("https://a");
+    let before = verifier.generation();
+    assert_eq!(said(verifier.verify(token.as_bytes(), NOW)), "Ask");
+    let asked = verifier.ask(Secret::new(token.clone().into_bytes()));
+    assert_eq!(said(now(asked)), format!("chat until {}", NOW + 105));
+    assert_ne!(verifier.generation(), before);
+    assert!(verifier.verify(token.as_bytes(), NOW).is_ok());
+
+    let rotated = Rotating::new(Some(rsa()), None);
+    let verifier = JwtVerifier::new(vec![issuer("https://a", rotated)], || NOW);
+    let asked = verifier.ask(Secret::new(token.into_bytes()));
+    assert!(said(now(asked)).starts_with("Invalid"));
+}

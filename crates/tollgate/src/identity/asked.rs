@@ -1,0 +1,148 @@
+//! Tokens that whoever issued them is asked about.
+//!
+//! Invariant: an answer is used no longer than the document says, and never past the token's end.
+//! Not here: asking, and what is kept of answers (`callout`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callout::{
+    Bounds, Client, ClientAuth, Introspected, Introspection, IntrospectionSettings, SecretSource,
+    Tls, Url,
+};
+use config::IntrospectionSource;
+use identity::claims::Mapping;
+use policy::caller::{Later, Proven};
+use policy::identity::{Proof, Unproven, Verifier};
+use policy::secret::Secret;
+use serde_json::{Map, Value};
+
+use super::{Services, mapping, now_s};
+
+/// How long a call waits for an answer: less than policy does.
+const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
+
+/// A verifier that asks; without services one that nobody answers.
+pub(super) fn verifier(
+    written: &IntrospectionSource,
+    services: Option<&Services>,
+) -> Result<Arc<dyn Verifier>, String> {
+    let url = Url::parse(&written.url).map_err(|fault| format!("url: {fault}"))?;
+    let tls = Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+    let auth = client_auth(written);
+    let mut settings = IntrospectionSettings::new(url, auth);
+    settings.cache = written.cache;
+    let client = Client::new(&tls, Bounds::default());
+    let introspection = match services {
+        Some(services) => Some(Introspection::new(&services.handle()?, client, settings)),
+        None => None,
+    };
+    Ok(Arc::new(Asks {
+        introspection,
+        rules: Arc::new(Rules {
+            mapping: mapping(&written.claims),
+            audiences: written.audiences.clone(),
+            cache_s: written.cache.as_secs(),
+        }),
+    }))
+}
+
+fn client_auth(written: &IntrospectionSource) -> ClientAuth {
+    let id = written.client_id.clone();
+    match (id, &written.client_secret) {
+        (Some(id), Some(secret)) => {
+            let secret = SecretSource::fixed(secret.clone());
+            if written.is_posted {
+                ClientAuth::Post { id, secret }
+            } else {
+                ClientAuth::Basic { id, secret }
+            }
+        }
+        (id, _) => ClientAuth::Nothing { id },
+    }
+}
+
+/// Asks about each token, unless it was asked a moment ago.
+#[derive(Debug)]
+struct Asks {
+    introspection: Option<Introspection>,
+    rules: Arc<Rules>,
+}
+
+/// What an answer must say, and what becomes of it.
+#[derive(Debug)]
+struct Rules {
+    mapping: Mapping,
+    audiences: Vec<String>,
+    cache_s: u64,
+}
+
+impl Rules {
+    fn proof(&self, claims: &Map<String, Value>, exp: Option<u64>) -> Result<Proof, Unproven> {
+        let now = now_s();
+        if exp.is_some_and(|exp| exp <= now) {
+            return Err(Unproven::Invalid(
+                "the answer says that it has expired".into(),
+            ));
+        }
+        if !self.audiences.is_empty() && !self.is_for_us(claims.get("aud")) {
+            return Err(Unproven::Invalid("it is for another audience".into()));
+        }
+        let caller = self.mapping.caller(claims, Proven::Introspection);
+        let caller = caller.map_err(|why| Unproven::Invalid(why.into()))?;
+        let until = now.saturating_add(self.cache_s);
+        Ok(Proof {
+            caller: Arc::new(caller),
+            // At least this call's own second.
+            until_unix_s: exp.map_or(until, |exp| exp.min(until)).max(now + 1),
+        })
+    }
+
+    fn is_for_us(&self, aud: Option<&Value>) -> bool {
+        let is_ours = |value: &Value| {
+            let text = value.as_str();
+            text.is_some_and(|text| self.audiences.iter().any(|ours| ours == text))
+        };
+        match aud {
+            Some(Value::Array(many)) => many.iter().any(is_ours),
+            Some(one) => is_ours(one),
+            None => false,
+        }
+    }
+}
+
+impl Verifier for Asks {
+    fn takes(&self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
+        Some(identity::fingerprint(credential))
+    }
+
+    fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
+        // A key that no source of keys took is not told to others.
+        if credential.starts_with(identity::keys::PREFIX.as_bytes()) {
+            return Err(Unproven::Elsewhere);
+        }
+        Err(Unproven::Ask)
+    }
+
+    fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
+        let Some(introspection) = &self.introspection else {
+            let nobody = Unproven::Unavailable("nobody is asked".into());
+            return Box::pin(std::future::ready(Err(nobody)));
+        };
+        let asked = introspection.ask(&credential, ANSWER_WITHIN);
+        let rules = Arc::clone(&self.rules);
+        Box::pin(async move {
+            match asked.await {
+                Ok(Introspected::Active(token)) => rules.proof(&token.claims, token.exp),
+                Ok(Introspected::Inactive) => Err(Unproven::Invalid(
+                    "whoever issued it says that it is not active".into(),
+                )),
+                Err(fault) => Err(Unproven::Unavailable(fault.to_string().into())),
+            }
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! Issuers whose keys are fetched: each once, however often the configuration is loaded.
+//!
+//! Invariant: keys that were fetched outlive a reload, so that nobody is refused because a configuration changed.
+//! Not here: when keys are fetched (`callout`), what they prove (`identity::jwt`).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use callout::{
+    Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Service, Tls,
+    Url,
+};
+use config::{CredentialKind, CredentialSource, Fetched, JwksSource};
+use identity::jwt::IssuerKeys;
+use jose::KeySet;
+use policy::caller::Later;
+
+/// How long a call waits for newer keys: less than policy waits for an answer.
+const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
+
+/// The thread that asks others, and whose keys it keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Services {
+    service: OnceLock<Service>,
+    issuers: Mutex<HashMap<String, Arc<Fetching>>>,
+}
+
+impl Services {
+    /// The way to the thread, which begins when it is first needed.
+    pub(crate) fn handle(&self) -> Result<callout::Handle, String> {
+        if let Some(service) = self.service.get() {
+            return Ok(service.handle().clone());
+        }
+        let service = Service::start().map_err(|error| format!("cannot start: {error}"))?;
+        Ok(self.service.get_or_init(|| service).handle().clone())
+    }
+
+    /// The keys of an issuer; a new one begins to be fetched.
+    pub(super) fn issuer(
+        &self,
+        issuer: &str,
+        keys: &JwksSource,
+    ) -> Result<Arc<dyn IssuerKeys>, String> {
+        let name = name(issuer, keys);
+        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = issuers.get(&name) {
+            return Ok(Arc::clone(known) as _);
+        }
+        let fetching = Arc::new(Fetching::start(&self.handle()?, issuer, keys)?);
+        issuers.insert(name, Arc::clone(&fetching));
+        Ok(fetching)
+    }
+
+    /// Forgets issuers that the configuration does not name any more.
+    pub(super) fn keep_only(&self, written: &[CredentialSource]) {
+        let names: Vec<String> = written
+            .iter()
+            .filter_map(|source| match &source.kind {
+                CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
+                CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
+            })
+            .collect();
+        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
+        issuers.retain(|name, _| names.contains(name));
+    }
+}
+
+/// What tells one way to an issuer's keys from another.
+fn name(issuer: &str, keys: &JwksSource) -> String {
+    match keys {
+        JwksSource::Discovery(how) => format!("{issuer} {how:?}"),
+        JwksSource::Url(url, how) => format!("{issuer} {url} {how:?}"),
+        JwksSource::File(_) => format!("{issuer} file"),
+    }
+}
+
+/// Where the keys are.
+pub(super) fn source(issuer: &str, keys: &JwksSource) -> Result<KeySource, String> {
+    match keys {
+        JwksSource::Url(url, _) => {
+            let url = Url::parse(url).map_err(|fault| format!("jwks.url: {fault}"))?;
+            Ok(KeySource::Url(url))
+        }
+        JwksSource::Discovery(_) | JwksSource::File(_) => {
+            KeySource::openid(issuer).map_err(|fault| format!("issuer: {fault}"))
+        }
+    }
+}
+
+/// The keys of one issuer, kept by the thread that fetches them.
+#[derive(Debug)]
+struct Fetching {
+    keys: Arc<Held>,
+    jwks: Jwks,
+    issuer: String,
+}
+
+/// The last good keys.
+#[derive(Debug, Default)]
+struct Held {
+    keys: RwLock<Option<Arc<KeySet>>>,
+    generation: AtomicU64,
+}
+
+impl Fetching {
+    fn start(handle: &callout::Handle, issuer: &str, keys: &JwksSource) -> Result<Self, String> {
+        let source = source(issuer, keys)?;
+        let how = match keys {
+            JwksSource::Discovery(how) | JwksSource::Url(_, how) => how,
+            JwksSource::File(_) => return Err("keys of a file are not fetched".to_owned()),
+        };
+        let client = client(how)?;
+        let held = Arc::new(Held::default());
+        let (taker, named, whose) = (Arc::clone(&held), issuer.to_owned(), issuer.to_owned());
+        let hooks = Hooks {
+            on_change: Box::new(move |bytes| {
+                let set = KeySet::parse(bytes).map_err(|fault| fault.to_string())?;
+                tell_of(&set, &named);
+                taker.put(set);
+                Ok(())
+            }),
+            on_fault: Box::new(move |why| {
+                tracing::warn!(
+                    issuer = whose,
+                    why,
+                    "the keys of an issuer cannot be fetched"
+                );
+            }),
+        };
+        let mut settings = JwksSettings::new(source);
+        settings.stale = how.stale;
+        Ok(Self {
+            keys: held,
+            jwks: Jwks::start(handle, client, settings, hooks),
+            issuer: issuer.to_owned(),
+        })
+    }
+}
+
+fn client(how: &Fetched) -> Result<Client, String> {
+    let tls = Tls::new(how.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+    Ok(Client::new(&tls, Bounds::default()))
+}
+
+/// Says what of a key set is of use.
+pub(super) fn tell_of(set: &KeySet, issuer: &str) {
+    for left_out in set.left_out() {
+        tracing::warn!(
+            issuer,
+            key = left_out.kid.as_deref().unwrap_or("-"),
+            why = %left_out.why,
+            "a key of the issuer is not used"
+        );
+    }
+    tracing::info!(issuer, keys = set.len(), "keys of the issuer taken");
+}
+
+impl Held {
+    fn put(&self, set: KeySet) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        *keys = Some(Arc::new(set));
+        // While nobody reads: whoever sees the number sees the keys.
+        self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl IssuerKeys for Fetching {
+    fn current(&self) -> Result<Arc<KeySet>, String> {
+        let issuer = &self.issuer;
+        match self.jwks.availability() {
+            Availability::Pending => Err(format!("the keys of {issuer} were never fetched")),
+            Availability::Unavailable => Err(format!("the keys of {issuer} are too old")),
+            Availability::Available => {
+                let keys = self
+                    .keys
+                    .keys
+                    .read()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let keys = keys.clone();
+                keys.ok_or_else(|| format!("the keys of {issuer} were never fetched"))
+            }
+        }
+    }
+
+    fn generation(&self) -> u64 {
+        self.keys.generation.load(Ordering::SeqCst)
+    }
+
+    fn may_refresh(&self) -> bool {
+        true
+    }
+
+    fn refresh(&self) -> Later<bool> {
+        let asked = self.jwks.refresh_now(REFRESH_WITHIN);
+        Box::pin(async move { matches!(asked.await, Ok(Refreshed::Newer)) })
+    }
+}
