@@ -460,6 +460,7 @@ impl Exchange {
         let s = env.snapshot;
         let decided = admission::admit(
             opened,
+            self.record.caller.as_deref(),
             call.as_ref(),
             self.record.bytes_in,
             |route| env.shard.estimator(route),

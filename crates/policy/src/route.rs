@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wire::head::percent_decoded;
 
+use crate::caller::Caller;
 use crate::id::WorkloadId;
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;
@@ -100,6 +101,27 @@ pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>
     names.sort();
     names.dedup();
     Some(names)
+}
+
+/// Those of them that a caller may ask for. One that is held to models of its own is told of these alone, and no
+/// backend is asked.
+#[must_use]
+pub fn models_of(
+    snapshot: &Snapshot,
+    workload: WorkloadId,
+    caller: Option<&Caller>,
+) -> Option<Vec<Arc<str>>> {
+    let names = models(snapshot, workload);
+    let Some(caller) = caller.filter(|caller| !caller.models.is_empty()) else {
+        return names;
+    };
+    let own = caller.models.iter().filter_map(|m| match m {
+        ModelPattern::Exact(name) => Some(Arc::clone(name)),
+        ModelPattern::Prefix(_) => None,
+    });
+    let mut known = names.unwrap_or_else(|| own.collect());
+    known.retain(|name| caller.may_ask(name));
+    Some(known)
 }
 
 /// Which of `names` `/v1/models/{id}` asks for; `None` when the path asks for all of them.

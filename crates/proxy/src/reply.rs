@@ -185,6 +185,9 @@ pub(crate) async fn refuse<D: Downstream>(
         decimal(ms.max(1), &mut text);
         to.field(b"retry-after-ms", &text);
     }
+    if let Some(challenge) = reply.challenge {
+        to.field(b"www-authenticate", challenge.as_bytes());
+    }
     if let Some(allow) = reply.allow {
         to.field(b"allow", allow.as_bytes());
     }

@@ -303,7 +303,7 @@ impl super::Lowering<'_> {
             tags: &written.tags,
         };
         let claims = self.claims(place, &names, document, snapshot);
-        let ca_pem = self.roots(&written.ca);
+        let ca_pem = self.roots_of(&written.ca);
         let target = &written.url.get()?.value;
         let client_id = written.client_id.get();
         let auth = written.client_auth.get();
@@ -329,7 +329,7 @@ impl super::Lowering<'_> {
         found.map(|(secret, _)| secret)
     }
 
-    fn roots(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
+    fn roots_of(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
         let at = ca.get()?;
         let (_, pem) = self.read(at)?;
         let mark = b"-----BEGIN CERTIFICATE-----";
@@ -339,7 +339,7 @@ impl super::Lowering<'_> {
 
     fn fetched(&mut self, jwks: &Jwks) -> Fetched {
         Fetched {
-            ca_pem: self.roots(&jwks.ca),
+            ca_pem: self.roots_of(&jwks.ca),
             stale: jwks.stale.get().map_or(STALE_DEFAULT, |at| at.value.0),
         }
     }

@@ -12,6 +12,7 @@ use wire::head::{Known, RequestHead};
 use super::cost::Cost;
 use super::reservation::{Reservation, reserve};
 use crate::budget_reservation::{self, Asked};
+use crate::caller::Caller;
 use crate::clock::Mono;
 use crate::estimate::Estimator;
 use crate::id::{RouteId, WorkloadId};
@@ -127,6 +128,7 @@ pub(super) fn open(
 #[inline(always)]
 pub(super) fn admit(
     opened: Opened,
+    caller: Option<&Caller>,
     call: Option<&CallHead>,
     bytes: u64,
     estimator: impl Fn(RouteId) -> Estimator,
@@ -137,11 +139,14 @@ pub(super) fn admit(
     levels: &Levels,
 ) -> Result<Decision, Refusal> {
     if opened.operation == Operation::Models
-        && let Some(names) = route::models(s, opened.workload)
+        && let Some(names) = route::models_of(s, opened.workload, caller)
     {
         return Ok(Decision::Models(names));
     }
     let asked = call.and_then(|c| c.model.as_deref());
+    if let Some(caller) = caller.filter(|caller| !caller.models.is_empty()) {
+        check_model(caller, call, asked)?;
+    }
     let grant = match (call, asked) {
         (Some(_), None) => route::unrestricted(s, opened.workload)?,
         (None, _) => unread_grant(opened, s)?,
@@ -208,6 +213,23 @@ pub(super) fn admit(
         prompt_estimate,
         estimate,
     }))
+}
+
+/// Refuses a call for a model that its caller may not ask for, or that says none.
+#[cold]
+fn check_model(
+    caller: &Caller,
+    call: Option<&CallHead>,
+    asked: Option<&str>,
+) -> Result<(), Refusal> {
+    match (call, asked) {
+        (Some(_), Some(model)) if caller.may_ask(model) => Ok(()),
+        (Some(_), Some(model)) => Err(Refusal::ModelNotFound {
+            model: model.to_owned(),
+        }),
+        (Some(_), None) => Err(Refusal::ModelRequired),
+        (None, _) => Err(Refusal::ModelUnread),
+    }
 }
 
 /// The grant for a call whose body is not read: of the route that lists it, else one on which nothing

@@ -88,6 +88,7 @@ fn decide(s: &Revision, operation: Operation, body: &str) -> Result<Decision, Re
     };
     admit(
         opened,
+        None,
         call.as_ref(),
         body.len() as u64,
         |_| Estimator::default(),
@@ -857,6 +858,7 @@ mod unread {
         admit(
             opened,
             None,
+            None,
             5,
             |_| Estimator::default(),
             &mut None,
@@ -1140,5 +1142,65 @@ mod overdraft {
         let call = admitted(&s, Chat, body);
         assert_eq!(call.estimate.reserved, call.prompt_estimate + 7);
         call.reservation.release(NOW, &s.snapshot, &s.levels);
+    }
+}
+
+mod models_of_a_caller {
+    //! A key that is held to models of its own.
+
+    use super::*;
+    use crate::caller::Caller;
+    use crate::model::ModelPattern;
+
+    fn caller() -> Caller {
+        Caller {
+            models: [
+                ModelPattern::Exact("a".into()),
+                ModelPattern::Prefix("b-".into()),
+            ]
+            .into(),
+            ..Caller::default()
+        }
+    }
+
+    fn said(method: &str, path: &str, body: Option<&str>) -> Result<Vec<String>, &'static str> {
+        let s = revision(&[
+            RoutePlan {
+                models: &["a", "b-1", "c"],
+                ..plan()
+            },
+            plan(),
+        ]);
+        let head = request(method, path, &[ME, JSON]);
+        let opened = opened_by(&head, None, &s.snapshot).map_err(|r| r.reply().code)?;
+        let call = body.map(|body| CallHead::read(body.as_bytes()).expect("a call"));
+        let decision = admit(
+            opened,
+            Some(&caller()),
+            call.as_ref(),
+            9,
+            |_| Estimator::default(),
+            &mut None,
+            NOW,
+            0,
+            &s.snapshot,
+            &s.levels,
+        );
+        match decision.map_err(|refusal| refusal.reply().code)? {
+            Decision::Forward(_) => Ok(Vec::new()),
+            Decision::Models(names) => Ok(names.iter().map(ToString::to_string).collect()),
+        }
+    }
+
+    #[test]
+    fn it_asks_for_those_and_sees_those_alone() {
+        let chat = |body| said("POST", "/v1/chat/completions", Some(body));
+        assert_eq!(chat(r#"{"model":"a"}"#), Ok(vec![]));
+        assert_eq!(chat(r#"{"model":"b-2"}"#), Ok(vec![]));
+        assert_eq!(chat(r#"{"model":"c"}"#), Err("model_not_found"));
+        assert_eq!(chat("{}"), Err("model_required"));
+        let form = said("POST", "/v1/audio/transcriptions", None);
+        assert!(form.is_err(), "{form:?}");
+        assert_eq!(said("GET", "/v1/models", None), Ok(vec!["a".to_owned()]));
     }
 }
