@@ -39,7 +39,7 @@ pub use introspection::{
 };
 pub use jwks::{
     Availability, Hooks, IssuerFault, Jwks, JwksSettings, JwksState, KEY_SET_BYTES_MAX, KeySource,
-    Refreshed, UNKNOWN_KEY_EVERY,
+    OnChange, Refreshed, UNKNOWN_KEY_EVERY,
 };
 pub use kubernetes::{
     Access, AccessAction, AccessQuestion, AccessReview, ApiServer, Reviewed, TokenReview,

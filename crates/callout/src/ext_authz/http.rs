@@ -55,9 +55,7 @@ impl Asker {
         if reply.status.is_server_error() {
             return Err(reply.refusal());
         }
-        let lines = reply.headers.iter();
-        let all = lines
-            .filter_map(|(name, value)| AuthzHeader::new(name.as_str(), value.as_bytes(), false));
+        let all = all(&reply.headers);
         if reply.status == StatusCode::OK {
             return Ok(Authorized::Allowed(AuthzFacts {
                 headers: self.answer_headers.pass(all)?,
@@ -87,6 +85,16 @@ fn asked_about(url: &Url, question: &Question<'_>) -> Option<(Method, Url, Heade
     let url = url.at(&format!("{prefix}{}", request.path)).ok()?;
     let host = HeaderValue::from_str(&request.host).ok()?;
     Some((method, url, host)).filter(|_| !request.host.is_empty())
+}
+
+/// Each line of an answer's head; those of one name after the first are added to it.
+fn all(headers: &HeaderMap) -> impl Iterator<Item = AuthzHeader> {
+    headers.keys().flat_map(|name| {
+        let lines = headers.get_all(name).iter().enumerate();
+        lines.filter_map(|(number, value)| {
+            AuthzHeader::new(name.as_str(), value.as_bytes(), number > 0)
+        })
+    })
 }
 
 fn removed(headers: &HeaderMap) -> Vec<String> {

@@ -1,3 +1,5 @@
+//! Authorisation services on loopback, over HTTP and gRPC, and the bytes of the messages.
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use ::http::HeaderMap;
@@ -64,6 +66,7 @@ async fn over_http_the_request_is_shown_without_its_body() {
         let mut found = response(200, "text/plain", "");
         for (name, value) in [
             ("x-user", "me"),
+            ("x-user", "us"),
             ("x-other", "no"),
             ("x-envoy-auth-headers-to-remove", "Cookie, x-team"),
         ] {
@@ -78,7 +81,7 @@ async fn over_http_the_request_is_shown_without_its_body() {
     assert!(authz.sees("x-team") && !authz.sees("cookie") && !authz.sees("host"));
     let found = authz.ask(request(), LONG).await;
     let facts = AuthzFacts {
-        headers: vec![header("x-user", "me", false)],
+        headers: vec![header("x-user", "me", false), header("x-user", "us", true)],
         removed: vec!["cookie".to_owned(), "x-team".to_owned()],
         to_client: Vec::new(),
     };

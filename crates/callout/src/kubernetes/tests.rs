@@ -1,3 +1,5 @@
+//! API servers on loopback, and in memory where time is virtual.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
