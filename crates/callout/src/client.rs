@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::dial::Dialer;
 use crate::fault::Fault;
@@ -91,6 +91,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// The most of an answer's body that is read.
     pub(crate) body_max: usize,
+    /// The head of the answer says what matters: where its body does not come whole until then, it is left out.
+    pub(crate) head_is_enough_at: Option<Instant>,
 }
 
 impl<'a> Call<'a> {
@@ -102,6 +104,7 @@ impl<'a> Call<'a> {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             body_max,
+            head_is_enough_at: None,
         }
     }
 }
@@ -113,6 +116,8 @@ pub(crate) struct Reply {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) trailers: Option<HeaderMap>,
+    /// Its body was read to its end.
+    is_whole: bool,
 }
 
 impl Client {
@@ -195,8 +200,8 @@ impl Client {
                 }));
             }
         };
-        let reply = connection::whole(head, call.body_max).await;
-        if reply.is_ok() && connection.is_good_again().await {
+        let reply = connection::read(head, call).await;
+        if reply.as_ref().is_ok_and(|reply| reply.is_whole) && connection.is_good_again().await {
             Pool::keep(pool, call.url.origin(), connection);
         }
         Some(reply)

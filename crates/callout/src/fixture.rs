@@ -3,6 +3,7 @@
 //! Not here: what they answer (each test).
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,6 +74,7 @@ pub(crate) enum Then {
     End,
     Hang,
     Break,
+    BreakAfter(Pin<Box<tokio::time::Sleep>>),
     Trailers(HeaderMap),
 }
 
@@ -82,7 +84,7 @@ impl Body for Pieces {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(bytes) = self.bytes.take() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
@@ -93,7 +95,24 @@ impl Body for Pieces {
                 self.then = Then::Hang;
                 Poll::Pending
             }
-            Then::Break => Poll::Ready(Some(Err(io::ErrorKind::BrokenPipe.into()))),
+            // What came before it has left by then.
+            Then::Break => {
+                let mut wait = Box::pin(tokio::time::sleep(Duration::from_millis(10)));
+                let is_over = wait.as_mut().poll(cx).is_ready();
+                self.then = Then::BreakAfter(wait);
+                if is_over {
+                    self.poll_frame(cx)
+                } else {
+                    Poll::Pending
+                }
+            }
+            Then::BreakAfter(mut wait) => {
+                if wait.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Some(Err(io::ErrorKind::BrokenPipe.into())));
+                }
+                self.then = Then::BreakAfter(wait);
+                Poll::Pending
+            }
             Then::Trailers(trailers) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
         }
     }

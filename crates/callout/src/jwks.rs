@@ -54,11 +54,14 @@ impl JwksSettings {
     }
 }
 
+/// Takes a new set, or says why it is of no use.
+pub type OnChange = Box<dyn Fn(&Bytes) -> Result<(), String> + Send + Sync>;
+
 /// What the host is told, on the thread that asks.
 pub struct Hooks {
     /// A set that is not the last one. The host reads and publishes it; what it refuses, with why, counts as a fetch
     /// that failed, and the last good set stays.
-    pub on_change: Box<dyn Fn(&Bytes) -> Result<(), String> + Send + Sync>,
+    pub on_change: OnChange,
     /// A fetch failed, and why. How often that is told is the host's matter.
     pub on_fault: Box<dyn Fn(&str) + Send + Sync>,
 }

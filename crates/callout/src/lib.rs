@@ -9,11 +9,13 @@ mod address;
 mod client;
 mod client_auth;
 mod dial;
+mod ext_authz;
 mod fault;
 mod form;
 mod introspection;
 mod json;
 mod jwks;
+mod kubernetes;
 mod secret_source;
 mod service;
 mod shared;
@@ -27,13 +29,21 @@ mod fixture;
 
 pub use client::{Bounds, Client, Protocol};
 pub use client_auth::ClientAuth;
+pub use ext_authz::{
+    Authorized, AuthzFacts, AuthzHeader, AuthzPeer, AuthzRequest, AuthzTransport, Denial, ExtAuthz,
+    ExtAuthzSettings,
+};
 pub use fault::Fault;
 pub use introspection::{
     ActiveToken, Introspected, Introspection, IntrospectionSettings, TOKEN_BYTES_MAX,
 };
 pub use jwks::{
     Availability, Hooks, IssuerFault, Jwks, JwksSettings, JwksState, KEY_SET_BYTES_MAX, KeySource,
-    Refreshed, UNKNOWN_KEY_EVERY,
+    OnChange, Refreshed, UNKNOWN_KEY_EVERY,
+};
+pub use kubernetes::{
+    Access, AccessAction, AccessQuestion, AccessReview, ApiServer, Reviewed, TokenReview,
+    TokenReviewSettings, User,
 };
 pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Service};

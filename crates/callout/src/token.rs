@@ -77,7 +77,7 @@ impl AccessToken {
 #[derive(Debug, Clone)]
 pub enum TokenRequest {
     /// At an OAuth token endpoint.
-    OAuth(OAuthRequest),
+    OAuth(Box<OAuthRequest>),
     /// At a metadata service that answers as Google's and Azure's do.
     Metadata(MetadataRequest),
 }

@@ -1,3 +1,5 @@
+//! Each kind of address, by itself and where link-local is allowed.
+
 use super::*;
 
 #[test]

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use super::{Call, Reply};
 use crate::dial::Dialled;
@@ -141,29 +141,47 @@ impl Connection {
     }
 }
 
-/// Reads an answer to its end.
-pub(super) async fn whole(head: Response<Incoming>, body_max: usize) -> Result<Reply, Fault> {
+/// Reads an answer to its end, or its head alone where that is enough.
+pub(super) async fn read(head: Response<Incoming>, call: &Call<'_>) -> Result<Reply, Fault> {
     let (head, body) = head.into_parts();
     if head.status.is_informational() {
         return Err(Fault::Garbage("it changes the protocol, unasked"));
     }
-    let mut codings = head.headers.get_all(header::CONTENT_ENCODING).iter();
-    if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(Fault::Garbage("it is compressed, unasked"));
-    }
-    let read = Limited::new(body, body_max).collect().await;
-    let read = read.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            Fault::Large(body_max)
-        } else {
-            Fault::Broken(error.to_string())
-        }
-    })?;
-    let trailers = read.trailers().cloned();
-    Ok(Reply {
+    let mut reply = Reply {
         status: head.status,
         headers: head.headers,
-        body: read.to_bytes(),
-        trailers,
-    })
+        body: Bytes::new(),
+        trailers: None,
+        is_whole: false,
+    };
+    let Some(until) = call.head_is_enough_at else {
+        reply.read(body, call.body_max).await?;
+        return Ok(reply);
+    };
+    let read = timeout_at(until, reply.read(body, call.body_max)).await;
+    if !read.is_ok_and(|read| read.is_ok()) {
+        reply.body = Bytes::new();
+    }
+    Ok(reply)
+}
+
+impl Reply {
+    async fn read(&mut self, body: Incoming, body_max: usize) -> Result<(), Fault> {
+        let mut codings = self.headers.get_all(header::CONTENT_ENCODING).iter();
+        if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(Fault::Garbage("it is compressed, unasked"));
+        }
+        let read = Limited::new(body, body_max).collect().await;
+        let read = read.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Fault::Large(body_max)
+            } else {
+                Fault::Broken(error.to_string())
+            }
+        })?;
+        self.trailers = read.trailers().cloned();
+        self.body = read.to_bytes();
+        self.is_whole = true;
+        Ok(())
+    }
 }

@@ -1,3 +1,5 @@
+//! Servers on loopback that answer well, badly, late or not at all, and certificates of a root made here.
+
 use std::io::{Read, Write};
 use std::time::Instant;
 

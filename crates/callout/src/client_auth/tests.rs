@@ -1,3 +1,5 @@
+//! The bytes of each kind of client credential.
+
 use policy::secret::Secret;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Which of several addresses is taken.
+
 use super::*;
 
 fn listener() -> (std::net::TcpListener, SocketAddr) {

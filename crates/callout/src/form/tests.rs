@@ -1,3 +1,5 @@
+//! The bytes of a form.
+
 use super::*;
 
 #[test]

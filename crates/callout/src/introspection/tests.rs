@@ -1,3 +1,5 @@
+//! Endpoints on loopback, and in memory where time is virtual.
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::sleep;
@@ -106,6 +108,22 @@ fn only_the_boolean_true_makes_a_token_good() {
             assert_eq!(found.good_for, Duration::from_secs(seconds), "{body}");
             assert_eq!(is_active(&Ok(found.value)), found.is_yes);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_tokens_end_is_one_of_the_clock() {
+    let now = since_1970().as_secs();
+    for (exp, is_good) in [(now - 61, false), (now - 30, true), (now + 3600, true)] {
+        let body = format!(r#"{{"active":true,"exp":{exp}}}"#);
+        let server = Server::start(move |_| json(body.clone())).await;
+        let settings = IntrospectionSettings::new(server.url("/"), basic());
+        let asked = Introspection::new(&Handle::here(), client(), settings);
+        for _ in 0..2 {
+            assert_eq!(is_active(&asked.ask(&secret("t"), LONG).await), is_good);
+        }
+        // One that ends now is asked about each time.
+        assert_eq!(server.asked(), if exp == now - 30 { 2 } else { 1 });
     }
 }
 

@@ -1,3 +1,5 @@
+//! What is read and what is refused.
+
 use super::*;
 
 #[test]

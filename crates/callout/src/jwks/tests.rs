@@ -1,3 +1,5 @@
+//! Issuers in memory, where hours pass at once, and one on loopback.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::*;

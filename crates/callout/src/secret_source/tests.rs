@@ -1,3 +1,5 @@
+//! A file that is replaced, in virtual time.
+
 use super::*;
 
 #[tokio::test(start_paused = true)]

@@ -1,3 +1,5 @@
+//! The thread, its room, and its end.
+
 use std::future::pending;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

@@ -1,3 +1,5 @@
+//! Many who ask the same, in virtual time.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;

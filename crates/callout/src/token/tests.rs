@@ -1,3 +1,5 @@
+//! Token endpoints on loopback, and in memory where time is virtual.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use tokio::time::sleep;
@@ -47,7 +49,7 @@ fn started(
     let token = TokenEndpoint::start(
         &Handle::here(),
         client,
-        TokenRequest::OAuth(request),
+        TokenRequest::OAuth(Box::new(request)),
         on_fault,
     );
     (server, token, faults)
@@ -84,7 +86,7 @@ async fn each_grant_is_asked_for_as_its_rfc_says() {
         request.audiences = vec!["one".to_owned(), "two".to_owned()];
         request.resources = vec!["https://r.test/".to_owned()];
         request.fields = vec![("x".to_owned(), "y".to_owned())];
-        let request = TokenRequest::OAuth(request);
+        let request = TokenRequest::OAuth(Box::new(request));
         let token = TokenEndpoint::start(&Handle::here(), client(), request, |_| {});
         assert_eq!(value(&token.get(LONG).await.expect("a token")), "t");
         let seen = &server.seen()[0];
@@ -185,7 +187,7 @@ async fn a_refusal_is_told_by_its_code_and_without_what_it_repeats() {
             Server::start(move |_| Does::Answer(response(code, "application/json", body.clone())))
                 .await;
         let request = OAuthRequest::new(server.url("/"), basic(), Grant::ClientCredentials);
-        let request = TokenRequest::OAuth(request);
+        let request = TokenRequest::OAuth(Box::new(request));
         let token = TokenEndpoint::start(&Handle::here(), client(), request, |_| {});
         let fault = token.get(LONG).await.expect_err(expected);
         assert_eq!(fault.to_string(), expected);
@@ -197,7 +199,7 @@ async fn a_refusal_is_told_by_its_code_and_without_what_it_repeats() {
 async fn a_token_comes_as_json_or_not_at_all() {
     let server = Server::start(|_| Does::Answer(response(200, "text/html", answer("t", 60)))).await;
     let request = OAuthRequest::new(server.url("/"), basic(), Grant::ClientCredentials);
-    let request = TokenRequest::OAuth(request);
+    let request = TokenRequest::OAuth(Box::new(request));
     let token = TokenEndpoint::start(&Handle::here(), client(), request, |_| {});
     let found = token.get(LONG).await.map(|_| ());
     assert_eq!(found, Err(Fault::Garbage("it is not application/json")));

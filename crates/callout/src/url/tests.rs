@@ -1,3 +1,5 @@
+//! What is a URL for this, and what is not.
+
 use super::*;
 
 #[test]

@@ -1,0 +1,161 @@
+//! The messages of `envoy.service.auth.v3`, as far as the gate writes and reads them.
+//!
+//! Invariant: numbers and kinds of fields are the protocol's, and do not change. A field that is not declared here is
+//! skipped.
+
+use std::collections::BTreeMap;
+
+use prost::{Message, Oneof};
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CheckRequest {
+    #[prost(message, optional, tag = "1")]
+    pub(super) attributes: Option<AttributeContext>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AttributeContext {
+    #[prost(message, optional, tag = "1")]
+    pub(super) source: Option<Peer>,
+    #[prost(message, optional, tag = "2")]
+    pub(super) destination: Option<Peer>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) request: Option<Request>,
+    #[prost(btree_map = "string, string", tag = "10")]
+    pub(super) context_extensions: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Peer {
+    #[prost(message, optional, tag = "1")]
+    pub(super) address: Option<Address>,
+    #[prost(string, tag = "2")]
+    pub(super) service: String,
+    #[prost(string, tag = "4")]
+    pub(super) principal: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Address {
+    #[prost(message, optional, tag = "1")]
+    pub(super) socket_address: Option<SocketAddress>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SocketAddress {
+    #[prost(string, tag = "2")]
+    pub(super) address: String,
+    #[prost(uint32, optional, tag = "3")]
+    pub(super) port_value: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Request {
+    #[prost(message, optional, tag = "1")]
+    pub(super) time: Option<Timestamp>,
+    #[prost(message, optional, tag = "2")]
+    pub(super) http: Option<HttpRequest>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Timestamp {
+    #[prost(int64, tag = "1")]
+    pub(super) seconds: i64,
+    #[prost(int32, tag = "2")]
+    pub(super) nanos: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HttpRequest {
+    #[prost(string, tag = "1")]
+    pub(super) id: String,
+    #[prost(string, tag = "2")]
+    pub(super) method: String,
+    #[prost(btree_map = "string, string", tag = "3")]
+    pub(super) headers: BTreeMap<String, String>,
+    #[prost(string, tag = "4")]
+    pub(super) path: String,
+    #[prost(string, tag = "5")]
+    pub(super) host: String,
+    #[prost(string, tag = "6")]
+    pub(super) scheme: String,
+    #[prost(int64, tag = "9")]
+    pub(super) size: i64,
+    #[prost(string, tag = "10")]
+    pub(super) protocol: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CheckResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) status: Option<Status>,
+    #[prost(oneof = "HttpResponse", tags = "2, 3")]
+    pub(super) http_response: Option<HttpResponse>,
+}
+
+/// `google.rpc.Status`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Status {
+    #[prost(int32, tag = "1")]
+    pub(super) code: i32,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum HttpResponse {
+    #[prost(message, tag = "2")]
+    Denied(DeniedHttpResponse),
+    #[prost(message, tag = "3")]
+    Ok(OkHttpResponse),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DeniedHttpResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) status: Option<HttpStatus>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) headers: Vec<HeaderValueOption>,
+    #[prost(string, tag = "3")]
+    pub(super) body: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct OkHttpResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(super) headers: Vec<HeaderValueOption>,
+    #[prost(string, repeated, tag = "5")]
+    pub(super) headers_to_remove: Vec<String>,
+    #[prost(message, repeated, tag = "6")]
+    pub(super) response_headers_to_add: Vec<HeaderValueOption>,
+}
+
+/// `envoy.type.v3.HttpStatus`.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct HttpStatus {
+    #[prost(int32, tag = "1")]
+    pub(super) code: i32,
+}
+
+/// `envoy.config.core.v3.HeaderValueOption`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HeaderValueOption {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<HeaderValue>,
+    #[prost(message, optional, tag = "2")]
+    pub(super) append: Option<BoolValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HeaderValue {
+    #[prost(string, tag = "1")]
+    pub(super) key: String,
+    #[prost(string, tag = "2")]
+    pub(super) value: String,
+    #[prost(bytes = "vec", tag = "3")]
+    pub(super) raw_value: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct BoolValue {
+    #[prost(bool, tag = "1")]
+    pub(super) value: bool,
+}

@@ -1,0 +1,465 @@
+//! Authorisation services on loopback, over HTTP and gRPC, and the bytes of the messages.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ::http::HeaderMap;
+use prost::Message;
+
+use super::grpc::given;
+use super::messages as pb;
+use super::*;
+use crate::client::{Bounds, Protocol};
+use crate::fixture::{Does, Seen, Server, Then, body_then, client, response, status, tls};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn settings(transport: AuthzTransport) -> ExtAuthzSettings {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    ExtAuthzSettings {
+        request_headers: names(&["Authorization", "x-team", "content-length", "host"]),
+        answer_headers: names(&["x-user", "transfer-encoding"]),
+        denied_headers: names(&["location", "www-authenticate"]),
+        ..ExtAuthzSettings::new(transport)
+    }
+}
+
+fn request() -> AuthzRequest {
+    let headers = [
+        ("authorization", "Bearer t"),
+        ("x-team", "a"),
+        ("x-team", "b"),
+        ("cookie", "hidden"),
+        ("content-length", "7"),
+        ("host", "evil.test"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+    AuthzRequest {
+        id: "id-1".to_owned(),
+        method: "POST".to_owned(),
+        scheme: "https".to_owned(),
+        host: "gate.test".to_owned(),
+        path: "/v1/chat?x=y".to_owned(),
+        protocol: "HTTP/1.1".to_owned(),
+        size: Some(7),
+        headers: headers.to_vec(),
+        source: AuthzPeer {
+            address: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4711)),
+            service: String::new(),
+            principal: "spiffe://a/b".to_owned(),
+        },
+        destination: AuthzPeer::default(),
+    }
+}
+
+fn http(url: Url) -> ExtAuthz {
+    let settings = settings(AuthzTransport::Http(url));
+    ExtAuthz::new(&Handle::here(), client(), settings)
+}
+
+fn header(name: &str, value: &str, is_added: bool) -> AuthzHeader {
+    AuthzHeader::new(name, value.as_bytes(), is_added).expect("a header")
+}
+
+#[tokio::test]
+async fn over_http_the_request_is_shown_without_its_body() {
+    let server = Server::start(|_| {
+        let mut found = response(200, "text/plain", "");
+        for (name, value) in [
+            ("x-user", "me"),
+            ("x-user", "us"),
+            ("x-other", "no"),
+            ("x-envoy-auth-headers-to-remove", "Cookie, x-team"),
+        ] {
+            found
+                .headers_mut()
+                .append(name, HeaderValue::from_static(value));
+        }
+        Does::Answer(found)
+    })
+    .await;
+    let authz = http(server.url("/check/"));
+    assert!(authz.sees("x-team") && !authz.sees("cookie") && !authz.sees("host"));
+    let found = authz.ask(request(), LONG).await;
+    let facts = AuthzFacts {
+        headers: vec![header("x-user", "me", false), header("x-user", "us", true)],
+        removed: vec!["cookie".to_owned(), "x-team".to_owned()],
+        to_client: Vec::new(),
+    };
+    assert_eq!(found, Ok(Authorized::Allowed(facts)));
+    let seen = &server.seen()[0];
+    assert_eq!(
+        (&*seen.method, &*seen.target),
+        ("POST", "/check/v1/chat?x=y")
+    );
+    assert_eq!((&*seen.host, seen.text()), ("gate.test", ""));
+    assert_eq!(seen.header("authorization"), "Bearer t");
+    assert_eq!(seen.header("content-length"), "0");
+    let teams: Vec<_> = seen.headers.get_all("x-team").iter().collect();
+    assert_eq!(teams, ["a", "b"]);
+    assert!(!format!("{:?}", seen.headers).contains("hidden"));
+    let get = AuthzRequest {
+        method: "GET".to_owned(),
+        ..request()
+    };
+    assert!(authz.ask(get, LONG).await.is_ok());
+    assert_eq!(server.seen()[1].header("content-length"), "0");
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn over_http_every_other_status_is_a_no() {
+    // What it answers, and what the client may be told.
+    let table = [
+        (401, 401),
+        (403, 403),
+        (404, 404),
+        (429, 429),
+        (302, 302),
+        (204, 403),
+        (201, 403),
+    ];
+    for (code, told) in table {
+        let server = Server::start(move |_| {
+            let body = if code == 204 { "" } else { "sorry" };
+            let mut found = response(code, "text/plain", body);
+            let location = HeaderValue::from_static("https://login.test/");
+            found.headers_mut().insert("location", location);
+            found
+                .headers_mut()
+                .insert("x-user", HeaderValue::from_static("me"));
+            Does::Answer(found)
+        })
+        .await;
+        let found = http(server.url("/")).ask(request(), LONG).await;
+        let Ok(Authorized::Denied(denial)) = found else {
+            panic!("{code}: {found:?}");
+        };
+        assert_eq!(denial.status, told);
+        let location = header("location", "https://login.test/", false);
+        assert_eq!(denial.headers, [location], "{code}");
+        assert_eq!(denial.body.is_empty(), code == 204);
+        assert_eq!(server.asked(), 1, "a redirect is not followed");
+    }
+}
+
+#[tokio::test]
+async fn a_no_stays_one_whatever_comes_with_it() {
+    let huge = || "x".repeat(BODY_BYTES_MAX + 1);
+    type Answering = Box<dyn Fn() -> Does + Send + Sync>;
+    let no = |then| move || Does::Answer(body_then(403, "text/plain", "sorry", then));
+    let table: Vec<Answering> = vec![
+        Box::new(move || Does::Answer(response(403, "text/plain", huge()))),
+        Box::new(move || no(Then::Hang)()),
+        Box::new(move || no(Then::Break)()),
+        Box::new(|| {
+            let mut found = response(403, "text/plain", "");
+            let coding = HeaderValue::from_static("gzip");
+            found.headers_mut().insert("content-encoding", coding);
+            Does::Answer(found)
+        }),
+        Box::new(|| {
+            let mut found = response(403, "text/plain", "");
+            let long = HeaderValue::from_str(&"x".repeat(HEADER_BYTES_MAX)).expect("a value");
+            found.headers_mut().insert("location", long);
+            Does::Answer(found)
+        }),
+    ];
+    for answering in table {
+        let server = Server::start(move |_| answering()).await;
+        let found = http(server.url("/")).ask(request(), LONG).await;
+        assert_eq!(found, Ok(Denial::alone(StatusCode::FORBIDDEN)));
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_because_of_the_request_is_a_no() {
+    let server = Server::start(|_| status(200)).await;
+    type Change = fn(&mut AuthzRequest);
+    let table: [Change; 7] = [
+        |request| "CONNECT".clone_into(&mut request.method),
+        |request| "G T".clone_into(&mut request.method),
+        |request| "*".clone_into(&mut request.path),
+        |request| "/a b".clone_into(&mut request.path),
+        |request| "/../admin".clone_into(&mut request.path),
+        |request| "a\r\nb".clone_into(&mut request.host),
+        |request| request.headers[0].1 = b"x\r\ny: z".to_vec(),
+    ];
+    for change in table {
+        let mut request = request();
+        change(&mut request);
+        let found = http(server.url("/")).ask(request, LONG).await;
+        assert_eq!(found, Ok(Denial::alone(StatusCode::FORBIDDEN)));
+    }
+    assert_eq!(server.asked(), 0);
+}
+
+#[tokio::test]
+async fn no_answer_is_neither() {
+    type Answering = fn() -> Does;
+    let table: [(&str, Answering); 4] = [
+        ("answered 500", || status(500)),
+        ("answered 503", || status(503)),
+        ("broke off", || Does::Close),
+        ("within 200ms", || Does::Hang),
+    ];
+    for (why, answering) in table {
+        let server = Server::start(move |_| answering()).await;
+        let began = std::time::Instant::now();
+        let fault = http(server.url("/"))
+            .ask(request(), LONG)
+            .await
+            .expect_err(why);
+        assert!(fault.to_string().contains(why), "{fault}");
+        assert!(began.elapsed() < Duration::from_secs(1));
+    }
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).expect("short").to_be_bytes();
+    [&[0], &length[..], message].concat()
+}
+
+fn grpc_body(body: Vec<u8>, code: &'static str) -> Does {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from_static(code));
+    Does::Answer(body_then(
+        200,
+        "application/grpc",
+        body,
+        Then::Trailers(trailers),
+    ))
+}
+
+fn answered(response: &pb::CheckResponse) -> Does {
+    grpc_body(framed(&response.encode_to_vec()), "0")
+}
+
+fn option(key: &str, value: &str, append: Option<bool>) -> pb::HeaderValueOption {
+    pb::HeaderValueOption {
+        header: Some(pb::HeaderValue {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            raw_value: Vec::new(),
+        }),
+        append: append.map(|value| pb::BoolValue { value }),
+    }
+}
+
+async fn grpc(answering: impl Fn(&Seen) -> Does + Send + Sync + 'static) -> (Server, ExtAuthz) {
+    let server = Server::http2(answering).await;
+    let bounds = Bounds {
+        protocol: Protocol::Http2,
+        ..Bounds::default()
+    };
+    let transport = AuthzTransport::Grpc {
+        url: server.url("/ignored"),
+        context_extensions: BTreeMap::from([("route".to_owned(), "chat".to_owned())]),
+    };
+    let client = Client::new(&tls(), bounds);
+    let authz = ExtAuthz::new(&Handle::here(), client, settings(transport));
+    (server, authz)
+}
+
+fn ok(http_response: Option<pb::HttpResponse>) -> pb::CheckResponse {
+    pb::CheckResponse {
+        status: Some(pb::Status { code: 0 }),
+        http_response,
+    }
+}
+
+#[tokio::test]
+async fn over_grpc_the_request_is_described() {
+    let (server, authz) = grpc(|_| {
+        answered(&ok(Some(pb::HttpResponse::Ok(pb::OkHttpResponse {
+            headers: vec![
+                option("X-User", "me", Some(true)),
+                option("x-other", "no", None),
+            ],
+            headers_to_remove: vec!["Cookie".to_owned()],
+            response_headers_to_add: vec![option("x-user", "you", None)],
+        }))))
+    })
+    .await;
+    let found = authz.ask(request(), LONG).await;
+    let facts = AuthzFacts {
+        headers: vec![header("x-user", "me", true)],
+        removed: vec!["cookie".to_owned()],
+        to_client: vec![header("x-user", "you", false)],
+    };
+    assert_eq!(found, Ok(Authorized::Allowed(facts)));
+    let seen = &server.seen()[0];
+    assert_eq!(
+        (&*seen.method, &*seen.target),
+        ("POST", "/envoy.service.auth.v3.Authorization/Check")
+    );
+    assert_eq!(
+        (seen.header("content-type"), seen.header("te")),
+        ("application/grpc", "trailers")
+    );
+    assert_eq!(seen.header("grpc-timeout"), "200m");
+    let check = pb::CheckRequest::decode(&seen.body[5..]).expect("a message");
+    let attributes = check.attributes.expect("attributes");
+    assert_eq!(attributes.context_extensions["route"], "chat");
+    let source = attributes.source.expect("a source");
+    assert_eq!(source.principal, "spiffe://a/b");
+    let address = source
+        .address
+        .and_then(|address| address.socket_address)
+        .expect("an address");
+    assert_eq!(
+        (&*address.address, address.port_value),
+        ("127.0.0.1", Some(4711))
+    );
+    let http = attributes
+        .request
+        .and_then(|request| request.http)
+        .expect("a request");
+    let shown = [("authorization", "Bearer t"), ("x-team", "a,b")];
+    let shown = shown.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(http.headers, BTreeMap::from(shown));
+    assert_eq!(
+        (&*http.method, &*http.path, &*http.host),
+        ("POST", "/v1/chat?x=y", "gate.test")
+    );
+    assert_eq!(
+        (&*http.scheme, &*http.protocol, http.size),
+        ("https", "HTTP/1.1", 7)
+    );
+}
+
+/// Bytes as another encoder writes them: field 1 of a `CheckRequest`, then 4, 2, 2 of what is in it.
+#[test]
+fn messages_have_the_numbers_of_the_protocol() {
+    let http = pb::HttpRequest {
+        method: "GET".to_owned(),
+        size: 3,
+        ..pb::HttpRequest::default()
+    };
+    let check = pb::CheckRequest {
+        attributes: Some(pb::AttributeContext {
+            request: Some(pb::Request {
+                time: None,
+                http: Some(http),
+            }),
+            context_extensions: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
+            ..pb::AttributeContext::default()
+        }),
+    };
+    let expected = b"\x0a\x13\x22\x09\x12\x07\x12\x03GET\x48\x03\x52\x06\x0a\x01k\x12\x01v";
+    assert_eq!(check.encode_to_vec(), expected);
+    // status { code: 7 }, denied_response { status { code: 401 }, headers { header { key: "a", raw_value: "b" } },
+    // body: "x" }, and a field of dynamic_metadata that is skipped.
+    let bytes = b"\x0a\x02\x08\x07\x12\x12\x0a\x03\x08\x91\x03\x12\x08\x0a\x06\x0a\x01a\x1a\x01b\x1a\x01x\x22\x00";
+    let read = pb::CheckResponse::decode(&bytes[..]).expect("a message");
+    assert_eq!(read.status.map(|status| status.code), Some(7));
+    let Some(pb::HttpResponse::Denied(denied)) = read.http_response else {
+        panic!("no denied_response");
+    };
+    assert_eq!(denied.status.map(|status| status.code), Some(401));
+    assert_eq!((&*denied.body, denied.headers.len()), ("x", 1));
+    let header = given(&denied.headers).expect("headers").remove(0);
+    assert_eq!((&*header.name, &*header.value), ("a", &b"b"[..]));
+}
+
+#[tokio::test]
+async fn over_grpc_what_is_a_yes_and_what_a_no() {
+    let denied = |code| {
+        Some(pb::HttpResponse::Denied(pb::DeniedHttpResponse {
+            status: Some(pb::HttpStatus { code }),
+            headers: vec![
+                option("Location", "/login", None),
+                option("x-user", "me", None),
+            ],
+            body: "sorry".to_owned(),
+        }))
+    };
+    let with = |code: Option<i32>, http_response| pb::CheckResponse {
+        status: code.map(|code| pb::Status { code }),
+        http_response,
+    };
+    let yes = || Some(pb::HttpResponse::Ok(pb::OkHttpResponse::default()));
+    // The answer, and the status of a no, 200 for a yes, 0 for neither.
+    let table = [
+        (with(Some(0), None), 200),
+        (with(Some(0), yes()), 200),
+        (with(None, yes()), 200),
+        (with(Some(7), None), 403),
+        (with(Some(7), yes()), 403),
+        (with(Some(16), denied(401)), 401),
+        (with(Some(0), denied(401)), 401),
+        (with(None, denied(302)), 302),
+        (with(Some(7), denied(200)), 403),
+        (with(Some(7), denied(0)), 403),
+        (with(Some(7), denied(-1)), 403),
+        (with(Some(7), denied(599)), 403),
+        (with(None, None), 0),
+    ];
+    for (answer, expected) in table {
+        let sent = answer.clone();
+        let (_server, authz) = grpc(move |_| answered(&sent)).await;
+        let found = match authz.ask(request(), LONG).await {
+            Ok(Authorized::Allowed(_)) => 200,
+            Ok(Authorized::Denied(denial)) => {
+                let is_described =
+                    matches!(answer.http_response, Some(pb::HttpResponse::Denied(_)));
+                assert_eq!(denial.headers.len(), usize::from(is_described));
+                assert_eq!(denial.body.is_empty(), !is_described);
+                denial.status
+            }
+            Err(_) => 0,
+        };
+        assert_eq!(found, expected, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn over_grpc_no_answer_is_neither() {
+    let yes = || ok(None).encode_to_vec();
+    let bad_header = || {
+        ok(Some(pb::HttpResponse::Ok(pb::OkHttpResponse {
+            headers: vec![option("x-user", "a\r\nb: c", None)],
+            ..pb::OkHttpResponse::default()
+        })))
+    };
+    type Answering = Box<dyn Fn() -> Does + Send + Sync>;
+    let table: Vec<(&str, Answering)> = vec![
+        ("gRPC status 14", Box::new(|| grpc_body(Vec::new(), "14"))),
+        (
+            "gRPC status 7",
+            Box::new(move || grpc_body(framed(&yes()), "7")),
+        ),
+        (
+            "no grpc-status",
+            Box::new(move || Does::Answer(response(200, "application/grpc", framed(&yes())))),
+        ),
+        (
+            "not gRPC",
+            Box::new(move || Does::Answer(response(200, "application/json", framed(&yes())))),
+        ),
+        ("answered 503", Box::new(|| status(503))),
+        ("no message", Box::new(|| grpc_body(Vec::new(), "0"))),
+        (
+            "not one message",
+            Box::new(move || grpc_body([framed(&yes()), framed(&yes())].concat(), "0")),
+        ),
+        (
+            "compressed",
+            Box::new(move || {
+                let mut body = framed(&yes());
+                body[0] = 1;
+                grpc_body(body, "0")
+            }),
+        ),
+        (
+            "no CheckResponse",
+            Box::new(|| grpc_body(framed(b"\x0a\xff"), "0")),
+        ),
+        ("fits no message", Box::new(move || answered(&bad_header()))),
+        ("within 200ms", Box::new(|| Does::Hang)),
+    ];
+    for (why, answering) in table {
+        let (_server, authz) = grpc(move |_| answering()).await;
+        let fault = authz.ask(request(), LONG).await.expect_err(why).to_string();
+        assert!(fault.contains(why), "{why}: {fault}");
+    }
+}
