@@ -19,7 +19,10 @@ pub(crate) struct Turns {
 struct State {
     /// A turn runs, or is about to.
     is_running: bool,
-    last_end: Option<Instant>,
+    /// Somebody asked for the one that runs.
+    was_asked: bool,
+    /// When the last one that somebody asked for ended.
+    asked_end: Option<Instant>,
 }
 
 /// Waits for the end of a turn.
@@ -30,7 +33,8 @@ impl Turns {
     pub(crate) fn new() -> Self {
         let state = State {
             is_running: true,
-            last_end: None,
+            was_asked: false,
+            asked_end: None,
         };
         Self {
             state: Mutex::new(state),
@@ -50,7 +54,9 @@ impl Turns {
             {
                 let mut state = self.state();
                 state.is_running = false;
-                state.last_end = Some(end);
+                if std::mem::take(&mut state.was_asked) {
+                    state.asked_end = Some(end);
+                }
             }
             self.ended.send_replace(());
             loop {
@@ -66,15 +72,16 @@ impl Turns {
         }
     }
 
-    /// Joins the turn that runs, or begins one; none where the last ended less than `every` ago.
+    /// Joins the turn that runs, or begins one; none where the last that was begun so ended less than `every` ago.
     pub(crate) fn join(&self, every: Duration) -> Option<Joined> {
         let joined = Joined(self.ended.subscribe());
         let mut state = self.state();
         if !state.is_running {
-            if state.last_end.is_some_and(|end| end.elapsed() < every) {
+            if state.asked_end.is_some_and(|end| end.elapsed() < every) {
                 return None;
             }
             state.is_running = true;
+            state.was_asked = true;
             self.wanted.notify_one();
         }
         Some(joined)

@@ -26,6 +26,7 @@ mod framing;
 mod harness;
 mod http2;
 mod identity;
+mod identity_sources;
 mod ledger;
 mod limits;
 mod observability;

@@ -45,6 +45,20 @@ impl Gate {
         Self::start_at(data, admin, listen, config, files, &[])
     }
 
+    /// Starts with files that nobody but their owner can read.
+    pub(crate) fn start_with_private(config: &str, files: &[(&str, &[u8])]) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        let mut command = Command::new("sh");
+        // The harness has written them when this runs.
+        command
+            .args([
+                "-c",
+                "cd \"$(dirname \"$3\")\" && chmod 600 *.jsonl && exec \"$0\" \"$@\"",
+            ])
+            .arg(Self::binary());
+        Self::start_as(command, data, admin, any_host(), config, files, &[])
+    }
+
     /// Starts with these environment variables besides its own.
     pub(crate) fn start_env(config: &str, files: &[(&str, &[u8])], env: &[(&str, &str)]) -> Self {
         let (data, admin) = (free_address(), free_address());

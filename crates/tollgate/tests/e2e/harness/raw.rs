@@ -58,6 +58,16 @@ impl Connection {
         Self::of(TcpStream::connect(address).expect("something listens there"))
     }
 
+    /// From an address of its own of the loopback network.
+    pub(crate) fn open_from(from: std::net::Ipv4Addr, to: SocketAddr) -> Self {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.expect("a socket");
+        let from = SocketAddr::from((from, 0));
+        socket.bind(&from.into()).expect("a loopback address");
+        socket.connect(&to.into()).expect("something listens there");
+        Self::of(socket.into())
+    }
+
     /// The client's side of this connection.
     pub(crate) fn of(tcp: TcpStream) -> Self {
         tcp.set_nodelay(true).expect("a socket option");

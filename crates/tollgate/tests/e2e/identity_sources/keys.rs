@@ -1,0 +1,196 @@
+//! `tollgate keys`, and a gate that is told of each change while it runs.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{assert_invalid, bearer, call, config, echo, told};
+use crate::harness::{Gate, Sdk, Upstream, eventually, tollgate};
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// Runs `tollgate keys …` with the configuration of a directory.
+fn keys(dir: &Path, args: &[&str]) -> String {
+    let config = dir.join("tollgate.yaml");
+    let config = config.to_str().expect("UTF-8");
+    let all = [&["keys"], args, &["--config", config]].concat();
+    let ended = tollgate(dir, &all, &[]);
+    assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.err);
+    ended.out
+}
+
+/// The id and the key that were made.
+fn made(dir: &Path, args: &[&str]) -> (String, String) {
+    let out = keys(dir, &[args, &["--json"]].concat());
+    let made: Value = serde_json::from_str(&out).expect("JSON");
+    let members = made.as_object().expect("an object");
+    assert_eq!(members.keys().collect::<Vec<_>>(), ["id", "key"]);
+    let text = |name: &str| made[name].as_str().expect("text").to_owned();
+    (text("id"), text("key"))
+}
+
+/// A gate with keys, of which none is made yet.
+fn gate(upstream: &Upstream) -> Gate {
+    let config = config(upstream, "[ { keys: { file: keys.jsonl } } ]");
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
+    let (_, _) = made(dir.path(), &["create", "--workload", "chat"]);
+    let first = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
+    // The harness writes files that others can read; the gate would not start with it.
+    Gate::start_with_private(&config, &[("keys.jsonl", &first)])
+}
+
+fn is_let_in(gate: &Gate, key: &str) -> bool {
+    call(gate, &[&bearer(key)]).status == 200
+}
+
+#[test]
+fn a_key_is_made_used_by_both_sdks_rotated_and_revoked_while_the_gate_runs() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    let (id, key) = made(
+        gate.dir.path(),
+        &["create", "--workload", "chat", "--user", "ada"],
+    );
+    eventually("the gate knows the key", SOON, || is_let_in(&gate, &key));
+    for sdk in Sdk::BOTH {
+        let call = json!({
+            "api_key": key,
+            "headers": {},
+            "body": { "model": "m", "messages": [{ "role": "user", "content": "Hello" }] },
+        });
+        let input = json!({ "base_url": format!("http://{}/v1", gate.data), "calls": [call] });
+        let outcomes = sdk.run("calls", &input);
+        assert_eq!(outcomes[0]["status"], 200, "{sdk:?}: {outcomes}");
+    }
+    for seen in upstream.seen() {
+        assert_eq!(seen.header("authorization"), ["Bearer gate-key"]);
+        assert!(!seen.head.contains(&key), "the key went upstream");
+    }
+
+    let listed: Value =
+        serde_json::from_str(&keys(gate.dir.path(), &["list", "--json"])).expect("JSON");
+    let listed = listed.as_array().expect("a list");
+    let ours = listed.iter().find(|k| k["id"] == *id).expect("the key");
+    assert_eq!(
+        (&ours["user"], &ours["state"]),
+        (&json!("ada"), &json!("active"))
+    );
+    let secret = &key[15..];
+    let file = std::fs::read_to_string(gate.path("keys.jsonl")).expect("a file");
+    assert!(!file.contains(secret) && !gate.log().contains(secret));
+
+    let (same, next) = made(gate.dir.path(), &["rotate", &id, "--overlap", "1h"]);
+    assert_eq!(same, id);
+    eventually("the new secret is good", SOON, || is_let_in(&gate, &next));
+    assert!(is_let_in(&gate, &key), "the old one is good for an hour");
+
+    let began = Instant::now();
+    keys(gate.dir.path(), &["revoke", &id]);
+    eventually("the key is refused", SOON, || !is_let_in(&gate, &next));
+    println!("refused {:?} after it was revoked", began.elapsed());
+    assert_invalid(&call(&gate, &[&bearer(&key)]), "the old secret");
+    assert_invalid(&call(&gate, &[&bearer(&next)]), "the new secret");
+}
+
+#[test]
+fn an_sdk_sees_a_bad_key_as_its_providers_would_tell_it() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    for sdk in Sdk::BOTH {
+        let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Hello" }] });
+        let call = json!({ "api_key": "tgk_0", "headers": {}, "body": body });
+        let input = json!({ "base_url": format!("http://{}/v1", gate.data), "calls": [call] });
+        let outcome = &sdk.run("calls", &input)[0];
+        assert_eq!(
+            (&outcome["error"], &outcome["code"]),
+            (&json!("AuthenticationError"), &json!("invalid_api_key")),
+            "{sdk:?}: {outcome}"
+        );
+    }
+    // The dialect of Anthropic has its own form of errors.
+    let refused = gate.call(&crate::harness::post(
+        "/v1/messages",
+        &["x-api-key: tgk_0"],
+        r#"{"model":"m","max_tokens":1,"messages":[]}"#,
+    ));
+    let body: Value = serde_json::from_slice(&refused.body).expect("JSON");
+    assert_eq!(
+        (refused.status, &body["type"]),
+        (401, &json!("error")),
+        "{body}"
+    );
+    assert_eq!(body["error"]["type"], "authentication_error");
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[test]
+fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    let (_, key) = made(gate.dir.path(), &["create", "--workload", "ci"]);
+    eventually("the gate knows the key", SOON, || is_let_in(&gate, &key));
+    let path = gate.path("keys.jsonl");
+    let good = std::fs::read(&path).expect("a file");
+    let unavailable = || {
+        let said = told(&call(&gate, &[&bearer(&key)]));
+        said == (503, "identity_unavailable".to_owned())
+    };
+    let heal = || {
+        std::fs::write(&path, &good).expect("a file");
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, private).expect("permissions");
+        eventually("the key is good again", SOON, || is_let_in(&gate, &key));
+    };
+    let damage = |bytes: &[u8]| std::fs::write(&path, bytes).expect("a file");
+    let damages: [(&str, &dyn Fn()); 4] = [
+        ("a line cut short", &|| damage(&good[..good.len() - 9])),
+        ("zeros", &|| damage(&vec![0; good.len()])),
+        ("gone", &|| std::fs::remove_file(&path).expect("a file")),
+        ("readable by others", &|| {
+            // Another length, so that the watcher looks again.
+            damage(&[&good[..], b"\n"].concat());
+            let open = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(&path, open).expect("permissions");
+        }),
+    ];
+    for (what, damaged) in damages {
+        damaged();
+        eventually(what, SOON, unavailable);
+        heal();
+    }
+    assert!(gate.log().contains("the keys cannot be trusted"));
+}
+
+#[test]
+fn a_gate_does_not_start_with_keys_that_others_can_read_or_that_are_damaged() {
+    let upstream = echo();
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = config(&upstream, "[ { keys: { file: keys.jsonl } } ]");
+    std::fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
+    let check = || tollgate(dir.path(), &["check"], &[("COLUMNS", "1000")]);
+    let said = |what: &str| {
+        let ended = check();
+        let words = ended.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(ended.code, Some(1), "{words}");
+        assert!(
+            words.contains("identity[0].keys.file") && words.contains(what),
+            "{words}"
+        );
+        let run = tollgate(dir.path(), &["run"], &[]);
+        assert_eq!(run.code, Some(1), "{}", run.err);
+    };
+    said("tollgate keys create");
+    made(dir.path(), &["create", "--workload", "chat"]);
+    assert_eq!(check().code, Some(0));
+    let path = dir.path().join("keys.jsonl");
+    let open = std::fs::Permissions::from_mode(0o640);
+    std::fs::set_permissions(&path, open).expect("permissions");
+    said("chmod 600");
+    std::fs::remove_file(&path).expect("a file");
+    made(dir.path(), &["create", "--workload", "chat"]);
+    std::fs::write(&path, "{}\n").expect("a file");
+    said("line 1");
+}
