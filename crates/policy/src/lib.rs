@@ -15,6 +15,7 @@
 )]
 
 pub mod attempt;
+pub mod authority;
 pub mod billing;
 pub mod budget;
 pub mod budget_reservation;
