@@ -19,3 +19,7 @@ mod fault;
 pub mod rego;
 
 pub use fault::Fault;
+
+#[cfg(test)]
+#[path = "../tests/fixture/mod.rs"]
+mod fixture;

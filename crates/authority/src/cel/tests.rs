@@ -1,65 +1,12 @@
 //! What conditions come to, what is wrong with others, and what bounds them.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use policy::authority::{Asked, Claim, Decision, Members, Rules};
 
 use super::{EXPRESSION_BYTES_MAX, Effect, RULES_MAX, Rule, compile};
 use crate::Fault;
-
-/// What JSON says, as claims.
-fn claims(json: &str) -> Members {
-    match claim(&serde_json::from_str(json).expect("JSON")) {
-        Claim::Map(members) => members,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn claim(value: &serde_json::Value) -> Claim {
-    use serde_json::Value as V;
-    match value {
-        V::Null => Claim::Null,
-        V::Bool(value) => Claim::Bool(*value),
-        V::Number(number) => number.as_i64().map_or_else(
-            || Claim::Float(number.as_f64().expect("a number")),
-            Claim::Int,
-        ),
-        V::String(text) => Claim::Text(Box::from(text.as_str())),
-        V::Array(values) => Claim::List(values.iter().map(claim).collect()),
-        V::Object(members) => {
-            let pair = |(name, value): (&String, &V)| (Box::from(name.as_str()), claim(value));
-            Claim::Map(Members::new(members.iter().map(pair).collect()))
-        }
-    }
-}
-
-const CLAIMS: &str = r#"{
-    "sub": "ada", "level": 3, "share": 0.5, "admin": true, "nothing": null, "big": 9007199254740993,
-    "groups": ["dev", "intern", "größe"], "empty": [], "mixed": [1, "a", null, [2]],
-    "org": {"name": "acme", "units": ["a", "b"]}, "a.b": 1, "ip": "192.168.7.9"
-}"#;
-
-/// Saturday 2026-03-28 22:30:15.250 UTC: 23:30 in Zurich, whose summer begins that night; Sunday 04:00 in Kolkata.
-const SATURDAY_NIGHT: u64 = 1_774_737_015_250;
-
-fn asked(claims: &Members) -> Asked<'_> {
-    Asked {
-        workload: "coding",
-        key: Some("k-1"),
-        user: None,
-        tags: &[("team", "search"), ("cost", "")],
-        claims,
-        method: "POST",
-        path: "/v1/chat/completions",
-        operation: "chat",
-        model: Some("gpt-4*"),
-        route: "main",
-        backends: &["frontier", "größe"],
-        source: IpAddr::from([10, 1, 2, 3]),
-        unix_ms: SATURDAY_NIGHT,
-    }
-}
+use crate::fixture::{CLAIMS, asked, claims};
 
 fn rule(effect: Effect, when: &str) -> Rule {
     let name = format!("{effect:?}: {when}");
@@ -217,7 +164,8 @@ fn what_fails_does_not_allow_and_refuses_where_it_denies() {
 
 #[test]
 fn deny_goes_before_allow_and_nothing_before_both() {
-    let cases: [(&[(Effect, &str)], bool, Option<&str>); 7] = [
+    type Case<'c> = (&'c [(Effect, &'c str)], bool, Option<&'c str>);
+    let cases: [Case<'_>; 7] = [
         (&[], false, None),
         (&[(Allow, "false")], false, None),
         (&[(Deny, "false")], false, None),
@@ -549,7 +497,7 @@ fn the_deepest_expressions_fit_a_small_stack() {
         Box::new(move |n| format!("{}1 == 1", "-".repeat(n))),
         Box::new(move |n| format!("claims.a{}", chain("[0]", n))),
         Box::new(move |n| format!("{}true", chain("true ? true : ", n))),
-        Box::new(move |n| format!("{}", chain("true ? (", n) + "true" + &chain(") : true", n))),
+        Box::new(move |n| chain("true ? (", n) + "true" + &chain(") : true", n)),
         Box::new(move |n| format!("{}true{}", chain("claims.a.exists(x, ", n), ")".repeat(n))),
         Box::new(move |n| format!("{} > 0", nest("size(", "path", ")", n))),
         Box::new(move |n| format!("true{}", chain(" && true", n))),
