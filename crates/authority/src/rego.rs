@@ -1,8 +1,8 @@
-//! Rules in Rego, the language of Open Policy Agent, by the crate `regorus`: compiled to instructions when loaded.
+//! Rules in Rego, the language of Open Policy Agent, by the crate `regorus`: read and checked when loaded.
 //!
 //! Invariant: allowed is what the query answers with `true`; `false`, any other value, no value and an error refuse.
 //! A policy sees its input and nothing else: built-in functions are those of `builtins`, and a policy that names another
-//! does not load. A decision takes at most [`INSTRUCTIONS_MAX`] instructions. Each thread has machines of its own.
+//! does not load. An error of one is an error of all, as with OPA's `--strict-builtin-errors`. A decision takes at most [`STEPS_MAX`] steps. Each thread has an interpreter of its own.
 //! Not here: the facts as a document (`facts`).
 
 mod builtins;
@@ -14,6 +14,7 @@ mod outline;
 mod tests;
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use policy::authority::{Asked, Decision, Rules};
@@ -33,8 +34,8 @@ pub const DEPTH_MAX: usize = 10;
 pub const CHAIN_MAX: usize = 100;
 /// The most rules that a policy makes use of.
 pub const RULES_MAX: usize = 256;
-/// The most instructions that one decision takes.
-pub const INSTRUCTIONS_MAX: usize = 100_000;
+/// The most steps that one decision takes: about one for each expression and each turn of a loop.
+pub const STEPS_MAX: NonZeroU32 = NonZeroU32::MIN.saturating_add(100_000 - 1);
 
 /// Compiles modules, each with its name, and the query that decides, such as `data.tollgate.allow`.
 ///

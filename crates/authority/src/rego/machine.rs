@@ -1,27 +1,27 @@
-//! A compiled policy, and a machine for it in each thread.
+//! A policy that compiles, and an interpreter of it in each thread.
 //!
-//! The program's values are counted references: shared by all workers, each decision would write to memory that
-//! all of them read. So each thread compiles its own, at the first decision that it makes, from texts that compiled
-//! before.
-//! Invariant: a thread keeps the machines of at most [`KEPT`] policies, the latest used.
+//! `regorus` has two ways to run a policy. Its machine of instructions is checked here for what the instructions tell
+//! (which built-in functions are called, which rule calls which), and is not run: where a rule has two values at once it
+//! goes on with none, so that `not` makes `true` of a contradiction. Its interpreter ends with an error, as OPA does.
+//! Values are counted references: shared by all workers, each decision would write to memory that all of them
+//! read. So each thread reads the texts again, at the first decision that it makes.
+//! Invariant: a thread keeps the interpreters of at most [`KEPT`] policies, the latest used.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use regorus::languages::rego::compiler::Compiler;
-use regorus::rvm::vm::VmError;
-use regorus::rvm::{Program, RegoVM};
+use regorus::rvm::Program;
 use regorus::utils::limits::ExecutionTimerConfig;
-use regorus::{Engine, Value};
+use regorus::{Engine, LimitError, Value};
 
-use super::{INSTRUCTIONS_MAX, RULES_MAX, builtins, calls, facts};
+use super::{RULES_MAX, STEPS_MAX, builtins, calls, facts};
 use crate::Fault;
 
-/// Machines that a thread keeps: those of a policy, and of the one before while calls of both are under way.
+/// Interpreters that a thread keeps: a policy's, and that of the one before while calls of both are under way.
 const KEPT: usize = 4;
 
 /// A policy's texts, which compile.
@@ -35,7 +35,8 @@ pub(super) struct Policy {
 
 struct Machine {
     policy: u64,
-    machine: RegoVM,
+    engine: Engine,
+    query: String,
     names: Vec<Value>,
 }
 
@@ -93,21 +94,19 @@ impl Policy {
     }
 
     fn machine(&self) -> Result<Machine, Cow<'static, str>> {
-        let program = program(&self.modules, &self.query)
-            .map_err(|_| Cow::Borrowed("the policy does not compile again"))?;
-        let mut machine = RegoVM::new();
-        machine.load_program(program);
-        machine.set_max_instructions(INSTRUCTIONS_MAX);
-        // Never due, because instructions end before; without a timer of its own a machine asks a global lock for one.
-        machine.set_execution_timer_config(Some(ExecutionTimerConfig {
-            limit: Duration::MAX,
-            check_interval: NonZeroU32::MAX,
-        }));
-        let data = machine.set_data(Value::new_object());
-        data.map_err(|_| Cow::Borrowed("the policy takes no data"))?;
+        let mut engine =
+            engine(&self.modules).map_err(|_| Cow::Borrowed("the policy cannot be read again"))?;
+        engine.set_strict_builtin_errors(true);
+        // No time at all, looked at after so many steps: a bound by steps. Without a timer of its own an engine asks
+        // a lock that all of them share for one.
+        engine.set_execution_timer_config(ExecutionTimerConfig {
+            limit: Duration::ZERO,
+            check_interval: STEPS_MAX,
+        });
         Ok(Machine {
             policy: self.id,
-            machine,
+            engine,
+            query: self.query.to_string(),
             names: facts::names(),
         })
     }
@@ -118,35 +117,31 @@ impl Machine {
         &mut self,
         input: impl FnOnce(&[Value]) -> Result<Value, Cow<'static, str>>,
     ) -> Result<Value, Cow<'static, str>> {
-        self.machine.set_input(input(&self.names)?);
-        let answer = self.machine.execute_entry_point_by_index(0);
-        self.machine.set_input(Value::Null);
-        answer.map_err(|error| says(&error))
+        self.engine.set_input(input(&self.names)?);
+        let answer = self.engine.eval_rule(self.query.clone());
+        self.engine.set_input(Value::Null);
+        answer.map_err(|error| says(&self.query, error.downcast_ref(), &error.to_string()))
     }
 }
 
-/// Without what the error quotes, which can be a claim.
-fn says(error: &VmError) -> Cow<'static, str> {
-    match error {
-        VmError::InstructionLimitExceeded { limit, .. } => {
-            Cow::Owned(format!("the policy took more than {limit} instructions"))
+/// Where it went wrong, without what the error quotes, which can be a claim.
+fn says(query: &str, limit: Option<&LimitError>, error: &str) -> Cow<'static, str> {
+    match limit {
+        Some(LimitError::TimeLimitExceeded { .. }) => {
+            Cow::Owned(format!("the policy took more than {STEPS_MAX} steps"))
         }
-        VmError::RegexSizeLimitExceeded { limit, .. } => Cow::Owned(format!(
-            "a regular expression takes more than {limit} bytes when compiled"
-        )),
-        other => {
-            let shown = format!("{other:?}");
-            let kind: String = shown
-                .chars()
-                .take_while(char::is_ascii_alphabetic)
-                .collect();
-            Cow::Owned(format!("the policy failed: {kind}"))
+        Some(_) => Cow::Borrowed("the policy took more than it may"),
+        None => {
+            let place = error
+                .split_once("--> ")
+                .and_then(|(_, rest)| rest.lines().next());
+            Cow::Owned(format!("the policy failed at {}", place.unwrap_or(query)))
         }
     }
 }
 
-/// Texts to a program.
-fn program(modules: &[(Box<str>, Box<str>)], query: &str) -> Result<Arc<Program>, Vec<Fault>> {
+/// Texts to an engine.
+fn engine(modules: &[(Box<str>, Box<str>)]) -> Result<Engine, Vec<Fault>> {
     let mut engine = Engine::new();
     let mut faults = Vec::new();
     for (name, text) in modules {
@@ -154,9 +149,16 @@ fn program(modules: &[(Box<str>, Box<str>)], query: &str) -> Result<Arc<Program>
             faults.push(fault(name, &error.to_string()));
         }
     }
-    if !faults.is_empty() {
-        return Err(faults);
+    if faults.is_empty() {
+        Ok(engine)
+    } else {
+        Err(faults)
     }
+}
+
+/// Texts to a program.
+fn program(modules: &[(Box<str>, Box<str>)], query: &str) -> Result<Arc<Program>, Vec<Fault>> {
+    let mut engine = engine(modules)?;
     let of_query = |error: &dyn std::fmt::Display| vec![fault(query, &error.to_string())];
     let entry = Arc::from(query);
     let policy = engine.compile_with_entrypoint(&entry);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use policy::authority::{Asked, Claim, Decision, Members, Rules};
 
 use super::facts::Needs;
-use super::{INSTRUCTIONS_MAX, MODULE_BYTES_MAX, compile};
+use super::{MODULE_BYTES_MAX, STEPS_MAX, compile};
 use crate::Fault;
 use crate::fixture::{CLAIMS, asked, claims};
 
@@ -84,7 +84,11 @@ fn what_is_not_true_refuses() {
         ),
         (
             "allow := input.claims.sub if true\nallow := input.workload if true",
-            Some("data.tollgate.allow is undefined"),
+            Some("the policy failed at policy.rego:3:1"),
+        ),
+        (
+            "allow if not startswith(input.claims.level, \"a\")",
+            Some("the policy failed at policy.rego:2:"),
         ),
         (
             "allow if data.tollgate.other.x",
@@ -92,7 +96,7 @@ fn what_is_not_true_refuses() {
         ),
         (
             "allow if to_number(input.claims.sub) == 1",
-            Some("data.tollgate.allow is undefined"),
+            Some("the policy failed at policy.rego:2:"),
         ),
     ];
     for (text, why) in cases {
@@ -111,6 +115,29 @@ fn what_is_not_true_refuses() {
                 "{text}: {said:?}"
             );
         }
+    }
+}
+
+#[test]
+fn what_contradicts_itself_refuses_even_behind_a_not() {
+    let cases = [
+        "allow := true if input.workload\nallow := false if input.path",
+        "allow := false if input.workload\nallow := true if input.path",
+        "allow := input.claims.sub if input.workload\nallow := input.workload if input.path",
+        "f(x) := true if x\nf(x) := false if x\nallow if f(input.path)",
+        "bad := true if input.workload\nbad := false if input.path\nallow if not bad",
+        "f(x) := 1 if x\nf(x) := 2 if x\nallow if not f(1)",
+        "allow if not {k: v | some k in [1]; some v in [1, 2]}",
+        "allow if {k: v | some k in [1]; some v in [1, 2]}[1] == 2",
+        "of[k] := v if {some k in [1]; some v in [1, 2]}\nallow if of[1] == 2",
+    ];
+    for text in cases {
+        let decision = decide(text);
+        let why = decision.why.unwrap_or_default();
+        assert!(
+            !decision.allowed && why.starts_with("the policy failed at policy.rego:"),
+            "{text}: {why}"
+        );
     }
 }
 
@@ -205,7 +232,7 @@ fn a_policy_is_bounded_before_it_is_read() {
 }
 
 #[test]
-fn decisions_end_with_their_instructions() {
+fn decisions_end_with_their_steps() {
     let many = format!("{{\"a\": [{}0], \"n\": 1}}", "1,".repeat(8000));
     let of = claims(&many);
     let slow = [
@@ -218,7 +245,7 @@ fn decisions_end_with_their_instructions() {
         let rules = policy(text).expect("usable");
         let decision = rules.decide(&asked(&of));
         let why = decision.why.expect(text);
-        let most = format!("the policy took more than {INSTRUCTIONS_MAX} instructions");
+        let most = format!("the policy took more than {STEPS_MAX} steps");
         assert_eq!((decision.allowed, &*why), (false, &*most), "{text}");
         let small = claims("{\"a\": [], \"n\": 1}");
         assert!(
