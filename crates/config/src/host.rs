@@ -34,6 +34,10 @@ pub struct Host {
     pub ledger: Option<Ledger>,
     /// Sources of identities that take credentials, in the order written.
     pub credentials: Vec<CredentialSource>,
+    /// Rules about who may make which call, as text.
+    pub rules: Option<AuthorityRules>,
+    /// The service that is asked about each call.
+    pub ext_authz: Option<ExtAuthzSource>,
     /// What the snapshot's tokenizers are made of.
     pub tokenizers: Vec<TokenizerSource>,
     /// Who counts tokens, and within which bounds.
@@ -51,6 +55,50 @@ pub struct Lines {
     pub access_log: Option<usize>,
     /// Of `ledger.path`.
     pub ledger: Option<usize>,
+}
+
+/// Rules about who may make which call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuthorityRules {
+    /// In CEL.
+    Cel(Vec<WrittenRule>),
+    /// In OPA's language.
+    Rego {
+        /// Names and texts.
+        files: Vec<(String, String)>,
+        /// What must be true.
+        query: String,
+    },
+}
+
+/// A rule in CEL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenRule {
+    /// Its name.
+    pub name: String,
+    /// It refuses; else it allows.
+    pub is_deny: bool,
+    /// The expression.
+    pub when: String,
+    /// The line of the document.
+    pub line: usize,
+}
+
+/// A service that is asked about each call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtAuthzSource {
+    /// Its address.
+    pub url: String,
+    /// It is spoken to over gRPC, else over HTTP.
+    pub is_grpc: bool,
+    /// Headers that it sees, in lower case.
+    pub headers: Vec<String>,
+    /// How long a call waits.
+    pub timeout: Duration,
+    /// A call goes on where it does not answer.
+    pub fails_open: bool,
+    /// Roots to trust there in place of the system's, PEM.
+    pub ca_pem: Option<Vec<u8>>,
 }
 
 /// A source of identities that takes credentials: what its verifier is made of.

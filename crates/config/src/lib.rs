@@ -10,9 +10,9 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, ClaimNames, ClientTls, CredentialKind, CredentialSource, Fetched, Host,
-    IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource,
-    Traces, Vocabulary, WorkloadFrom,
+    AccessLog, AuthorityRules, ClaimNames, ClientTls, CredentialKind, CredentialSource,
+    ExtAuthzSource, Fetched, Host, IntrospectionSource, JwksSource, JwtSource, Ledger, Lines,
+    OtlpProtocol, Tls, TokenizerSource, Traces, Vocabulary, WorkloadFrom, WrittenRule,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

@@ -18,6 +18,7 @@ use crate::schema::{self, Document};
 use crate::sources::Sources;
 use crate::vars;
 
+mod authority;
 mod backend;
 mod budget;
 mod client;
@@ -128,8 +129,10 @@ impl Lowering<'_> {
             self.routes(routes, document.backends.get(), has_ledger, &mut snapshot);
         }
         let credentials = self.identity(document, &mut snapshot);
+        let authority = self.authority(document);
         if let Some(host) = &mut host {
             host.credentials = credentials;
+            (host.rules, host.ext_authz) = authority;
         }
         if let Some(prices) = document.prices.get() {
             snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);

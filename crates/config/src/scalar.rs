@@ -3,6 +3,7 @@
 //! Invariant: a value that reads is in range; nothing later has to check it again.
 //! Not here: addresses of backends (`target`).
 
+pub(crate) use authority::{Expression, OnFailure, SecretHeader};
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
@@ -17,6 +18,7 @@ pub(crate) use source::{File, Inline, SecretFile, Variable};
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{Address, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
 
+mod authority;
 mod call;
 mod client;
 mod header;

@@ -4,12 +4,14 @@
 //! Not here: what the fields become (`lower`).
 
 pub(crate) mod abandon;
+pub(crate) mod authority;
 pub(crate) mod identity;
 pub(crate) mod proxy;
 
 use serde_json::json;
 
 use self::abandon::Abandon;
+use self::authority::Authority;
 use self::identity::Identity;
 use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
@@ -29,6 +31,8 @@ record! {
         optional listen: Listen,
         /// How callers are recognised: one source, or several in the order in which they are asked.
         optional identity: Identity,
+        /// Who may make which call, beside routes and limits; everybody unless said.
+        optional authority: Authority,
         /// Which web pages may call; none unless said.
         optional cors: Cors,
         /// Who may read metrics and /config.

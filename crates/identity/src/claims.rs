@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use policy::caller::{Caller, Proven};
+use policy::authority::{Claim, Members};
+use policy::caller::{Caller, Claims, Proven};
 use serde_json::{Map, Value};
 
 /// Most bytes of a user or of a tag's value; what is longer is cut at a character.
@@ -52,8 +53,31 @@ impl Mapping {
             key: None,
             user: found(claims, &self.user).and_then(text),
             tags: tags.collect(),
+            claims: Claims::new(members(claims)),
             ..Caller::default()
         })
+    }
+}
+
+/// Claims as rules look at them.
+fn members(claims: &Map<String, Value>) -> Members {
+    let pairs = claims
+        .iter()
+        .map(|(name, value)| (name.as_str().into(), claim(value)));
+    Members::new(pairs.collect())
+}
+
+fn claim(value: &Value) -> Claim {
+    match value {
+        Value::Null => Claim::Null,
+        Value::Bool(is) => Claim::Bool(*is),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Claim::Int(whole),
+            None => Claim::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Claim::Text(text.as_str().into()),
+        Value::Array(many) => Claim::List(many.iter().map(claim).collect()),
+        Value::Object(object) => Claim::Map(members(object)),
     }
 }
 

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::authority::Members;
 use crate::model::ModelPattern;
 
 /// What is answered later. It is awaited by the worker that asked, and may be dropped at any time.
@@ -27,9 +28,42 @@ pub struct Caller {
     pub user: Option<Arc<str>>,
     /// What else is said of it, by name, ordered by name.
     pub tags: Box<[(Arc<str>, Arc<str>)]>,
+    /// What else its token says, for rules to look at.
+    pub claims: Claims,
     /// Models that it may ask for; empty means all that its workload may.
     pub models: Box<[ModelPattern]>,
 }
+
+/// What a token says of its bearer. Copies share it, and are equal where they are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Claims(Option<Arc<Members>>);
+
+impl Claims {
+    /// These.
+    #[must_use]
+    pub fn new(members: Members) -> Self {
+        Self((!members.is_empty()).then(|| Arc::new(members)))
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn members(&self) -> &Members {
+        const NONE: &Members = &Members::NONE;
+        self.0.as_deref().unwrap_or(NONE)
+    }
+}
+
+impl PartialEq for Claims {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Claims {}
 
 /// What proves who calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

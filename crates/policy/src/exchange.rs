@@ -11,6 +11,7 @@
 mod admission;
 mod answered;
 mod attempting;
+mod authorize;
 mod charged;
 mod cost;
 mod ending;
@@ -53,7 +54,7 @@ use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::shard::Shard;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Route, Snapshot};
 use crate::trace::{AttemptSpan, Trace};
 use crate::usage_ledger::Estimate;
 use crate::web::{self, Sender};
@@ -85,6 +86,8 @@ pub struct Env<'a> {
 pub struct Exchange {
     record: Record,
     stage: Stage,
+    /// The other end of its connection.
+    peer: IpAddr,
     /// Where its time goes; the host measures.
     pub timing: Timing,
     /// How it ends, once that is known.
@@ -182,6 +185,7 @@ impl Exchange {
         Self {
             record: Record::begun(id, trace, unix_ms, client),
             stage: Stage::Idle,
+            peer,
             timing: Timing::begin(env.now),
             ending: None,
             page: None,
@@ -458,18 +462,39 @@ impl Exchange {
         };
         self.stage = Stage::Idle;
         let s = env.snapshot;
+        let mut reason = None;
+        let may = |route: Option<&Route>| {
+            let Some(rules) = s.authority.as_deref() else {
+                return Ok(());
+            };
+            let model = call.as_ref().and_then(|call| call.model.as_deref());
+            let call = authorize::Call {
+                head,
+                record: &self.record,
+                peer: self.peer,
+                route,
+                model,
+            };
+            authorize::authorize(rules, &call, s, &mut reason)
+        };
+        let mut route = None;
         let decided = admission::admit(
             opened,
             self.record.caller.as_deref(),
+            may,
             call.as_ref(),
             self.record.bytes_in,
             |route| env.shard.estimator(route),
-            &mut self.record.route,
+            &mut route,
             env.now,
             self.record.started_unix_ms,
             s,
             env.levels,
         );
+        self.record.route = route;
+        if reason.is_some() {
+            self.record.reason = reason;
+        }
         self.record.model_asked = call.as_mut().and_then(|call| call.model.take());
         let admitted = match decided? {
             Decision::Forward(admitted) => admitted,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use wire::dialect::Translator;
 
+use crate::authority::Rules;
 use crate::authorizer::Authorizer;
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub web: Web,
     /// How clients are known by address.
     pub clients: Clients,
+    /// Who may make which call, beside routes and limits; where there are no rules, everybody.
+    pub authority: Option<Arc<dyn Rules>>,
 }
 
 /// A calling application.

@@ -4,6 +4,7 @@
 //! Not here: anything that one of the crates below decides or does.
 
 mod allocator;
+mod authority;
 mod budget;
 mod check;
 mod cli;

@@ -25,6 +25,7 @@ use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
 
+use crate::authority;
 use crate::identity::{self, Moment, Services};
 use crate::ledger_log;
 use crate::pool::{self, Pool};
@@ -179,6 +180,8 @@ pub(crate) fn publication(
 ) -> Result<(RuntimeConfig, Current), String> {
     let credentials = std::mem::take(&mut loaded.host.credentials);
     identity::complete(&mut loaded.snapshot, &credentials, sources, moment)?;
+    let (rules, asked) = (loaded.host.rules.take(), loaded.host.ext_authz.take());
+    authority::complete(&mut loaded.snapshot, rules.as_ref(), asked.as_ref(), moment)?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls
         .map(|tls| tls::server(&tls.certificate_pem, tls.key_pem.expose()))

@@ -87,6 +87,8 @@ impl super::Lowering<'_> {
             ledger: self.ledger(&document.ledger),
             tokenizers: Vec::new(),
             credentials: Vec::new(),
+            rules: None,
+            ext_authz: None,
             counting: self.counting(document.counting.get()),
             traces: self.traces(&document.traces),
             lines: Lines {

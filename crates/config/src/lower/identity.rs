@@ -329,7 +329,7 @@ impl super::Lowering<'_> {
         found.map(|(secret, _)| secret)
     }
 
-    fn roots_of(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
+    pub(super) fn roots_of(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
         let at = ca.get()?;
         let (_, pem) = self.read(at)?;
         let mark = b"-----BEGIN CERTIFICATE-----";
@@ -430,7 +430,7 @@ impl IdentitySource {
 }
 
 /// A target as the address that it was read from.
-fn address(target: &Target) -> String {
+pub(super) fn address(target: &Target) -> String {
     let scheme = if target.tls { "https" } else { "http" };
     format!("{scheme}://{}{}", target.authority, target.base_path)
 }

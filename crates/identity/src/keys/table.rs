@@ -67,6 +67,7 @@ impl Known {
                 .map(|(n, v)| (Arc::from(&**n), Arc::from(&**v)))
                 .collect(),
             models: entry.models.iter().map(|model| pattern(model)).collect(),
+            ..Caller::default()
         };
         let previous = entry.previous.as_ref();
         Some(Self {

@@ -116,7 +116,7 @@ pub(super) fn open(
 /// Whole request to decision: chooses the route, reserves from every limit and budget, plans the
 /// edits.
 ///
-/// `call` is what the body says, for operations that read it; `bytes` its length; `unix_ms` when
+/// `may` is asked whether rules allow the call; `call` is what the body says, for operations that read it; `bytes` its length; `unix_ms` when
 /// it began, milliseconds since the Unix epoch. `chosen` learns the route, also where the call is refused there.
 ///
 /// # Errors
@@ -129,6 +129,7 @@ pub(super) fn open(
 pub(super) fn admit(
     opened: Opened,
     caller: Option<&Caller>,
+    may: impl FnOnce(Option<&Route>) -> Result<(), Refusal>,
     call: Option<&CallHead>,
     bytes: u64,
     estimator: impl Fn(RouteId) -> Estimator,
@@ -141,6 +142,7 @@ pub(super) fn admit(
     if opened.operation == Operation::Models
         && let Some(names) = route::models_of(s, opened.workload, caller)
     {
+        may(None)?;
         return Ok(Decision::Models(names));
     }
     let asked = call.and_then(|c| c.model.as_deref());
@@ -156,6 +158,7 @@ pub(super) fn admit(
     let Some(rule) = s.route(grant.route) else {
         return Err(Refusal::Bug("a grant without route"));
     };
+    may(Some(rule))?;
     if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
         check_state(opened.operation, call, rule)?;
     }

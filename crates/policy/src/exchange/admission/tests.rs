@@ -89,6 +89,7 @@ fn decide(s: &Revision, operation: Operation, body: &str) -> Result<Decision, Re
     admit(
         opened,
         None,
+        |_| Ok(()),
         call.as_ref(),
         body.len() as u64,
         |_| Estimator::default(),
@@ -858,6 +859,7 @@ mod unread {
         admit(
             opened,
             None,
+            |_| Ok(()),
             None,
             5,
             |_| Estimator::default(),
@@ -1177,6 +1179,7 @@ mod models_of_a_caller {
         let decision = admit(
             opened,
             Some(&caller()),
+            |_| Ok(()),
             call.as_ref(),
             9,
             |_| Estimator::default(),

@@ -1,0 +1,136 @@
+//! `authority`: rules as text, and whom to ask.
+//!
+//! Not here: compiling rules, asking (the host).
+
+use std::time::Duration;
+
+use crate::decode::{Field, Place};
+use crate::host::{AuthorityRules, ExtAuthzSource, WrittenRule};
+use crate::scalar::OnFailure;
+use crate::schema::Document;
+use crate::schema::authority::{ExtAuthz, Rule};
+
+const QUERY_DEFAULT: &str = "data.tollgate.allow";
+const TIMEOUT_DEFAULT: Duration = Duration::from_millis(200);
+const TIMEOUT_MAX: Duration = Duration::from_secs(2);
+
+impl super::Lowering<'_> {
+    /// The rules, and the service that is asked, where the document says so.
+    pub(super) fn authority(
+        &mut self,
+        document: &Document,
+    ) -> (Option<AuthorityRules>, Option<ExtAuthzSource>) {
+        let Some(written) = document.authority.get() else {
+            return (None, None);
+        };
+        let place = written.place();
+        let rules = match (written.rules.get(), written.rego.get()) {
+            (Some(rules), None) => {
+                let rules = rules.0.iter();
+                let rules = rules.filter_map(|(place, rule)| self.rule(place, rule.as_ref()?));
+                Some(AuthorityRules::Cel(rules.collect()))
+            }
+            (None, Some(rego)) => {
+                let mut files = Vec::new();
+                for at in rego.files.get().map_or(&[][..], |files| &files.0) {
+                    let Some((_, bytes)) = self.read(at) else {
+                        continue;
+                    };
+                    match String::from_utf8(bytes) {
+                        Ok(text) => files.push((at.value.0.clone(), text)),
+                        Err(_) => {
+                            let says = format!("the file {} is no text", at.shown);
+                            self.findings.fault(&at.place, says, "write it in UTF-8");
+                        }
+                    }
+                }
+                let query = rego.query.get();
+                let query = query.map_or_else(|| QUERY_DEFAULT.to_owned(), |at| at.value.0.clone());
+                Some(AuthorityRules::Rego { files, query })
+            }
+            (Some(_), Some(_)) => {
+                let says = "says rules in two languages";
+                self.findings.fault(&place, says, "keep `rules` or `rego`");
+                None
+            }
+            (None, None) => {
+                let is_bare = written.rules.is_absent()
+                    && written.rego.is_absent()
+                    && written.ext_authz.is_absent();
+                if is_bare {
+                    let hint = "write rules, rego or ext_authz, or leave it out";
+                    self.findings.fault(&place, "says nothing", hint);
+                }
+                None
+            }
+        };
+        let asked = written.ext_authz.get();
+        (rules, asked.and_then(|asked| self.ext_authz(&place, asked)))
+    }
+
+    fn rule(&mut self, place: &Place, rule: &Rule) -> Option<WrittenRule> {
+        let (allow, deny) = (rule.allow.get(), rule.deny.get());
+        let is_bad = matches!(rule.allow, Field::Bad) || matches!(rule.deny, Field::Bad);
+        let (when, is_deny) = match (allow, deny) {
+            (Some(at), None) => (at, false),
+            (None, Some(at)) => (at, true),
+            _ => {
+                if !is_bad {
+                    let says = "says no single thing to do";
+                    self.findings
+                        .fault(place, says, "write exactly one of allow and deny");
+                }
+                return None;
+            }
+        };
+        Some(WrittenRule {
+            name: rule.name.get()?.value.0.clone(),
+            is_deny,
+            when: when.value.0.clone(),
+            line: when.place.line,
+        })
+    }
+
+    fn ext_authz(&mut self, place: &Place, written: &ExtAuthz) -> Option<ExtAuthzSource> {
+        let (target, is_grpc) = match (written.url.get(), written.grpc.get()) {
+            (Some(at), None) => (at, false),
+            (None, Some(at)) => (at, true),
+            _ => {
+                let is_bad =
+                    matches!(written.url, Field::Bad) || matches!(written.grpc, Field::Bad);
+                if !is_bad {
+                    let says = "ext_authz says no single address";
+                    self.findings
+                        .fault(place, says, "write exactly one of url and grpc");
+                }
+                return None;
+            }
+        };
+        let timeout = written.timeout.get();
+        if let Some(at) = timeout.filter(|at| at.value.0 > TIMEOUT_MAX) {
+            let says = format!("{} is longer than a call waits", at.shown);
+            self.findings.fault(&at.place, says, "write 2s or less");
+        }
+        let headers = written.headers.get().map_or(&[][..], |names| &names.0);
+        let on_failure = written.on_failure.get();
+        Some(ExtAuthzSource {
+            url: super::identity::address(&target.value),
+            is_grpc,
+            headers: headers.iter().map(|at| at.value.0.clone()).collect(),
+            timeout: timeout.map_or(TIMEOUT_DEFAULT, |at| at.value.0),
+            fails_open: on_failure.is_some_and(|at| at.value == OnFailure::Allow),
+            ca_pem: self.roots_of(&written.ca),
+        })
+    }
+}
+
+impl crate::schema::authority::Authority {
+    /// Where it stands: the line of its first part.
+    fn place(&self) -> Place {
+        let rules = self.rules.get().and_then(|rules| rules.0.first());
+        Place {
+            path: "authority".to_owned(),
+            line: rules.map_or(0, |(place, _)| place.line),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The rules of the configuration, asked about one call.
+//!
+//! Not here: the languages that rules are written in (the host's), somebody outside who is asked
+//! ([`crate::authorizer`]).
+
+use std::net::IpAddr;
+
+use wire::head::RequestHead;
+
+use crate::authority::{Asked, Decision, Members, Rules};
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::snapshot::{Route, Snapshot};
+
+/// A call whose caller, and whose route where it takes one, are known.
+pub(super) struct Call<'a> {
+    pub head: &'a RequestHead,
+    pub record: &'a Record,
+    pub peer: IpAddr,
+    pub route: Option<&'a Route>,
+    pub model: Option<&'a str>,
+}
+
+/// Refuses a call that the rules do not allow; `reason` learns which of them, or what kept them from deciding.
+///
+/// # Errors
+/// [`Refusal::NotAuthorized`].
+#[inline(never)]
+pub(super) fn authorize(
+    rules: &dyn Rules,
+    call: &Call<'_>,
+    s: &Snapshot,
+    reason: &mut Option<Box<str>>,
+) -> Result<(), Refusal> {
+    let record = call.record;
+    let caller = record.caller.as_deref();
+    let workload = record.workload.and_then(|id| s.workload(id));
+    let tags: Vec<(&str, &str)> = caller.map_or_else(Vec::new, |caller| {
+        caller.tags.iter().map(|(n, v)| (&**n, &**v)).collect()
+    });
+    let route = call.route;
+    let backends: Vec<&str> = route.map_or_else(Vec::new, |route| {
+        let backends = route.backends.iter().filter_map(|id| s.backend(*id));
+        backends.map(|backend| &*backend.name).collect()
+    });
+    let decision = rules.decide(&Asked {
+        workload: workload.map_or("", |workload| &workload.name),
+        key: caller.and_then(|caller| caller.key.as_deref()),
+        user: caller.and_then(|caller| caller.user.as_deref()),
+        tags: &tags,
+        claims: caller.map_or(&Members::NONE, |caller| caller.claims.members()),
+        method: call.head.method_text(),
+        path: call.head.path(),
+        operation: record.operation.map_or("", |operation| operation.as_str()),
+        model: call.model,
+        route: route.map_or("", |route| &route.name),
+        backends: &backends,
+        source: s.clients.address(call.peer, call.head),
+        unix_ms: record.started_unix_ms,
+    });
+    if decision.allowed {
+        return Ok(());
+    }
+    *reason = Some(said(&decision));
+    Err(Refusal::NotAuthorized)
+}
+
+/// Why not, for the log.
+fn said(decision: &Decision) -> Box<str> {
+    let why = decision.why.as_deref();
+    match (&decision.by, why) {
+        (Some(rule), Some(why)) => format!("rule {rule}: {why}"),
+        (Some(rule), None) => format!("rule {rule}"),
+        (None, Some(why)) => format!("no rule allows it: {why}"),
+        (None, None) => "no rule allows it".to_owned(),
+    }
+    .into()
+}

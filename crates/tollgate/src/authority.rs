@@ -1,0 +1,182 @@
+//! Who may make which call: rules compiled, and the service that is asked.
+//!
+//! Not here: what is written (`config`), the languages (`authority`), when they are asked (`policy::exchange`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use authority::cel::{Effect, Rule};
+use callout::{
+    Authorized, AuthzPeer, AuthzRequest, AuthzTransport, Bounds, Client, ExtAuthz,
+    ExtAuthzSettings, Protocol, Tls, Url,
+};
+use config::{AuthorityRules, ExtAuthzSource};
+use policy::authority::Rules;
+use policy::authorizer::{Asked, Authorization, Authorizer};
+use policy::caller::Later;
+use policy::snapshot::Snapshot;
+
+use crate::identity::Moment;
+
+/// Puts rules and the service that is asked into the snapshot.
+pub(crate) fn complete(
+    snapshot: &mut Snapshot,
+    rules: Option<&AuthorityRules>,
+    asked: Option<&ExtAuthzSource>,
+    moment: Moment<'_>,
+) -> Result<(), String> {
+    snapshot.authority = rules.map(compiled).transpose()?;
+    if let Some(written) = asked {
+        let authorizer =
+            authorizer(written, moment).map_err(|fault| format!("authority.ext_authz: {fault}"))?;
+        for workload in &mut snapshot.workloads {
+            workload.authorizer = authorizer.as_ref().map(|asked| Arc::clone(asked) as _);
+        }
+    }
+    Ok(())
+}
+
+fn compiled(written: &AuthorityRules) -> Result<Arc<dyn Rules>, String> {
+    match written {
+        AuthorityRules::Cel(written) => {
+            let rules: Vec<Rule> = written
+                .iter()
+                .map(|rule| Rule {
+                    name: rule.name.clone(),
+                    effect: if rule.is_deny {
+                        Effect::Deny
+                    } else {
+                        Effect::Allow
+                    },
+                    when: rule.when.clone(),
+                })
+                .collect();
+            authority::cel::compile(&rules).map_err(|faults| {
+                told("authority.rules", &faults, |name| {
+                    let rule = written.iter().find(|rule| rule.name == name)?;
+                    Some(format!(" (line {})", rule.line))
+                })
+            })
+        }
+        AuthorityRules::Rego { files, query } => {
+            let files: Vec<(&str, &str)> = files
+                .iter()
+                .map(|(n, t)| (n.as_str(), t.as_str()))
+                .collect();
+            authority::rego::compile(&files, query)
+                .map_err(|faults| told("authority.rego", &faults, |_| None))
+        }
+    }
+}
+
+/// All faults, a line each.
+fn told(place: &str, faults: &[authority::Fault], line: impl Fn(&str) -> Option<String>) -> String {
+    let lines: Vec<String> = faults
+        .iter()
+        .map(|fault| {
+            let line = line(&fault.rule).unwrap_or_default();
+            format!("{place}: {}{line}: {}", fault.rule, fault.says)
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// `None` where nothing is asked of anybody.
+fn authorizer(
+    written: &ExtAuthzSource,
+    moment: Moment<'_>,
+) -> Result<Option<Arc<dyn Authorizer>>, String> {
+    let url = Url::parse(&written.url).map_err(|fault| fault.to_string())?;
+    let tls = Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+    let protocol = if written.is_grpc {
+        Protocol::Http2
+    } else {
+        Protocol::Either
+    };
+    let bounds = Bounds {
+        protocol,
+        ..Bounds::default()
+    };
+    let transport = if written.is_grpc {
+        AuthzTransport::Grpc {
+            url,
+            context_extensions: std::collections::BTreeMap::new(),
+        }
+    } else {
+        AuthzTransport::Http(url)
+    };
+    let mut settings = ExtAuthzSettings::new(transport);
+    settings.timeout = written.timeout;
+    settings.request_headers.clone_from(&written.headers);
+    let client = Client::new(&tls, bounds);
+    let Some(services) = moment.services() else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(Asks {
+        service: ExtAuthz::new(&services.handle()?, client, settings),
+        timeout: written.timeout,
+        fails_open: written.fails_open,
+    })))
+}
+
+/// Asks a service that speaks as Envoy's external authorisation does.
+#[derive(Debug)]
+struct Asks {
+    service: ExtAuthz,
+    timeout: Duration,
+    fails_open: bool,
+}
+
+impl Authorizer for Asks {
+    fn ask(&self, call: &Asked<'_>) -> Later<Authorization> {
+        let head = call.head;
+        let seen = head.fields.iter().filter_map(|field| {
+            let name = std::str::from_utf8(field.name).ok()?;
+            self.service
+                .sees(name)
+                .then(|| (name.to_owned(), field.value.to_vec()))
+        });
+        let host = head.fields.by_name(b"host").next().unwrap_or_default();
+        let caller = call.record.caller.as_deref();
+        let principal = caller
+            .and_then(|caller| caller.user.as_deref())
+            .unwrap_or_default();
+        let workload = call
+            .record
+            .workload
+            .and_then(|id| call.snapshot.workload(id));
+        let address = call.snapshot.clients.address(call.peer.address, head);
+        let request = AuthzRequest {
+            id: call.record.id.to_string(),
+            method: head.method_text().to_owned(),
+            scheme: "http".to_owned(),
+            host: String::from_utf8_lossy(host).into_owned(),
+            path: head.target().to_owned(),
+            protocol: "HTTP/1.1".to_owned(),
+            size: None,
+            headers: seen.collect(),
+            source: AuthzPeer {
+                address: Some((address, 0).into()),
+                service: workload.map_or_else(String::new, |w| w.name.to_string()),
+                principal: principal.to_owned(),
+            },
+            destination: AuthzPeer::default(),
+        };
+        let asked = self.service.ask(request, self.timeout);
+        let fails_open = self.fails_open;
+        Box::pin(async move {
+            match asked.await {
+                Ok(Authorized::Allowed(_)) => Authorization::Allowed,
+                Ok(Authorized::Denied(denial)) => {
+                    let says = format!("the authorisation service says {}", denial.status);
+                    Authorization::Denied(says.into())
+                }
+                Err(fault) if fails_open => {
+                    tracing::warn!(%fault, "a call goes on that the authorisation service did not answer for");
+                    Authorization::Allowed
+                }
+                Err(fault) => Authorization::Unavailable(fault.to_string().into()),
+            }
+        })
+    }
+}
