@@ -15,6 +15,7 @@
 )]
 
 pub mod attempt;
+pub mod attribution;
 pub mod authorizer;
 pub mod billing;
 pub mod budget;
