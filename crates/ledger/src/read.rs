@@ -14,6 +14,7 @@ use crate::damage::is_damage;
 use crate::head_file::{self, Found};
 use crate::hex::hex;
 use crate::lost::{self, Lost};
+use crate::only::Only;
 use crate::schema::{
     APPLICATION, LAYOUT, application, connect_to_read, head, layout, name_of, real,
 };
@@ -124,6 +125,7 @@ impl Stored {
 pub struct Reader {
     pub(crate) db: Connection,
     pub(crate) path: PathBuf,
+    pub(crate) only: Only,
 }
 
 impl Reader {
@@ -146,12 +148,20 @@ impl Reader {
             1..=LAYOUT => Ok(Self {
                 db,
                 path: real(path),
+                only: Only::default(),
             }),
             0 => Err(open("it is no ledger".to_owned())),
             newer => Err(open(format!(
                 "it has layout {newer}, this build knows {LAYOUT}"
             ))),
         }
+    }
+
+    /// The same ledger, of whose rows [`Reader::each`] gives those alone that `only` takes. Reports, statements and exports are
+    /// of these then; everything else is of the whole ledger.
+    #[must_use]
+    pub fn only(self, only: Only) -> Self {
+        Self { only, ..self }
     }
 
     /// Checks pages and indices, walks the chain, and holds both against the head beside the file;
@@ -213,7 +223,7 @@ impl Reader {
             .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    /// Calls `each` with the rows that ended in `period`, in the order they were written.
+    /// Calls `each` with the rows, of those that are asked for, that ended in `period`, in the order they were written.
     ///
     /// # Errors
     /// When the file cannot be read, or what `each` says.
@@ -227,7 +237,10 @@ impl Reader {
         let bounds = [period.from_ms, period.to_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
         let mut rows = statement.query(bounds).map_err(ReadError::from)?;
         while let Some(row) = rows.next().map_err(ReadError::from)? {
-            each(Stored::of(row).map_err(ReadError::from)?)?;
+            let row = Stored::of(row).map_err(ReadError::from)?;
+            if self.only.takes(&row) {
+                each(row)?;
+            }
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ pub fn kept(text: &str) -> Option<Cow<'_, str>> {
     match text {
         "" => None,
         text if text.chars().any(char::is_control) => {
-            Some(text.replace(char::is_control, REPLACED.encode_utf8(&mut [0; 4])).into())
+            Some(text.chars().map(plain).collect::<String>().into())
         }
         text => Some(text.into()),
     }
@@ -110,6 +110,12 @@ pub fn tags(tags: &[(Arc<str>, Arc<str>)]) -> Option<String> {
     Some(out)
 }
 
+/// A tag's value as it is kept.
+#[must_use]
+pub fn kept_value(value: &str) -> String {
+    cut(value).chars().map(plain).collect()
+}
+
 /// As much of a value as is kept.
 fn cut(value: &str) -> &str {
     let mut end = value.len().min(TAG_VALUE_MAX);
@@ -125,11 +131,14 @@ fn quote(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push(REPLACED),
-            c => out.push(c),
+            c => out.push(plain(c)),
         }
     }
     out.push('"');
+}
+
+fn plain(c: char) -> char {
+    if c.is_control() { REPLACED } else { c }
 }
 
 #[cfg(test)]
