@@ -6,7 +6,9 @@
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
-pub(crate) use identity::{Algorithm, Claim, ClientCertificates, Text, Trust};
+pub(crate) use identity::{
+    Algorithm, CallUser, Claim, ClientCertificates, RecordUser, Text, Trust,
+};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
     Age, Amount, Brief, Charge, Count, Currency, Decimal, Money, Percent, PricePer, Ratio, Size,

@@ -87,11 +87,17 @@ pub(crate) fn cannot_open(path: &Path, error: &impl std::fmt::Display) -> rusqli
     rusqlite::Error::SqliteFailure(code, Some(format!("{}: {error}", path.display())))
 }
 
-/// A connection that reads, also while a gate writes.
-pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
+/// A connection that reads the file as it is.
+pub(crate) fn connect_to_copy(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(Duration::from_secs(5))?;
+    Ok(db)
+}
+
+/// A connection that reads, also while a gate writes.
+pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
+    let db = connect_to_copy(path)?;
     // A file that is damaged here says so to whoever asks more of it.
     if let Ok(layout) = layout(&db)
         && let Some(width) = width_of(layout)

@@ -200,7 +200,7 @@ mod tests {
         let full = value(TAG_VALUE_MAX);
         let names: Vec<String> = (10..26).map(|n| n.to_string()).collect();
         // Fifteen of 264 bytes each, comma included, and one that ends the object at the bound or passes it.
-        for (last, fits) in [(126, true), (127, false)] {
+        for (last, fits) in [(127, true), (128, false)] {
             let last = value(last);
             let pairs: Vec<(&str, &str)> = names
                 .iter()

@@ -34,6 +34,8 @@ use crate::snapshot::Snapshot;
 pub struct Identity {
     /// What is asked, in this order.
     pub sources: Vec<Source>,
+    /// What holds of the users of each source's callers, in the order of the sources; what is missing is the default.
+    pub users: Vec<UserRule>,
     /// The header that names a workload, in lower case: where it counts for nothing, it must not contradict what is
     /// proven.
     pub header: String,
@@ -43,9 +45,19 @@ impl Default for Identity {
     fn default() -> Self {
         Self {
             sources: vec![Source::Header(HeaderSource::default())],
+            users: Vec::new(),
             header: "x-workload-app".to_owned(),
         }
     }
+}
+
+/// What holds of the users of a source's callers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UserRule {
+    /// A call itself is believed who is behind it, where what identifies it says nobody.
+    pub from_call: bool,
+    /// The user is for decisions alone and is not kept.
+    pub is_hidden: bool,
 }
 
 /// One way to recognise a caller.
@@ -164,8 +176,8 @@ pub type Registered = HashMap<Box<[u8]>, WorkloadId, Mix>;
 /// What is known of who calls.
 #[derive(Debug)]
 pub(crate) enum Identified {
-    /// Who it is; without a caller where a header says it.
-    As(WorkloadId, Option<Arc<Caller>>),
+    /// Who it is, without a caller where a header says it; and what holds of its user.
+    As(WorkloadId, Option<Arc<Caller>>, UserRule),
     /// Somebody is to be asked.
     Asks(Box<Asking>),
 }
@@ -176,6 +188,20 @@ pub(crate) struct Asking {
     pub verifier: Arc<dyn Verifier>,
     pub credential: Secret,
     fingerprint: Option<[u8; 32]>,
+    users: UserRule,
+}
+
+impl Identified {
+    /// The same, by a source with this rule.
+    fn under(self, users: UserRule) -> Self {
+        match self {
+            Self::As(workload, caller, _) => Self::As(workload, caller, users),
+            Self::Asks(mut asking) => {
+                asking.users = users;
+                Self::Asks(asking)
+            }
+        }
+    }
 }
 
 /// Who calls is not known: the refusal, and why, for the log.
@@ -211,11 +237,12 @@ pub(crate) fn identify(
     let named = named(head, &identity.header)?;
     let mut given = None;
     let mut takes_credentials = false;
-    for source in &identity.sources {
+    for (place, source) in identity.sources.iter().enumerate() {
+        let users = identity.users.get(place).copied().unwrap_or_default();
         match source {
             Source::Header(source) => {
                 if let Some(found) = said(named, source, peer, s, &identity.header) {
-                    return Ok(Identified::As(found?, None));
+                    return Ok(Identified::As(found?, None, users));
                 }
             }
             Source::Certificate(known) => {
@@ -223,7 +250,7 @@ pub(crate) fn identify(
                 let certificate = peer.certificate.as_deref();
                 let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
                 if let Some(caller) = certificate.and_then(|c| known.caller(c)) {
-                    return of_caller(caller, named, s);
+                    return of_caller(caller, named, s).map(|found| found.under(users));
                 }
             }
             Source::Credential(verifier) => {
@@ -232,7 +259,8 @@ pub(crate) fn identify(
                 if let Given::Token(token) = given
                     && verifier.takes(token)
                 {
-                    return proven(verifier, token, named, (head, peer), s, shard, unix_s);
+                    let proven = proven(verifier, token, named, (head, peer), s, shard, unix_s);
+                    return proven.map(|found| found.under(users));
                 }
             }
         }
@@ -315,6 +343,7 @@ fn proven(
             verifier: Arc::clone(verifier),
             credential: Secret::new(token.to_vec()),
             fingerprint,
+            users: UserRule::default(),
         }))),
         Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
     }
@@ -334,7 +363,8 @@ pub(crate) fn answered(
             if let Some(fingerprint) = asking.fingerprint {
                 shard.proofs.keep(fingerprint, &proof, unix_s);
             }
-            of_caller(&proof.caller, named(head, &s.identity.header)?, s)
+            let found = of_caller(&proof.caller, named(head, &s.identity.header)?, s);
+            found.map(|found| found.under(asking.users))
         }
         Ok(_) => {
             let unproven = Unproven::Invalid("expired while it was asked about".into());
@@ -377,7 +407,10 @@ fn of_caller(
         return Err(Refusal::IdentityContradicted { header }.into());
     }
     match s.by_name.get(name) {
-        Some(workload) => Ok(Identified::As(*workload, Some(Arc::clone(caller)))),
+        Some(workload) => {
+            let caller = Some(Arc::clone(caller));
+            Ok(Identified::As(*workload, caller, UserRule::default()))
+        }
         None => Err(Unidentified {
             refusal: Refusal::WorkloadUnknown,
             reason: Some(format!("no route is for the workload {:?}", caller.workload).into()),

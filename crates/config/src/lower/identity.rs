@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::caller::{Caller, Proven};
-use policy::identity::{Certificates, HeaderSource, Identity, Source, Trusted};
+use policy::identity::{Certificates, HeaderSource, Identity, Source, Trusted, UserRule};
 use policy::snapshot::Snapshot;
 
 use super::host::data_address;
@@ -34,6 +34,7 @@ impl super::Lowering<'_> {
         let mut credentials = Vec::new();
         let mut identity = Identity {
             sources: Vec::new(),
+            users: Vec::new(),
             ..Identity::default()
         };
         let written = document.identity.get();
@@ -44,6 +45,7 @@ impl super::Lowering<'_> {
                 identity.header.clone_from(&at.value.0);
             }
             let position = identity.sources.len() + credentials.len();
+            identity.users.push(users(source));
             let kind = if let Some(keys) = source.keys.get() {
                 keys.file
                     .get()
@@ -343,6 +345,14 @@ impl super::Lowering<'_> {
             self.watched.push(path.clone());
         }
         path
+    }
+}
+
+/// What holds of the users of a source's callers.
+fn users(source: &IdentitySource) -> UserRule {
+    UserRule {
+        from_call: source.call_user.get().is_some_and(|at| at.value.0),
+        is_hidden: source.record_user.get().is_some_and(|at| !at.value.0),
     }
 }
 
