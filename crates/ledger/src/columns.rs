@@ -182,7 +182,9 @@ const ROW: &[(&str, Kind, Of)] = &[
     ("user_id", Text, |row, _| {
         some_text(row.named.who.user.as_deref())
     }),
-    ("tags", Text, |row, _| whole_text(row.named.who.tags.as_deref())),
+    ("tags", Text, |row, _| {
+        whole_text(row.named.who.tags.as_deref())
+    }),
 ];
 
 /// Number of columns.

@@ -133,7 +133,8 @@ pub(crate) fn is_misnumbered(db: &Connection, layout: i64) -> rusqlite::Result<b
         return Ok(false);
     }
     let (last, _) = COLUMNS[COLUMNS.len() - 1];
-    let sql = "SELECT count(*) FROM pragma_table_info('settled', 'main') WHERE name = ?1 COLLATE NOCASE";
+    let sql =
+        "SELECT count(*) FROM pragma_table_info('settled', 'main') WHERE name = ?1 COLLATE NOCASE";
     Ok(db.query_row(sql, [last], |row| row.get::<_, i64>(0))? > 0)
 }
 
@@ -158,7 +159,10 @@ pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
 fn add_missing_columns(db: &Connection, width: usize) -> rusqlite::Result<()> {
     let missing: Vec<&str> = COLUMNS.iter().skip(width).map(|(name, _)| *name).collect();
     for (table, missing) in [("settled", &*missing), ("open", &WHO)] {
-        let missing: Vec<String> = missing.iter().map(|name| format!("NULL AS {name}")).collect();
+        let missing: Vec<String> = missing
+            .iter()
+            .map(|name| format!("NULL AS {name}"))
+            .collect();
         db.execute_batch(&format!(
             "CREATE TEMP VIEW {table} AS SELECT *, {} FROM main.{table}",
             missing.join(", ")

@@ -184,7 +184,10 @@ mod tests {
         let many: Vec<String> = (0..20).map(|n| format!("t{n:02}")).collect();
         let pairs: Vec<(&str, &str)> = many.iter().rev().map(|name| (&**name, "v")).collect();
         let text = tags(&of(&pairs)).expect("tags");
-        assert!(text.contains("\"t15\"") && !text.contains("\"t16\""), "{text}");
+        assert!(
+            text.contains("\"t15\"") && !text.contains("\"t16\""),
+            "{text}"
+        );
 
         let value = "\"".repeat(TAG_VALUE_MAX);
         let pairs: Vec<(&str, &str)> = many.iter().map(|name| (&**name, &*value)).collect();

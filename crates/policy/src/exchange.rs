@@ -505,7 +505,9 @@ impl Exchange {
         let caller = self.record.caller.as_deref().cloned();
         // Without one a header says the workload.
         let mut caller = caller.unwrap_or_else(|| Caller {
-            workload: s.workload(workload).map_or("".into(), |w| Arc::clone(&w.name)),
+            workload: s
+                .workload(workload)
+                .map_or("".into(), |w| Arc::clone(&w.name)),
             ..Caller::default()
         });
         caller.user = Some(user.into());

@@ -54,7 +54,11 @@ fn identity(loaded: &Loaded, out: &mut String) {
     }
     for (place, source) in sources.iter().enumerate() {
         let users = s.identity.users.get(place).copied().unwrap_or_default();
-        let from_call = if users.from_call { " user from call" } else { "" };
+        let from_call = if users.from_call {
+            " user from call"
+        } else {
+            ""
+        };
         let hidden = if users.is_hidden { " user hidden" } else { "" };
         writeln!(out, "identity {source}{from_call}{hidden}").unwrap();
     }

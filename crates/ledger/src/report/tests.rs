@@ -83,7 +83,10 @@ fn a_period_takes_its_first_moment_and_not_the_one_after_its_last() {
     assert_eq!(lines.len(), 1);
     assert_eq!(
         (&*lines[0].of, lines[0].totals.exchanges),
-        (&[Some("1970-01-01".to_owned()), Some("ide".to_owned())][..], 2)
+        (
+            &[Some("1970-01-01".to_owned()), Some("ide".to_owned())][..],
+            2
+        )
     );
 }
 
@@ -457,7 +460,11 @@ fn whose(rows: &[(Option<&str>, Option<&str>, Option<&str>)]) -> (tempfile::Temp
 fn of_all_kinds() -> (tempfile::TempDir, Reader) {
     whose(&[
         (Some("k1"), Some("ada"), Some(r#"{"team":"search"}"#)),
-        (Some("k1"), Some("bob"), Some(r#"{"team":"ads","tier":"a"}"#)),
+        (
+            Some("k1"),
+            Some("bob"),
+            Some(r#"{"team":"ads","tier":"a"}"#),
+        ),
         (None, None, None),
         (Some("(none)"), Some("(none)"), Some(r#"{"team":"(none)"}"#)),
         (None, Some("-"), Some(r#"{"team":""}"#)),
@@ -477,7 +484,9 @@ fn who_spent_it_is_a_line_each_and_nobody_is_not_who_is_called_so() {
     };
     let named = |pairs: &[(&str, u64)]| {
         let pairs = pairs.iter();
-        pairs.map(|(of, n)| ((*of).to_owned(), *n)).collect::<Vec<_>>()
+        pairs
+            .map(|(of, n)| ((*of).to_owned(), *n))
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         of(By::Key),
@@ -614,7 +623,10 @@ fn charges_say_whose_they_are_and_their_tags_beside_the_gates_own() {
         assert!(text.contains(&expected), "no {expected}:\n{text}");
     }
     let head = text.lines().next().expect("a heading");
-    assert!(head.ends_with(",x_UnpricedExchanges,x_KeyId,x_UserId"), "{head}");
+    assert!(
+        head.ends_with(",x_UnpricedExchanges,x_KeyId,x_UserId"),
+        "{head}"
+    );
 }
 
 #[test]
@@ -625,7 +637,10 @@ fn a_statement_of_some_rows_says_so_and_may_be_cut_by_who() {
     assert!(html.contains("<th>User</th>") && html.contains("<td data-of=\"User\">ada</td>"));
     assert!(html.contains("<td data-of=\"User\">(none)</td>"), "{html}");
     let html = by(By::Tag("<b>".into())).html();
-    assert!(html.contains("<th>Tag &lt;b&gt;</th>") && !html.contains("<b>"), "{html}");
+    assert!(
+        html.contains("<th>Tag &lt;b&gt;</th>") && !html.contains("<b>"),
+        "{html}"
+    );
     assert!(!html.contains("Only "), "{html}");
 
     let reader = reader.only(crate::Only {

@@ -67,7 +67,9 @@ fn record(row: &Stored) -> String {
         "{ended} {} {}{} -> {} {}",
         row.seq,
         text("workload"),
-        row.text("user_id").or(row.text("key_id")).map_or_else(String::new, |who| format!(" ({who})")),
+        row.text("user_id")
+            .or(row.text("key_id"))
+            .map_or_else(String::new, |who| format!(" ({who})")),
         text("backend"),
         row.text("model_sent").unwrap_or(text("model_asked")),
     );

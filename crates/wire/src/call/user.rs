@@ -28,7 +28,10 @@ const fn asked(path: &'static str, want: Want) -> Interest {
 
 /// Of the dialects that say it directly in the document.
 static DIRECT: Interests = Interests::new(DIRECTLY);
-const DIRECTLY: &[Interest] = &[asked(MEMBERS[0], Want::Scalar), asked(MEMBERS[1], Want::Scalar)];
+const DIRECTLY: &[Interest] = &[
+    asked(MEMBERS[0], Want::Scalar),
+    asked(MEMBERS[1], Want::Scalar),
+];
 
 /// Of those that say it in an object there.
 static HELD: Interests = Interests::new(HELD_IN);
@@ -84,9 +87,8 @@ fn read(path: &'static str, member: &Member, found: &Found) -> Result<Option<Box
         Kind::String => found.text(member),
         _ => None,
     };
-    let is_good = |text: &str| {
-        text.chars().nth(CHARS_MAX).is_none() && !text.chars().any(char::is_control)
-    };
+    let is_good =
+        |text: &str| text.chars().nth(CHARS_MAX).is_none() && !text.chars().any(char::is_control);
     match text.filter(|text| is_good(text)) {
         Some(text) if text.is_empty() => Ok(None),
         Some(text) => Ok(Some(text.into())),

@@ -28,7 +28,11 @@ fn said(operation: Operation, body: &str) -> Result<Option<String>, (&'static st
 fn each_dialect_says_it_in_its_own_member() {
     let cases = [
         (Operation::Chat, r#"{"user":"ada"}"#, Some("ada")),
-        (Operation::Chat, r#"{"safety_identifier":"ada"}"#, Some("ada")),
+        (
+            Operation::Chat,
+            r#"{"safety_identifier":"ada"}"#,
+            Some("ada"),
+        ),
         (
             Operation::Responses,
             r#"{"safety_identifier":"hash","user":"ada"}"#,
