@@ -11,6 +11,7 @@ mod money;
 mod parquet;
 mod statement;
 mod table;
+mod unit_prices;
 mod words;
 
 use std::borrow::Cow;

@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn tags_are_one_object_whatever_their_order() {
-        let cases: &[(&[(&str, &str)], Option<&str>)] = &[
+        type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+        let cases: &[Case<'_>] = &[
             (&[], None),
             (&[("team", "search")], Some(r#"{"team":"search"}"#)),
             (&[("b", "2"), ("a", "1")], Some(r#"{"a":"1","b":"2"}"#)),

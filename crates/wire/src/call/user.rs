@@ -73,7 +73,7 @@ impl UserScanner {
         for path in self.operation.user_members() {
             let place = list.iter().position(|asked| asked.path == path);
             let member = place.and_then(|place| found.member(place));
-            if let Some(user) = member.map_or(Ok(None), |m| read(path, m, &found))? {
+            if let Some(user) = member.map_or(Ok(None), |m| read(path, m, found))? {
                 return Ok(Some(user));
             }
         }
