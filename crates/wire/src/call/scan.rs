@@ -58,20 +58,27 @@ impl CallScanner {
     /// # Errors
     /// The first byte that makes this no call. After a fault every call returns that fault.
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), CallFault> {
-        self.push_call(chunk)?;
+        let pushed = self.push_call(chunk);
         if self.user.is_some() {
-            self.push_user(chunk)?;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn push_user(&mut self, chunk: &[u8]) -> Result<(), CallFault> {
-        let pushed = self.user.as_mut().map_or(Ok(()), |user| user.push(chunk));
-        if let Err(fault) = &pushed {
-            self.progress = Progress::Refused(fault.clone());
+            return self.push_user(chunk, pushed);
         }
         pushed
+    }
+
+    /// Of two faults in one piece the first counts, as it does where each comes in a piece of its own.
+    #[cold]
+    fn push_user(&mut self, chunk: &[u8], pushed: Result<(), CallFault>) -> Result<(), CallFault> {
+        let scanned = self.user.as_mut().map_or(Ok(()), |user| user.push(chunk));
+        match (pushed, scanned) {
+            (Err(first), Err(other)) if first.offset <= other.offset => Err(first),
+            (Err(fault), Ok(())) => Err(fault),
+            (_, Err(fault)) => {
+                self.progress = Progress::Refused(fault.clone());
+                self.user = None;
+                Err(fault)
+            }
+            (Ok(()), Ok(())) => Ok(()),
+        }
     }
 
     fn push_call(&mut self, chunk: &[u8]) -> Result<(), CallFault> {

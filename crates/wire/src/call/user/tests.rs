@@ -122,6 +122,24 @@ fn a_call_of_which_nobody_wants_to_know_it_may_say_anything() {
 }
 
 #[test]
+fn of_two_faults_the_first_is_told_however_the_body_is_cut() {
+    for (body, member) in [
+        (
+            r#"{"user":"a","user":"b","model":"m","model":"m"}"#,
+            Some("user"),
+        ),
+        (
+            r#"{"model":"m","model":"m","user":"a","user":"b"}"#,
+            Some("model"),
+        ),
+        (r#"{"user":"a","user":"b"} x"#, Some("user")),
+    ] {
+        let expected = Err(("duplicate_member", member));
+        assert_eq!(said(Operation::Chat, body), expected, "{body}");
+    }
+}
+
+#[test]
 fn a_fault_of_either_scan_is_kept() {
     let mut scanner = CallScanner::with_user(Operation::Chat);
     let fault = scanner.push(br#"{"user":"a","user":"b"}"#);
