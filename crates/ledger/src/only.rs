@@ -2,14 +2,9 @@
 //!
 //! Invariant: every part that is said must hold; a row without a key, user or tag is none that has that one, whatever
 //! it is called.
-//! Not here: periods, reading (`read`), sums (`report`).
+//! Not here: which rows those are (`read`), sums (`report`).
 
-use std::collections::BTreeMap;
 use std::fmt;
-
-use policy::attribution::{kept, kept_value};
-
-use crate::read::Stored;
 
 /// What rows must be of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,27 +20,6 @@ pub struct Only {
 }
 
 impl Only {
-    /// Whether it takes a row.
-    #[must_use]
-    pub fn takes(&self, row: &Stored) -> bool {
-        let is = |column, asked: &Option<String>| {
-            asked
-                .as_deref()
-                .is_none_or(|asked| kept(asked).as_deref() == row.text(column))
-        };
-        is("workload", &self.workload)
-            && is("key_id", &self.key)
-            && is("user_id", &self.user)
-            && (self.tags.is_empty() || self.has_tags(row))
-    }
-
-    fn has_tags(&self, row: &Stored) -> bool {
-        let tags = row.tags();
-        self.tags
-            .iter()
-            .all(|(name, value)| tags.get(name).is_some_and(|tag| *tag == *kept_value(value)))
-    }
-
     /// Whether it takes every row.
     #[must_use]
     pub fn is_all(&self) -> bool {
@@ -68,14 +42,5 @@ impl fmt::Display for Only {
         let tags = self.tags.iter();
         said.extend(tags.map(|(name, value)| format!("tag {name}={value}")));
         f.write_str(&said.join(", "))
-    }
-}
-
-impl Stored {
-    /// Its tags; none where the column holds none, or what no gate has written.
-    #[must_use]
-    pub fn tags(&self) -> BTreeMap<String, String> {
-        let text = self.text("tags").unwrap_or("{}");
-        serde_json::from_str(text).unwrap_or_default()
     }
 }

@@ -3,8 +3,10 @@
 //! Invariant: a reader takes no lock that a writer waits for, and writes nothing.
 //! Not here: what is made of the rows (`report`).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use policy::attribution::{kept, kept_value};
 use rusqlite::{Connection, ErrorCode, Row, params};
 
 use crate::chain::{Hash, Head};
@@ -107,6 +109,35 @@ impl Stored {
         }
     }
 
+    /// Its tags; none where the column holds none, or what no gate has written.
+    #[must_use]
+    pub fn tags(&self) -> BTreeMap<String, String> {
+        let text = self.text("tags").unwrap_or("{}");
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Whether it is one of these.
+    #[must_use]
+    pub fn is_of(&self, only: &Only) -> bool {
+        let is = |column, asked: &Option<String>| {
+            asked
+                .as_deref()
+                .is_none_or(|asked| kept(asked).as_deref() == self.text(column))
+        };
+        is("workload", &only.workload)
+            && is("key_id", &only.key)
+            && is("user_id", &only.user)
+            && (only.tags.is_empty() || self.has_tags(only))
+    }
+
+    fn has_tags(&self, only: &Only) -> bool {
+        let tags = self.tags();
+        let has = |(name, value): &(String, String)| {
+            tags.get(name).is_some_and(|tag| *tag == *kept_value(value))
+        };
+        only.tags.iter().all(has)
+    }
+
     fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let mut values = [const { Value::Null }; WIDTH];
         for (at, value) in values.iter_mut().enumerate() {
@@ -157,7 +188,7 @@ impl Reader {
         }
     }
 
-    /// The same ledger, of whose rows [`Reader::each`] gives those alone that `only` takes. Reports, statements and exports are
+    /// The same ledger, of whose rows [`Reader::each`] gives those alone that are of `only`. Reports, statements and exports are
     /// of these then; everything else is of the whole ledger.
     #[must_use]
     pub fn only(self, only: Only) -> Self {
@@ -238,7 +269,7 @@ impl Reader {
         let mut rows = statement.query(bounds).map_err(ReadError::from)?;
         while let Some(row) = rows.next().map_err(ReadError::from)? {
             let row = Stored::of(row).map_err(ReadError::from)?;
-            if self.only.takes(&row) {
+            if row.is_of(&self.only) {
                 each(row)?;
             }
         }

@@ -22,7 +22,7 @@ impl Named {
             budget_group: owned(names.group),
             route: owned(names.route),
             backend: owned(names.backend),
-            who: Attribution::of(record),
+            who: Attribution::of(record.caller.as_deref(), record.hides_user),
         }
     }
 }

@@ -7,12 +7,12 @@
 //! that would make it longer than [`TAGS_BYTES_MAX`].
 //! Invariant: no control character is kept (each becomes U+FFFD), so that a line stays a line and every database takes
 //! it. The same tags in any order give the same text.
-//! Not here: how a caller is proven ([`crate::identity`]), what may not be kept at all ([`crate::record::Record::hides_user`]).
+//! Not here: how a caller is proven ([`crate::identity`]), what may not be kept at all (`record`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::record::Record;
+use crate::caller::Caller;
 
 /// Most characters of a key's id and of a user.
 pub const CHARS_MAX: usize = 256;
@@ -40,16 +40,17 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Of an exchange.
+    /// Of a caller; with `hides_user` its user is not kept.
     #[must_use]
-    pub fn of(record: &Record) -> Self {
-        let Some(caller) = &record.caller else {
+    pub fn of(caller: Option<&Caller>, hides_user: bool) -> Self {
+        let Some(caller) = caller else {
             return Self::default();
         };
         let owned = |text: Cow<'_, str>| text.into_owned().into_boxed_str();
+        let user = caller.user.as_deref().filter(|_| !hides_user);
         Self {
             key: caller.key.as_deref().and_then(kept).map(owned),
-            user: record.user().map(owned),
+            user: user.and_then(kept).map(owned),
             tags: tags(&caller.tags).map(String::into_boxed_str),
         }
     }
@@ -144,7 +145,6 @@ fn plain(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caller::Caller;
 
     fn of(pairs: &[(&str, &str)]) -> Vec<(Arc<str>, Arc<str>)> {
         let pair = |(name, value): &(&str, &str)| ((*name).into(), (*value).into());
@@ -234,21 +234,17 @@ mod tests {
 
     #[test]
     fn a_hidden_user_is_nowhere_and_the_rest_is() {
-        let mut record = Record {
-            caller: Some(Arc::new(Caller {
-                key: Some("k1".into()),
-                user: Some("ada".into()),
-                tags: of(&[("team", "search")]).into(),
-                ..Caller::default()
-            })),
-            ..Record::default()
+        let caller = Caller {
+            key: Some("k1".into()),
+            user: Some("ada".into()),
+            tags: of(&[("team", "search")]).into(),
+            ..Caller::default()
         };
-        assert_eq!(Attribution::of(&record).user.as_deref(), Some("ada"));
-        record.hides_user = true;
-        let of = Attribution::of(&record);
-        assert_eq!((of.key.as_deref(), of.user), (Some("k1"), None));
-        assert_eq!(of.tags.as_deref(), Some(r#"{"team":"search"}"#));
-        record.caller = None;
-        assert!(Attribution::of(&record).is_empty());
+        let shown = Attribution::of(Some(&caller), false);
+        assert_eq!(shown.user.as_deref(), Some("ada"));
+        let hidden = Attribution::of(Some(&caller), true);
+        assert_eq!((hidden.key.as_deref(), hidden.user), (Some("k1"), None));
+        assert_eq!(hidden.tags.as_deref(), Some(r#"{"team":"search"}"#));
+        assert!(Attribution::of(None, false).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ledger::{Ledger, OpenError, Period, ReadError, Reader};
+use ledger::{Ledger, OpenError, Period, ReadError, Reader, under_new_name};
 use policy::attribution::Attribution;
 use rusqlite::Connection;
 
@@ -132,6 +132,56 @@ fn a_file_of_an_older_layout_is_readable_and_migrated_by_a_writer() {
         ];
         assert_eq!(said, expected, "layout {layout}");
     }
+}
+
+/// The users of all rows, in their order.
+fn users(path: &std::path::Path) -> Vec<Option<String>> {
+    let reader = Reader::open(path).expect("opens");
+    let mut users = Vec::new();
+    let all: Result<(), ReadError> = reader.each(Period::ALL, |row| {
+        users.push(row.text("user_id").map(str::to_owned));
+        Ok(())
+    });
+    all.expect("rows");
+    users
+}
+
+#[test]
+fn a_salvage_keeps_who_it_was_of_rows_and_of_what_is_open() {
+    for (layout, first_added) in OLDER {
+        let dir = older(layout, first_added);
+        let path = dir.path().join("ledger.db");
+        let salvaged = under_new_name(&path).expect("an older file is read");
+        assert_eq!(
+            (salvaged.settled, salvaged.open, salvaged.open_altered),
+            (3, 1, 0)
+        );
+        drop(opened(options(dir.path())));
+        assert_eq!(users(&path), [None, None, None, None]);
+    }
+    let (running, dir) = (
+        tempfile::tempdir().expect("a directory"),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let ledger = opened(options(running.path()));
+    let (mut row, mut open) = (settlement(1), admission(2));
+    (row.named.who, open.named.who) = (who(), who());
+    ledger.intake().settle(row);
+    ledger.intake().admit(open);
+    flushed(&ledger.intake()).expect("on disk");
+    for entry in std::fs::read_dir(running.path()).expect("lists").flatten() {
+        let to = dir.path().join(entry.file_name());
+        std::fs::copy(entry.path(), to).expect("copies");
+    }
+    let path = dir.path().join("ledger.db");
+    let salvaged = under_new_name(&path).expect("is read");
+    assert_eq!(
+        (salvaged.settled, salvaged.open, salvaged.open_altered),
+        (1, 1, 0)
+    );
+    drop(opened(options(dir.path())));
+    let ada = Some("ada".to_owned());
+    assert_eq!(users(&path), [ada.clone(), ada]);
 }
 
 #[test]
