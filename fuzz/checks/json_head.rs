@@ -5,8 +5,10 @@
 
 use bytes::Bytes;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::call::{CallFault, CallHead, CallScanner, apply, spliced_len, splices};
+use wire::dialect::Operation;
 
 /// Panics if the scanner or an edit breaks a promise on this body.
 pub(crate) fn fuzz_one(body: &[u8]) {
@@ -14,6 +16,7 @@ pub(crate) fn fuzz_one(body: &[u8]) {
     for step in [1, 2, 3, 7, 16, 33] {
         assert_eq!(head, read_in_steps(body, step), "in chunks of {step}");
     }
+    check_user(body, &head);
     if head.is_ok() {
         assert!(
             serde_json::from_slice::<IgnoredAny>(body).is_ok(),
@@ -38,8 +41,35 @@ pub(crate) fn fuzz_one(body: &[u8]) {
     }
 }
 
+/// Who is behind the call is read beside the rest, changes nothing of it, and is what `serde_json` reads.
+fn check_user(body: &[u8], head: &Result<CallHead, CallFault>) {
+    for (operation, paths) in [
+        (Operation::Chat, &["/user", "/safety_identifier"][..]),
+        (Operation::Messages, &["/metadata/user_id"]),
+    ] {
+        let read = |step| read_with(CallScanner::with_user(operation), body, step);
+        let whole = read(body.len().max(1));
+        for step in [1, 7, 33] {
+            assert_eq!(whole, read(step), "{operation:?} in chunks of {step}");
+        }
+        let Ok(mut with_user) = whole else { continue };
+        let user = with_user.user.take();
+        assert_eq!(Ok(&with_user), head.as_ref(), "{operation:?}");
+        if let Ok(document) = serde_json::from_slice::<Value>(body) {
+            let mut texts = paths
+                .iter()
+                .filter_map(|path| document.pointer(path)?.as_str());
+            let first = texts.find(|text| !text.is_empty());
+            assert_eq!(user.as_deref(), first, "{operation:?}");
+        }
+    }
+}
+
 fn read_in_steps(body: &[u8], step: usize) -> Result<CallHead, CallFault> {
-    let mut scanner = CallScanner::new();
+    read_with(CallScanner::new(), body, step)
+}
+
+fn read_with(mut scanner: CallScanner, body: &[u8], step: usize) -> Result<CallHead, CallFault> {
     body.chunks(step)
         .try_for_each(|chunk| scanner.push(chunk))?;
     scanner.finish()

@@ -7,7 +7,9 @@ pub(crate) use authority::{Expression, OnFailure, SecretHeader};
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
-pub(crate) use identity::{Algorithm, Claim, ClientAuth, ClientCertificates, Text, Trust};
+pub(crate) use identity::{
+    Algorithm, CallUser, Claim, ClientAuth, ClientCertificates, RecordUser, Text, Trust,
+};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
     Age, Amount, Brief, Charge, Count, Currency, Decimal, Money, Percent, PricePer, Ratio, Size,

@@ -114,6 +114,7 @@ fn exchange(n: u64) -> (Admission, Settlement) {
             budget_group: Some("engineering".into()),
             route: Some("on-prem".into()),
             backend: Some("on-prem".into()),
+            ..Named::default()
         },
         model_asked: Some("gpt-oss-120b".into()),
         model_sent: Some("gpt-oss-120b".into()),

@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::damage::is_damage;
 use crate::read::{ReadError, Reader};
-use crate::schema::{beside, cannot_open, connect_to_read};
+use crate::schema::{beside, cannot_open, connect_to_copy, connect_to_read};
 use crate::verify::Verified;
 
 /// Why there is no backup.
@@ -69,7 +69,9 @@ impl Reader {
     }
 
     fn copied(&self, part: &Path, target: &Path) -> Result<Verified, BackupError> {
-        let met = match copy_into(&self.db, part) {
+        // Not this reader's connection: of an older layout it has views under the names of the tables.
+        let copied = connect_to_copy(&self.path).and_then(|db| copy_into(&db, part));
+        let met = match copied {
             Err(error) if is_damage(&error) || is_doubled(&error) => error.to_string(),
             Err(error) => return Err(failed(target, &error)),
             Ok(()) => {

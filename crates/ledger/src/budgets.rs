@@ -20,7 +20,7 @@ use policy::snapshot::Snapshot;
 use crate::intake::Ledger;
 use crate::read::{Period, ReadError, Reader};
 use crate::shared::unix_ms;
-use crate::spent::{Known, Spent, Unsure};
+use crate::spent::{Known, Spent, Unsure, Whose};
 
 /// How long what is on its way to the disk is waited for, before a running gate's ledger is read.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
@@ -82,6 +82,7 @@ impl Ledger {
             let mut found = Found::default();
             let read = reader.spent(
                 period,
+                Whose::All,
                 |sum| budgets.iter().for_each(|begun| begun.add(&sum)),
                 |row| {
                     for begun in &budgets {

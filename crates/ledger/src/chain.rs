@@ -3,9 +3,9 @@
 //! `hash = SHA-256(previous hash ‖ encoding)`. Encoding: the label `tollgate ledger row`, the
 //! version as two bytes, `seq` as eight, then each column of the version in order as one byte of kind
 //! (0 NULL, 1 number, 2 text, 3 bytes) and its value: a number as eight bytes, text and bytes as a
-//! length of four and the bytes. All numbers are big-endian two's complement. Version 2 has all of
-//! `columns::COLUMNS`; version 1 has the first 44, and is used where the others are all NULL. No two
-//! rows have the same encoding.
+//! length of four and the bytes. All numbers are big-endian two's complement. Version 3 has all of
+//! `columns::COLUMNS`, version 2 the first 53 and version 1 the first 44; a row has the lowest version
+//! whose missing columns are all NULL. No two rows have the same encoding.
 //! Invariant: whoever alters, removes or inserts a row without the rest of the chain is found.
 //! Whoever rewrites the whole file from that row on is found only by a head that was kept elsewhere.
 //! Not here: the walk along the chain (`verify`).
@@ -15,11 +15,13 @@ use std::fmt;
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-use crate::columns::WIDTH_V1;
+use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2};
 use crate::hex::{hex, unhex};
 
-/// The version of the encoding of rows that use a column which version 1 does not have.
-const VERSION: u16 = 2;
+/// The lowest version of the encoding, and how many columns it has.
+const LOWEST: (u16, usize) = (1, WIDTH_V1);
+/// The versions above it.
+const HIGHER: [(u16, usize); 2] = [(2, WIDTH_V2), (3, WIDTH)];
 const LABEL: &[u8] = b"tollgate ledger row";
 
 /// A link of the chain.
@@ -84,21 +86,23 @@ pub(crate) fn link<'a>(before: Hash, seq: i64, values: impl Iterator<Item = Valu
     let mut encoded = Vec::with_capacity(768);
     encoded.extend_from_slice(&before.0);
     encoded.extend_from_slice(LABEL);
-    let version = encoded.len();
-    encoded.extend_from_slice(&VERSION.to_be_bytes());
+    let version_at = encoded.len();
+    let (mut version, mut width) = LOWEST;
+    encoded.extend_from_slice(&version.to_be_bytes());
     encoded.extend_from_slice(&seq.to_be_bytes());
-    let (mut end_v1, mut is_v1) = (encoded.len(), true);
+    let mut end = encoded.len();
     for (at, value) in values.enumerate() {
-        is_v1 &= at < WIDTH_V1 || value == ValueRef::Null;
+        if at >= width && value != ValueRef::Null {
+            let holds = |(_, width): &(u16, usize)| at < *width;
+            (version, width) = HIGHER.into_iter().find(holds).unwrap_or(HIGHER[1]);
+        }
         encode(&mut encoded, value);
-        if at < WIDTH_V1 {
-            end_v1 = encoded.len();
+        if at < width {
+            end = encoded.len();
         }
     }
-    if is_v1 {
-        encoded.truncate(end_v1);
-        encoded[version..version + 2].copy_from_slice(&1_u16.to_be_bytes());
-    }
+    encoded.truncate(end);
+    encoded[version_at..version_at + 2].copy_from_slice(&version.to_be_bytes());
     Hash(Sha256::digest(&encoded).into())
 }
 
@@ -133,4 +137,58 @@ fn encode(out: &mut Vec<u8>, value: ValueRef<'_>) {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::values;
+    use crate::store::tests::settlement;
+
+    /// The encoding as the manual of this file has it, of so many columns.
+    fn encoded(version: u8, seq: u8, values: &[ValueRef<'_>]) -> Vec<u8> {
+        let mut out = vec![9; 32];
+        out.extend(b"tollgate ledger row");
+        out.extend([0, version, 0, 0, 0, 0, 0, 0, 0, seq]);
+        for value in values {
+            match value {
+                ValueRef::Null => out.push(0),
+                ValueRef::Integer(n) => {
+                    out.push(1);
+                    out.extend(n.to_be_bytes());
+                }
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                    let is_text = matches!(value, ValueRef::Text(_));
+                    out.push(if is_text { 2 } else { 3 });
+                    let length = u32::try_from(bytes.len()).expect("short");
+                    out.extend(length.to_be_bytes());
+                    out.extend(*bytes);
+                }
+                ValueRef::Real(_) => panic!("no column holds one"),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_row_has_the_lowest_version_that_holds_it() {
+        let plain = settlement(1);
+        let mut later = settlement(1);
+        later.record.tokens.cache_write_1h = Some(7);
+        let mut known = settlement(1);
+        known.named.who.user = Some("ada".into());
+        let mut tagged = later.clone();
+        tagged.named.who.tags = Some("{}".into());
+        for (row, version, columns) in [
+            (plain, 1, 44),
+            (later, 2, 53),
+            (known, 3, 56),
+            (tagged, 3, 56),
+        ] {
+            let values = values(&row, "gate");
+            let expected = Sha256::digest(encoded(version, 5, &values[..columns]));
+            let linked = link(Hash([9; 32]), 5, values.iter().copied());
+            assert_eq!(linked, Hash(expected.into()), "version {version}");
+        }
+    }
 }

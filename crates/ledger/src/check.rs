@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Row};
 
 use crate::chain::{Head, sum};
@@ -183,9 +184,11 @@ pub(crate) fn opens_altered(db: &Connection) -> rusqlite::Result<Vec<Finding>> {
 
 /// What is open, with the sums over it.
 pub(crate) const OPENS: &str = "SELECT id,started_unix_ms,request_id,trace_id,workload,budget_group,route,backend,model_asked,\
-     model_sent,reserved_tokens,at_most_tokens,progress_tokens,bytes_out,sum,mark_sum FROM open";
-/// Columns that an admission fills, and where its marks and the sums stand.
+     model_sent,reserved_tokens,at_most_tokens,progress_tokens,bytes_out,sum,mark_sum,key_id,user_id,tags FROM open";
+/// Columns that an admission fills, before its marks and the sums.
 const ADMITTED: usize = 12;
+/// Where those stand that say who; an earlier build had none, and where all are NULL its sums hold.
+const WHO: std::ops::Range<usize> = 16..19;
 
 /// Whether a row of [`OPENS`] has the sums that were written with it; an earlier build wrote none.
 pub(crate) fn is_as_written(row: &Row<'_>) -> rusqlite::Result<bool> {
@@ -196,7 +199,12 @@ pub(crate) fn is_as_written(row: &Row<'_>) -> rusqlite::Result<bool> {
     let (admitted, marked): (Option<i64>, Option<i64>) = (row.get(14)?, row.get(15)?);
     let marks = [0, 12, 13];
     let is_good = match admitted {
-        Some(admitted) => admitted == of(&mut (0..ADMITTED))?,
+        Some(admitted) => {
+            let mut who = WHO;
+            let is_none = !who.any(|at| row.get_ref(at).is_ok_and(|v| v != ValueRef::Null));
+            let who = if is_none { 0..0 } else { WHO };
+            admitted == of(&mut (0..ADMITTED).chain(who))?
+        }
         None => true,
     };
     let (tokens, bytes): (i64, i64) = (row.get(12)?, row.get(13)?);

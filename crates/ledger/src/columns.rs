@@ -31,6 +31,8 @@ use Kind::{Bytes, Number, Text};
 /// Columns of version 1 of the canonical encoding: the first ones of [`COLUMNS`]. A row whose other
 /// columns are all NULL is encoded in version 1, so that rows of older files keep their hashes.
 pub(crate) const WIDTH_V1: usize = 44;
+/// Columns of version 2, for rows whose columns after these are all NULL.
+pub(crate) const WIDTH_V2: usize = 53;
 
 /// What a column says of a row that is written by a node.
 type Of = for<'a> fn(&'a Settlement, &'a str) -> ValueRef<'a>;
@@ -173,12 +175,22 @@ const ROW: &[(&str, Kind, Of)] = &[
     ("upstream_request_id", Text, |row, _| {
         some_text(row.record.upstream_id.as_deref())
     }),
+    // Version 3. Their bounds are `policy::attribution`'s.
+    ("key_id", Text, |row, _| {
+        some_text(row.named.who.key.as_deref())
+    }),
+    ("user_id", Text, |row, _| {
+        some_text(row.named.who.user.as_deref())
+    }),
+    ("tags", Text, |row, _| {
+        whole_text(row.named.who.tags.as_deref())
+    }),
 ];
 
 /// Number of columns.
 pub(crate) const WIDTH: usize = ROW.len();
 
-/// All columns of a row, in the order of the canonical encoding. Version 2 of the encoding is this
+/// All columns of a row, in the order of the canonical encoding. Version 3 of the encoding is this
 /// list: a change is a new version, which adds columns at the end.
 pub const COLUMNS: [(&str, Kind); WIDTH] = {
     let mut columns = [("", Bytes); WIDTH];
@@ -274,4 +286,9 @@ pub(crate) fn text(text: &str) -> ValueRef<'_> {
 
 pub(crate) fn some_text(some: Option<&str>) -> ValueRef<'_> {
     some.map_or(ValueRef::Null, text)
+}
+
+/// Text that has a bound of its own and would be another one if it were cut.
+pub(crate) fn whole_text(some: Option<&str>) -> ValueRef<'_> {
+    some.map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()))
 }

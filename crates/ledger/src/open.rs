@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use policy::attribution::Attribution;
 use rusqlite::{Connection, Row};
 
 use crate::chain::Head;
@@ -346,8 +347,8 @@ fn look(path: &Path, found: Found, bound: Option<Duration>) -> rusqlite::Result<
         let findings = vec![Finding::Page { says }];
         return Ok(Looked::Known(findings, Rest::default()));
     }
-    if layout < 1 {
-        let says = format!("its layout is {layout}");
+    if layout < 1 || schema::is_misnumbered(&db, layout)? {
+        let says = format!("its layout is {layout}, which its tables are not of");
         let findings = vec![Finding::Page { says }];
         return Ok(Looked::Known(findings, Rest::default()));
     }
@@ -403,6 +404,11 @@ fn open_of(row: &Row<'_>) -> rusqlite::Result<(Admission, Progress)> {
             budget_group: text(5)?,
             route: text(6)?,
             backend: text(7)?,
+            who: Attribution {
+                key: text(16)?,
+                user: text(17)?,
+                tags: text(18)?,
+            },
         },
         model_asked: text(8)?,
         model_sent: text(9)?,

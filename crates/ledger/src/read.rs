@@ -3,8 +3,10 @@
 //! Invariant: a reader takes no lock that a writer waits for, and writes nothing.
 //! Not here: what is made of the rows (`report`).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use policy::attribution::{kept, kept_value};
 use rusqlite::{Connection, ErrorCode, Row, params};
 
 use crate::chain::{Hash, Head};
@@ -14,6 +16,7 @@ use crate::damage::is_damage;
 use crate::head_file::{self, Found};
 use crate::hex::hex;
 use crate::lost::{self, Lost};
+use crate::only::Only;
 use crate::schema::{
     APPLICATION, LAYOUT, application, connect_to_read, head, layout, name_of, real,
 };
@@ -106,6 +109,35 @@ impl Stored {
         }
     }
 
+    /// Its tags; none where the column holds none, or what no gate has written.
+    #[must_use]
+    pub fn tags(&self) -> BTreeMap<String, String> {
+        let text = self.text("tags").unwrap_or("{}");
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Whether it is one of these.
+    #[must_use]
+    pub fn is_of(&self, only: &Only) -> bool {
+        let is = |column, asked: &Option<String>| {
+            asked
+                .as_deref()
+                .is_none_or(|asked| kept(asked).as_deref() == self.text(column))
+        };
+        is("workload", &only.workload)
+            && is("key_id", &only.key)
+            && is("user_id", &only.user)
+            && (only.tags.is_empty() || self.has_tags(only))
+    }
+
+    fn has_tags(&self, only: &Only) -> bool {
+        let tags = self.tags();
+        let has = |(name, value): &(String, String)| {
+            tags.get(name).is_some_and(|tag| *tag == *kept_value(value))
+        };
+        only.tags.iter().all(has)
+    }
+
     fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let mut values = [const { Value::Null }; WIDTH];
         for (at, value) in values.iter_mut().enumerate() {
@@ -124,6 +156,7 @@ impl Stored {
 pub struct Reader {
     pub(crate) db: Connection,
     pub(crate) path: PathBuf,
+    pub(crate) only: Only,
 }
 
 impl Reader {
@@ -146,12 +179,20 @@ impl Reader {
             1..=LAYOUT => Ok(Self {
                 db,
                 path: real(path),
+                only: Only::default(),
             }),
             0 => Err(open("it is no ledger".to_owned())),
             newer => Err(open(format!(
                 "it has layout {newer}, this build knows {LAYOUT}"
             ))),
         }
+    }
+
+    /// The same ledger, of whose rows [`Reader::each`] gives those alone that are of `only`. Reports, statements and exports are
+    /// of these then; everything else is of the whole ledger.
+    #[must_use]
+    pub fn only(self, only: Only) -> Self {
+        Self { only, ..self }
     }
 
     /// Checks pages and indices, walks the chain, and holds both against the head beside the file;
@@ -213,7 +254,7 @@ impl Reader {
             .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    /// Calls `each` with the rows that ended in `period`, in the order they were written.
+    /// Calls `each` with the rows, of those that are asked for, that ended in `period`, in the order they were written.
     ///
     /// # Errors
     /// When the file cannot be read, or what `each` says.
@@ -227,7 +268,10 @@ impl Reader {
         let bounds = [period.from_ms, period.to_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
         let mut rows = statement.query(bounds).map_err(ReadError::from)?;
         while let Some(row) = rows.next().map_err(ReadError::from)? {
-            each(Stored::of(row).map_err(ReadError::from)?)?;
+            let row = Stored::of(row).map_err(ReadError::from)?;
+            if row.is_of(&self.only) {
+                each(row)?;
+            }
         }
         Ok(())
     }

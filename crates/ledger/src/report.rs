@@ -11,8 +11,10 @@ mod money;
 mod parquet;
 mod statement;
 mod table;
+mod unit_prices;
 mod words;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::parquet::parquet;
@@ -27,7 +29,7 @@ use crate::date;
 use crate::read::{Period, ReadError, Reader, Stored};
 
 /// What a report is cut by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum By {
     /// Who asked.
     Workload,
@@ -39,38 +41,62 @@ pub enum By {
     Backend,
     /// The day it ended, UTC.
     Day,
+    /// The id of the key that was brought.
+    Key,
+    /// The person or service behind the call.
+    User,
+    /// The value of the tag of this name.
+    Tag(Box<str>),
+}
+
+/// What stands for a name that a row does not have.
+pub const NONE: &str = "(none)";
+
+/// A name in a table, a CSV or a statement. One that could be taken for [`NONE`], or for nothing, stands in quotes.
+#[must_use]
+pub fn shown(name: Option<&str>) -> Cow<'_, str> {
+    match name {
+        None => NONE.into(),
+        Some(name) if name.is_empty() || name.starts_with(['(', '"']) => {
+            serde_json::Value::from(name).to_string().into()
+        }
+        Some(name) => name.into(),
+    }
 }
 
 impl By {
     /// The heading of its column.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
+    pub fn heading(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Workload => "workload",
             Self::Group => "group",
             Self::Model => "model",
             Self::Backend => "backend",
             Self::Day => "day",
-        }
+            Self::Key => "key",
+            Self::User => "user",
+            Self::Tag(name) => return format!("tag:{name}").into(),
+        })
     }
 
-    /// What a row belongs to.
+    /// What a row belongs to; `None` where it has no such name.
     #[must_use]
-    pub fn of(self, row: &Stored) -> String {
+    pub fn of(&self, row: &Stored) -> Option<String> {
         let name = match self {
             Self::Workload => row.text("workload"),
             Self::Group => row.text("budget_group"),
             Self::Model => row.text("model_sent").or(row.text("model_asked")),
             Self::Backend => row.text("backend"),
             Self::Day => {
-                return date::day(
-                    row.number("ended_unix_ms")
-                        .unwrap_or_default()
-                        .unsigned_abs(),
-                );
+                let ended = row.number("ended_unix_ms").unwrap_or_default();
+                return Some(date::day(ended.unsigned_abs()));
             }
+            Self::Key => row.text("key_id"),
+            Self::User => row.text("user_id"),
+            Self::Tag(name) => return row.tags().remove(&**name),
         };
-        name.unwrap_or("-").to_owned()
+        name.map(str::to_owned)
     }
 }
 
@@ -197,8 +223,8 @@ impl Totals {
 /// A line of a report: what it is of, and what that comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// One name for each cut.
-    pub of: Vec<String>,
+    /// One name for each cut; `None` of rows that have none, which are a line of their own.
+    pub of: Vec<Option<String>>,
     /// What it comes to.
     pub totals: Totals,
 }
@@ -208,7 +234,7 @@ pub struct Line {
 /// # Errors
 /// When the ledger cannot be read.
 pub fn report(reader: &Reader, period: Period, by: &[By]) -> Result<Vec<Line>, ReadError> {
-    let mut lines: BTreeMap<Vec<String>, Totals> = BTreeMap::new();
+    let mut lines: BTreeMap<Vec<Option<String>>, Totals> = BTreeMap::new();
     reader.each(period, |row| {
         let of = by.iter().map(|by| by.of(&row)).collect();
         lines.entry(of).or_default().add(&row);

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use policy::attribution::Attribution;
 use policy::price::{Charge, Pico};
 use policy::record::{Count, Outcome, Record, Tokens};
 
@@ -24,6 +25,8 @@ pub struct Named {
     pub route: Option<Box<str>>,
     /// Where it goes; of one that ended, where the last attempt went.
     pub backend: Option<Box<str>>,
+    /// Whose key, which user, which tags.
+    pub who: Attribution,
 }
 
 /// An exchange that was let in and has not ended.

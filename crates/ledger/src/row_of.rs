@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use policy::attribution::Attribution;
 use policy::record::{Count, Names, Record};
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Estimate;
@@ -21,6 +22,7 @@ impl Named {
             budget_group: owned(names.group),
             route: owned(names.route),
             backend: owned(names.backend),
+            who: Attribution::of(record.caller.as_deref(), record.hides_user),
         }
     }
 }

@@ -16,15 +16,18 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::chain::{Hash, Head};
-use crate::columns::{COLUMNS, Kind, WIDTH_V1};
+use crate::columns::{COLUMNS, Kind, WIDTH_V1, WIDTH_V2};
 use crate::lost;
 
 /// Whose file it is, in `PRAGMA application_id` and in the header: `Tllg`.
 pub(crate) const APPLICATION: u32 = 0x546c_6c67;
 
-/// Layout of the tables, in `PRAGMA user_version`. Layout 1 lacks the columns of version 2 of the
-/// encoding.
-pub(crate) const LAYOUT: i64 = 2;
+/// Layout of the tables, in `PRAGMA user_version`. Layout 2 lacks the columns of version 3 of the
+/// encoding, and [`WHO`] of what is open; layout 1 also lacks those of version 2.
+pub(crate) const LAYOUT: i64 = 3;
+
+/// Columns of `open` that layouts 1 and 2 lack: the ledger's own of that name.
+const WHO: [&str; 3] = ["key_id", "user_id", "tags"];
 
 /// Pages of the log before it is copied into the file.
 const CHECKPOINT_PAGES: i64 = 4000;
@@ -84,14 +87,22 @@ pub(crate) fn cannot_open(path: &Path, error: &impl std::fmt::Display) -> rusqli
     rusqlite::Error::SqliteFailure(code, Some(format!("{}: {error}", path.display())))
 }
 
-/// A connection that reads, also while a gate writes.
-pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
+/// A connection that reads the file as it is.
+pub(crate) fn connect_to_copy(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(Duration::from_secs(5))?;
+    Ok(db)
+}
+
+/// A connection that reads, also while a gate writes.
+pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
+    let db = connect_to_copy(path)?;
     // A file that is damaged here says so to whoever asks more of it.
-    if layout(&db) == Ok(1) {
-        add_missing_columns(&db)?;
+    if let Ok(layout) = layout(&db)
+        && let Some(width) = width_of(layout)
+    {
+        add_missing_columns(&db, width)?;
     }
     Ok(db)
 }
@@ -107,28 +118,57 @@ fn create(db: &mut Connection, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
     tx.commit()
 }
 
-/// Adds the columns that a file of layout 1 lacks. Its rows have NULL there, so that their hashes hold.
-pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
-    if layout(db)? != 1 {
-        return Ok(());
+/// How many columns the rows of an older layout have.
+fn width_of(layout: i64) -> Option<usize> {
+    match layout {
+        1 => Some(WIDTH_V1),
+        2 => Some(WIDTH_V2),
+        _ => None,
     }
+}
+
+/// Whether a file of an older layout has columns that only a later one has: its number was altered.
+pub(crate) fn is_misnumbered(db: &Connection, layout: i64) -> rusqlite::Result<bool> {
+    if width_of(layout).is_none() {
+        return Ok(false);
+    }
+    let (last, _) = COLUMNS[COLUMNS.len() - 1];
+    let sql =
+        "SELECT count(*) FROM pragma_table_info('settled', 'main') WHERE name = ?1 COLLATE NOCASE";
+    Ok(db.query_row(sql, [last], |row| row.get::<_, i64>(0))? > 0)
+}
+
+/// Adds the columns that a file of an older layout lacks. Its rows have NULL there, so that their hashes hold.
+pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
+    let Some(width) = width_of(layout(db)?) else {
+        return Ok(());
+    };
     let tx = db.transaction()?;
-    for (name, kind) in COLUMNS.iter().skip(WIDTH_V1) {
+    for (name, kind) in COLUMNS.iter().skip(width) {
         let kind = type_of(*kind);
         tx.execute_batch(&format!("ALTER TABLE settled ADD COLUMN {name} {kind}"))?;
+    }
+    for name in WHO {
+        tx.execute_batch(&format!("ALTER TABLE open ADD COLUMN {name} TEXT"))?;
     }
     tx.pragma_update(None, "user_version", LAYOUT)?;
     tx.commit()
 }
 
-/// Gives a reader of a file of layout 1 the missing columns, all NULL; the file stays as it is.
-fn add_missing_columns(db: &Connection) -> rusqlite::Result<()> {
-    let missing = COLUMNS.iter().skip(WIDTH_V1);
-    let missing: Vec<String> = missing.map(|(name, _)| format!("NULL AS {name}")).collect();
-    db.execute_batch(&format!(
-        "CREATE TEMP VIEW settled AS SELECT *, {} FROM main.settled",
-        missing.join(", ")
-    ))
+/// Gives a reader of a file whose rows have so many columns the missing ones, all NULL; the file stays as it is.
+fn add_missing_columns(db: &Connection, width: usize) -> rusqlite::Result<()> {
+    let missing: Vec<&str> = COLUMNS.iter().skip(width).map(|(name, _)| *name).collect();
+    for (table, missing) in [("settled", &*missing), ("open", &WHO)] {
+        let missing: Vec<String> = missing
+            .iter()
+            .map(|name| format!("NULL AS {name}"))
+            .collect();
+        db.execute_batch(&format!(
+            "CREATE TEMP VIEW {table} AS SELECT *, {} FROM main.{table}",
+            missing.join(", ")
+        ))?;
+    }
+    Ok(())
 }
 
 /// The layout of an open file; 0 where it is no ledger.
@@ -200,7 +240,10 @@ CREATE TABLE open (
   progress_tokens INTEGER NOT NULL DEFAULT 0,
   bytes_out INTEGER NOT NULL DEFAULT 0,
   sum INTEGER,
-  mark_sum INTEGER
+  mark_sum INTEGER,
+  key_id TEXT,
+  user_id TEXT,
+  tags TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE chain (
   one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -12,7 +12,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Params, Transaction, params, params_from_iter};
 
 use crate::chain::{Hash, Head, link, sum};
-use crate::columns::{COLUMNS, WIDTH, number, some_number, some_text, text, values};
+use crate::columns::{COLUMNS, WIDTH, number, some_number, some_text, text, values, whole_text};
 use crate::damage::is_malformed;
 use crate::head_file::{HeadFile, Kept};
 use crate::id::RecordId;
@@ -209,7 +209,10 @@ impl Writing<'_> {
     }
 
     fn admit(&mut self, open: &Admission) -> rusqlite::Result<()> {
-        let sql = "INSERT INTO open SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0,0,?13,NULL \
+        // Named, because a file of an older build has them in another order.
+        let sql = "INSERT INTO open (id,started_unix_ms,request_id,trace_id,workload,budget_group,route,backend,\
+                   model_asked,model_sent,reserved_tokens,at_most_tokens,key_id,user_id,tags,sum) \
+                   SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16 \
                    WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING";
         let values = [
             ValueRef::Blob(&open.id.0),
@@ -225,11 +228,17 @@ impl Writing<'_> {
             number(open.reserved),
             some_number(open.at_most),
         ];
-        let sum = ValueRef::Integer(sum(values.iter().copied()));
-        let changed = self
-            .tx
-            .prepare_cached(sql)?
-            .execute(bound(values.into_iter().chain([sum])))?;
+        let who = &open.named.who;
+        let known = [
+            some_text(who.key.as_deref()),
+            some_text(who.user.as_deref()),
+            whole_text(who.tags.as_deref()),
+        ];
+        // Where nobody is known, the sum is the one that earlier builds made.
+        let summed = if who.is_empty() { &[][..] } else { &known };
+        let sum = ValueRef::Integer(sum(values.iter().chain(summed).copied()));
+        let all = values.into_iter().chain(known).chain([sum]);
+        let changed = self.tx.prepare_cached(sql)?.execute(bound(all))?;
         self.applied.admitted += changed as u64;
         Ok(())
     }

@@ -28,7 +28,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::call::CallHead;
+use wire::call::{CallHead, CallScanner};
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
 
@@ -48,7 +48,7 @@ use crate::billing::Billing;
 use crate::caller::{Caller, Peer};
 use crate::clock::Mono;
 use crate::id::WorkloadId;
-use crate::identity::{self, Asking, Identified, Proof, Unidentified, Unproven};
+use crate::identity::{self, Asking, Identified, Proof, Unidentified, Unproven, UserRule};
 use crate::levels::Levels;
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
@@ -122,6 +122,8 @@ struct Identifying {
 #[derive(Debug)]
 struct Reading {
     opened: Opened,
+    /// The call itself is believed who is behind it.
+    reads_user: bool,
     /// The caller's limits were looked at already.
     has_looked: bool,
     awaits_continue: bool,
@@ -203,6 +205,17 @@ impl Exchange {
     #[must_use]
     pub fn page(&self) -> Option<&str> {
         self.page.as_deref()
+    }
+
+    /// What reads its body, where that is read; for a call whose body comes.
+    #[inline]
+    #[must_use]
+    pub fn scanner(&self) -> Option<CallScanner> {
+        let operation = self.record.operation.filter(|o| o.reads_body())?;
+        Some(match &self.stage {
+            Stage::Reading(reading) if reading.reads_user => CallScanner::with_user(operation),
+            _ => CallScanner::new(),
+        })
     }
 
     /// So many bytes of the response, or of the gate's own, were forwarded.
@@ -331,9 +344,9 @@ impl Exchange {
         self.record.operation = Some(operation);
         let unix_s = self.record.started_unix_ms / 1000;
         match identity::identify(head, peer, s, env.shard, unix_s) {
-            Ok(Identified::As(workload, caller)) => {
+            Ok(Identified::As(workload, caller, users)) => {
                 let opened = admission::open(head, length, operation, workload, s);
-                self.identified(workload, caller, opened, awaits_continue, env)
+                self.identified((workload, caller, users), opened, awaits_continue, env)
             }
             Ok(Identified::Asks(asking)) => Ok(self.identify(Identifying {
                 asking,
@@ -371,19 +384,21 @@ impl Exchange {
     #[inline(always)]
     fn identified(
         &mut self,
-        workload: WorkloadId,
-        caller: Option<Arc<Caller>>,
+        (workload, caller, users): (WorkloadId, Option<Arc<Caller>>, UserRule),
         opened: Result<Opened, Refusal>,
         awaits_continue: bool,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         self.record.workload = Some(workload);
+        self.record.hides_user = users.is_hidden;
+        let names_user = caller.as_ref().is_some_and(|caller| caller.user.is_some());
         self.record.caller = caller;
         let opened = opened?;
         let workload = env.snapshot.workload(workload);
         let authorizer = workload.and_then(|workload| workload.authorizer.as_ref());
         self.stage = Stage::Reading(Reading {
             opened,
+            reads_user: users.from_call && !names_user,
             has_looked: false,
             awaits_continue,
             is_asking: authorizer.is_some(),
@@ -462,6 +477,9 @@ impl Exchange {
         };
         self.stage = Stage::Idle;
         let s = env.snapshot;
+        if let Some(user) = call.as_mut().and_then(|call| call.user.take()) {
+            self.said_user(user, opened.workload, s);
+        }
         let mut reason = None;
         let may = |route: Option<&Route>| {
             let Some(rules) = s.authority.as_deref() else {
@@ -505,6 +523,21 @@ impl Exchange {
             }
         };
         Ok(self.admitted(admitted, opened, head, call, env))
+    }
+
+    /// The call says who is behind it, and is believed.
+    #[cold]
+    fn said_user(&mut self, user: Box<str>, workload: WorkloadId, s: &Snapshot) {
+        let caller = self.record.caller.as_deref().cloned();
+        // Without one a header says the workload.
+        let mut caller = caller.unwrap_or_else(|| Caller {
+            workload: s
+                .workload(workload)
+                .map_or("".into(), |w| Arc::clone(&w.name)),
+            ..Caller::default()
+        });
+        caller.user = Some(user.into());
+        self.record.caller = Some(Arc::new(caller));
     }
 
     /// Holds what was reserved, and has it entered in the ledger.
@@ -599,9 +632,9 @@ impl Exchange {
         } = *identifying;
         let (s, unix_s) = (env.snapshot, self.unix_ms(env.now) / 1000);
         match identity::answered(&asking, answer, (head, peer), s, env.shard, unix_s) {
-            Ok(Identified::As(workload, caller)) => {
+            Ok(Identified::As(workload, caller, users)) => {
                 let opened = admission::open(head, length, operation, workload, s);
-                self.identified(workload, caller, opened, awaits_continue, env)
+                self.identified((workload, caller, users), opened, awaits_continue, env)
             }
             Ok(Identified::Asks(_)) => Err(Refusal::Bug("an answer that asks")),
             Err(unidentified) => Err(self.unidentified(unidentified)),

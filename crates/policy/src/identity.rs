@@ -34,6 +34,8 @@ use crate::snapshot::Snapshot;
 pub struct Identity {
     /// What is asked, in this order.
     pub sources: Vec<Source>,
+    /// What holds of the users of each source's callers, in the order of the sources; what is missing is the default.
+    pub users: Vec<UserRule>,
     /// The header that names a workload, in lower case: where it counts for nothing, it must not contradict what is
     /// proven.
     pub header: String,
@@ -43,9 +45,19 @@ impl Default for Identity {
     fn default() -> Self {
         Self {
             sources: vec![Source::Header(HeaderSource::default())],
+            users: Vec::new(),
             header: "x-workload-app".to_owned(),
         }
     }
+}
+
+/// What holds of the users of a source's callers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UserRule {
+    /// A call itself is believed who is behind it, where what identifies it says nobody.
+    pub from_call: bool,
+    /// The user is for decisions alone and is not kept.
+    pub is_hidden: bool,
 }
 
 /// One way to recognise a caller.
@@ -170,8 +182,8 @@ pub type Registered = HashMap<Box<[u8]>, WorkloadId, Mix>;
 /// What is known of who calls.
 #[derive(Debug)]
 pub(crate) enum Identified {
-    /// Who it is; without a caller where a header says it.
-    As(WorkloadId, Option<Arc<Caller>>),
+    /// Who it is, without a caller where a header says it; and what holds of its user.
+    As(WorkloadId, Option<Arc<Caller>>, UserRule),
     /// Somebody is to be asked.
     Asks(Box<Asking>),
 }
@@ -182,7 +194,21 @@ pub(crate) struct Asking {
     pub verifier: Arc<dyn Verifier>,
     pub credential: Secret,
     fingerprint: Option<[u8; 32]>,
-    generation: u64,
+    generation: (usize, u64),
+    users: UserRule,
+}
+
+impl Identified {
+    /// The same, by a source with this rule.
+    fn under(self, users: UserRule) -> Self {
+        match self {
+            Self::As(workload, caller, _) => Self::As(workload, caller, users),
+            Self::Asks(mut asking) => {
+                asking.users = users;
+                Self::Asks(asking)
+            }
+        }
+    }
 }
 
 /// Who calls is not known: the refusal, and why, for the log.
@@ -218,11 +244,12 @@ pub(crate) fn identify(
     let named = named(head, &identity.header)?;
     let mut given = None;
     let mut takes_credentials = false;
-    for source in &identity.sources {
+    for (place, source) in identity.sources.iter().enumerate() {
+        let users = identity.users.get(place).copied().unwrap_or_default();
         match source {
             Source::Header(source) => {
                 if let Some(found) = said(named, source, peer, s, &identity.header) {
-                    return Ok(Identified::As(found?, None));
+                    return Ok(Identified::As(found?, None, users));
                 }
             }
             Source::Certificate(known) => {
@@ -230,7 +257,7 @@ pub(crate) fn identify(
                 let certificate = peer.certificate.as_deref();
                 let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
                 if let Some(caller) = certificate.and_then(|c| known.caller(c)) {
-                    return of_caller(caller, named, s);
+                    return of_caller(caller, named, s).map(|found| found.under(users));
                 }
             }
             Source::Credential(verifier) => {
@@ -238,10 +265,17 @@ pub(crate) fn identify(
                 let given = *given.get_or_insert_with(|| credential::given(head));
                 if let Given::Token(token) = given
                     && verifier.takes(token)
-                    && let Some(found) =
-                        proven(verifier, token, named, (head, peer), s, shard, unix_s)
+                    && let Some(found) = proven(
+                        (place, verifier),
+                        token,
+                        named,
+                        (head, peer),
+                        s,
+                        shard,
+                        unix_s,
+                    )
                 {
-                    return found;
+                    return found.map(|found| found.under(users));
                 }
             }
         }
@@ -295,7 +329,7 @@ fn said(
 
 /// Whose the credential is, by what is known of it already, by itself, or by asking.
 fn proven(
-    verifier: &Arc<dyn Verifier>,
+    (place, verifier): (usize, &Arc<dyn Verifier>),
     token: &[u8],
     named: Option<&[u8]>,
     (head, peer): (&RequestHead, &Peer),
@@ -305,7 +339,7 @@ fn proven(
 ) -> Option<Result<Identified, Unidentified>> {
     let fingerprint = verifier.fingerprint(token);
     if let Some(fingerprint) = &fingerprint {
-        let generation = verifier.generation();
+        let generation = (place, verifier.generation());
         if let Some(caller) = shard.proofs.get(fingerprint, generation, unix_s) {
             return Some(of_caller(caller, named, s));
         }
@@ -315,7 +349,7 @@ fn proven(
         }
     }
     // Asked before, so that keys that change meanwhile count as changed.
-    let generation = verifier.generation();
+    let generation = (place, verifier.generation());
     Some(match verifier.verify(token, unix_s) {
         Ok(proof) => {
             if let Some(fingerprint) = fingerprint {
@@ -328,6 +362,7 @@ fn proven(
             credential: Secret::new(token.to_vec()),
             fingerprint,
             generation,
+            users: UserRule::default(),
         }))),
         Err(Unproven::Elsewhere) => return None,
         Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
@@ -349,7 +384,8 @@ pub(crate) fn answered(
                 let generation = asking.generation;
                 shard.proofs.keep(fingerprint, generation, &proof, unix_s);
             }
-            of_caller(&proof.caller, named(head, &s.identity.header)?, s)
+            let found = of_caller(&proof.caller, named(head, &s.identity.header)?, s);
+            found.map(|found| found.under(asking.users))
         }
         Ok(_) => {
             let unproven = Unproven::Invalid("expired while it was asked about".into());
@@ -392,7 +428,10 @@ fn of_caller(
         return Err(Refusal::IdentityContradicted { header }.into());
     }
     match s.by_name.get(name) {
-        Some(workload) => Ok(Identified::As(*workload, Some(Arc::clone(caller)))),
+        Some(workload) => {
+            let caller = Some(Arc::clone(caller));
+            Ok(Identified::As(*workload, caller, UserRule::default()))
+        }
         None => Err(Unidentified {
             refusal: Refusal::WorkloadUnknown,
             reason: Some(format!("no route is for the workload {:?}", caller.workload).into()),

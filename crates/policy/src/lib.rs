@@ -15,6 +15,7 @@
 )]
 
 pub mod attempt;
+pub mod attribution;
 pub mod authority;
 pub mod authorizer;
 pub mod billing;

@@ -8,12 +8,14 @@
 mod names;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::names::Names;
+use crate::attribution;
 use crate::caller::Caller;
 use crate::disconnect::DisconnectOutcome;
 use crate::failure::Failure;
@@ -75,6 +77,8 @@ pub struct Record {
     pub workload: Option<WorkloadId>,
     /// The same as it was proven; `None` where a header said it.
     pub caller: Option<Arc<Caller>>,
+    /// Whether the caller's user is for decisions alone and must not be kept.
+    pub hides_user: bool,
     /// Which rule took it.
     pub route: Option<RouteId>,
     /// Which of the calls that the rule lists it is, where it is one.
@@ -141,6 +145,15 @@ impl Record {
             client,
             ..Self::default()
         }
+    }
+
+    /// The person or service behind the call, as far as it may be kept.
+    #[must_use]
+    pub fn user(&self) -> Option<Cow<'_, str>> {
+        if self.hides_user {
+            return None;
+        }
+        attribution::kept(self.caller.as_ref()?.user.as_deref()?)
     }
 
     /// Whether what it is charged stands in for an answer that never came; once the exchange has ended.

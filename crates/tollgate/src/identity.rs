@@ -47,49 +47,55 @@ impl<'s> Moment<'s> {
     }
 }
 
-/// Puts a verifier for each source that takes credentials into its place. All issuers of signed tokens are one
-/// source, which stands where the first of them does.
+/// Puts a verifier for each source that takes credentials into its place. Issuers of signed tokens that follow one
+/// another, under the same rule for users, are one source: which of them is meant, a token says.
 pub(crate) fn complete(
     snapshot: &mut Snapshot,
     written: &[CredentialSource],
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<(), String> {
-    let mut issuers = Vec::new();
-    for source in written {
-        if let CredentialKind::Jwt(jwt) = &source.kind {
-            let at = |fault| format!("{}.jwt: {fault}", source.place);
-            issuers.push(issuer(jwt, moment).map_err(at)?);
-        }
-    }
     if let Some(services) = moment.services() {
         services.keep_only(written);
     }
-    let mut issuers = Some(issuers);
     let mut left_out = 0;
-    for source in written {
+    let mut rest = written.iter().peekable();
+    while let Some(source) = rest.next() {
+        let position = source.position - left_out;
+        let identity = &mut snapshot.identity;
         let verifier: Arc<dyn Verifier> = match &source.kind {
             CredentialKind::Keys(path) => Arc::new(keys(path, &source.place, sources, moment)?),
-            CredentialKind::Jwt(_) => match issuers.take() {
-                Some(issuers) => Arc::new(JwtVerifier::new(issuers, now_s)),
-                None => {
-                    left_out += 1;
-                    continue;
-                }
-            },
             CredentialKind::Introspection(asked) => {
                 let at = |fault| format!("{}.introspection: {fault}", source.place);
                 asked::verifier(asked, moment.services()).map_err(at)?
             }
+            CredentialKind::Jwt(first) => {
+                let mut issuers = vec![issuer(first, &source.place, moment)?];
+                let rule = identity.users.get(position).copied();
+                while let Some(next) = rest.peek()
+                    && let CredentialKind::Jwt(jwt) = &next.kind
+                    && next.position - left_out == position + 1
+                    && identity.users.get(position + 1).copied() == rule
+                {
+                    issuers.push(issuer(jwt, &next.place, moment)?);
+                    identity.users.remove(position + 1);
+                    left_out += 1;
+                    rest.next();
+                }
+                Arc::new(JwtVerifier::new(issuers, now_s))
+            }
         };
-        let known = &mut snapshot.identity.sources;
-        let position = source.position.saturating_sub(left_out).min(known.len());
-        known.insert(position, Source::Credential(verifier));
+        let known = &mut identity.sources;
+        known.insert(position.min(known.len()), Source::Credential(verifier));
     }
     Ok(())
 }
 
-fn issuer(written: &JwtSource, moment: Moment<'_>) -> Result<Issuer, String> {
+fn issuer(written: &JwtSource, place: &str, moment: Moment<'_>) -> Result<Issuer, String> {
+    issuer_of(written, moment).map_err(|fault| format!("{place}.jwt: {fault}"))
+}
+
+fn issuer_of(written: &JwtSource, moment: Moment<'_>) -> Result<Issuer, String> {
     let algorithms = written.algorithms.iter();
     let text = |text: &String| Box::from(text.as_str());
     let rules = Rules {

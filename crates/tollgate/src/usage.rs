@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ledger::report::{self, By, ExportError};
+use ledger::report::{self, ExportError};
 use ledger::{Period, ReadError, Reader, date};
 
 pub(crate) use arguments::Usage;
@@ -92,7 +92,7 @@ fn answer(options: &Usage, out: &mut Out) -> Result<bool, Fault> {
         care::salvage(&options.ledger, asked, out)?;
         return Ok(true);
     }
-    let reader = Reader::open(&options.ledger)?;
+    let reader = Reader::open(&options.ledger)?.only(options.question.only());
     match &options.question {
         Question::Report(asked) => summed(&reader, asked, out)?,
         Question::Drift(asked) => drifted(&reader, asked, out)?,
@@ -107,25 +107,25 @@ fn answer(options: &Usage, out: &mut Out) -> Result<bool, Fault> {
 }
 
 fn summed(reader: &Reader, asked: &Report, out: &mut dyn Write) -> Result<(), Fault> {
-    let by = cuts(&asked.by);
-    let lines = report::report(reader, asked.span.period()?, &by)?;
+    let by = &*asked.by;
+    let lines = report::report(reader, asked.span.period()?, by)?;
     if asked.json {
-        writeln!(out, "{:#}", report::as_json(&lines, &by))?;
+        writeln!(out, "{:#}", report::as_json(&lines, by))?;
     } else if asked.csv {
-        out.write_all(report::as_csv(&lines, &by).as_bytes())?;
+        out.write_all(report::as_csv(&lines, by).as_bytes())?;
     } else {
-        out.write_all(report::table(&lines, &by, width()).as_bytes())?;
+        out.write_all(report::table(&lines, by, width()).as_bytes())?;
     }
     Ok(())
 }
 
 fn drifted(reader: &Reader, asked: &Drift, out: &mut dyn Write) -> Result<(), Fault> {
-    let by = cuts(&asked.by);
-    let lines = report::report(reader, asked.span.period()?, &by)?;
+    let by = &*asked.by;
+    let lines = report::report(reader, asked.span.period()?, by)?;
     if asked.json {
-        writeln!(out, "{:#}", report::as_json(&lines, &by))?;
+        writeln!(out, "{:#}", report::as_json(&lines, by))?;
     } else {
-        out.write_all(report::drift_table(&lines, &by, width()).as_bytes())?;
+        out.write_all(report::drift_table(&lines, by, width()).as_bytes())?;
     }
     Ok(())
 }
@@ -152,7 +152,8 @@ fn stated(reader: &Reader, ledger: &Path, asked: &Statement, out: &mut Out) -> R
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-    let statement = report::Statement::of(reader, asked.span.period()?, &asked.title, now_ms)?;
+    let (period, who) = (asked.span.period()?, asked.by.clone());
+    let statement = report::Statement::by(reader, period, who, &asked.title, now_ms)?;
     let text = if asked.csv {
         statement.csv()
     } else {
@@ -215,17 +216,6 @@ fn with(ledger: &Path, suffix: &str) -> PathBuf {
     let mut name = ledger.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-fn cuts(by: &[arguments::By]) -> Vec<By> {
-    let cut = |by: &arguments::By| match by {
-        arguments::By::Workload => By::Workload,
-        arguments::By::Group => By::Group,
-        arguments::By::Model => By::Model,
-        arguments::By::Backend => By::Backend,
-        arguments::By::Day => By::Day,
-    };
-    by.iter().map(cut).collect()
 }
 
 impl Span {

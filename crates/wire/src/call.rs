@@ -9,6 +9,7 @@ mod fault;
 mod head;
 mod scan;
 mod splice;
+mod user;
 mod whole;
 
 pub use fault::{CallFault, CallFaultKind};

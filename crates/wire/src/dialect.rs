@@ -193,6 +193,11 @@ impl Operation {
         self.dialect().generates
     }
 
+    /// The members of its body that say who is behind the call, the first that says it first.
+    pub(crate) fn user_members(self) -> impl Iterator<Item = &'static str> {
+        (0..).map_while(move |nth| self.dialect().name_of(Name::User, nth))
+    }
+
     /// Whether its body may name what the upstream keeps of earlier calls.
     #[must_use]
     pub fn keeps_state(self) -> bool {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::caller::{Caller, Proven};
-use policy::identity::{Certificates, HeaderSource, Identity, Source, Trusted};
+use policy::identity::{Certificates, HeaderSource, Identity, Source, Trusted, UserRule};
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 
@@ -39,6 +39,7 @@ impl super::Lowering<'_> {
         let mut credentials = Vec::new();
         let mut identity = Identity {
             sources: Vec::new(),
+            users: Vec::new(),
             ..Identity::default()
         };
         let written = document.identity.get();
@@ -49,6 +50,7 @@ impl super::Lowering<'_> {
                 identity.header.clone_from(&at.value.0);
             }
             let position = identity.sources.len() + credentials.len();
+            identity.users.push(users(source));
             let kind = if let Some(keys) = source.keys.get() {
                 keys.file
                     .get()
@@ -433,6 +435,14 @@ impl IdentitySource {
 pub(super) fn address(target: &Target) -> String {
     let scheme = if target.tls { "https" } else { "http" };
     format!("{scheme}://{}{}", target.authority, target.base_path)
+}
+
+/// What holds of the users of a source's callers.
+fn users(source: &IdentitySource) -> UserRule {
+    UserRule {
+        from_call: source.call_user.get().is_some_and(|at| at.value.0),
+        is_hidden: source.record_user.get().is_some_and(|at| !at.value.0),
+    }
 }
 
 fn text(at: &At<Text>) -> Box<str> {

@@ -96,6 +96,52 @@ impl Written for ClientAuth {
     }
 }
 
+/// Whether a call is believed who is behind it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallUser(pub(crate) bool);
+
+impl Written for CallUser {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "trusted" => Ok(Self(true)),
+            "ignored" => Ok(Self(false)),
+            _ => Err(Problem::new(
+                "is no way to take what a call says of its user",
+                "write trusted or ignored",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["trusted", "ignored"] })
+    }
+}
+
+/// Whether users are kept in records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordUser(pub(crate) bool);
+
+impl Written for RecordUser {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "full" => Ok(Self(true)),
+            "off" => Ok(Self(false)),
+            _ => Err(Problem::new(
+                "is not a way to record users",
+                "write full or off",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["full", "off"] })
+    }
+}
+
 /// Whether a client must bring a certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientCertificates {

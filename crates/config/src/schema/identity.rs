@@ -8,8 +8,8 @@ use super::Bearer;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, Place, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Algorithm, Claim, ClientAuth, File, IdentityHeader, Name, Network, SecretFile, Span, Text,
-    Trust,
+    Algorithm, CallUser, Claim, ClientAuth, File, IdentityHeader, Name, Network, RecordUser,
+    SecretFile, Span, Text, Trust,
 };
 use crate::target::Target;
 
@@ -56,6 +56,10 @@ record! {
         optional from_certificates: OneOrMany<Text>,
         /// anyone: whoever reaches the listener is believed, whatever the header says. Needed where others than this machine reach it, and `from` is not said.
         optional trust: At<Trust>,
+        /// Whether a call says itself who is behind it, where what identifies it names no user: trusted reads `user`, `safety_identifier` or `metadata.user_id` of its body. Default ignored.
+        optional call_user: At<CallUser>,
+        /// Whether ledger, access log and spans hold the user: full, or off. Default full.
+        optional record_user: At<RecordUser>,
     }
 }
 

@@ -52,8 +52,15 @@ fn identity(loaded: &Loaded, out: &mut String) {
             format!("{}: {:?}", source.place, source.kind),
         );
     }
-    for source in sources {
-        writeln!(out, "identity {source}").unwrap();
+    for (place, source) in sources.iter().enumerate() {
+        let users = s.identity.users.get(place).copied().unwrap_or_default();
+        let from_call = if users.from_call {
+            " user from call"
+        } else {
+            ""
+        };
+        let hidden = if users.is_hidden { " user hidden" } else { "" };
+        writeln!(out, "identity {source}{from_call}{hidden}").unwrap();
     }
 }
 

@@ -34,7 +34,8 @@ fn token(claims: Value, private: &[u8]) -> String {
     let Value::Object(claims) = claims else {
         panic!("no claims: {claims}");
     };
-    let signed = key.sign(&serde_json::Map::new(), &claims, &SystemRandom::new());
+    let header = [("kid".to_owned(), "p256".into())].into_iter().collect();
+    let signed = key.sign(&header, &claims, &SystemRandom::new());
     signed.expect("a token")
 }
 
@@ -62,12 +63,23 @@ fn issuer(name: &str, keys: Arc<dyn IssuerKeys>) -> Issuer {
     }
 }
 
+/// The key of this id alone.
+fn key_set(kid: &str) -> KeySet {
+    let text = include_str!("../../../../vectors/jose/others.txt");
+    let mut sections = text.split("=== ").filter_map(|s| s.split_once('\n'));
+    let (_, all) = sections.find(|(title, _)| *title == "keys").expect("keys");
+    let mut all: Value = serde_json::from_str(all).expect("a key set");
+    let keys = all["keys"].as_array_mut().expect("keys");
+    keys.retain(|key| key["kid"] == kid);
+    KeySet::parse(all.to_string().as_bytes()).expect("a key set")
+}
+
 fn p256() -> KeySet {
-    KeySet::from_pem(pem!("p256.public.pem")).expect("a key")
+    key_set("p256")
 }
 
 fn rsa() -> KeySet {
-    KeySet::from_pem(pem!("rsa.public.pem")).expect("a key")
+    key_set("rsa")
 }
 
 fn now<T>(later: Later<T>) -> T {

@@ -1,7 +1,7 @@
 //! Charges in the columns of FOCUS, the FinOps Open Cost and Usage Specification (version 1.2,
 //! <https://focus.finops.org>), as CSV.
 //!
-//! A charge is an hour of one workload's tokens of one kind (input, cached input, output, …) on one
+//! A charge is an hour of one caller's (workload, key, user, tags) tokens of one kind (input, cached input, output, …) on one
 //! model, backend and price, so that a quantity times its unit price is its cost. The charges of a row
 //! come to the row's own cost. Columns that start with `x_` are ours, as the specification asks. Where a
 //! price is unknown the cost columns are empty: the specification wants a number there, and zero would
@@ -21,7 +21,7 @@ use crate::read::{Period, Reader, Stored};
 
 const HOUR_MS: u64 = 3_600_000;
 
-const COLUMNS: [&str; 36] = [
+const COLUMNS: [&str; 38] = [
     "BilledCost",
     "BillingAccountId",
     "BillingAccountName",
@@ -58,7 +58,12 @@ const COLUMNS: [&str; 36] = [
     "x_Exchanges",
     "x_IndeterminateExchanges",
     "x_UnpricedExchanges",
+    "x_KeyId",
+    "x_UserId",
 ];
+
+/// What the names of the gate's own tags begin with, as the specification asks of tags that a provider makes.
+const OWN: &str = "tollgate/";
 
 /// What a charge is of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +71,9 @@ struct Of {
     hour: u64,
     workload: String,
     group: String,
+    key: String,
+    user: String,
+    tags: String,
     model: String,
     backend: String,
     currency: String,
@@ -154,12 +162,16 @@ fn of(row: &Stored, part: &Part) -> Of {
         .unsigned_abs()
         / HOUR_MS;
     let text = |name| row.text(name).unwrap_or_default().to_owned();
+    let of = |by: By| by.of(row).unwrap_or_else(|| "-".to_owned());
     Of {
         hour,
-        workload: By::Workload.of(row),
-        group: By::Group.of(row),
-        model: By::Model.of(row),
-        backend: By::Backend.of(row),
+        workload: of(By::Workload),
+        group: of(By::Group),
+        key: text("key_id"),
+        user: text("user_id"),
+        tags: text("tags"),
+        model: of(By::Model),
+        backend: of(By::Backend),
         currency: text("currency"),
         price: text("price_id"),
         is_priced: part.cost.is_some(),
@@ -168,7 +180,7 @@ fn of(row: &Stored, part: &Part) -> Of {
     }
 }
 
-fn charge(of: &Of, sum: &Sum, issuer: &str) -> [String; 36] {
+fn charge(of: &Of, sum: &Sum, issuer: &str) -> [String; 38] {
     let begins = of.hour * HOUR_MS;
     let (month, next_month) = month_of(begins);
     let cost = if of.is_priced {
@@ -182,7 +194,6 @@ fn charge(of: &Of, sum: &Sum, issuer: &str) -> [String; 36] {
     } else {
         "Tokens"
     };
-    let tags = json!({"workload": of.workload, "group": of.group, "backend": of.backend});
     let text = str::to_owned;
     [
         cost.clone(),
@@ -217,9 +228,23 @@ fn charge(of: &Of, sum: &Sum, issuer: &str) -> [String; 36] {
         text(of.kind),
         of.price.clone(),
         of.workload.clone(),
-        tags.to_string(),
+        tags(of),
         sum.exchanges.to_string(),
         sum.indeterminate.to_string(),
         sum.unpriced.to_string(),
+        of.key.clone(),
+        of.user.clone(),
     ]
+}
+
+/// The caller's tags under their names, and the gate's own.
+fn tags(of: &Of) -> String {
+    let mut tags: BTreeMap<String, String> = serde_json::from_str(&of.tags).unwrap_or_default();
+    let own = [
+        ("workload", &of.workload),
+        ("group", &of.group),
+        ("backend", &of.backend),
+    ];
+    tags.extend(own.map(|(name, value)| (format!("{OWN}{name}"), value.clone())));
+    json!(tags).to_string()
 }

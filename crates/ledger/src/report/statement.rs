@@ -5,23 +5,28 @@
 //! escaped, and no cell of the CSV is a formula.
 //! Not here: the numbers (`report`).
 
+use std::borrow::Cow;
+
 use super::export::field;
 use super::table::{by_currency, costs, whole};
 use super::words::{amount, grouped, missing};
-use super::{By, Line, Totals, decimal, report, rounded};
+use super::{By, Line, Totals, report, rounded, shown};
 use crate::chain::Head;
 use crate::date::{day, timestamp};
-use crate::prices::{KnownPrice, Prices};
+use crate::only::Only;
+use crate::prices::Prices;
 use crate::read::{Period, ReadError, Reader};
 
-/// What a statement is cut by.
-const BY: [By; 3] = [By::Group, By::Workload, By::Model];
+/// Headings of a statement's columns, in their order.
+type Heads = [String; 12];
 
 /// A statement, made.
 #[derive(Debug, Clone)]
 pub struct Statement {
     title: String,
     period: Period,
+    who: By,
+    only: Only,
     lines: Vec<Line>,
     head: Head,
     prices: Prices,
@@ -29,7 +34,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Reads what `period` came to. `title` stands on top, and `issued_unix_ms` is its date.
+    /// Reads what `period` came to, by group, workload and model. `title` stands on top, and `issued_unix_ms` is its date.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -39,10 +44,27 @@ impl Statement {
         title: &str,
         issued_unix_ms: u64,
     ) -> Result<Self, ReadError> {
+        Self::by(reader, period, By::Workload, title, issued_unix_ms)
+    }
+
+    /// The same with `who` in place of the workload.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn by(
+        reader: &Reader,
+        period: Period,
+        who: By,
+        title: &str,
+        issued_unix_ms: u64,
+    ) -> Result<Self, ReadError> {
+        let by = [By::Group, who.clone(), By::Model];
         Ok(Self {
             title: title.to_owned(),
             period,
-            lines: report(reader, period, &BY)?,
+            lines: report(reader, period, &by)?,
+            who,
+            only: reader.only.clone(),
             head: reader.head()?,
             prices: reader.prices()?,
             issued_unix_ms,
@@ -53,6 +75,7 @@ impl Statement {
     #[must_use]
     pub fn html(&self) -> String {
         let all = whole(&self.lines);
+        let heads = self.heads();
         let sum = costs(&all, |pico| grouped(&rounded(pico, 2))).join(" + ");
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -68,22 +91,24 @@ impl Statement {
             } else {
                 escaped(&sum)
             },
-            heads = shown(&all)
-                .map(|(_, head)| format!("<th>{head}</th>"))
+            heads = told(&heads, &all)
+                .map(|(_, head)| format!("<th>{}</th>", escaped(head)))
                 .collect::<String>(),
         );
         for group in self.lines.chunk_by(|a, b| a.of.first() == b.of.first()) {
             for line in group {
                 let names = [0, 1, 2].map(|at| name(line, at));
-                out.push_str(&row("", names, &line.totals, &all));
+                let names = names.each_ref().map(|name| &**name);
+                out.push_str(&row("", &heads, names, &line.totals, &all));
             }
             if let [first, _, ..] = group {
-                let names = [name(first, 0), "all", ""];
-                out.push_str(&row(" class=\"all\"", names, &whole(group), &all));
+                let group_name = name(first, 0);
+                let names = [&*group_name, "all", ""];
+                out.push_str(&row(" class=\"all\"", &heads, names, &whole(group), &all));
             }
         }
         out.push_str("</tbody>\n<tfoot>\n");
-        out.push_str(&row("", ["Total", "", ""], &all, &all));
+        out.push_str(&row("", &heads, ["Total", "", ""], &all, &all));
         out.push_str("</tfoot>\n</table>\n");
         out.push_str(&self.price_list());
         for remark in self.remarks(&all) {
@@ -100,7 +125,7 @@ impl Statement {
             for price in self.prices_of(&line.totals) {
                 said.insert(format!(
                     "<li>{}: {}</li>\n",
-                    escaped(name(line, 2)),
+                    escaped(&name(line, 2)),
                     escaped(&price)
                 ));
             }
@@ -125,10 +150,14 @@ impl Statement {
     /// in the first only.
     #[must_use]
     pub fn csv(&self) -> String {
-        let heads = HEADS.iter().filter(|head| **head != "Cost");
-        let heads: Vec<String> = heads.map(|head| field(head)).collect();
+        let heads = self.heads();
+        let heads = heads.iter().take(COST);
+        let heads: Vec<String> = heads.map(|head| field(&no_formula(head))).collect();
         let heads = heads.join(",");
-        let mut out = format!("Issued,From,To,{heads},Unit prices,Cost,Currency\r\n");
+        // A statement of some rows says so in each line, because lines are passed on without their heading.
+        let is_all = self.only.is_all();
+        let only = if is_all { "" } else { "Only," };
+        let mut out = format!("{only}Issued,From,To,{heads},Unit prices,Cost,Currency\r\n");
         let whole = Period::ALL;
         let at = |ms: u64, open: u64| {
             if ms == open {
@@ -142,8 +171,13 @@ impl Statement {
             at(self.period.to_ms, whole.to_ms),
         );
         for line in &self.lines {
-            let mut cells = vec![timestamp(self.issued_unix_ms), from.clone(), to.clone()];
-            cells.extend([0, 1, 2].map(|at| field(&no_formula(name(line, at)))));
+            let mut cells = Vec::new();
+            if !is_all {
+                cells.push(field(&no_formula(&self.only.to_string())));
+            }
+            cells.extend([timestamp(self.issued_unix_ms), from.clone(), to.clone()]);
+            cells.extend([0, 1, 2].map(|at| field(&no_formula(&name(line, at)))));
+            let names = cells.len();
             let [
                 exchanges,
                 failed,
@@ -157,7 +191,7 @@ impl Statement {
             cells.push(field(&no_formula(&drift(&line.totals))));
             cells.extend([unpriced, incomplete]);
             cells.push(field(&self.prices_of(&line.totals).join("; ")));
-            for cells in by_currency(cells, 6, &line.totals) {
+            for cells in by_currency(cells, names, &line.totals) {
                 out.push_str(&cells.join(","));
                 out.push_str("\r\n");
             }
@@ -165,8 +199,31 @@ impl Statement {
         out
     }
 
-    /// The period in days, as it was asked for.
+    /// The headings of the columns.
+    fn heads(&self) -> Heads {
+        let mut heads = HEADS.map(str::to_owned);
+        heads[1] = match &self.who {
+            By::Workload => "Workload".to_owned(),
+            By::Group => "Group".to_owned(),
+            By::Model => "Model".to_owned(),
+            By::Backend => "Backend".to_owned(),
+            By::Day => "Day".to_owned(),
+            By::Key => "Key".to_owned(),
+            By::User => "User".to_owned(),
+            By::Tag(name) => format!("Tag {name}"),
+        };
+        heads
+    }
+
+    /// Which rows, and the period in days, as it was asked for.
     fn when(&self) -> String {
+        if self.only.is_all() {
+            return self.days();
+        }
+        format!("Only {}. {}", escaped(&self.only.to_string()), self.days())
+    }
+
+    fn days(&self) -> String {
         let first = day(self.period.from_ms);
         let last = day(self.period.to_ms.saturating_sub(1));
         let is_open = (
@@ -194,6 +251,13 @@ impl Statement {
     }
 }
 
+/// Where the cost stands among the headings, and what is left out where it has nothing to tell.
+const COST: usize = 11;
+const DRIFT: usize = 8;
+const UNPRICED: usize = 9;
+const INCOMPLETE: usize = 10;
+
+/// The second is another one where a statement is not cut by workload.
 const HEADS: [&str; 12] = [
     "Group",
     "Workload",
@@ -209,8 +273,10 @@ const HEADS: [&str; 12] = [
     "Cost",
 ];
 
-fn name(line: &Line, at: usize) -> &str {
-    line.of.get(at).map_or("", String::as_str)
+fn name(line: &Line, at: usize) -> Cow<'_, str> {
+    line.of
+        .get(at)
+        .map_or("".into(), |name| shown(name.as_deref()))
 }
 
 /// Exchanges, of these failed and left by the client; tokens in and out; unpriced, incomplete.
@@ -240,70 +306,21 @@ fn drift(t: &Totals) -> String {
     }
 }
 
-/// Tokens that a unit price is told for.
-const MILLION: i128 = 1_000_000;
-
-impl KnownPrice {
-    /// What a million tokens of each kind cost, a sentence for each length of prompts; kinds that cost
-    /// as much as the one before are left out.
-    fn said(&self) -> Vec<String> {
-        let sentence = |(above, kinds): &(u64, std::collections::BTreeMap<String, i128>)| {
-            let per_million = |kind: &str| kinds.get(kind).map(|pico| pico.saturating_mul(MILLION));
-            let (input, output) = (per_million("Input"), per_million("Output"));
-            let is_usual = |kind: &str, pico: i128| match kind {
-                "Input" | "Output" => false,
-                kind if kind.contains("output") => Some(pico) == output,
-                _ => Some(pico) == input,
-            };
-            let order = |kind: &str| !(kind == "Input" || kind == "Output");
-            let mut named: Vec<(&String, i128)> = kinds
-                .iter()
-                .map(|(kind, pico)| (kind, pico.saturating_mul(MILLION)))
-                .filter(|(kind, pico)| !is_usual(kind, *pico))
-                .collect();
-            named.sort_by_key(|(kind, _)| order(kind));
-            let named: Vec<String> = named
-                .iter()
-                .map(|(kind, pico)| format!("{} {}", kind.to_lowercase(), decimal(*pico)))
-                .collect();
-            let prompts = if *above == 0 {
-                String::new()
-            } else {
-                format!(", prompts above {} tokens", grouped(&above.to_string()))
-            };
-            format!(
-                "{} {} per million{prompts}",
-                named.join(", "),
-                self.currency
-            )
-        };
-        let mut said: Vec<String> = self.rates.iter().map(sentence).collect();
-        if self.request != 0 {
-            said.push(format!(
-                "{} {} per call",
-                decimal(self.request),
-                self.currency
-            ));
-        }
-        said
-    }
-}
-
 /// The columns that have something to tell, by their place in [`HEADS`].
-fn shown(all: &Totals) -> impl Iterator<Item = (usize, &'static str)> {
-    let is_empty = |head: &str| match head {
-        "Drift in, out" => drift(all) == "-",
-        "Unpriced" => all.unpriced == 0,
-        "Incomplete" => all.indeterminate == 0,
+fn told<'h>(heads: &'h Heads, all: &Totals) -> impl Iterator<Item = (usize, &'h str)> {
+    let is_empty = |at| match at {
+        DRIFT => drift(all) == "-",
+        UNPRICED => all.unpriced == 0,
+        INCOMPLETE => all.indeterminate == 0,
         _ => false,
     };
-    let empty = HEADS.map(is_empty);
-    let heads = HEADS.into_iter().enumerate();
+    let empty: [bool; 12] = std::array::from_fn(is_empty);
+    let heads = heads.iter().map(String::as_str).enumerate();
     heads.filter(move |(at, _)| !empty[*at])
 }
 
 /// A row of the table; on a narrow screen each cell is a line of its own, after its heading.
-fn row(class: &str, names: [&str; 3], totals: &Totals, all: &Totals) -> String {
+fn row(class: &str, heads: &Heads, names: [&str; 3], totals: &Totals, all: &Totals) -> String {
     let [
         exchanges,
         failed,
@@ -328,8 +345,8 @@ fn row(class: &str, names: [&str; 3], totals: &Totals, all: &Totals) -> String {
         group, workload, model, exchanges, failed, aborted, input, output, drift, unpriced,
         incomplete, cost,
     ];
-    let cells: String = shown(all)
-        .map(|(at, head)| format!("<td data-of=\"{head}\">{}</td>", cells[at]))
+    let cells: String = told(heads, all)
+        .map(|(at, head)| format!("<td data-of=\"{}\">{}</td>", escaped(head), cells[at]))
         .collect();
     format!("<tr{class}>{cells}</tr>\n")
 }

@@ -3,12 +3,14 @@
 //! Invariant: the same numbers in all three; shares are of the tokens of the whole report.
 //! Not here: what is summed (`report`).
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::export::field;
 use super::layout::{laid_out, wrapped};
 use super::words::{amount, missing};
-use super::{By, Drift, Line, Totals, WITNESSES, decimal};
+use super::{By, Drift, Line, Totals, WITNESSES, decimal, shown};
 
 /// A legible table in lines of at most `width` characters, with a sum at the end, and below it what is
 /// not in it. Columns that have nothing to tell are left out.
@@ -26,13 +28,13 @@ pub fn table(lines: &[Line], by: &[By], width: usize) -> String {
     ];
     let mut rows = vec![
         by.iter()
-            .map(|by| by.as_str())
-            .chain(heads)
-            .map(str::to_owned)
+            .map(By::heading)
+            .chain(heads.map(Cow::Borrowed))
+            .map(Cow::into_owned)
             .collect(),
     ];
     for line in lines {
-        rows.extend(cells(&line.of, &line.totals, &all));
+        rows.extend(cells(&names(line), &line.totals, &all));
     }
     if !by.is_empty() {
         let mut names = vec!["total".to_owned()];
@@ -57,6 +59,12 @@ pub fn table(lines: &[Line], by: &[By], width: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+/// What a line is of.
+fn names(line: &Line) -> Vec<String> {
+    let names = line.of.iter().map(|name| shown(name.as_deref()));
+    names.map(Cow::into_owned).collect()
 }
 
 /// A row, and one below it for each further currency.
@@ -104,9 +112,9 @@ pub fn drift_table(lines: &[Line], by: &[By], width: usize) -> String {
     ];
     let mut rows = vec![
         by.iter()
-            .map(|by| by.as_str())
-            .chain(heads)
-            .map(str::to_owned)
+            .map(By::heading)
+            .chain(heads.map(Cow::Borrowed))
+            .map(Cow::into_owned)
             .collect(),
     ];
     for line in lines {
@@ -115,7 +123,7 @@ pub fn drift_table(lines: &[Line], by: &[By], width: usize) -> String {
             ("output", line.totals.completion_drift),
         ];
         for (direction, drift) in directions {
-            let mut cells = line.of.clone();
+            let mut cells = names(line);
             cells.push(direction.to_owned());
             cells.extend(drift_cells(&drift));
             rows.push(cells);
@@ -143,7 +151,8 @@ fn drift_cells(drift: &Drift) -> [String; 5] {
 /// each, the counts in the first only, so that every column can be summed.
 #[must_use]
 pub fn as_csv(lines: &[Line], by: &[By]) -> String {
-    let mut out: Vec<&str> = by.iter().map(|by| by.as_str()).collect();
+    let headings: Vec<String> = by.iter().map(|by| field(&by.heading())).collect();
+    let mut out: Vec<&str> = headings.iter().map(String::as_str).collect();
     out.extend([
         "exchanges",
         "errors",
@@ -166,8 +175,9 @@ pub fn as_csv(lines: &[Line], by: &[By]) -> String {
         "currency",
     ]);
     let mut out = out.join(",") + "\r\n";
-    for Line { of, totals: t } in lines {
-        let mut cells: Vec<String> = of.iter().map(|name| field(name)).collect();
+    for line in lines {
+        let (of, t) = (&line.of, &line.totals);
+        let mut cells: Vec<String> = names(line).iter().map(|name| field(name)).collect();
         cells.extend(
             [t.exchanges, t.errors, t.refused, t.aborted, t.indeterminate].map(|n| n.to_string()),
         );
@@ -240,7 +250,7 @@ fn object(Line { of, totals: t }: &Line, by: &[By], all: &Totals) -> Value {
         "drift": {"input": drift(&t.prompt_drift), "output": drift(&t.completion_drift)},
     });
     for (by, name) in by.iter().zip(of) {
-        object[by.as_str()] = name.as_str().into();
+        object[&*by.heading()] = name.as_deref().into();
     }
     object
 }

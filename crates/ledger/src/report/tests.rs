@@ -13,6 +13,8 @@ use crate::schema::{connect, make};
 use crate::store::tests::settlement;
 use crate::store::{Note, Store};
 
+mod who;
+
 /// Four rows: two priced, one without a price, one indeterminate.
 pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
     let mut rows: Vec<Settlement> = (1..=4).map(settlement).collect();
@@ -82,8 +84,11 @@ fn a_period_takes_its_first_moment_and_not_the_one_after_its_last() {
     let lines = report(&reader, period, &[By::Day, By::Workload]).expect("reads");
     assert_eq!(lines.len(), 1);
     assert_eq!(
-        (lines[0].of.join(" "), lines[0].totals.exchanges),
-        ("1970-01-01 ide".to_owned(), 2)
+        (&*lines[0].of, lines[0].totals.exchanges),
+        (
+            &[Some("1970-01-01".to_owned()), Some("ide".to_owned())][..],
+            2
+        )
     );
 }
 
@@ -204,14 +209,23 @@ fn line(of: &[&str], currencies: &[&str]) -> super::Line {
         let pico = 12_345_678_900_000_000;
         totals.cost.insert((*currency).to_owned(), pico);
     }
-    let of = of.iter().map(|name| (*name).to_owned()).collect();
+    let of = of.iter().map(|name| Some((*name).to_owned())).collect();
     super::Line { of, totals }
 }
 
 #[test]
 fn a_busy_month_fits_eighty_columns_and_says_nothing_that_is_not_there() {
     let long = "a-model-whose-name-a-client-made-up-to-break-tables";
-    let every = [By::Group, By::Workload, By::Model, By::Backend, By::Day];
+    let every = [
+        By::Group,
+        By::Workload,
+        By::Model,
+        By::Backend,
+        By::Day,
+        By::Key,
+        By::User,
+        By::Tag("a-tag-whose-name-is-as-long-as-the-longest-that-a-row-may-ever-h".into()),
+    ];
     for by in 1..=every.len() {
         let names = [
             "product",
@@ -219,10 +233,16 @@ fn a_busy_month_fits_eighty_columns_and_says_nothing_that_is_not_there() {
             long,
             "on-prem-in-the-second-room",
             "2026-11-21",
+            "a-key-with-a-long-id",
+            "somebody@example.com, who has a long name",
+            "a value of a tag that is longer than anybody wants to read",
         ];
         let lines = [
             line(&names[..by], &["EUR", "USD"]),
-            line(&["ide", "mistral", "m", "b", "2026-11-22"][..by], &["USD"]),
+            line(
+                &["ide", "mistral", "m", "b", "2026-11-22", "k", "u", "t"][..by],
+                &["USD"],
+            ),
         ];
         for text in [
             table(&lines, &every[..by], 80),
@@ -242,7 +262,7 @@ fn a_busy_month_fits_eighty_columns_and_says_nothing_that_is_not_there() {
         "columns where they fit: {text}"
     );
     let nothing = super::Line {
-        of: vec![long.to_owned()],
+        of: vec![Some(long.to_owned())],
         totals: super::Totals::default(),
     };
     let text = table(&[nothing], &[By::Model], 80);
@@ -369,7 +389,7 @@ fn charges_are_of_one_kind_of_tokens_each_and_come_to_the_cost_of_the_rows() {
             quantity.parse::<u64>().expect("a number");
         sum += cost;
         // The tags, which hold commas, stand before it.
-        exchanges += row[row.len() - 3].parse::<u64>().expect("a number");
+        exchanges += row[row.len() - 5].parse::<u64>().expect("a number");
     }
     let expected = [
         ("Audio output", 3),

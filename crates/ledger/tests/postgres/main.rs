@@ -254,3 +254,61 @@ fn a_server_without_tls_is_refused_where_it_is_required() {
     let (asked, rest) = said.join().expect("ends");
     assert_eq!((&asked[4..], &rest[..]), (&[4, 210, 22, 47][..], &[][..]));
 }
+
+/// A fleet's table that an older build made, and a row of it.
+const OLDER: &str = "CREATE TABLE tollgate_usage (ledger TEXT NOT NULL, seq BIGINT NOT NULL, id BYTEA, hash BYTEA NOT NULL, \
+     PRIMARY KEY (id), UNIQUE (ledger, seq)); \
+     INSERT INTO tollgate_usage VALUES ('another', 1, '\\x01', '\\x02')";
+
+#[test]
+fn who_spent_it_reaches_a_table_that_an_older_build_made() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut client = Client::connect(&server.address(), NoTls).expect("connects");
+    let version_1: Vec<String> = ledger::COLUMNS[1..44]
+        .iter()
+        .map(|(name, kind)| {
+            let kind = match kind {
+                ledger::Kind::Number => "BIGINT",
+                ledger::Kind::Text => "TEXT",
+                ledger::Kind::Bytes => "BYTEA",
+            };
+            format!("ADD COLUMN {name} {kind}")
+        })
+        .collect();
+    client.batch_execute(OLDER).expect("a table");
+    let sql = format!("ALTER TABLE tollgate_usage {}", version_1.join(", "));
+    client.batch_execute(&sql).expect("its columns");
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(dir.path(), "ledger.db");
+    let mut row = settlement(1);
+    row.named.who = policy::attribution::Attribution {
+        key: Some("k1".into()),
+        user: Some("ada\0".into()),
+        tags: Some(r#"{"team":"search"}"#.into()),
+    };
+    ledger.intake().settle(row);
+    ledger.intake().settle(settlement(2));
+    let shipper = Shipper::start(&ledger, &server.address()).expect("starts");
+    eventually("two rows", || shipper.shipping().up_to == 2);
+    let sql = "SELECT key_id, user_id, tags::jsonb ->> 'team' FROM tollgate_usage ORDER BY ledger = 'another' DESC, seq";
+    let rows = client.query(sql, &[]).expect("reads");
+    let text = |row: &postgres::Row, at: usize| row.get::<_, Option<String>>(at);
+    let said: Vec<_> = rows
+        .iter()
+        .map(|row| [0, 1, 2].map(|at| text(row, at)))
+        .collect();
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(said.len(), 3);
+    assert_eq!(said[0], [None, None, None]);
+    assert_eq!(said[1][0], some("k1"));
+    assert!(
+        said[1][1]
+            .as_deref()
+            .is_some_and(|user| user.starts_with("ada"))
+    );
+    assert_eq!(said[1][2], some("search"));
+    assert_eq!(said[2], [None, None, None]);
+}

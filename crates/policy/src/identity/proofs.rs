@@ -24,7 +24,8 @@ pub struct Proofs {
 #[derive(Debug)]
 struct Kept {
     proof: Proof,
-    generation: u64,
+    /// Which source proved it, and by what.
+    generation: (usize, u64),
 }
 
 impl Proofs {
@@ -32,7 +33,7 @@ impl Proofs {
     pub(crate) fn get(
         &mut self,
         fingerprint: &[u8; 32],
-        generation: u64,
+        generation: (usize, u64),
         unix_s: u64,
     ) -> Option<&Arc<Caller>> {
         if !self.young.contains_key(fingerprint) {
@@ -48,7 +49,7 @@ impl Proofs {
     pub(crate) fn keep(
         &mut self,
         fingerprint: [u8; 32],
-        generation: u64,
+        generation: (usize, u64),
         proof: &Proof,
         unix_s: u64,
     ) {
@@ -89,14 +90,21 @@ mod tests {
     #[test]
     fn a_proof_is_good_until_its_end_and_for_its_whole_fingerprint_alone() {
         let mut proofs = Proofs::default();
-        proofs.keep(print(1), 7, &proof("a", 100), 50);
-        assert!(proofs.get(&print(1), 7, 99).is_some());
-        assert!(proofs.get(&print(1), 7, 100).is_none());
-        assert!(proofs.get(&print(2), 7, 99).is_none());
-        assert!(proofs.get(&print(1), 8, 99).is_none(), "the keys changed");
-        proofs.keep(print(3), 7, &proof("b", 50), 50);
+        proofs.keep(print(1), (0, 7), &proof("a", 100), 50);
+        assert!(proofs.get(&print(1), (0, 7), 99).is_some());
+        assert!(proofs.get(&print(1), (0, 7), 100).is_none());
+        assert!(proofs.get(&print(2), (0, 7), 99).is_none());
         assert!(
-            proofs.get(&print(3), 7, 49).is_none(),
+            proofs.get(&print(1), (0, 8), 99).is_none(),
+            "the keys changed"
+        );
+        assert!(
+            proofs.get(&print(1), (1, 7), 99).is_none(),
+            "another source"
+        );
+        proofs.keep(print(3), (0, 7), &proof("b", 50), 50);
+        assert!(
+            proofs.get(&print(3), (0, 7), 49).is_none(),
             "it had ended when it came"
         );
     }
@@ -104,14 +112,14 @@ mod tests {
     #[test]
     fn the_memory_is_bounded_and_what_is_used_stays() {
         let mut proofs = Proofs::default();
-        proofs.keep(print(0), 7, &proof("used", u64::MAX), 0);
+        proofs.keep(print(0), (0, 7), &proof("used", u64::MAX), 0);
         for n in 1..5 * ROOM {
-            proofs.keep(print(n), 7, &proof("other", u64::MAX), 0);
+            proofs.keep(print(n), (0, 7), &proof("other", u64::MAX), 0);
             if n % 1000 == 0 {
-                assert!(proofs.get(&print(0), 7, 0).is_some(), "after {n}");
+                assert!(proofs.get(&print(0), (0, 7), 0).is_some(), "after {n}");
             }
         }
         assert!(proofs.young.len() + proofs.old.len() <= 2 * ROOM);
-        assert!(proofs.get(&print(1), 7, 0).is_none());
+        assert!(proofs.get(&print(1), (0, 7), 0).is_none());
     }
 }

@@ -14,7 +14,7 @@ fn identified(head: &wire::head::RequestHead, s: &Snapshot) -> Result<WorkloadId
     let peer = Peer::from(std::net::IpAddr::from([192, 0, 2, 1]));
     let mut shard = Shard::new(s, None, 1);
     match identify(head, &peer, s, &mut shard, 1_000) {
-        Ok(Identified::As(workload, None)) => Ok(workload),
+        Ok(Identified::As(workload, None, _)) => Ok(workload),
         Ok(other) => panic!("a header proves nothing: {other:?}"),
         Err(unidentified) => Err(unidentified.refusal),
     }
@@ -114,6 +114,7 @@ fn a_default_stands_in_for_a_missing_header_and_for_nothing_else() {
     s.identity = Identity {
         sources: vec![Source::Header(source)],
         header: IDENTITY.to_owned(),
+        ..Identity::default()
     };
     let code = |fields| {
         let head = request("GET", "/v1/models", fields);

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::exchange::{Event, Verdict};
-use policy::operation::Operation;
 use policy::refusal::Refusal;
 use wire::call::{CallFault, CallScanner};
 use wire::head::RequestHead;
@@ -36,9 +35,7 @@ pub(super) async fn read<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Verdict {
-    let operation = active.exchange.record().operation;
-    let is_read = operation.is_some_and(Operation::reads_body);
-    let mut scanner = is_read.then(CallScanner::new);
+    let mut scanner = active.exchange.scanner();
     let mut rope = Rope::default();
     let mut stint = Stint::default();
     let mut has_waited = false;

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::authorizer::{Asked, Authorization, Authorizer};
-use policy::caller::{Caller, Later};
+use policy::caller::{Caller, Later, Proven};
 use policy::credential::{Credential, Minter, UpstreamAuth};
 use policy::id::WorkloadId;
-use policy::identity::{Proof, Source, Unproven, Verifier};
+use policy::identity::{HeaderSource, Proof, Source, Unproven, UserRule, Verifier};
 use policy::record::{Count, Record};
 use policy::revision::Revision;
 use policy::secret::Secret;
@@ -282,6 +282,52 @@ fn whose_a_token_is_may_be_asked_and_nothing_goes_upstream_without_an_answer() {
         (503, "identity_unavailable")
     );
     assert!(late.arrived.is_empty());
+}
+
+#[test]
+fn a_call_says_its_user_where_its_source_believes_it_and_nothing_else_names_one() {
+    let called = |source: Source, users: UserRule, body: &str| {
+        let mut s = two_backends();
+        s.identity.sources = vec![source];
+        s.identity.users = vec![users];
+        call(s, body, vec![json(200, CHAT)]).record
+    };
+    let header = || Source::Header(HeaderSource::default());
+    let knows = || Source::Credential(Arc::new(Knows(Duration::ZERO)));
+    let believed = UserRule {
+        from_call: true,
+        is_hidden: false,
+    };
+    let user = |record: &Record| record.user().map(String::from);
+    let body = r#"{"model":"m","user":"eve"}"#;
+
+    let record = called(header(), believed, body);
+    assert_eq!(user(&record).as_deref(), Some("eve"));
+    let caller = record.caller.expect("a caller");
+    assert_eq!((&*caller.workload, caller.by), ("app", Proven::Header));
+
+    // Whom the credential names is not for the body to say, nor is the body read for it.
+    let record = called(knows(), believed, r#"{"model":"m","user":7}"#);
+    assert_eq!(record.status, 200);
+    assert_eq!(user(&record).as_deref(), Some("ada"));
+
+    let record = called(header(), UserRule::default(), body);
+    assert_eq!((record.status, record.caller), (200, None));
+
+    let record = called(header(), believed, r#"{"model":"m","user":7}"#);
+    assert_eq!((record.status, record.code), (400, "wrong_type"));
+
+    let hidden = UserRule {
+        from_call: true,
+        is_hidden: true,
+    };
+    let record = called(header(), hidden, body);
+    assert_eq!(user(&record), None);
+    // Decisions have it all the same.
+    assert_eq!(
+        record.caller.expect("a caller").user.as_deref(),
+        Some("eve")
+    );
 }
 
 /// Makes a credential each time, after a while.

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use policy::attribution::{kept, tags};
+use policy::caller::Caller;
 use policy::limit::Kind;
 use policy::record::{Count, Record, Tokens};
 use policy::snapshot::Snapshot;
@@ -43,6 +45,9 @@ pub(super) fn write(
             .fixed(b"\"");
     }
     out = names_cached.run(snapshot, record, |names| out.bytes(names));
+    if let Some(caller) = &record.caller {
+        out = who(out, record, caller);
+    }
     let status = (record.status != 0).then_some(u64::from(record.status));
     let code = Some(record.code).filter(|code| !code.is_empty());
     out = out
@@ -53,7 +58,11 @@ pub(super) fn write(
         )
         .number(const { &key("status") }, status)
         .piece(outcome(record.outcome))
-        .text(const { &opening("code") }, code)
+        .text(const { &opening("code") }, code);
+    if let Some(reason) = record.reason.as_deref().and_then(kept) {
+        out = out.text(const { &opening("reason") }, Some(&reason));
+    }
+    out = out
         .text(
             const { &opening("limited") },
             record.limited.map(Kind::as_str),
@@ -138,6 +147,21 @@ fn tokens<'a>(out: JsonWriter<'a>, tokens: &Tokens) -> JsonWriter<'a> {
         (true, _) => out.fixed(b",\"usage_invalid\":true"),
         (false, true) => out.fixed(b",\"usage_doubtful\":true"),
     }
+}
+
+/// Who is behind it, as far as that is kept.
+#[inline(never)]
+fn who<'a>(mut out: JsonWriter<'a>, record: &Record, caller: &Caller) -> JsonWriter<'a> {
+    if let Some(id) = caller.key.as_deref().and_then(kept) {
+        out = out.text(const { &opening("key") }, Some(&id));
+    }
+    if let Some(user) = record.user() {
+        out = out.text(const { &opening("user") }, Some(&user));
+    }
+    if let Some(tags) = tags(&caller.tags) {
+        out = out.piece(const { &key("tags") }).bytes(tags.as_bytes());
+    }
+    out.text(const { &opening("identity") }, Some(caller.by.as_str()))
 }
 
 /// Why an estimate is charged.

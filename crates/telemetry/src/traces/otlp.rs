@@ -9,7 +9,8 @@
 
 use std::time::Duration;
 
-use policy::record::{Count, Outcome};
+use policy::attribution::{kept, tags};
+use policy::record::{Count, Outcome, Record};
 
 use super::fact::{Attempt, Exchange, Fact};
 use super::protobuf::Message;
@@ -102,6 +103,9 @@ fn write_exchange(span: &mut Message, exchange: &Exchange) {
     attributes.text("tollgate.request_id", &record.id);
     attributes.text("tollgate.outcome", record.outcome.as_str());
     attributes.known("tollgate.workload", exchange.workload.as_deref());
+    who(&mut attributes, record);
+    let reason = record.reason.as_deref().and_then(kept);
+    attributes.known("tollgate.reason", reason.as_deref());
     attributes.known("tollgate.route", exchange.route.as_deref());
     attributes.known("tollgate.backend", exchange.backend.as_deref());
     attributes.known("tollgate.endpoint", exchange.endpoint.as_deref());
@@ -117,6 +121,18 @@ fn write_exchange(span: &mut Message, exchange: &Exchange) {
         record.code,
         if trace.parent.is_some() { REMOTE } else { 0 },
     );
+}
+
+/// Who is behind it, as far as that is kept.
+fn who(attributes: &mut Attributes<'_>, record: &Record) {
+    let Some(caller) = &record.caller else {
+        return;
+    };
+    let key = caller.key.as_deref().and_then(kept);
+    attributes.known("enduser.id", record.user().as_deref());
+    attributes.known("tollgate.key", key.as_deref());
+    attributes.known("tollgate.tags", tags(&caller.tags).as_deref());
+    attributes.text("tollgate.identity", caller.by.as_str());
 }
 
 fn tokens(attributes: &mut Attributes<'_>, exchange: &Exchange) {

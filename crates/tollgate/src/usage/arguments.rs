@@ -4,7 +4,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use ledger::Only;
+use ledger::report::By;
 
 /// Options of `usage`.
 #[derive(Debug, Args)]
@@ -61,23 +64,91 @@ pub(crate) struct Span {
     pub(crate) to: Option<String>,
 }
 
+/// Whose records; each of these must hold.
+#[derive(Debug, Args)]
+pub(crate) struct Whose {
+    /// Records of this workload only.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    workload: Option<String>,
+    /// Records of the key with this id only.
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    key: Option<String>,
+    /// Records of this user only.
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    user: Option<String>,
+    /// Records with this tag only; may be said again for another tag.
+    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
+    tags: Vec<(String, String)>,
+}
+
+impl Whose {
+    fn only(&self) -> Only {
+        Only {
+            workload: self.workload.clone(),
+            key: self.key.clone(),
+            user: self.user.clone(),
+            tags: self.tags.clone(),
+        }
+    }
+}
+
+impl Question {
+    /// Which records it is about.
+    pub(crate) fn only(&self) -> Only {
+        match self {
+            Self::Report(asked) => asked.whose.only(),
+            Self::Drift(asked) => asked.whose.only(),
+            Self::Export(asked) => asked.whose.only(),
+            Self::Statement(asked) => asked.whose.only(),
+            Self::Verify(_) | Self::Backup(_) | Self::Salvage(_) | Self::Tail(_) => Only::default(),
+        }
+    }
+}
+
+/// A tag and its value.
+fn tag(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write a tag as NAME=VALUE".to_owned()),
+    }
+}
+
 /// What a report is cut by.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum By {
-    Workload,
-    Group,
-    Model,
-    Backend,
-    Day,
+fn cut(text: &str) -> Result<By, String> {
+    Ok(match text {
+        "workload" => By::Workload,
+        "group" => By::Group,
+        "model" => By::Model,
+        "backend" => By::Backend,
+        "day" => By::Day,
+        "key" => By::Key,
+        "user" => By::User,
+        _ => match text.strip_prefix("tag:") {
+            Some(name) if !name.is_empty() => By::Tag(name.into()),
+            _ => return Err(format!("write one of {CUTS}")),
+        },
+    })
+}
+
+/// The values of `--by`.
+const CUTS: &str = "workload, group, model, backend, day, key, user, tag:NAME";
+
+/// What a statement has beside group and model.
+fn who(text: &str) -> Result<By, String> {
+    let whose = |by: &By| matches!(by, By::Workload | By::Key | By::User | By::Tag(_));
+    let by = cut(text).ok().filter(whose);
+    by.ok_or_else(|| "write one of workload, key, user, tag:NAME".to_owned())
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// What to cut by, in order.
-    #[arg(long, value_delimiter = ',', default_value = "workload")]
+    /// What to cut by, in order: workload, group, model, backend, day, key, user, tag:NAME.
+    #[arg(long, value_delimiter = ',', default_value = "workload", value_parser = cut)]
     pub(crate) by: Vec<By>,
     #[command(flatten)]
     pub(crate) span: Span,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
     /// JSON instead of a table.
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
@@ -88,11 +159,13 @@ pub(crate) struct Report {
 
 #[derive(Debug, Args)]
 pub(crate) struct Drift {
-    /// What to cut by, in order.
-    #[arg(long, value_delimiter = ',', default_value = "model")]
+    /// What to cut by, in order: workload, group, model, backend, day, key, user, tag:NAME.
+    #[arg(long, value_delimiter = ',', default_value = "model", value_parser = cut)]
     pub(crate) by: Vec<By>,
     #[command(flatten)]
     pub(crate) span: Span,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
     /// JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -118,6 +191,8 @@ pub(crate) struct Export {
     pub(crate) form: Form,
     #[command(flatten)]
     pub(crate) span: Span,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
     /// Where to; standard output when it is not said.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -173,8 +248,13 @@ pub(crate) struct Tail {
 
 #[derive(Debug, Args)]
 pub(crate) struct Statement {
+    /// What to cut each group by: workload, key, user or tag:NAME.
+    #[arg(long, default_value = "workload", value_parser = who)]
+    pub(crate) by: By,
     #[command(flatten)]
     pub(crate) span: Span,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
     /// What stands on top.
     #[arg(long, default_value = "Usage of language models", value_name = "TEXT")]
     pub(crate) title: String,

@@ -64,9 +64,12 @@ fn record(row: &Stored) -> String {
         |pico| format!("{} {}", rounded(pico.into(), 6), text("currency")),
     );
     let call = format!(
-        "{ended} {} {} -> {} {}",
+        "{ended} {} {}{} -> {} {}",
         row.seq,
         text("workload"),
+        row.text("user_id")
+            .or(row.text("key_id"))
+            .map_or_else(String::new, |who| format!(" ({who})")),
         text("backend"),
         row.text("model_sent").unwrap_or(text("model_asked")),
     );

@@ -7,6 +7,7 @@ use clap::Parser;
 use ledger::{
     Admission, Ledger, Named, Options, Price, Progress, RecordId, Settlement, State, Witnesses,
 };
+use policy::attribution::Attribution;
 use policy::price::Pico;
 use policy::record::{Count, Outcome};
 
@@ -29,6 +30,11 @@ fn settlement(n: u64) -> Settlement {
             }),
             budget_group: Some("engineering".into()),
             backend: Some("on-prem".into()),
+            who: Attribution {
+                key: (n > 1).then(|| "k-1".into()),
+                user: (n > 2).then(|| format!("user-{n}").into()),
+                tags: (n > 3).then(|| r#"{"team":"search, ads"}"#.into()),
+            },
             ..Named::default()
         },
         model_asked: Some("gpt-oss-120b".into()),
@@ -92,7 +98,7 @@ fn asked_of(ledger: &Path, question: &[&str]) -> (Result<bool, Fault>, String) {
 
 #[test]
 fn every_question_has_an_answer() {
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 16] = [
         (
             &["report"],
             "ide               2    204       0   40.0 %  <0.0001 USD    2.0/- %",
@@ -102,6 +108,26 @@ fn every_question_has_an_answer() {
             "\"cost\": {\n      \"USD\": \"0.0000408\"\n    }",
         ),
         (&["report", "--by", "day", "--csv"], "2023-11-14,2,"),
+        (
+            &["report", "--by", "key,tag:team", "--csv"],
+            "\r\n(none),(none),1,0,0,0,0,0,0,102,",
+        ),
+        (
+            &["report", "--by", "tag:team", "--key", "k-1"],
+            "search, ads          2",
+        ),
+        (
+            &["export", "--tag", "team=search, ads", "--user", "user-4"],
+            ",k-1,user-4,\"{\"\"team\"\":\"\"search, ads\"\"}\",",
+        ),
+        (
+            &["statement", "--by", "user", "--key", "k-1"],
+            "Only key k-1. All that the ledger has.",
+        ),
+        (
+            &["drift", "--by", "user", "--workload", "ci"],
+            "user-5  input              1",
+        ),
         (&["report", "--period", "2023-11-15"], "total             3"),
         (
             &["drift"],
@@ -122,7 +148,7 @@ fn every_question_has_an_answer() {
         ),
         (
             &["tail", "-n", "2"],
-            "5 ci -> on-prem gpt-oss-120b\n  completed 200, in 102 (reported), out ? (unknown), 0.000010 USD",
+            "5 ci (user-5) -> on-prem gpt-oss-120b\n  completed 200, in 102 (reported), out ? (unknown), 0.000010 USD",
         ),
         (
             &["statement", "--period", "2023-11"],
@@ -242,4 +268,20 @@ fn what_makes_no_sense_is_refused_and_another_history_is_bad() {
         said.starts_with("no row has the hash") && said.contains("abab"),
         "{said}"
     );
+}
+
+#[test]
+fn a_question_about_nobody_or_an_unknown_cut_is_no_question() {
+    for words in [
+        &["report", "--by", "colour"][..],
+        &["report", "--by", "tag:"],
+        &["report", "--by", "workload,"],
+        &["export", "--tag", "team"],
+        &["export", "--tag", "=search"],
+        &["statement", "--key", ""],
+        &["statement", "--by", "model"],
+    ] {
+        let typed = ["tollgate", "usage"].iter().chain(words);
+        assert!(Cli::try_parse_from(typed).is_err(), "{words:?}");
+    }
 }

@@ -87,6 +87,8 @@ pub struct CallHead {
     pub best_of: Option<u32>,
     /// What the member `prompt` of the older API holds.
     pub prompts: Prompts,
+    /// Who is behind the call, as it says itself, where that was asked for ([`super::CallScanner::with_user`]).
+    pub user: Option<Box<str>>,
     /// Length of the body in bytes.
     pub length: usize,
     pub(super) model_at: Option<Range<usize>>,
@@ -194,6 +196,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         keeps: keeps.map(|(_, name)| *name),
         best_of: count(found, BEST_OF)?,
         prompts: prompts(found),
+        user: None,
         length: found.length,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
         open,

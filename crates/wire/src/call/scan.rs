@@ -5,7 +5,9 @@
 
 use super::fault::CallFault;
 use super::head::{ASKED, CallHead, of_found};
+use super::user::UserScanner;
 use super::whole::read_whole;
+use crate::dialect::Operation;
 use crate::json::{JsonFault, JsonFaultKind, Scanner, after_blanks, may_be_whole};
 
 /// Reads a request body as it arrives.
@@ -20,7 +22,11 @@ use crate::json::{JsonFault, JsonFaultKind, Scanner, after_blanks, may_be_whole}
 /// # Ok::<(), wire::call::CallFault>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct CallScanner(Progress);
+pub struct CallScanner {
+    progress: Progress,
+    /// The scan for who is behind the call, where that is asked for.
+    user: Option<Box<UserScanner>>,
+}
 
 #[derive(Debug, Default)]
 enum Progress {
@@ -38,23 +44,56 @@ impl CallScanner {
         Self::default()
     }
 
+    /// The same that also reads who is behind a call of this operation ([`CallHead::user`]).
+    #[cold]
+    pub fn with_user(operation: Operation) -> Self {
+        Self {
+            progress: Progress::Start,
+            user: UserScanner::of(operation).map(Box::new),
+        }
+    }
+
     /// Reads the next bytes.
     ///
     /// # Errors
     /// The first byte that makes this no call. After a fault every call returns that fault.
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), CallFault> {
-        match &mut self.0 {
+        let pushed = self.push_call(chunk);
+        if self.user.is_some() {
+            return self.push_user(chunk, pushed);
+        }
+        pushed
+    }
+
+    /// Of two faults in one piece the first counts, as it does where each comes in a piece of its own.
+    #[cold]
+    fn push_user(&mut self, chunk: &[u8], pushed: Result<(), CallFault>) -> Result<(), CallFault> {
+        let scanned = self.user.as_mut().map_or(Ok(()), |user| user.push(chunk));
+        match (pushed, scanned) {
+            (Err(first), Err(other)) if first.offset <= other.offset => Err(first),
+            (Err(fault), Ok(())) => Err(fault),
+            (_, Err(fault)) => {
+                self.progress = Progress::Refused(fault.clone());
+                self.user = None;
+                Err(fault)
+            }
+            (Ok(()), Ok(())) => Ok(()),
+        }
+    }
+
+    fn push_call(&mut self, chunk: &[u8]) -> Result<(), CallFault> {
+        match &mut self.progress {
             Progress::Start if chunk.is_empty() => Ok(()),
             Progress::Start => {
                 if may_be_whole(chunk)
                     && let Some(head) = read_whole(chunk)
                 {
-                    self.0 = Progress::Whole(head);
+                    self.progress = Progress::Whole(head);
                     return Ok(());
                 }
                 let mut scanner = Box::new(Scanner::new(&ASKED));
                 let pushed = scanner.push(chunk);
-                self.0 = Progress::Parts(scanner);
+                self.progress = Progress::Parts(scanner);
                 pushed.map_err(CallFault::from)
             }
             Progress::Parts(scanner) => scanner.push(chunk).map_err(CallFault::from),
@@ -69,7 +108,7 @@ impl CallScanner {
                     offset: head.length + blanks,
                     kind: JsonFaultKind::Trailing,
                 });
-                self.0 = Progress::Refused(fault.clone());
+                self.progress = Progress::Refused(fault.clone());
                 Err(fault)
             }
         }
@@ -80,12 +119,16 @@ impl CallScanner {
     /// # Errors
     /// An earlier fault, a body that is not whole, or a member that cannot be read.
     pub fn finish(&mut self) -> Result<CallHead, CallFault> {
-        match std::mem::take(&mut self.0) {
-            Progress::Whole(head) => Ok(head),
-            Progress::Parts(mut scanner) => of_found(scanner.finish()?),
-            Progress::Refused(fault) => Err(fault),
-            Progress::Start => of_found(Scanner::new(&ASKED).finish()?),
+        let mut head = match std::mem::take(&mut self.progress) {
+            Progress::Whole(head) => head,
+            Progress::Parts(mut scanner) => of_found(scanner.finish()?)?,
+            Progress::Refused(fault) => return Err(fault),
+            Progress::Start => of_found(Scanner::new(&ASKED).finish()?)?,
+        };
+        if let Some(user) = self.user.take() {
+            head.user = user.finish()?;
         }
+        Ok(head)
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         keeps: None,
         best_of: None,
         prompts: Prompts::ONE,
+        user: None,
         length: body.len(),
         model_at: None,
         open: body.iter().position(|&byte| byte == b'{')? + 1,

@@ -14,6 +14,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::Counted, "messages"),
         (Name::Counted, "system"),
         (Name::Counted, "tools"),
+        (Name::User, "metadata.user_id"),
     ],
     reports: &[
         (Name::Usage, "usage"),

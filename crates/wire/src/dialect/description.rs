@@ -54,6 +54,8 @@ pub(crate) enum Name {
     Prompt,
     /// The gate's own count of a prompt goes by it, and nothing else does.
     Counted,
+    /// Who is behind the call, as the call itself says; read where that is asked for.
+    User,
 
     // Of an answer that is one document: where its usage stands.
     Usage,

@@ -16,6 +16,8 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::Counted, "messages"),
         (Name::Counted, "tools"),
         (Name::Counted, "functions"),
+        (Name::User, "user"),
+        (Name::User, "safety_identifier"),
     ],
     reports: REPORTS,
     generates: true,

@@ -15,6 +15,8 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::Counted, "input"),
         (Name::Counted, "instructions"),
         (Name::Counted, "tools"),
+        (Name::User, "user"),
+        (Name::User, "safety_identifier"),
     ],
     reports: &[
         (Name::Usage, "usage"),

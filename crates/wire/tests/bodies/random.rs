@@ -25,6 +25,9 @@ const KEYS: &[&str] = &[
     "messages",
     "max_completion_tokens",
     "max_output_tokens",
+    "user",
+    "safety_identifier",
+    "metadata",
     "é",
     "",
     "\\n",
@@ -41,6 +44,8 @@ const SPELLINGS: &[&str] = &[
     "Include_Usage",
     "\u{131}nclude_usage",
     "Messages",
+    "User",
+    "metaData",
 ];
 const VALUES: &[&str] = &[
     "null",
@@ -61,6 +66,9 @@ const VALUES: &[&str] = &[
     "{}",
     "[]",
     "{\"include_usage\":true}",
+    "{\"user_id\":\"u1\"}",
+    "{\"user_id\":7,\"user\":\"u1\"}",
+    "{\"User_id\":\"u1\"}",
     "{ \"include_usage\" : false }",
     "{\"include_usage\":null,\"x\":1}",
     "{\"x\":[1]}",

@@ -51,7 +51,7 @@ fn opened_by(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Op
     let peer = Peer::from(std::net::IpAddr::from([127, 0, 0, 1]));
     let mut shard = Shard::new(s, None, 1);
     match identity::identify(head, &peer, s, &mut shard, 0) {
-        Ok(Identified::As(workload, _)) => open(head, length, operation, workload, s),
+        Ok(Identified::As(workload, ..)) => open(head, length, operation, workload, s),
         Ok(Identified::Asks(_)) => panic!("a header asks nobody"),
         Err(unidentified) => Err(unidentified.refusal),
     }

@@ -1,5 +1,6 @@
 //! Lines are JSON and say what the record says.
 
+use policy::caller::{Caller, Proven};
 use policy::limit::Kind;
 use policy::operation::Operation;
 use policy::record::{Count, Outcome, Record, Tokens};
@@ -82,6 +83,42 @@ fn an_address_of_either_kind_is_written_as_it_is_read() {
         ..completed(0)
     };
     assert!(line(&unknown).get("client_address").is_none());
+}
+
+/// A caller of whom all is known.
+fn ada() -> Caller {
+    Caller {
+        workload: "a".into(),
+        by: Proven::Token,
+        key: Some("k\"1".into()),
+        user: Some("ada\n".into()),
+        tags: [("b", "2"), ("a", "\"1")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into(),
+        models: Box::default(),
+        ..Caller::default()
+    }
+}
+
+#[test]
+fn who_it_was_and_why_it_was_refused_are_said() {
+    let mut record = unknown();
+    record.reason = Some("no key of this\nname".into());
+    let said = line(&record);
+    assert_eq!(said["reason"], "no key of this\u{fffd}name");
+    for none in ["key", "user", "tags", "identity"] {
+        assert!(said.get(none).is_none(), "{none}");
+    }
+    record.caller = Some(std::sync::Arc::new(ada()));
+    let said = line(&record);
+    assert_eq!(
+        [&said["key"], &said["user"], &said["identity"]],
+        ["k\"1", "ada\u{fffd}", "token"]
+    );
+    assert_eq!(said["tags"], json!({"a": "\"1", "b": "2"}));
+    record.hides_user = true;
+    let said = line(&record);
+    assert!(said.get("user").is_none() && said.get("key").is_some());
 }
 
 #[test]
@@ -236,6 +273,8 @@ fn the_manual_lists_exactly_these_fields() {
         is_sampled: false,
     });
     full.upstream_id = Some("theirs".into());
+    full.caller = Some(std::sync::Arc::new(ada()));
+    full.reason = Some("y".into());
     full.code = "x";
     full.limited = Some(Kind::Requests);
     full.tokens.cache_write_5m = Some(1);

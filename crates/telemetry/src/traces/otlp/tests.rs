@@ -8,6 +8,7 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use policy::attempt::Failure;
+use policy::caller::{Caller, Proven};
 use policy::id::EndpointId;
 use policy::limit::Kind;
 use policy::record::{Outcome, Record};
@@ -210,4 +211,35 @@ fn numbers_of_every_length_are_read_as_they_were() {
         let expected = i64::try_from(1_u64 << shift).unwrap_or(i64::MAX);
         assert_eq!(has["gen_ai.usage.input_tokens"], expected.to_string());
     }
+}
+
+#[test]
+fn a_span_says_who_as_far_as_it_may() {
+    let caller = Caller {
+        by: Proven::Key,
+        key: Some("k1".into()),
+        user: Some("ada".into()),
+        tags: [("team".into(), "search".into())].into(),
+        ..Caller::default()
+    };
+    let mut record = Record {
+        caller: Some(caller.into()),
+        reason: Some("over its time".into()),
+        ..completed(0)
+    };
+    let said = |record: &Record| attributes(&exchange(record.clone()).attributes);
+    let has = said(&record);
+    for (key, value) in [
+        ("enduser.id", "ada"),
+        ("tollgate.key", "k1"),
+        ("tollgate.tags", r#"{"team":"search"}"#),
+        ("tollgate.identity", "key"),
+        ("tollgate.reason", "over its time"),
+    ] {
+        assert_eq!(has.get(key).map(String::as_str), Some(value), "{key}");
+    }
+    record.hides_user = true;
+    let has = said(&record);
+    assert!(!has.contains_key("enduser.id") && has.contains_key("tollgate.key"));
+    assert!(!said(&completed(0)).contains_key("tollgate.identity"));
 }
