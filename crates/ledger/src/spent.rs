@@ -10,11 +10,22 @@ use rusqlite::params;
 
 use crate::read::{Period, ReadError, Reader};
 
+/// Who asked, as a row has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The key's id; `None` where rows do not say it, or are not told apart by it.
+    pub key: Option<String>,
+    /// The user, likewise.
+    pub user: Option<String>,
+}
+
 /// Settled exchanges of one workload with one model in one currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spent {
     /// Who asked.
     pub workload: Option<String>,
+    /// Which key or user of it.
+    pub subject: Subject,
     /// The model sent upstream, or else the one asked for.
     pub model: Option<String>,
     /// The currency of `nanos`.
@@ -30,6 +41,8 @@ pub struct Spent {
 pub struct Unsure {
     /// Who asked.
     pub workload: Option<String>,
+    /// Which key or user of it.
+    pub subject: Subject,
     /// The model sent upstream, or else the one asked for.
     pub model: Option<String>,
     /// Where it went.
@@ -49,36 +62,48 @@ pub enum Known {
 
 const SUMS: &str = "SELECT workload, coalesce(model_sent, model_asked), currency,
   coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0),
-  coalesce(sum((cost_pico + 999) / 1000), 0)
+  coalesce(sum((cost_pico + 999) / 1000), 0), {key}, {user}
   FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
-  AND state = 'settled' GROUP BY 1, 2, 3";
+  AND state = 'settled' GROUP BY 1, 2, 3, 6, 7";
 
 const UNSURE: &str = "SELECT workload, coalesce(model_sent, model_asked), backend,
   state = 'settled', coalesce(prompt_tokens, 0), coalesce(completion_tokens, 0),
-  max(coalesce(reserved_tokens, 0), coalesce(at_least_tokens, 0))
+  max(coalesce(reserved_tokens, 0), coalesce(at_least_tokens, 0)), {key}, {user}
   FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
   AND (state <> 'settled' OR (cost_pico IS NULL
     AND coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) > 0))
   UNION ALL SELECT workload, coalesce(model_sent, model_asked), backend, 0, 0, 0,
-  max(reserved_tokens, progress_tokens)
+  max(reserved_tokens, progress_tokens), {key}, {user}
   FROM open WHERE started_unix_ms >= ?1 AND started_unix_ms < ?2";
 
 impl Reader {
+    /// Whether rows say which key and user asked, also those that are open.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn knows_subjects(&self) -> Result<bool, ReadError> {
+        let both = "SELECT (SELECT count(*) FROM pragma_table_info('settled') WHERE name IN ('key', 'user'))
+          + (SELECT count(*) FROM pragma_table_info('open') WHERE name IN ('key', 'user'))";
+        let found: i64 = self.db.query_row(both, [], |row| row.get(0))?;
+        Ok(found == 4)
+    }
+
     /// Calls `sum` with what the exchanges that began in `period` came to, and `unsure` with each
-    /// row that says too little.
+    /// row that says too little; `by_subject`: for each key and user apart, which rows have to know.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn spent(
         &self,
         period: Period,
+        by_subject: bool,
         mut sum: impl FnMut(Spent),
         mut unsure: impl FnMut(Unsure),
     ) -> Result<(), ReadError> {
         let bounds = [period.from_ms, period.to_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
         // One view of the file for both, so that nothing ends between them.
         let tx = self.db.unchecked_transaction()?;
-        let mut statement = tx.prepare(SUMS)?;
+        let mut statement = tx.prepare(&told_apart(SUMS, by_subject))?;
         let mut rows = statement.query(params![bounds[0], bounds[1]])?;
         while let Some(row) = rows.next()? {
             sum(Spent {
@@ -87,9 +112,13 @@ impl Reader {
                 currency: row.get(2)?,
                 tokens: row.get::<_, i64>(3)?.unsigned_abs(),
                 nanos: row.get::<_, i64>(4)?.unsigned_abs(),
+                subject: Subject {
+                    key: row.get(5)?,
+                    user: row.get(6)?,
+                },
             });
         }
-        let mut statement = tx.prepare(UNSURE)?;
+        let mut statement = tx.prepare(&told_apart(UNSURE, by_subject))?;
         let mut rows = statement.query(params![bounds[0], bounds[1]])?;
         while let Some(row) = rows.next()? {
             let number = |at| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -102,9 +131,23 @@ impl Reader {
                 workload: row.get(0)?,
                 model: row.get(1)?,
                 backend: row.get(2)?,
+                subject: Subject {
+                    key: row.get(7)?,
+                    user: row.get(8)?,
+                },
                 tokens,
             });
         }
         Ok(())
     }
+}
+
+/// A statement that tells keys and users apart, or does not.
+fn told_apart(statement: &str, by_subject: bool) -> String {
+    let (key, user) = if by_subject {
+        ("\"key\"", "\"user\"")
+    } else {
+        ("NULL", "NULL")
+    };
+    statement.replace("{key}", key).replace("{user}", user)
 }

@@ -192,8 +192,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
                 let (amount, per, burst) = (rate.amount, window(rate.per), rate.burst);
                 writeln!(
                     out,
-                    "    limit {} = {amount} per {per} burst {burst}",
-                    limit.key
+                    "    limit {} = {amount} per {per} burst {burst} for each {}",
+                    limit.key,
+                    limit.whose.as_str()
                 )
                 .unwrap();
             }
