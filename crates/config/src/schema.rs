@@ -15,10 +15,11 @@ use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, Age, Amount, Apart, BilledBy, Billing, Brief, BuiltIn, Call, Charge, ClientCertificates,
-    Count, CredentialHeader, Currency, Decimal, Every, File, Flag, Host, Inline, LogTarget, Model,
-    Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
-    ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Status, Variable, Whose, Zone,
+    Address, Age, Amount, Apart, BilledBy, Billing, Brief, BuiltIn, Call, Charge,
+    ClientCertificates, Count, CredentialHeader, Currency, Decimal, Every, File, Flag, Host,
+    Inline, LogTarget, Model, Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern,
+    Percent, PricePer, Protocol, ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span,
+    Status, Variable, Whose, Zone,
 };
 use crate::target::Target;
 

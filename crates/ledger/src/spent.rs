@@ -151,3 +151,6 @@ fn told_apart(statement: &str, by_subject: bool) -> String {
     };
     statement.replace("{key}", key).replace("{user}", user)
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,9 +106,7 @@ impl<'a> Counting<'a> {
     ) -> Share {
         let period = self.calendar.of(unix_ms);
         let account = match (self.which, self.configured) {
-            (Which::Configured(id), Some(budget)) => {
-                levels.account(id, budget, period, who, known)
-            }
+            (Which::Configured(id), Some(budget)) => levels.account(id, budget, period, who, known),
             _ => self.own_account(period, who, known, levels),
         };
         Share {
@@ -188,15 +186,18 @@ impl<'a> Counting<'a> {
         self.configured.map(|budget| Arc::clone(&budget.name))
     }
 
-    /// When what it has begins anew, and how long it lasts: of several that are short, the one that is so the longest
-    /// is told.
+    /// When its next period begins: of several that are short, the one that is so the longest is told.
     fn ends(&self, share: &Share) -> u64 {
         self.calendar.span(share.period).1
     }
 }
 
 /// The budgets that may count the calls of somebody: those of the configuration, then the caller's own.
-fn counting<'a>(who: Who<'a>, ids: &'a [BudgetId], s: &'a Snapshot) -> impl Iterator<Item = Counting<'a>> {
+fn counting<'a>(
+    who: Who<'a>,
+    ids: &'a [BudgetId],
+    s: &'a Snapshot,
+) -> impl Iterator<Item = Counting<'a>> {
     let configured = ids
         .iter()
         .filter_map(|id| Some(Counting::configured(*id, s.budgets.get(*id)?)));
@@ -276,11 +277,13 @@ pub fn exhausted(
     let ids = ids.map_or(&[][..], Vec::as_slice);
     let known = Subjects::default();
     let counts_all = |of: &Counting<'_>| of.configured.is_none_or(|b| b.models.is_empty());
-    let mut refusals = counting(who, ids, s).filter(counts_all).filter_map(|budget| {
-        let share = budget.share(unix_ms, 1, &who, &known, levels);
-        let short = budget.fits(&share, levels).err()?;
-        Some(budget.refused(short, &share, &who, levels))
-    });
+    let mut refusals = counting(who, ids, s)
+        .filter(counts_all)
+        .filter_map(|budget| {
+            let share = budget.share(unix_ms, 1, &who, &known, levels);
+            let short = budget.fits(&share, levels).err()?;
+            Some(budget.refused(short, &share, &who, levels))
+        });
     refusals.next()
 }
 

@@ -169,11 +169,7 @@ impl Levels {
         new.iter().zip(exact).map(counter).collect()
     }
 
-    fn carried_spent(
-        &self,
-        new: &[Budget],
-        old: &[Budget],
-    ) -> (Vec<Arc<Spent>>, Vec<Option<u64>>) {
+    fn carried_spent(&self, new: &[Budget], old: &[Budget]) -> (Vec<Arc<Spent>>, Vec<Option<u64>>) {
         let old = old.iter().zip(self.spent.iter().zip(&self.rules));
         let known: HashMap<&str, _> = old.map(|pair| (&*pair.0.name, pair)).collect();
         let spent = |budget: &Budget| match known.get(&*budget.name) {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use policy::clock::Mono;
 use policy::exchange::Exchange;
 use policy::limit::{Kind, Level};
-use policy::revision::Revision;
 use policy::refusal::{ErrorFormat, LocalReply, escape};
+use policy::revision::Revision;
 use wire::head::RequestHead;
 
 use crate::buffer::decimal;

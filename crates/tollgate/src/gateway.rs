@@ -59,7 +59,10 @@ impl Gateway for Running {
 
 fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
     let of = |(id, limit): (LimitId, &snapshot::Limit)| {
-        let (rate, level) = (limit.rate, levels.bucket(id).map(|bucket| bucket.level(now)));
+        let (rate, level) = (
+            limit.rate,
+            levels.bucket(id).map(|bucket| bucket.level(now)),
+        );
         Some(Limit {
             workload: snapshot.workload(limit.workload)?.name.to_string(),
             route: snapshot.route(limit.route)?.name.to_string(),

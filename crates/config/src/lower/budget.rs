@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use policy::budget::{self, Budgets, Calendar, MAX_BUDGETS, Scope, Unit};
 use policy::id::BudgetId;
-use policy::model::ModelPattern;
 use policy::levels::ACCOUNT_MAX;
+use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
 use policy::subject::Whose;
 
@@ -183,7 +183,7 @@ impl super::Lowering<'_> {
         };
         if amount > ACCOUNT_MAX {
             let says = "is more than the gate counts for each key or user";
-            let hint = "write at most 4.5 million of money, or 4,500T tokens";
+            let hint = "write 4500000 or less";
             self.findings.fault(&name.place, says, hint);
         }
         at.value.0

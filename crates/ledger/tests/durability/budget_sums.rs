@@ -16,7 +16,7 @@ fn read(dir: &Path, from: u64, to: u64) -> (Vec<Spent>, Vec<Unsure>) {
         to_ms: FROM + to,
     };
     let reader = Reader::open(&options(dir).path).expect("a ledger");
-    let read = reader.spent(period, |sum| sums.push(sum), |row| unsure.push(row));
+    let read = reader.spent(period, false, |sum| sums.push(sum), |row| unsure.push(row));
     read.expect("reads");
     (sums, unsure)
 }

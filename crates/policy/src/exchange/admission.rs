@@ -11,8 +11,8 @@ use wire::head::{Known, RequestHead};
 
 use super::cost::Cost;
 use super::reservation::{Reservation, reserve};
-use crate::budget_reservation::{self, Asked};
 use crate::budget::Unit;
+use crate::budget_reservation::{self, Asked};
 use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::estimate::Estimator;
@@ -240,10 +240,7 @@ fn unread_grant<'s>(
     let grant = route::untouched(s, workload)?;
     let counts_tokens = |id| s.limit(id).is_some_and(|limit| limit.kind == Kind::Tokens);
     let counts_cost = caller.is_some_and(|caller| caller.counts_cost());
-    if counts_cost
-        || grant.limits.iter().copied().any(counts_tokens)
-        || s.budgets.count(workload)
-    {
+    if counts_cost || grant.limits.iter().copied().any(counts_tokens) || s.budgets.count(workload) {
         let operation = operation.as_str();
         return Err(Refusal::NoCharge { operation });
     }

@@ -66,8 +66,7 @@ pub(super) fn look(
         return refused;
     }
     let workload = opened.workload;
-    let exhausted =
-        costs.then(|| budget_reservation::exhausted(workload, who, unix_ms, s, levels));
+    let exhausted = costs.then(|| budget_reservation::exhausted(workload, who, unix_ms, s, levels));
     Some((first, exhausted.flatten()?))
 }
 

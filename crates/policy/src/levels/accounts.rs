@@ -159,12 +159,7 @@ impl Accounts {
         Short::NoPlace
     }
 
-    fn moves(
-        &self,
-        hash: u64,
-        days: Days,
-        to: impl Fn(u64) -> Option<u64>,
-    ) -> Result<(), Short> {
+    fn moves(&self, hash: u64, days: Days, to: impl Fn(u64) -> Option<u64>) -> Result<(), Short> {
         let owner = days.owner(hash);
         loop {
             let account = match self.seek(hash, days) {
@@ -244,12 +239,10 @@ impl Account {
                 return Some(Err(Short::Exhausted));
             };
             let next = next.min(ACCOUNT_MAX) << STAMP_BITS | days.stamp();
-            match self.held.compare_exchange_weak(
-                seen,
-                next,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            match self
+                .held
+                .compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return Some(Ok(())),
                 Err(now_there) => seen = now_there,
             }

@@ -114,7 +114,14 @@ impl Slots {
     }
 
     /// Corrects an earlier `take(reserved)`, where its subject still has its slot.
-    pub(crate) fn settle(&self, hash: u64, terms: &SlotTerms, reserved: u64, actual: u64, now: Mono) {
+    pub(crate) fn settle(
+        &self,
+        hash: u64,
+        terms: &SlotTerms,
+        reserved: u64,
+        actual: u64,
+        now: Mono,
+    ) {
         let correction = terms.correction(reserved, actual);
         if correction == 0 {
             return;
@@ -248,12 +255,10 @@ impl Found<'_> {
         let mut seen = self.bucket.load(Ordering::Acquire);
         while seen & COUNT == self.count {
             let next = word(to(arrival(seen))?, self.count);
-            match self.bucket.compare_exchange_weak(
-                seen,
-                next,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            match self
+                .bucket
+                .compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return Ok(Moved::Yes),
                 Err(now_there) => seen = now_there,
             }

@@ -88,6 +88,7 @@ fn decide(s: &Revision, operation: Operation, body: &str) -> Result<Decision, Re
     };
     admit(
         opened,
+        None,
         call.as_ref(),
         body.len() as u64,
         |_| Estimator::default(),
@@ -596,6 +597,7 @@ mod reserving {
             amount: 5,
             per,
             wait,
+            ..
         } = refused
         else {
             panic!("{refused:?}");
@@ -616,7 +618,8 @@ mod reserving {
                 refused,
                 Refusal::LargerThanLimit {
                     asked: 1005,
-                    burst: 1000
+                    burst: 1000,
+                    ..
                 }
             ),
             "{refused:?}"
@@ -837,6 +840,7 @@ mod unread {
             amount: 1000,
             calendar,
             scope: Scope::Everyone,
+            whose: policy::subject::Whose::Workload,
             models: Vec::new(),
         });
         snapshot.budgets.of = vec![vec![BudgetId(0)]; snapshot.workloads.len()];
@@ -854,6 +858,7 @@ mod unread {
         let opened = opened_by(&request("POST", "/v1/files", &[ME]), None, &s.snapshot)?;
         admit(
             opened,
+            None,
             None,
             5,
             |_| Estimator::default(),
@@ -1065,6 +1070,7 @@ mod overdraft {
             unit: Unit::Money("USD".into()),
             amount: AMOUNT,
             scope: Scope::Everyone,
+            whose: policy::subject::Whose::Workload,
             models: Vec::new(),
             calendar,
         }];
@@ -1140,3 +1146,5 @@ mod overdraft {
         call.reservation.release(NOW, &s.snapshot, &s.levels);
     }
 }
+
+mod apart;
