@@ -211,3 +211,50 @@ fn arrival_times_at_the_ends_of_what_a_word_holds() {
     slots.settle(1, &terms, 0, u64::MAX, Mono(i64::MIN));
     let _level = slots.level(1, &terms, Mono(0));
 }
+
+/// Takes, settlements and levels at random moments give what a bucket of its own would, while other subjects come and go.
+#[test]
+fn a_slot_decides_as_a_bucket_does() {
+    const SEED: u64 = 0x5107;
+    let mut random = SEED;
+    let mut draw = |below: u64| {
+        random = random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        finalize(random) % below
+    };
+    // Whole grains, so that nothing is rounded.
+    let rate = rate(1000, 8);
+    let terms = SlotTerms::of(rate);
+    let (slots, bucket) = (Slots::new(64), crate::limit::Bucket::new(rate));
+    let (subject, mut now) = (finalize(77), NOW);
+    let mut admitted = 0;
+    for step in 0..20_000 {
+        now = Mono(now.0 + i64::try_from(draw(40_000_000)).expect("small") / 8 * 8);
+        let units = 1 + draw(300);
+        // Never all eight of a set at once.
+        let other = finalize(draw(4));
+        let _taken = slots.take(other, &terms, units, now);
+        let given = slots.take(subject, &terms, units, now);
+        assert_eq!(
+            given,
+            bucket.take(units, now),
+            "seed {SEED:#x}, step {step}"
+        );
+        if given.is_ok() {
+            admitted += 1;
+            let actual = draw(400);
+            slots.settle(subject, &terms, units, actual, now);
+            bucket.settle(units, actual, now);
+        }
+        assert_eq!(
+            slots.level(subject, &terms, now),
+            bucket.level(now),
+            "step {step}"
+        );
+        assert_eq!(
+            slots.would_take(subject, &terms, units, now),
+            bucket.would_take(units, now)
+        );
+    }
+    assert!((1000..19_000).contains(&admitted), "{admitted}");
+    assert_eq!(slots.evicted(), 0);
+}
