@@ -81,10 +81,12 @@ pub struct Limit {
     pub window_seconds: f64,
     /// Units that a full bucket holds.
     pub burst: u64,
-    /// Units left; 0 while in debt.
-    pub remaining: u64,
+    /// Units left; 0 while in debt, `null` where each key or user has a bucket of its own.
+    pub remaining: Option<u64>,
     /// Time until the bucket is full again.
-    pub full_in_seconds: f64,
+    pub full_in_seconds: Option<f64>,
+    /// Who has the bucket to itself: `workload`, `key` or `user`.
+    pub r#for: &'static str,
 }
 
 /// One budget.
@@ -98,10 +100,10 @@ pub struct Budget {
     pub currency: Option<String>,
     /// Units that a period has.
     pub amount: u64,
-    /// Units spent and reserved in the running period.
-    pub held: u64,
+    /// Units spent and reserved in the running period; `null` where each key or user has the amount to itself.
+    pub held: Option<u64>,
     /// Units left of it.
-    pub remaining: u64,
+    pub remaining: Option<u64>,
     /// Calls of the period that it had no room for.
     pub refused_calls: u64,
     /// `day`, `week` or `month`.
@@ -112,4 +114,6 @@ pub struct Budget {
     pub period_ends_unix_ms: u64,
     /// Whose calls it counts; `null` for everybody's.
     pub workloads: Option<Vec<String>>,
+    /// Who of them has the amount to itself: `key` or `user`; `null` where they share it.
+    pub r#for: Option<&'static str>,
 }

@@ -168,6 +168,7 @@ impl Lowering<'_> {
         set(&written.reads_to_end, &mut bounds.reads_to_end, |n| {
             size(n.0)
         });
+        set(&written.subjects, &mut bounds.subjects, |n| size(n.0));
         let one = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
         if let Some(at) = written.bodies.get() {
             bounds.bodies_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);

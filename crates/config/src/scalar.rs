@@ -18,7 +18,9 @@ pub(crate) use number::{
 pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, SecretFile, Variable};
 pub(crate) use web::{Host, Origin};
-pub(crate) use word::{Address, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol};
+pub(crate) use word::{
+    Address, Apart, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol, Whose,
+};
 
 mod authority;
 mod call;

@@ -17,10 +17,11 @@ use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, Age, Amount, BilledBy, Billing, Brief, BuiltIn, Call, Charge, ClientCertificates,
-    Count, CredentialHeader, Currency, Decimal, Every, File, Flag, Host, Inline, LogTarget, Model,
-    Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
-    ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Status, Variable, Zone,
+    Address, Age, Amount, Apart, BilledBy, Billing, Brief, BuiltIn, Call, Charge,
+    ClientCertificates, Count, CredentialHeader, Currency, Decimal, Every, File, Flag, Host,
+    Inline, LogTarget, Model, Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern,
+    Percent, PricePer, Protocol, ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span,
+    Status, Variable, Whose, Zone,
 };
 use crate::target::Target;
 
@@ -177,6 +178,8 @@ record! {
         optional reads_to_end: At<Count<100000>>,
         /// How long the last good addresses of an upstream's name are used while it cannot be looked up. Default 10m.
         optional address_age: At<Span>,
+        /// Keys and users whose limits are kept apart at one time, and as many of which budgets are. Default 65536.
+        optional subjects: At<Count<16777216>>,
     }
 }
 
@@ -311,7 +314,7 @@ record! {
         required backend: OneOrMany<Name>,
         /// The model sent upstream in place of the client's.
         optional model: At<Model>,
-        /// Rates, each counted for each workload apart.
+        /// Rates, each counted for each workload apart, or for each key or user of it.
         optional limits: ListOf<Limit>,
         /// The most tokens that one answer can have, held for a call that has no cap of its own.
         optional output_max: At<Amount>,
@@ -399,6 +402,8 @@ record! {
         required per: At<Span>,
         /// How much an idle bucket holds. Default one window's worth.
         optional burst: At<Amount>,
+        /// Who has such a bucket to itself: workload, key or user, each on this route. Default workload.
+        optional r#for: At<Whose>,
     }
 }
 
@@ -507,6 +512,8 @@ record! {
         optional group: At<Name>,
         /// Models by name, or by the start of a name and a `*`; all unless said.
         optional model: OneOrMany<Pattern>,
+        /// Who of them has the amount to itself: key or user; all share it unless said.
+        optional r#for: At<Apart>,
     }
 }
 

@@ -6,21 +6,25 @@
 //! sum before the first call is held against it.
 //! Not here: admitting and settling (`policy::budget`), what the log says (the host).
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use policy::budget::{self, Budget, Unit, nano_units};
-use policy::id::BackendId;
+use policy::caller::{Caller, OwnBudget};
+use policy::id::{BackendId, BudgetId};
+use policy::levels::Levels;
 use policy::price::Pico;
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
+use policy::subject::{Who, Whose};
 
 use crate::intake::Ledger;
 use crate::read::{Period, ReadError, Reader};
 use crate::shared::unix_ms;
-use crate::spent::{Known, Spent, Unsure, Whose};
+use crate::spent::{Known, Spent, Subject, Unsure};
 
 /// How long what is on its way to the disk is waited for, before a running gate's ledger is read.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
@@ -30,6 +34,18 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(2);
 pub enum Doubt {
     /// The disk takes no rows: budgets begin with what is on it.
     NotFlushed,
+    /// The rows do not say which key or user asked: budgets that count these apart begin with nothing spent.
+    NoSubjects {
+        /// Those of the configuration.
+        names: Vec<Arc<str>>,
+        /// Callers that bring their own.
+        own: usize,
+    },
+    /// There is no place for so many sums of keys and users, whose calls are refused.
+    NoPlace {
+        /// How many.
+        sums: u64,
+    },
     /// Calls of this budget's period whose end or cost is not on record.
     Rows {
         /// The budget's name.
@@ -57,18 +73,39 @@ impl Ledger {
         let Revision { snapshot, levels } = revision;
         let begins = |id| before.is_none_or(|before| !levels.has_from(&before.levels, id));
         let now = unix_ms();
-        let mut by_span: BTreeMap<(u64, u64), Vec<Begun<'_>>> = BTreeMap::new();
+        let mut by_span: BTreeMap<(u64, u64), Begins<'_>> = BTreeMap::new();
         for (id, budget) in snapshot.budgets.iter().filter(|(id, _)| begins(*id)) {
             let Some(spent) = levels.spent(id) else {
                 continue;
             };
             let period = budget.calendar.of(now);
             let span = budget.calendar.span(period);
-            by_span.entry(span).or_default().push(Begun {
+            by_span.entry(span).or_default().shared.push(Begun {
+                id,
                 budget,
                 spent,
                 period,
+                levels,
             });
+        }
+        for caller in snapshot.identity.budgeted() {
+            for (nth, budget) in caller.budgets.iter().enumerate() {
+                let period = budget.calendar.of(now);
+                let who = Who {
+                    workload: &caller.workload,
+                    caller: Some(&caller),
+                };
+                // What this process has counted stands in its place already.
+                if levels.own_held(budget, period, &who).is_none() {
+                    let span = budget.calendar.span(period);
+                    let begun = by_span.entry(span).or_default();
+                    begun.own.entry(OwnSubject::of(&caller)).or_default().push((
+                        Arc::clone(&caller),
+                        nth,
+                        period,
+                    ));
+                }
+            }
         }
         if by_span.is_empty() {
             return Ok(());
@@ -77,18 +114,19 @@ impl Ledger {
             tell(Doubt::NotFlushed);
         }
         let reader = Reader::open(self.path())?;
-        for ((from_ms, to_ms), budgets) in by_span {
+        let knows_subjects = reader.knows_subjects()?;
+        for ((from_ms, to_ms), mut budgets) in by_span {
             let period = Period { from_ms, to_ms };
-            let mut found = Found::default();
+            let by_subject = budgets.count_subjects() && knows_subjects;
+            if !by_subject {
+                budgets.forget_subjects(&mut tell);
+            }
+            let found = RefCell::new(Found::default());
             let read = reader.spent(
                 period,
-                Whose::All,
-                |sum| budgets.iter().for_each(|begun| begun.add(&sum)),
-                |row| {
-                    for begun in &budgets {
-                        found.add(begun, &row, snapshot);
-                    }
-                },
+                by_subject,
+                |sum| budgets.add(&sum, levels, &mut found.borrow_mut()),
+                |row| budgets.add_unsure(&row, revision, &mut found.borrow_mut()),
             );
             // A gate that runs keeps what it has counted; none of it is read anew.
             if let Err(error) = &read
@@ -97,7 +135,7 @@ impl Ledger {
                 self.condemn(&error.to_string());
             }
             read?;
-            found.tell(&mut tell);
+            found.into_inner().tell(&mut tell);
         }
         Ok(())
     }
@@ -112,28 +150,148 @@ impl Ledger {
 
 /// A budget that begins, with its counters and the running period.
 struct Begun<'a> {
+    id: BudgetId,
     budget: &'a Budget,
     spent: &'a budget::Spent,
     period: budget::Period,
+    levels: &'a Levels,
 }
 
 impl Begun<'_> {
-    fn add(&self, sum: &Spent) {
-        if !self
-            .budget
-            .counts(sum.workload.as_deref(), sum.model.as_deref())
-        {
-            return;
+    fn counts_apart(&self) -> bool {
+        self.budget.whose != Whose::Workload
+    }
+
+    /// False where there is no place for the subject.
+    fn seed(&self, units: u64, workload: Option<&str>, subject: &Subject) -> bool {
+        if !self.counts_apart() {
+            self.spent.settle(self.period, 0, units);
+            return true;
         }
-        self.seed(match &self.budget.unit {
+        let caller = Arc::new(Caller {
+            key: subject.key.as_deref().map(Arc::from),
+            user: subject.user.as_deref().map(Arc::from),
+            ..Caller::default()
+        });
+        let who = Who {
+            workload: workload.unwrap_or_default(),
+            caller: Some(&caller),
+        };
+        let (id, budget) = (self.id, self.budget);
+        self.levels.restore(id, budget, self.period, &who, units)
+    }
+}
+
+/// Whose a caller's own budgets are.
+#[derive(PartialEq, Eq, Hash)]
+struct OwnSubject {
+    workload: String,
+    whose: Whose,
+    name: Option<String>,
+}
+
+impl OwnSubject {
+    fn of(caller: &Arc<Caller>) -> Self {
+        let subject = Subject {
+            key: caller.key.as_deref().map(str::to_owned),
+            user: caller.user.as_deref().map(str::to_owned),
+        };
+        Self::of_row(&caller.workload, &subject)
+    }
+
+    fn of_row(workload: &str, Subject { key, user }: &Subject) -> Self {
+        let (whose, name) = match (key, user) {
+            (None, Some(user)) => (Whose::User, Some(user)),
+            (key, _) => (Whose::Key, key.as_ref()),
+        };
+        Self {
+            workload: workload.to_owned(),
+            whose,
+            name: name.cloned(),
+        }
+    }
+}
+
+/// The budgets that begin in one span of time.
+#[derive(Default)]
+struct Begins<'a> {
+    shared: Vec<Begun<'a>>,
+    /// By whose they are: who brings them, and so manieth of theirs.
+    own: HashMap<OwnSubject, Vec<(Arc<Caller>, usize, budget::Period)>>,
+}
+
+impl Begins<'_> {
+    fn count_subjects(&self) -> bool {
+        !self.own.is_empty() || self.shared.iter().any(Begun::counts_apart)
+    }
+
+    /// Leaves out those that count subjects apart: the file does not tell them apart.
+    fn forget_subjects(&mut self, tell: &mut impl FnMut(Doubt)) {
+        let apart = self.shared.extract_if(.., |begun| begun.counts_apart());
+        let names: Vec<_> = apart.map(|begun| Arc::clone(&begun.budget.name)).collect();
+        let own = std::mem::take(&mut self.own).len();
+        if !names.is_empty() || own > 0 {
+            tell(Doubt::NoSubjects { names, own });
+        }
+    }
+
+    fn add(&self, sum: &Spent, levels: &Levels, found: &mut Found) {
+        let (workload, model) = (sum.workload.as_deref(), sum.model.as_deref());
+        let units = |unit: &Unit| match unit {
             Unit::Tokens => sum.tokens,
             Unit::Money(currency) if sum.currency.as_deref() == Some(currency) => sum.nanos,
             Unit::Money(_) => 0,
+        };
+        for begun in &self.shared {
+            if begun.budget.counts(workload, model) {
+                let units = units(&begun.budget.unit);
+                found.placed(units == 0 || begun.seed(units, workload, &sum.subject));
+            }
+        }
+        self.each_own(workload, &sum.subject, |budget, period, who| {
+            let units = units(&budget.unit);
+            found.placed(units == 0 || levels.restore_own(budget, period, who, units));
         });
     }
 
-    fn seed(&self, units: u64) {
-        self.spent.settle(self.period, 0, units);
+    fn add_unsure(&self, row: &Unsure, of: &Revision, found: &mut Found) {
+        let Revision { snapshot, levels } = of;
+        let (workload, model) = (row.workload.as_deref(), row.model.as_deref());
+        for begun in &self.shared {
+            let budget = begun.budget;
+            if budget.counts(workload, model)
+                && let Some(units) = found.units(&budget.name, &budget.unit, row, snapshot)
+            {
+                found.placed(units == 0 || begun.seed(units, workload, &row.subject));
+            }
+        }
+        let name: Arc<str> = "callers' own".into();
+        self.each_own(workload, &row.subject, |budget, period, who| {
+            if let Some(units) = found.units(&name, &budget.unit, row, snapshot) {
+                found.placed(units == 0 || levels.restore_own(budget, period, who, units));
+            }
+        });
+    }
+
+    fn each_own(
+        &self,
+        workload: Option<&str>,
+        subject: &Subject,
+        mut f: impl FnMut(&OwnBudget, budget::Period, &Who<'_>),
+    ) {
+        if self.own.is_empty() {
+            return;
+        }
+        let subject = OwnSubject::of_row(workload.unwrap_or_default(), subject);
+        for (caller, nth, period) in self.own.get(&subject).into_iter().flatten() {
+            let who = Who {
+                workload: &caller.workload,
+                caller: Some(caller),
+            };
+            if let Some(budget) = caller.budgets.get(*nth) {
+                f(budget, *period, &who);
+            }
+        }
     }
 }
 
@@ -142,16 +300,21 @@ impl Begun<'_> {
 struct Found {
     /// By budget: rows counted as what was held, rows at today's price, rows not counted.
     by: BTreeMap<Arc<str>, [u64; 3]>,
+    /// Sums and rows for which there was no place.
+    displaced: u64,
 }
 
 impl Found {
-    fn add(&mut self, begun: &Begun<'_>, row: &Unsure, snapshot: &Snapshot) {
-        let budget = begun.budget;
-        if !budget.counts(row.workload.as_deref(), row.model.as_deref()) {
-            return;
-        }
-        let (units, kind) = match (&budget.unit, row.tokens) {
-            (Unit::Tokens, Known::Counts(..)) => return,
+    /// What a row counts in this unit, if it says anything of it.
+    fn units(
+        &mut self,
+        name: &Arc<str>,
+        unit: &Unit,
+        row: &Unsure,
+        snapshot: &Snapshot,
+    ) -> Option<u64> {
+        let (units, kind) = match (unit, row.tokens) {
+            (Unit::Tokens, Known::Counts(..)) => return None,
             (Unit::Tokens, Known::Held(tokens)) => (tokens, 0),
             (Unit::Money(currency), known) => match today(row, currency, snapshot) {
                 Some(cost) => (
@@ -161,11 +324,20 @@ impl Found {
                 None => (0, 2),
             },
         };
-        self.by.entry(Arc::clone(&budget.name)).or_default()[kind] += 1;
-        begun.seed(units);
+        self.by.entry(Arc::clone(name)).or_default()[kind] += 1;
+        Some(units)
+    }
+
+    fn placed(&mut self, is_placed: bool) {
+        self.displaced += u64::from(!is_placed);
     }
 
     fn tell(self, tell: &mut impl FnMut(Doubt)) {
+        if self.displaced > 0 {
+            tell(Doubt::NoPlace {
+                sums: self.displaced,
+            });
+        }
         for (budget, [held, today, unknown]) in self.by {
             tell(Doubt::Rows {
                 budget,

@@ -65,7 +65,7 @@ pub use row::{Admission, Named, Price, Progress, Settlement, State, Witnesses};
 pub use salvage::{SalvageError, SalvageOutcome, Salvaged, salvage, under_new_name};
 pub use service::{Defer, LedgerService};
 pub use shared::{OnDurable, Options, Unavailable};
-pub use spent::{Known, Spent, Unsure, Whose};
+pub use spent::{Known, Spent, Subject, Unsure};
 pub use stats::Stats;
 pub use verify::{Expected, Finding, Verified};
 pub use wal::Tail;

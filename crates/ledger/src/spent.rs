@@ -4,42 +4,28 @@
 //! where it ended.
 //! Invariant: every row of the period is in exactly one sum of tokens, or is handed on with what
 //! was held for it; a cost is in exactly one sum of money, each rounded up to 1e-9 as budgets do.
-//! Cut by key or by user, the same holds of the rows that have one.
 //! Not here: which budget counts what (`policy::budget`).
 
 use rusqlite::params;
 
 use crate::read::{Period, ReadError, Reader};
 
-/// What sums are cut by, beside workload, model and currency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// Nothing: all rows.
-    All,
-    /// The id of the key that was brought; rows with one alone.
-    Key,
-    /// The user; rows with one alone.
-    User,
-}
-
-impl Whose {
-    /// The expression and the condition.
-    fn sql(self) -> (&'static str, &'static str) {
-        match self {
-            Self::All => ("NULL", "1"),
-            Self::Key => ("key_id", "key_id IS NOT NULL"),
-            Self::User => ("user_id", "user_id IS NOT NULL"),
-        }
-    }
+/// Who asked, as a row has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The key's id; `None` where rows do not say it, or are not told apart by it.
+    pub key: Option<String>,
+    /// The user, likewise.
+    pub user: Option<String>,
 }
 
 /// Settled exchanges of one workload with one model in one currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spent {
-    /// The key's id or the user, where sums are cut by it, as [`policy::attribution::kept`] has it.
-    pub whose: Option<String>,
     /// Who asked.
     pub workload: Option<String>,
+    /// Which key or user of it.
+    pub subject: Subject,
     /// The model sent upstream, or else the one asked for.
     pub model: Option<String>,
     /// The currency of `nanos`.
@@ -53,10 +39,10 @@ pub struct Spent {
 /// A row that says too little: it has tokens and no cost, or its end was not seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsure {
-    /// The key's id or the user, where sums are cut by it.
-    pub whose: Option<String>,
     /// Who asked.
     pub workload: Option<String>,
+    /// Which key or user of it.
+    pub subject: Subject,
     /// The model sent upstream, or else the one asked for.
     pub model: Option<String>,
     /// Where it went.
@@ -74,77 +60,97 @@ pub enum Known {
     Held(u64),
 }
 
-fn sums(whose: Whose) -> String {
-    let (of, is_one) = whose.sql();
-    format!(
-        "SELECT {of}, workload, coalesce(model_sent, model_asked), currency,
+const SUMS: &str = "SELECT workload, coalesce(model_sent, model_asked), currency,
   coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0),
-  coalesce(sum((cost_pico + 999) / 1000), 0)
+  coalesce(sum((cost_pico + 999) / 1000), 0), {key}, {user}
   FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
-  AND state = 'settled' AND {is_one} GROUP BY 1, 2, 3, 4"
-    )
-}
+  AND state = 'settled' GROUP BY 1, 2, 3, 6, 7";
 
-fn unsure_rows(whose: Whose) -> String {
-    let (of, is_one) = whose.sql();
-    format!(
-        "SELECT {of}, workload, coalesce(model_sent, model_asked), backend,
+const UNSURE: &str = "SELECT workload, coalesce(model_sent, model_asked), backend,
   state = 'settled', coalesce(prompt_tokens, 0), coalesce(completion_tokens, 0),
-  max(coalesce(reserved_tokens, 0), coalesce(at_least_tokens, 0))
+  max(coalesce(reserved_tokens, 0), coalesce(at_least_tokens, 0)), {key}, {user}
   FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
-  AND {is_one} AND (state <> 'settled' OR (cost_pico IS NULL
+  AND (state <> 'settled' OR (cost_pico IS NULL
     AND coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) > 0))
-  UNION ALL SELECT {of}, workload, coalesce(model_sent, model_asked), backend, 0, 0, 0,
-  max(reserved_tokens, progress_tokens)
-  FROM open WHERE started_unix_ms >= ?1 AND started_unix_ms < ?2 AND {is_one}"
-    )
-}
+  UNION ALL SELECT workload, coalesce(model_sent, model_asked), backend, 0, 0, 0,
+  max(reserved_tokens, progress_tokens), {key}, {user}
+  FROM open WHERE started_unix_ms >= ?1 AND started_unix_ms < ?2";
 
 impl Reader {
+    /// Whether rows say which key and user asked, also those that are open.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn knows_subjects(&self) -> Result<bool, ReadError> {
+        let both = "SELECT (SELECT count(*) FROM pragma_table_info('settled') WHERE name IN ('key_id', 'user_id'))
+          + (SELECT count(*) FROM pragma_table_info('open') WHERE name IN ('key_id', 'user_id'))";
+        let found: i64 = self.db.query_row(both, [], |row| row.get(0))?;
+        Ok(found == 4)
+    }
+
     /// Calls `sum` with what the exchanges that began in `period` came to, and `unsure` with each
-    /// row that says too little; both cut by `whose`.
+    /// row that says too little; `by_subject`: for each key and user apart, which rows have to know.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn spent(
         &self,
         period: Period,
-        whose: Whose,
+        by_subject: bool,
         mut sum: impl FnMut(Spent),
         mut unsure: impl FnMut(Unsure),
     ) -> Result<(), ReadError> {
         let bounds = [period.from_ms, period.to_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
         // One view of the file for both, so that nothing ends between them.
         let tx = self.db.unchecked_transaction()?;
-        let mut statement = tx.prepare(&sums(whose))?;
+        let mut statement = tx.prepare(&told_apart(SUMS, by_subject))?;
         let mut rows = statement.query(params![bounds[0], bounds[1]])?;
         while let Some(row) = rows.next()? {
             sum(Spent {
-                whose: row.get(0)?,
-                workload: row.get(1)?,
-                model: row.get(2)?,
-                currency: row.get(3)?,
-                tokens: row.get::<_, i64>(4)?.unsigned_abs(),
-                nanos: row.get::<_, i64>(5)?.unsigned_abs(),
+                workload: row.get(0)?,
+                model: row.get(1)?,
+                currency: row.get(2)?,
+                tokens: row.get::<_, i64>(3)?.unsigned_abs(),
+                nanos: row.get::<_, i64>(4)?.unsigned_abs(),
+                subject: Subject {
+                    key: row.get(5)?,
+                    user: row.get(6)?,
+                },
             });
         }
-        let mut statement = tx.prepare(&unsure_rows(whose))?;
+        let mut statement = tx.prepare(&told_apart(UNSURE, by_subject))?;
         let mut rows = statement.query(params![bounds[0], bounds[1]])?;
         while let Some(row) = rows.next()? {
             let number = |at| row.get::<_, i64>(at).map(i64::unsigned_abs);
-            let tokens = if row.get(4)? {
-                Known::Counts(number(5)?, number(6)?)
+            let tokens = if row.get(3)? {
+                Known::Counts(number(4)?, number(5)?)
             } else {
-                Known::Held(number(7)?)
+                Known::Held(number(6)?)
             };
             unsure(Unsure {
-                whose: row.get(0)?,
-                workload: row.get(1)?,
-                model: row.get(2)?,
-                backend: row.get(3)?,
+                workload: row.get(0)?,
+                model: row.get(1)?,
+                backend: row.get(2)?,
+                subject: Subject {
+                    key: row.get(7)?,
+                    user: row.get(8)?,
+                },
                 tokens,
             });
         }
         Ok(())
     }
 }
+
+/// A statement that tells keys and users apart, or does not.
+fn told_apart(statement: &str, by_subject: bool) -> String {
+    let (key, user) = if by_subject {
+        ("key_id", "user_id")
+    } else {
+        ("NULL", "NULL")
+    };
+    statement.replace("{key}", key).replace("{user}", user)
+}
+
+#[cfg(test)]
+mod tests;

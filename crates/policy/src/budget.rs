@@ -21,6 +21,7 @@ pub use self::spent::{Level, Spent};
 use crate::id::{BudgetId, WorkloadId};
 use crate::model::ModelPattern;
 use crate::price::Pico;
+use crate::subject::Whose;
 
 /// Most budgets that may count one workload; more is refused by `config`.
 pub const MAX_BUDGETS: usize = 16;
@@ -69,6 +70,8 @@ pub struct Budget {
     pub models: Vec<ModelPattern>,
     /// Its periods.
     pub calendar: Calendar,
+    /// Whether those whom it counts share it, or each key or user of theirs has the amount to itself.
+    pub whose: Whose,
 }
 
 /// All budgets, and who is counted by which.
@@ -127,10 +130,11 @@ impl Budget {
         self.takes(Some(model))
     }
 
-    /// Whether it counts the same units in the same periods as another one: what was spent of one was of the other.
+    /// Whether it counts the same units in the same periods for the same as another one: what was spent of one was of
+    /// the other.
     #[must_use]
     pub fn is_counted_as(&self, other: &Self) -> bool {
-        self.unit == other.unit && self.calendar == other.calendar
+        self.unit == other.unit && self.calendar == other.calendar && self.whose == other.whose
     }
 
     /// Whether it counts a call to `model`, of a workload that it counts.

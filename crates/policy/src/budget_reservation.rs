@@ -1,18 +1,21 @@
 //! What one call holds of the budgets that count it.
 //!
-//! Invariant: a reservation has a share of every budget that counts its call, or there is none; it is
-//! settled or released exactly once, in the periods it was taken from.
-//! Not here: the counters and who is counted by what ([`crate::budget`]).
+//! Invariant: a reservation has a share of every budget that counts its call, those that its caller brings among them, or
+//! there is none; it is settled or released exactly once, in the periods it was taken from.
+//! Not here: the counters and who is counted by what ([`crate::budget`]), whose they are ([`crate::subject`]).
 
 use std::sync::Arc;
 
 use crate::budget::period::timestamp;
-use crate::budget::{Budget, Budgets, Period, Spent, Unit, nano_units};
+use crate::budget::{Budget, Calendar, Period, Spent, Unit, nano_units};
+use crate::caller::{Caller, OwnBudget};
 use crate::id::{BackendId, BudgetId, WorkloadId};
-use crate::levels::Levels;
+use crate::levels::subjects::Account;
+use crate::levels::{Levels, Short};
 use crate::price::{Charge, Pico, Price, Prices};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
+use crate::subject::{Subjects, Who};
 use crate::tokens::Tokens;
 
 /// What a call may come to, and where it may go.
@@ -20,6 +23,8 @@ use crate::tokens::Tokens;
 pub struct Asked<'a> {
     /// Who asks.
     pub workload: WorkloadId,
+    /// Who is proven to be behind it, where somebody is.
+    pub caller: Option<&'a Arc<Caller>>,
     /// The model that goes upstream, where it is known.
     pub model: Option<&'a str>,
     /// Where it may be answered.
@@ -37,68 +42,221 @@ pub struct Asked<'a> {
 #[must_use = "settle it"]
 pub struct BudgetReservation {
     shares: Vec<Share>,
+    /// Who brought those that the configuration does not have.
+    caller: Option<Arc<Caller>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Share {
-    budget: BudgetId,
+    budget: Which,
     period: Period,
+    /// The place of its subject, where it counts subjects apart.
+    account: Option<Account>,
     units: u64,
 }
 
-/// Takes a call's share from every budget that counts it, or from none.
+/// Which budget gave.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    /// One of the configuration.
+    Configured(BudgetId),
+    /// So manieth of the caller's own.
+    Own(usize),
+}
+
+/// A budget that counts a call, whoever has it.
+#[derive(Clone, Copy)]
+struct Counting<'a> {
+    which: Which,
+    unit: &'a Unit,
+    amount: u64,
+    calendar: Calendar,
+    configured: Option<&'a Budget>,
+}
+
+impl<'a> Counting<'a> {
+    fn configured(id: BudgetId, budget: &'a Budget) -> Self {
+        Self {
+            which: Which::Configured(id),
+            unit: &budget.unit,
+            amount: budget.amount,
+            calendar: budget.calendar,
+            configured: Some(budget),
+        }
+    }
+
+    fn own(nth: usize, budget: &'a OwnBudget) -> Self {
+        Self {
+            which: Which::Own(nth),
+            unit: &budget.unit,
+            amount: budget.amount,
+            calendar: budget.calendar,
+            configured: None,
+        }
+    }
+
+    /// The share of a call, which is not taken yet.
+    fn share(
+        &self,
+        unix_ms: u64,
+        units: u64,
+        who: &Who<'_>,
+        known: &Subjects,
+        levels: &Levels,
+    ) -> Share {
+        let period = self.calendar.of(unix_ms);
+        let account = match (self.which, self.configured) {
+            (Which::Configured(id), Some(budget)) => levels.account(id, budget, period, who, known),
+            _ => self.own_account(period, who, known, levels),
+        };
+        Share {
+            budget: self.which,
+            period,
+            account,
+            units,
+        }
+    }
+
+    fn own_account(
+        &self,
+        period: Period,
+        who: &Who<'_>,
+        known: &Subjects,
+        levels: &Levels,
+    ) -> Option<Account> {
+        let Which::Own(nth) = self.which else {
+            return None;
+        };
+        let budget = who.caller?.budgets.get(nth)?;
+        Some(levels.own_account(budget, period, who, known))
+    }
+
+    /// Whether so much fits now.
+    fn fits(&self, share: &Share, levels: &Levels) -> Result<(), Short> {
+        match share.account {
+            Some(account) => levels.account_fits(account, share.units, self.amount),
+            None => self.shared(share, levels, |spent| {
+                spent.fits(share.period, share.units, self.amount)
+            }),
+        }
+    }
+
+    fn take(&self, share: &Share, levels: &Levels) -> Result<(), Short> {
+        match share.account {
+            Some(account) => levels.account_take(account, share.units, self.amount),
+            None => self.shared(share, levels, |spent| {
+                spent.take(share.period, share.units, self.amount)
+            }),
+        }
+    }
+
+    fn shared(
+        &self,
+        share: &Share,
+        levels: &Levels,
+        is_good: impl Fn(&Spent) -> bool,
+    ) -> Result<(), Short> {
+        let spent = share.spent(levels);
+        if spent.is_none_or(is_good) {
+            return Ok(());
+        }
+        Err(Short::Exhausted)
+    }
+
+    /// The refusal of a budget that has not enough left, or no place for a subject, which it counts.
+    #[cold]
+    fn refused(&self, short: Short, share: &Share, who: &Who<'_>, levels: &Levels) -> Refusal {
+        if let Some(spent) = share.spent(levels) {
+            spent.refused(share.period);
+        }
+        if short == Short::NoPlace {
+            return Refusal::SubjectsExhausted;
+        }
+        let whose = self.configured.map_or(who.own(), |budget| budget.whose);
+        let (_, ends) = self.calendar.span(share.period);
+        Refusal::BudgetExhausted {
+            budget: self.name(),
+            holder: share.account.map(|_| who.holder(whose)),
+            every: self.calendar.every,
+            renewed: timestamp(ends),
+        }
+    }
+
+    fn name(&self) -> Option<Arc<str>> {
+        self.configured.map(|budget| Arc::clone(&budget.name))
+    }
+
+    /// When its next period begins: of several that are short, the one that is so the longest is told.
+    fn ends(&self, share: &Share) -> u64 {
+        self.calendar.span(share.period).1
+    }
+}
+
+/// The budgets that may count the calls of somebody: those of the configuration, then the caller's own.
+fn counting<'a>(
+    who: Who<'a>,
+    ids: &'a [BudgetId],
+    s: &'a Snapshot,
+) -> impl Iterator<Item = Counting<'a>> {
+    let configured = ids
+        .iter()
+        .filter_map(|id| Some(Counting::configured(*id, s.budgets.get(*id)?)));
+    let own = who.caller.map_or(&[][..], |caller| &caller.budgets);
+    let own = own.iter().enumerate();
+    configured.chain(own.map(|(nth, budget)| Counting::own(nth, budget)))
+}
+
+/// Takes a call's share from every budget that counts it, or from none. A caller without any pays one look.
 ///
 /// # Errors
 /// [`Refusal::BudgetExhausted`] when one does not hold it, [`Refusal::Unpriced`] when one counts
-/// money and a backend that may answer has no price for the model. Nothing is held then.
+/// money and a backend that may answer has no price for the model, [`Refusal::SubjectsExhausted`] when one that counts
+/// subjects apart has no place for this one. Nothing is held then.
 pub fn reserve(
     asked: &Asked<'_>,
     unix_ms: u64,
-    budgets: &Budgets,
-    prices: &Prices,
+    s: &Snapshot,
     levels: &Levels,
 ) -> Result<BudgetReservation, Refusal> {
-    let ids = budgets.of.get(asked.workload.index());
+    let ids = s.budgets.of.get(asked.workload.index());
     let ids = ids.map_or(&[][..], Vec::as_slice);
-    if ids.is_empty() {
+    let own = asked.caller.map_or(0, |caller| caller.budgets.len());
+    if ids.is_empty() && own == 0 {
         return Ok(BudgetReservation::default());
     }
-    let mut shares = Vec::with_capacity(ids.len());
-    let counting = ids.iter().filter_map(|id| Some((*id, budgets.get(*id)?)));
-    for (id, budget) in counting.filter(|(_, budget)| budget.takes(asked.model)) {
-        let units = match &budget.unit {
-            Unit::Tokens => asked.prompt.saturating_add(asked.completion),
-            Unit::Money(currency) => {
-                let most = asked.at_most(currency, prices);
-                nano_units(most.ok_or_else(|| asked.unpriced(budget))?)
-            }
-        };
-        shares.push(Share {
-            budget: id,
-            period: budget.calendar.of(unix_ms),
-            // What costs nothing by its estimate still needs a budget that is not used up.
-            units: units.max(1),
-        });
+    let who = Who::of(asked.workload, asked.caller, s);
+    let known = Subjects::default();
+    let mut shares = Vec::with_capacity(ids.len() + own);
+    let counting = counting(who, ids, s);
+    let takes = |of: &Counting<'_>| of.configured.is_none_or(|b| b.takes(asked.model));
+    for budget in counting.filter(takes) {
+        let units = asked.units(&budget, &s.prices)?;
+        shares.push((budget, budget.share(unix_ms, units, &who, &known, levels)));
     }
     // Looked at before anything is taken, so that a call that does not fit in the last of them
     // seldom stands, for a moment, in the way of one that fits in the first.
-    for share in &shares {
-        if let Some((budget, spent)) = share.of(budgets, levels)
-            && !spent.fits(share.period, share.units, budget.amount)
-        {
-            return Err(refused(budget, share.period, spent));
+    let short = shares.iter().filter_map(|(budget, share)| {
+        let short = budget.fits(share, levels).err()?;
+        Some((budget, share, short))
+    });
+    let tightest = short.reduce(|tightest, next| {
+        if next.0.ends(next.1) > tightest.0.ends(tightest.1) {
+            next
+        } else {
+            tightest
         }
+    });
+    if let Some((budget, share, short)) = tightest {
+        return Err(budget.refused(short, share, &who, levels));
     }
     let mut reservation = BudgetReservation {
         shares: Vec::with_capacity(shares.len()),
+        caller: asked.caller.filter(|_| own > 0).cloned(),
     };
-    for share in shares {
-        let Some((budget, spent)) = share.of(budgets, levels) else {
-            continue;
-        };
-        if !spent.take(share.period, share.units, budget.amount) {
+    for (budget, share) in shares {
+        if let Err(short) = budget.take(&share, levels) {
             reservation.release(levels);
-            return Err(refused(budget, share.period, spent));
+            return Err(budget.refused(short, &share, &who, levels));
         }
         reservation.shares.push(share);
     }
@@ -110,29 +268,23 @@ pub fn reserve(
 #[must_use]
 pub fn exhausted(
     workload: WorkloadId,
+    who: Who<'_>,
     unix_ms: u64,
-    budgets: &Budgets,
+    s: &Snapshot,
     levels: &Levels,
 ) -> Option<Refusal> {
-    let ids = budgets.of.get(workload.index())?;
-    let mut refusals = ids.iter().filter_map(|id| {
-        let (budget, spent) = (budgets.get(*id)?, levels.spent(*id)?);
-        let period = budget.calendar.of(unix_ms);
-        let is_exhausted = budget.models.is_empty() && !spent.fits(period, 1, budget.amount);
-        is_exhausted.then(|| refused(budget, period, spent))
-    });
+    let ids = s.budgets.of.get(workload.index());
+    let ids = ids.map_or(&[][..], Vec::as_slice);
+    let known = Subjects::default();
+    let counts_all = |of: &Counting<'_>| of.configured.is_none_or(|b| b.models.is_empty());
+    let mut refusals = counting(who, ids, s)
+        .filter(counts_all)
+        .filter_map(|budget| {
+            let share = budget.share(unix_ms, 1, &who, &known, levels);
+            let short = budget.fits(&share, levels).err()?;
+            Some(budget.refused(short, &share, &who, levels))
+        });
     refusals.next()
-}
-
-/// The refusal of a budget that has not enough left, which it counts.
-fn refused(budget: &Budget, period: Period, spent: &Spent) -> Refusal {
-    spent.refused(period);
-    let (_, ends) = budget.calendar.span(period);
-    Refusal::BudgetExhausted {
-        budget: Arc::clone(&budget.name),
-        every: budget.calendar.every,
-        renewed: timestamp(ends),
-    }
 }
 
 impl Asked<'_> {
@@ -153,10 +305,23 @@ impl Asked<'_> {
         Some(dearest)
     }
 
-    fn unpriced(&self, budget: &Budget) -> Refusal {
+    /// What it takes of a budget.
+    fn units(&self, budget: &Counting<'_>, prices: &Prices) -> Result<u64, Refusal> {
+        let units = match budget.unit {
+            Unit::Tokens => self.prompt.saturating_add(self.completion),
+            Unit::Money(currency) => {
+                let most = self.at_most(currency, prices);
+                nano_units(most.ok_or_else(|| self.unpriced(budget))?)
+            }
+        };
+        // What costs nothing by its estimate still needs a budget that is not used up.
+        Ok(units.max(1))
+    }
+
+    fn unpriced(&self, budget: &Counting<'_>) -> Refusal {
         Refusal::Unpriced {
             model: self.model.unwrap_or_default().to_owned(),
-            budget: Arc::clone(&budget.name),
+            budget: budget.name(),
         }
     }
 }
@@ -179,11 +344,16 @@ impl BudgetReservation {
         levels: &Levels,
     ) -> Self {
         for share in &mut self.shares {
-            let Some((budget, spent)) = share.of(&s.budgets, levels) else {
-                continue;
+            let unit = match share.budget {
+                Which::Configured(id) => s.budgets.get(id).map(|budget| &budget.unit),
+                Which::Own(nth) => {
+                    let own = self.caller.as_ref().and_then(|c| c.budgets.get(nth));
+                    own.map(|budget| &budget.unit)
+                }
             };
-            let actual = share.actual(budget, tokens, charge, s);
-            spent.settle(share.period, share.units, actual);
+            let Some(unit) = unit else { continue };
+            let actual = share.actual(unit, tokens, charge, s);
+            share.settle(actual, levels);
             share.units = actual;
         }
         self
@@ -192,29 +362,35 @@ impl BudgetReservation {
     /// Gives everything back: the call never was.
     pub fn release(self, levels: &Levels) {
         for share in self.shares {
-            if let Some(spent) = levels.spent(share.budget) {
-                spent.settle(share.period, share.units, 0);
-            }
+            share.settle(0, levels);
         }
     }
 }
 
 impl Share {
-    /// The budget that gave it, and its counters.
-    fn of<'a>(&self, budgets: &'a Budgets, levels: &'a Levels) -> Option<(&'a Budget, &'a Spent)> {
-        Some((budgets.get(self.budget)?, levels.spent(self.budget)?))
+    /// The counters of its budget, where it is one of the configuration.
+    fn spent<'a>(&self, levels: &'a Levels) -> Option<&'a Spent> {
+        match self.budget {
+            Which::Configured(id) => levels.spent(id),
+            Which::Own(_) => None,
+        }
+    }
+
+    fn settle(&self, actual: u64, levels: &Levels) {
+        match self.account {
+            Some(account) => levels.account_settle(account, self.units, actual),
+            None => {
+                if let Some(spent) = self.spent(levels) {
+                    spent.settle(self.period, self.units, actual);
+                }
+            }
+        }
     }
 
     /// What the call came to in the budget's unit.
-    fn actual(
-        &self,
-        budget: &Budget,
-        tokens: &Tokens,
-        charge: Option<Charge>,
-        s: &Snapshot,
-    ) -> u64 {
+    fn actual(&self, unit: &Unit, tokens: &Tokens, charge: Option<Charge>, s: &Snapshot) -> u64 {
         let is_nothing = tokens.prompt.tokens().is_none() && tokens.completion.tokens().is_none();
-        match &budget.unit {
+        match unit {
             Unit::Tokens => tokens.sum(),
             Unit::Money(_) if is_nothing => 0,
             Unit::Money(currency) => charge

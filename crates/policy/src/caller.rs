@@ -10,6 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::authority::Members;
+use crate::budget::{Calendar, Unit};
+use crate::limit::{Kind, Rate};
 use crate::model::ModelPattern;
 
 /// What is answered later. It is awaited by the worker that asked, and may be dropped at any time.
@@ -32,6 +34,37 @@ pub struct Caller {
     pub claims: Claims,
     /// Models that it may ask for; empty means all that its workload may.
     pub models: Box<[ModelPattern]>,
+    /// Limits of its own, on all routes together and beside those of its grant: one of each kind and window, at most
+    /// [`MAX_OWN_LIMITS`].
+    pub limits: Box<[OwnLimit]>,
+    /// Budgets of its own, beside those that count its workload: one of each unit and calendar, at most
+    /// [`MAX_OWN_BUDGETS`].
+    pub budgets: Box<[OwnBudget]>,
+}
+
+/// Most limits that one caller may bring; whoever reads them refuses more, and all that there are hold.
+pub const MAX_OWN_LIMITS: usize = 8;
+/// Most budgets that one caller may bring; whoever reads them refuses more, and all that there are hold.
+pub const MAX_OWN_BUDGETS: usize = 8;
+
+/// A limit that a caller brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnLimit {
+    /// What it counts.
+    pub kind: Kind,
+    /// How much.
+    pub rate: Rate,
+}
+
+/// A budget that a caller brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnBudget {
+    /// What it counts.
+    pub unit: Unit,
+    /// How much of that a period has; at least 1.
+    pub amount: u64,
+    /// Its periods.
+    pub calendar: Calendar,
 }
 
 /// What a token says of its bearer. Copies share it, and are equal where they are the same.
@@ -96,6 +129,12 @@ impl Proven {
 }
 
 impl Caller {
+    /// Whether a limit or a budget of its own counts what a call comes to.
+    #[must_use]
+    pub fn counts_cost(&self) -> bool {
+        !self.budgets.is_empty() || self.limits.iter().any(|limit| limit.kind.is_settled())
+    }
+
     /// Whether it may ask for a model, as far as it alone says.
     #[must_use]
     pub fn may_ask(&self, model: &str) -> bool {

@@ -45,23 +45,27 @@ pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent, may_repeat};
 use crate::authorizer::Authorization;
 use crate::billing::Billing;
-use crate::caller::{Caller, Peer};
+use crate::caller::{Caller, MAX_OWN_LIMITS, Peer};
 use crate::clock::Mono;
-use crate::id::WorkloadId;
+use crate::id::{LimitId, WorkloadId};
 use crate::identity::{self, Asking, Identified, Proof, Unidentified, Unproven, UserRule};
 use crate::levels::Levels;
+use crate::limit::{Kind, Level};
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::shard::Shard;
 use crate::snapshot::{Route, Snapshot};
+use crate::subject::{Subjects, Who};
 use crate::trace::{AttemptSpan, Trace};
 use crate::usage_ledger::Estimate;
 use crate::web::{self, Sender};
 use crate::{request_id, route};
 
 /// Most limits that one grant may have; more is refused by `config`.
-pub const MAX_LIMITS: usize = 16;
+pub const MAX_GRANT_LIMITS: usize = 16;
+/// Most limits that hold for one call: its grant's, and those that its caller brings.
+pub const MAX_LIMITS: usize = MAX_GRANT_LIMITS + MAX_OWN_LIMITS;
 /// Below this rate, after the time that it may be silent, a body is refused.
 const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
 /// How long a call waits for its entry in the ledger to reach the disk.
@@ -79,6 +83,19 @@ pub struct Env<'a> {
     pub shard: &'a mut Shard,
     /// When the event happened.
     pub now: Mono,
+}
+
+/// Where a limit stands that holds for an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitLevel {
+    /// What it counts.
+    pub kind: Kind,
+    /// Which it is, where it is not the caller's own.
+    pub id: Option<LimitId>,
+    /// Units for each window.
+    pub amount: u64,
+    /// What the caller's bucket holds.
+    pub level: Level,
 }
 
 /// One exchange.
@@ -199,6 +216,37 @@ impl Exchange {
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
+    }
+
+    /// Calls `tell` with each limit that holds for it, once its route is known: the grant's, then the caller's own.
+    pub fn limits(
+        &self,
+        s: &Snapshot,
+        levels: &Levels,
+        now: Mono,
+        mut tell: impl FnMut(LimitLevel),
+    ) {
+        let Some(workload) = self.record.workload else {
+            return;
+        };
+        let mut grants = s.grants(workload).iter();
+        let Some(grant) = grants.find(|grant| Some(grant.route) == self.record.route) else {
+            return;
+        };
+        let unknown = Subjects::default();
+        let known = match &self.stage {
+            Stage::Active(active) => active.reservation.as_ref().map(Reservation::subjects),
+            Stage::Idle | Stage::Identifying(_) | Stage::Reading(_) => None,
+        };
+        let who = Who::of(workload, self.record.caller.as_ref(), s);
+        for limit in reservation::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
+            tell(LimitLevel {
+                kind: limit.kind,
+                id: limit.id,
+                amount: limit.rate.amount,
+                level: limit.bucket.level(now),
+            });
+        }
     }
 
     /// The origin of the web page that asked, where one did.
@@ -433,8 +481,9 @@ impl Exchange {
             && !std::mem::replace(&mut reading.has_looked, true)
         {
             let (opened, began) = (reading.opened, self.record.started_unix_ms);
+            let caller = self.record.caller.as_ref();
             if let Some((route, refusal)) =
-                look::look(opened, env.now, began, env.snapshot, env.levels)
+                look::look(opened, caller, env.now, began, env.snapshot, env.levels)
             {
                 self.record.route = Some(route);
                 return Err(refusal);
@@ -498,7 +547,7 @@ impl Exchange {
         let mut route = None;
         let decided = admission::admit(
             opened,
-            self.record.caller.as_deref(),
+            self.record.caller.as_ref(),
             may,
             call.as_ref(),
             self.record.bytes_in,

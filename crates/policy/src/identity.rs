@@ -60,6 +60,22 @@ pub struct UserRule {
     pub is_hidden: bool,
 }
 
+impl Identity {
+    /// Callers that are known before they call and bring budgets of their own, to be read back after a restart.
+    #[must_use]
+    pub fn budgeted(&self) -> Vec<Arc<Caller>> {
+        let known = self.sources.iter().flat_map(|source| match source {
+            Source::Credential(verifier) => verifier.budgeted(),
+            Source::Certificate(known) => {
+                let prefixes = known.prefixes.iter().map(|(_, caller)| caller);
+                known.exact.values().chain(prefixes).cloned().collect()
+            }
+            Source::Header(_) => Vec::new(),
+        });
+        known.filter(|caller| !caller.budgets.is_empty()).collect()
+    }
+}
+
 /// One way to recognise a caller.
 #[derive(Debug, Clone)]
 pub enum Source {
@@ -146,6 +162,11 @@ pub trait Verifier: fmt::Debug + Send + Sync {
     /// # Errors
     /// Why it proves nothing, or [`Unproven::Ask`].
     fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven>;
+    /// Callers that bring budgets of their own, as far as it knows them before they call: what these have spent is read
+    /// back after a restart.
+    fn budgeted(&self) -> Vec<Arc<Caller>> {
+        Vec::new()
+    }
     /// Asks whoever knows. Called after [`Unproven::Ask`] alone.
     fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
         drop(credential);

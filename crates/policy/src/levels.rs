@@ -3,59 +3,123 @@
 //! A bucket for each limit and the counters of each budget. All workers share them, and a table hands them on to the
 //! next one where the limit or the budget stays the same, so that a reload neither forgives debt nor invents any.
 //! A limit is recognised by its key and its window, or by its key alone where its window was rewritten; a budget by
-//! its name, what it counts and its calendar.
+//! its name, what it counts and its calendar. Those that count keys or users apart, and those that a caller brings,
+//! have theirs in two tables of bounded size, which are made once and handed on as they are ([`subjects`]).
 //! Invariant: ids are used only with the table of the snapshot that made them; the two go together ([`crate::revision`]).
 //! Not here: how a bucket works ([`crate::limit`]), how a budget's counters do ([`crate::budget`]).
 
+mod accounts;
+mod slots;
+pub mod subjects;
+
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use self::accounts::ACCOUNT_MAX;
+use self::accounts::Accounts;
+pub(crate) use self::accounts::Short;
+use self::slots::{SlotTerms, Slots};
 use crate::budget::{Budget, Spent};
 use crate::clock::Mono;
 use crate::id::{BudgetId, LimitId};
 use crate::limit::Bucket;
 use crate::snapshot::{Limit, Snapshot};
+use crate::subject::{Seed, Whose};
 
 /// The levels of one snapshot's limits and budgets.
 #[derive(Debug)]
 pub struct Levels {
     /// By limit.
-    buckets: Vec<Arc<Bucket>>,
-    /// By budget.
+    buckets: Vec<Counter>,
+    /// By budget; of one that counts subjects apart, only what it refused.
     spent: Vec<Arc<Spent>>,
+    /// By budget: the rule of one that counts subjects apart.
+    rules: Vec<Option<u64>>,
+    apart: Arc<Tables>,
+}
+
+/// What a limit takes from.
+#[derive(Debug)]
+enum Counter {
+    /// From one bucket.
+    Shared(Arc<Bucket>),
+    /// From a bucket of each subject.
+    Apart(Box<Apart>),
+}
+
+/// A limit that counts subjects apart.
+#[derive(Debug)]
+struct Apart {
+    rule: u64,
+    whose: Whose,
+    terms: SlotTerms,
+}
+
+/// The tables of subjects, one pair for each process.
+#[derive(Debug)]
+struct Tables {
+    seed: Seed,
+    slots: Slots,
+    accounts: Accounts,
+    /// Budgets that have begun.
+    begun: AtomicU64,
 }
 
 impl Levels {
     /// Full buckets, and budgets of which nothing is spent.
     #[must_use]
     pub fn new(snapshot: &Snapshot) -> Self {
+        Self::seeded(snapshot, [0, 0])
+    }
+
+    /// The same, with tables of subjects in which nobody outside knows who shares a place.
+    #[must_use]
+    pub fn seeded(snapshot: &Snapshot, seed: [u64; 2]) -> Self {
+        let subjects = snapshot.bounds.subjects;
+        let apart = Arc::new(Tables {
+            seed: Seed(seed),
+            slots: Slots::new(subjects),
+            accounts: Accounts::new(subjects),
+            begun: AtomicU64::new(0),
+        });
         let limits = snapshot.limits.iter();
-        let budgets = snapshot.budgets.list.iter();
+        let budgets = || snapshot.budgets.list.iter();
         Self {
-            buckets: limits.map(full).collect(),
-            spent: budgets.map(unspent).collect(),
+            buckets: limits.map(|limit| apart.full(limit)).collect(),
+            spent: budgets().map(unspent).collect(),
+            rules: budgets().map(|budget| apart.begins(budget)).collect(),
+            apart,
         }
     }
 
     /// Those of `new`, which takes the place of `old`: what stays the same keeps its bucket or its counters, a limit
-    /// whose rate or window changed keeps what it owes.
+    /// whose rate or window changed keeps what it owes. A subject's bucket is full again when it would have been where
+    /// the amount changed, and full at once where the window did.
     #[must_use]
     pub fn carried(new: &Snapshot, old: &Snapshot, levels: &Self, now: Mono) -> Self {
+        let (spent, rules) = levels.carried_spent(&new.budgets.list, &old.budgets.list);
         Self {
             buckets: levels.carried_buckets(&new.limits, &old.limits, now),
-            spent: levels.carried_spent(&new.budgets.list, &old.budgets.list),
+            spent,
+            rules,
+            apart: Arc::clone(&levels.apart),
         }
     }
 
-    /// The bucket of a limit, if the id is of this table's snapshot.
+    /// The bucket of a limit that all callers of its workload share, if the id is of this table's snapshot.
     #[inline]
     #[must_use]
     pub fn bucket(&self, id: LimitId) -> Option<&Bucket> {
-        self.buckets.get(id.index()).map(|bucket| &**bucket)
+        match self.buckets.get(id.index())? {
+            Counter::Shared(bucket) => Some(bucket),
+            Counter::Apart(_) => None,
+        }
     }
 
-    /// What is spent of a budget, if the id is of this table's snapshot.
+    /// What is spent of a budget, if the id is of this table's snapshot. Of one that counts subjects apart, nothing
+    /// stands there but how many calls it refused.
     #[inline]
     #[must_use]
     pub fn spent(&self, id: BudgetId) -> Option<&Spent> {
@@ -69,8 +133,14 @@ impl Levels {
         own.is_some_and(|own| before.spent.iter().any(|old| Arc::ptr_eq(own, old)))
     }
 
-    fn carried_buckets(&self, new: &[Limit], old: &[Limit], now: Mono) -> Vec<Arc<Bucket>> {
-        let old = || old.iter().zip(&self.buckets);
+    fn carried_buckets(&self, new: &[Limit], old: &[Limit], now: Mono) -> Vec<Counter> {
+        let old = || {
+            let old = old.iter().zip(&self.buckets);
+            old.filter_map(|(limit, counter)| match counter {
+                Counter::Shared(bucket) => Some((limit, bucket)),
+                Counter::Apart(_) => None,
+            })
+        };
         let mut same: HashMap<(&str, Duration), &Arc<Bucket>> = old()
             .map(|(limit, bucket)| ((&*limit.key, limit.rate.per), bucket))
             .collect();
@@ -80,35 +150,56 @@ impl Levels {
             .collect();
         // Those that are left were rewritten, or are gone.
         let mut rewritten: HashMap<&str, Vec<&Arc<Bucket>>> = HashMap::new();
-        for (limit, bucket) in old().rev() {
+        for (limit, bucket) in old().collect::<Vec<_>>().into_iter().rev() {
             if same.contains_key(&(&*limit.key, limit.rate.per)) {
                 rewritten.entry(&limit.key).or_default().push(bucket);
             }
         }
-        let bucket = |(limit, exact): (&Limit, Option<&Arc<Bucket>>)| {
+        let counter = |(limit, exact): (&Limit, Option<&Arc<Bucket>>)| {
+            if limit.whose != Whose::Workload {
+                return self.apart.full(limit);
+            }
             let before = exact.or_else(|| rewritten.get_mut(&*limit.key)?.pop());
             match before {
-                Some(before) if before.rate() == limit.rate => Arc::clone(before),
-                Some(before) => Bucket::carried(limit.rate, before, now),
-                None => full(limit),
+                Some(before) if before.rate() == limit.rate => Counter::Shared(Arc::clone(before)),
+                Some(before) => Counter::Shared(Bucket::carried(limit.rate, before, now)),
+                None => self.apart.full(limit),
             }
         };
-        new.iter().zip(exact).map(bucket).collect()
+        new.iter().zip(exact).map(counter).collect()
     }
 
-    fn carried_spent(&self, new: &[Budget], old: &[Budget]) -> Vec<Arc<Spent>> {
-        let old = old.iter().zip(&self.spent);
+    fn carried_spent(&self, new: &[Budget], old: &[Budget]) -> (Vec<Arc<Spent>>, Vec<Option<u64>>) {
+        let old = old.iter().zip(self.spent.iter().zip(&self.rules));
         let known: HashMap<&str, _> = old.map(|pair| (&*pair.0.name, pair)).collect();
         let spent = |budget: &Budget| match known.get(&*budget.name) {
-            Some((before, spent)) if before.is_counted_as(budget) => Arc::clone(spent),
-            _ => unspent(budget),
+            Some((before, (spent, rule))) if before.is_counted_as(budget) => {
+                (Arc::clone(spent), **rule)
+            }
+            _ => (unspent(budget), self.apart.begins(budget)),
         };
-        new.iter().map(spent).collect()
+        new.iter().map(spent).unzip()
     }
 }
 
-fn full(limit: &Limit) -> Arc<Bucket> {
-    Arc::new(Bucket::new(limit.rate))
+impl Tables {
+    /// What a limit that begins takes from. Subjects that it had before have their slots still.
+    fn full(&self, limit: &Limit) -> Counter {
+        if limit.whose == Whose::Workload {
+            return Counter::Shared(Arc::new(Bucket::new(limit.rate)));
+        }
+        Counter::Apart(Box::new(Apart {
+            rule: self.seed.limit(&limit.key, limit.rate),
+            whose: limit.whose,
+            terms: SlotTerms::of(limit.rate),
+        }))
+    }
+
+    /// The rule of a budget that begins: one of its own, so that nothing stands in its subjects' places.
+    fn begins(&self, budget: &Budget) -> Option<u64> {
+        let nth = self.begun.fetch_add(1, Ordering::Relaxed);
+        (budget.whose != Whose::Workload).then(|| self.seed.budget(&budget.name, nth))
+    }
 }
 
 fn unspent(budget: &Budget) -> Arc<Spent> {

@@ -49,6 +49,7 @@ pub mod route;
 pub mod secret;
 pub mod shard;
 pub mod snapshot;
+pub mod subject;
 pub mod tokens;
 pub mod trace;
 pub mod unread;

@@ -63,15 +63,21 @@ pub struct Rate {
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Bucket {
+    terms: Terms<1>,
+    /// Theoretical arrival time, [`Mono`] nanoseconds.
+    tat: AtomicI64,
+    /// The bucket that took its place with another rate, and what it owed.
+    next: OnceLock<Arc<Self>>,
+}
+
+/// A rate, and how it moves the arrival time of a bucket, in steps of `GRAIN` nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<const GRAIN: i64> {
     rate: Rate,
     /// The window of its rate, nanoseconds.
     per: u64,
     /// How far the arrival time may lie ahead, nanoseconds.
     room: i64,
-    /// Theoretical arrival time, [`Mono`] nanoseconds.
-    tat: AtomicI64,
-    /// The bucket that took its place with another rate, and what it owed.
-    next: OnceLock<Arc<Self>>,
 }
 
 /// Why a bucket would not give.
@@ -92,14 +98,106 @@ pub struct Level {
     pub reset: Duration,
 }
 
+impl<const GRAIN: i64> Terms<GRAIN> {
+    /// Those of a rate.
+    pub(crate) fn of(rate: Rate) -> Self {
+        let mut terms = Self {
+            rate,
+            per: nanos(rate.per).unsigned_abs(),
+            room: 0,
+        };
+        terms.room = terms.room();
+        terms
+    }
+
+    /// The rate.
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Where a take of `units` brings an arrival time.
+    ///
+    /// # Errors
+    /// [`Denied`] when the bucket does not hold `units` now.
+    #[inline]
+    pub(crate) fn taken(&self, tat: i64, units: u64, now: Mono) -> Result<i64, Denied> {
+        if units > self.rate.burst {
+            return Err(Denied::Never);
+        }
+        let now = whole::<GRAIN>(now);
+        let next = tat.max(now).saturating_add(self.cost(units));
+        let over = next.saturating_sub(now).saturating_sub(self.room);
+        if over > 0 {
+            return Err(Denied::Wait(Duration::from_nanos(over.unsigned_abs())));
+        }
+        Ok(next)
+    }
+
+    /// How much later an arrival time is that is corrected from `reserved` to `actual`.
+    #[inline]
+    pub(crate) fn correction(&self, reserved: u64, actual: u64) -> i64 {
+        self.cost(actual).saturating_sub(self.cost(reserved))
+    }
+
+    /// Where a correction brings an arrival time.
+    #[inline]
+    pub(crate) fn settled(tat: i64, correction: i64, now: Mono) -> i64 {
+        let now = whole::<GRAIN>(now);
+        tat.max(now).saturating_add(correction).max(now)
+    }
+
+    /// What a bucket with this arrival time holds.
+    pub(crate) fn level(&self, tat: i64, now: Mono) -> Level {
+        let owed = tat.saturating_sub(now.0).max(0);
+        let free = self.room.saturating_sub(owed).max(0);
+        let (free, per) = (free.unsigned_abs(), self.per.max(1));
+        let units = match free.checked_mul(self.rate.amount) {
+            Some(product) => u128::from(product / per),
+            None => u128::from(free) * u128::from(self.rate.amount) / u128::from(per),
+        };
+        Level {
+            remaining: u64::try_from(units)
+                .unwrap_or(u64::MAX)
+                .min(self.rate.burst),
+            reset: Duration::from_nanos(owed.unsigned_abs()),
+        }
+    }
+
+    /// How far the arrival time may lie ahead. Each take is rounded up, so that a whole burst in
+    /// single units would not fit into its cost; the excess is granted up to half a unit.
+    fn room(&self) -> i64 {
+        let (one, burst) = (self.cost(1), self.rate.burst);
+        let singly = one.saturating_mul(i64::try_from(burst).unwrap_or(i64::MAX));
+        singly
+            .min(self.cost(burst).saturating_add(one / 2))
+            .min(COST_MOST)
+    }
+
+    #[inline]
+    fn cost(&self, units: u64) -> i64 {
+        let cost = cost(self.per, self.rate.amount, units);
+        if GRAIN == 1 {
+            return cost;
+        }
+        cost.saturating_add(GRAIN - 1) / GRAIN * GRAIN
+    }
+}
+
+/// A moment in whole grains, rounded down.
+#[inline]
+fn whole<const GRAIN: i64>(now: Mono) -> i64 {
+    if GRAIN == 1 {
+        return now.0;
+    }
+    now.0.div_euclid(GRAIN).saturating_mul(GRAIN)
+}
+
 impl Bucket {
     /// A full bucket.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
         Self {
-            rate,
-            per: nanos(rate.per).unsigned_abs(),
-            room: room(rate),
+            terms: Terms::of(rate),
             tat: AtomicI64::new(i64::MIN / 2),
             next: OnceLock::new(),
         }
@@ -112,7 +210,7 @@ impl Bucket {
         let owed = old.tat.load(Ordering::Relaxed).saturating_sub(now.0);
         let bucket = Self::new(rate);
         if owed > 0 {
-            let owed = exchanged(owed, old.rate, rate);
+            let owed = exchanged(owed, old.rate(), rate);
             bucket
                 .tat
                 .store(now.0.saturating_add(owed), Ordering::Relaxed);
@@ -126,7 +224,7 @@ impl Bucket {
     /// The rate it was made with.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.rate
+        self.terms.rate()
     }
 
     /// Takes `units`, or takes nothing and says how long to wait.
@@ -134,17 +232,9 @@ impl Bucket {
     /// # Errors
     /// [`Denied`] when the bucket does not hold `units` now.
     pub fn take(&self, units: u64, now: Mono) -> Result<(), Denied> {
-        if units > self.rate.burst {
-            return Err(Denied::Never);
-        }
-        let (cost, room) = (self.cost(units), self.room);
         let mut seen = self.tat.load(Ordering::Relaxed);
         loop {
-            let next = seen.max(now.0).saturating_add(cost);
-            let over = next.saturating_sub(now.0).saturating_sub(room);
-            if over > 0 {
-                return Err(Denied::Wait(Duration::from_nanos(over.unsigned_abs())));
-            }
+            let next = self.terms.taken(seen, units, now)?;
             match self
                 .tat
                 .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed)
@@ -160,16 +250,8 @@ impl Bucket {
     /// # Errors
     /// What that would say.
     pub fn would_take(&self, units: u64, now: Mono) -> Result<(), Denied> {
-        if units > self.rate.burst {
-            return Err(Denied::Never);
-        }
-        let seen = self.tat.load(Ordering::Relaxed).max(now.0);
-        let next = seen.saturating_add(self.cost(units));
-        let over = next.saturating_sub(now.0).saturating_sub(self.room);
-        if over > 0 {
-            return Err(Denied::Wait(Duration::from_nanos(over.unsigned_abs())));
-        }
-        Ok(())
+        let seen = self.tat.load(Ordering::Relaxed);
+        self.terms.taken(seen, units, now).map(drop)
     }
 
     /// Corrects an earlier `take(reserved)` to what was really used. What is given back fills the
@@ -179,13 +261,13 @@ impl Bucket {
         if let Some(next) = self.next.get() {
             next.settle_in_turn(reserved, actual, now);
         }
-        let delta = self.cost(actual).saturating_sub(self.cost(reserved));
-        if delta == 0 {
+        let correction = self.terms.correction(reserved, actual);
+        if correction == 0 {
             return;
         }
         let mut seen = self.tat.load(Ordering::Relaxed);
         loop {
-            let next = seen.max(now.0).saturating_add(delta).max(now.0);
+            let next = Terms::<1>::settled(seen, correction, now);
             match self
                 .tat
                 .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed)
@@ -205,39 +287,8 @@ impl Bucket {
     /// What it holds now.
     #[must_use]
     pub fn level(&self, now: Mono) -> Level {
-        let owed = self
-            .tat
-            .load(Ordering::Relaxed)
-            .saturating_sub(now.0)
-            .max(0);
-        let free = self.room.saturating_sub(owed).max(0);
-        let (free, per) = (free.unsigned_abs(), self.per.max(1));
-        let units = match free.checked_mul(self.rate.amount) {
-            Some(product) => u128::from(product / per),
-            None => u128::from(free) * u128::from(self.rate.amount) / u128::from(per),
-        };
-        Level {
-            remaining: u64::try_from(units)
-                .unwrap_or(u64::MAX)
-                .min(self.rate.burst),
-            reset: Duration::from_nanos(owed.unsigned_abs()),
-        }
+        self.terms.level(self.tat.load(Ordering::Relaxed), now)
     }
-
-    fn cost(&self, units: u64) -> i64 {
-        cost(self.per, self.rate.amount, units)
-    }
-}
-
-/// How far the arrival time may lie ahead. Each take is rounded up, so that a whole burst in
-/// single units would not fit into its cost; the excess is granted up to half a unit.
-fn room(rate: Rate) -> i64 {
-    let cost = |units| cost(nanos(rate.per).unsigned_abs(), rate.amount, units);
-    let one = cost(1);
-    let singly = one.saturating_mul(i64::try_from(rate.burst).unwrap_or(i64::MAX));
-    singly
-        .min(cost(rate.burst).saturating_add(one / 2))
-        .min(COST_MOST)
 }
 
 /// Nanoseconds of refill that `units` stand for, rounded up: rounding never admits more.

@@ -14,6 +14,7 @@ use wire::http1::HeadFault;
 use crate::budget::Every;
 use crate::failure::Failure;
 use crate::limit::{Kind, Rate};
+use crate::subject::Holder;
 
 /// Why the gate answers itself.
 #[derive(Debug, thiserror::Error)]
@@ -161,8 +162,8 @@ pub enum Refusal {
     )]
     ModelUnread,
     /// A limit is used up for now.
-    #[error("limit reached: {amount} {} per {per:?}; try again in {} s",
-        kind.as_str(), seconds(*wait))]
+    #[error("limit reached: {amount} {} per {per:?} for {}; try again in {} s",
+        kind.as_str(), holder.as_str(), seconds(*wait))]
     Limited {
         /// What the limit counts.
         kind: Kind,
@@ -170,44 +171,59 @@ pub enum Refusal {
         amount: u64,
         /// Its window.
         per: Duration,
+        /// Whose it is.
+        holder: Holder,
         /// Enough again after this long.
         wait: Duration,
     },
     /// A call that its limit can never admit.
     #[error(
         "this call may use {asked} tokens (prompt estimate and output cap), more than the \
-         limit's burst of {burst} ever allows; lower max_tokens or shorten the prompt"
+         limit's burst of {burst} for {} ever allows; lower max_tokens or shorten the prompt",
+        holder.as_str()
     )]
     LargerThanLimit {
         /// Tokens it would reserve.
         asked: u64,
         /// What the bucket can hold.
         burst: u64,
+        /// Whose limit it is.
+        holder: Holder,
     },
     /// A budget holds no more such call in this period.
     #[error(
-        "the budget {budget:?} has not enough left for this call; its next {} begins {renewed}",
+        "{} has not enough left for this call; its next {} begins {renewed}",
+        budget_of(budget.as_deref(), *holder),
         every.as_str()
     )]
     BudgetExhausted {
-        /// Its name.
-        budget: Arc<str>,
+        /// Its name, where it is not the caller's own.
+        budget: Option<Arc<str>>,
+        /// Whose it is, where it is not shared by all whom it counts.
+        holder: Option<Holder>,
         /// How long its period is.
         every: Every,
         /// When the next one begins, RFC 3339.
         renewed: String,
     },
+    /// A budget of each key or user has no place for another one.
+    #[error(
+        "the gateway counts the budgets of too many keys and users already, and lets nobody through \
+         uncounted; ask its operator to raise bounds.subjects"
+    )]
+    SubjectsExhausted,
     /// A budget counts money, and what this call costs cannot be known.
     #[error(
-        "the budget {budget:?} counts money, and what this call costs is not known: the \
+        "{} counts money, and what this call costs is not known: the \
          configuration has no price in the budget's currency for {} at every backend that may answer",
+        budget_of(budget.as_deref(), None),
         unpriced(model)
     )]
     Unpriced {
         /// The model; empty when the call names none that the gate reads.
         model: String,
-        /// The budget.
-        budget: Arc<str>,
+        /// The budget, where it is not the caller's own.
+        budget: Option<Arc<str>>,
     },
 
     // The upstream's doing.
@@ -289,11 +305,12 @@ fn call_of(head: &RequestHead) -> String {
 
 impl Refusal {
     /// A limit holds too little for the call now.
-    pub(crate) fn over(kind: Kind, rate: Rate, wait: Duration) -> Self {
+    pub(crate) fn over(kind: Kind, rate: Rate, holder: Holder, wait: Duration) -> Self {
         Self::Limited {
             kind,
             amount: rate.amount,
             per: rate.per,
+            holder,
             wait,
         }
     }
@@ -344,6 +361,7 @@ impl Refusal {
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
             Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
             Self::BudgetExhausted { .. } => (402, "insufficient_quota", "insufficient_quota"),
+            Self::SubjectsExhausted => (503, "server_error", "subjects_exhausted"),
             Self::Unpriced { .. } => (403, "permission_error", "model_not_priced"),
             Self::Upstream(failure) if failure.is_local() => {
                 (failure.status(), "server_error", failure.code())
@@ -461,6 +479,16 @@ impl LocalReply {
 /// Whole seconds, as `retry-after` says them.
 fn seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// A budget, in words.
+fn budget_of(name: Option<&str>, holder: Option<Holder>) -> String {
+    match (name, holder) {
+        (Some(name), None) => format!("the budget {name:?}"),
+        (Some(name), Some(holder)) => format!("the budget {name:?} for {}", holder.as_str()),
+        (None, Some(holder)) => format!("the own budget of {}", holder.as_str()),
+        (None, None) => "a budget of this caller's own".to_owned(),
+    }
 }
 
 /// What has no price, in words.

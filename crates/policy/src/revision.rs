@@ -18,10 +18,17 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The first one of a process.
+    /// The first one of a process that asks nothing of chance: for tests, and to look at a configuration.
     #[must_use]
     pub fn first(snapshot: Snapshot) -> Self {
-        let levels = Levels::new(&snapshot);
+        Self::seeded(snapshot, [0, 0])
+    }
+
+    /// The first one of a process. Nobody outside it may know `seed`: which keys and users share a place in a table
+    /// follows from it.
+    #[must_use]
+    pub fn seeded(snapshot: Snapshot, seed: [u64; 2]) -> Self {
+        let levels = Levels::seeded(&snapshot, seed);
         Self { snapshot, levels }
     }
 

@@ -25,6 +25,7 @@ use crate::model::ModelPattern;
 use crate::price::Prices;
 use crate::retry::{Ejection, Retries};
 use crate::secret::Secret;
+use crate::subject::Whose;
 use crate::unread::Listed;
 use crate::web::Web;
 
@@ -242,6 +243,8 @@ pub struct Limit {
     pub kind: Kind,
     /// How much.
     pub rate: Rate,
+    /// Whether all callers of the workload share it, or each key or user has one of its own.
+    pub whose: Whose,
     /// What tells it, with its window, from any other, in every snapshot.
     pub key: String,
 }
@@ -322,6 +325,9 @@ pub struct Bounds {
     pub reads_to_end: usize,
     /// How long the addresses of an upstream's name are used after they were last found.
     pub address_age: Duration,
+    /// Keys and users whose limits are kept apart at one time, and as many of which budgets are; of the process's
+    /// first snapshot.
+    pub subjects: usize,
 }
 
 impl Default for Bounds {
@@ -341,6 +347,7 @@ impl Default for Bounds {
             streams: 100,
             reads_to_end: 100,
             address_age: Duration::from_secs(600),
+            subjects: 1 << 16,
         }
     }
 }

@@ -10,9 +10,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use policy::clock::Mono;
-use policy::id::LimitId;
+use policy::exchange::Exchange;
 use policy::limit::{Kind, Level};
 use policy::refusal::{ErrorFormat, LocalReply, escape};
+use policy::revision::Revision;
 use wire::head::RequestHead;
 
 use crate::buffer::decimal;
@@ -56,25 +57,36 @@ impl Text {
 /// The state of a caller's limits, for `x-ratelimit-*`: of each kind the one with least left.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct RateLimitStatus<'v> {
-    requests: Option<(&'v str, Level)>,
-    tokens: Option<(&'v str, Level)>,
+    requests: Option<(Amount<'v>, Level)>,
+    tokens: Option<(Amount<'v>, Level)>,
+}
+
+/// What a limit has for each window.
+#[derive(Debug, Clone, Copy)]
+enum Amount<'v> {
+    /// Of one that is configured, as headers say it.
+    Text(&'v str),
+    /// Of one that a caller brought.
+    Number(u64),
 }
 
 impl<'v> RateLimitStatus<'v> {
-    /// Reads the buckets of a grant.
+    /// Reads the buckets that an exchange takes from.
     #[inline]
-    pub(crate) fn of(limits: &[LimitId], view: &'v WorkerSnapshot, now: Mono) -> Self {
+    pub(crate) fn of(exchange: &Exchange, view: &'v WorkerSnapshot, now: Mono) -> Self {
         let mut rate_limits = Self::default();
-        for (kind, bucket, amount) in limits.iter().filter_map(|id| view.limit(*id)) {
-            let level = bucket.level(now);
-            let slot = match kind {
+        let Revision { snapshot, levels } = &*view.revision;
+        exchange.limits(snapshot, levels, now, |limit| {
+            let slot = match limit.kind {
                 Kind::Requests => &mut rate_limits.requests,
                 Kind::Tokens => &mut rate_limits.tokens,
             };
-            if slot.is_none_or(|(_, least)| level.remaining < least.remaining) {
-                *slot = Some((amount, level));
+            if slot.is_none_or(|(_, least)| limit.level.remaining < least.remaining) {
+                let amount = limit.id.and_then(|id| view.amount(id));
+                let amount = amount.map_or(Amount::Number(limit.amount), Amount::Text);
+                *slot = Some((amount, limit.level));
             }
-        }
+        });
         rate_limits
     }
 
@@ -103,7 +115,10 @@ impl<'v> RateLimitStatus<'v> {
             let Some((amount, level)) = state else {
                 continue;
             };
-            to.field(limit, amount.as_bytes());
+            match amount {
+                Amount::Text(text) => to.field(limit, text.as_bytes()),
+                Amount::Number(number) => to.field(limit, digits.format(number).as_bytes()),
+            }
             to.field(remaining, digits.format(level.remaining).as_bytes());
             text.clear();
             go_duration(level.reset, &mut text);

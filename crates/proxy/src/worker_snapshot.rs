@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use policy::id::{EndpointId, LimitId};
-use policy::limit::{Bucket, Kind};
 use policy::revision::Revision;
 use policy::shard::Shard;
 use policy::snapshot::{Origin, Snapshot};
@@ -86,10 +85,9 @@ impl WorkerSnapshot {
         self.pools.get(endpoint.index())
     }
 
-    /// What a limit counts, its bucket, and its amount as headers say it.
-    pub(crate) fn limit(&self, id: LimitId) -> Option<(Kind, &Bucket, &str)> {
-        let Revision { snapshot, levels } = &*self.revision;
-        let amount = self.amounts.get(id.index())?;
-        Some((snapshot.limit(id)?.kind, levels.bucket(id)?, amount))
+    /// The amount of a limit, as headers say it.
+    #[inline]
+    pub(crate) fn amount(&self, id: LimitId) -> Option<&str> {
+        self.amounts.get(id.index()).map(|amount| &**amount)
     }
 }

@@ -4,6 +4,7 @@
 
 use policy::budget::{Budget, Level, Unit};
 use policy::revision::Revision;
+use policy::subject::Whose;
 
 use crate::extras::{Extra, number};
 
@@ -31,12 +32,16 @@ pub fn metrics(of: &Revision, now: u64) -> Vec<Extra> {
             amount(budget, budget.amount),
         );
         extras.push(labelled(has));
-        let help = "What is left of the running period: neither spent nor reserved.";
-        let left = Extra::gauge("tollgate_budget_left", help, amount(budget, left));
-        extras.push(labelled(left));
         let help = "Calls of the running period that the budget had no room for.";
         let refused = Extra::counter("tollgate_budget_refused_total", help, number(level.refused));
         extras.push(refused.with("budget", &budget.name));
+        if budget.whose != Whose::Workload {
+            // What is left is another number for each key or user.
+            continue;
+        }
+        let help = "What is left of the running period: neither spent nor reserved.";
+        let left = Extra::gauge("tollgate_budget_left", help, amount(budget, left));
+        extras.push(labelled(left));
         let is = percent(budget, level);
         for mark in MARKS {
             let help = "Whether so much of the running period is spent or reserved (1) or not (0).";

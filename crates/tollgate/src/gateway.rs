@@ -11,6 +11,7 @@ use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::revision::Revision;
 use policy::snapshot;
+use policy::subject::Whose;
 use policy::web::Access;
 
 use crate::budget::now_ms;
@@ -58,7 +59,10 @@ impl Gateway for Running {
 
 fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
     let of = |(id, limit): (LimitId, &snapshot::Limit)| {
-        let (rate, level) = (limit.rate, levels.bucket(id)?.level(now));
+        let (rate, level) = (
+            limit.rate,
+            levels.bucket(id).map(|bucket| bucket.level(now)),
+        );
         Some(Limit {
             workload: snapshot.workload(limit.workload)?.name.to_string(),
             route: snapshot.route(limit.route)?.name.to_string(),
@@ -66,8 +70,9 @@ fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
             amount: rate.amount,
             window_seconds: rate.per.as_secs_f64(),
             burst: rate.burst,
-            remaining: level.remaining,
-            full_in_seconds: level.reset.as_secs_f64(),
+            remaining: level.map(|level| level.remaining),
+            full_in_seconds: level.map(|level| level.reset.as_secs_f64()),
+            r#for: limit.whose.as_str(),
         })
     };
     let limits = (0..).map(LimitId).zip(&snapshot.limits);
@@ -84,6 +89,7 @@ fn of_budget(budget: &budget::Budget, spent: &budget::Spent, now: u64) -> Budget
     let calendar = budget.calendar;
     let period = calendar.of(now);
     let level = spent.level(period);
+    let is_shared = budget.whose == Whose::Workload;
     let (starts, ends) = calendar.span(period);
     let (unit, currency) = match &budget.unit {
         Unit::Tokens => ("tokens", None),
@@ -94,8 +100,8 @@ fn of_budget(budget: &budget::Budget, spent: &budget::Spent, now: u64) -> Budget
         unit,
         currency,
         amount: budget.amount,
-        held: level.held,
-        remaining: budget.amount.saturating_sub(level.held),
+        held: is_shared.then_some(level.held),
+        remaining: is_shared.then(|| budget.amount.saturating_sub(level.held)),
         refused_calls: level.refused,
         period: calendar.every.as_str(),
         period_starts_unix_ms: starts,
@@ -104,6 +110,7 @@ fn of_budget(budget: &budget::Budget, spent: &budget::Spent, now: u64) -> Budget
             Scope::Everyone => None,
             Scope::Workloads(names) => Some(names.iter().map(ToString::to_string).collect()),
         },
+        r#for: (!is_shared).then(|| budget.whose.as_str()),
     }
 }
 

@@ -54,6 +54,15 @@ pub(crate) fn begin(
         Doubt::NotFlushed => {
             tracing::warn!("the disk takes no rows: new budgets begin with what is on it");
         }
+        Doubt::NoSubjects { names, own } => tracing::warn!(
+            budgets = names.join(", "),
+            callers_with_their_own = own,
+            "the ledger does not say which key or user asked: budgets of each key or user begin with nothing spent"
+        ),
+        Doubt::NoPlace { sums } => tracing::warn!(
+            sums,
+            "more keys and users have spent of budgets than bounds.subjects has places for: the calls of the others are refused"
+        ),
         Doubt::Rows {
             budget,
             held,

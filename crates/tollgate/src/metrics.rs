@@ -8,6 +8,7 @@ pub(crate) mod ledger;
 use std::sync::atomic::Ordering;
 
 use ::counting::CountingPool;
+use policy::levels::subjects::Usage;
 use proxy::quota;
 use telemetry::extras::{number, of_traces, process};
 use telemetry::{Extra, Merged, MetricsSnapshot, budget};
@@ -77,6 +78,8 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
         extras.extend(ledger::of(service));
     }
     extras.extend(budget::metrics(&running.current().revision, now_ms()));
+    let revision = running.current().revision;
+    extras.extend(subjects(revision.levels.usage(running.now(), now_ms())));
     if let Some(counting) = &running.outlets.counting {
         extras.extend(counting::of(counting));
     }
@@ -101,6 +104,32 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     }
     extras.extend(process());
     extras
+}
+
+/// Of the tables in which keys and users have limits and budgets of their own.
+fn subjects(usage: Usage) -> [Extra; 4] {
+    [
+        Extra::gauge(
+            "tollgate_limit_subjects",
+            "Keys and users whose bucket of a limit of their own is not full.",
+            number(usage.buckets as u64),
+        ),
+        Extra::counter(
+            "tollgate_limit_subjects_evicted_total",
+            "Buckets of keys and users that were given up, and so filled, for others.",
+            number(usage.evicted),
+        ),
+        Extra::gauge(
+            "tollgate_budget_subjects",
+            "Running periods of budgets in which keys and users have an amount of their own.",
+            number(usage.accounts as u64),
+        ),
+        Extra::counter(
+            "tollgate_budget_subjects_refused_total",
+            "Calls refused because no more keys and users can be counted.",
+            number(usage.turned_away),
+        ),
+    ]
 }
 
 fn reload(result: &str, value: f64) -> Extra {

@@ -76,6 +76,7 @@ pub(crate) struct Fixed {
     ledger: Option<config::Ledger>,
     counting: Settings,
     traces: Option<config::Traces>,
+    subjects: usize,
 }
 
 impl Fixed {
@@ -91,12 +92,14 @@ impl Fixed {
             ledger,
             counting,
             traces,
+            subjects,
         } = self;
         let mut changed = vec![
             ("listen.data", *data != now.data),
             ("listen.admin", *admin != now.admin),
             ("workers", *workers != now.workers),
             ("access_log", *access_log != now.access_log),
+            ("bounds.subjects", *subjects != now.subjects),
             ("drain.delay", *delay != now.drain[0]),
             ("drain.grace", *grace != now.drain[1]),
             ("counting.threads", counting.threads != now.counting.threads),
@@ -141,7 +144,7 @@ impl Fixed {
 }
 
 /// Those of a document.
-pub(crate) fn fixed(host: &config::Host) -> Fixed {
+pub(crate) fn fixed(Loaded { host, snapshot, .. }: &Loaded) -> Fixed {
     Fixed {
         data: host.data,
         admin: host.admin,
@@ -151,6 +154,7 @@ pub(crate) fn fixed(host: &config::Host) -> Fixed {
         ledger: host.ledger.clone(),
         counting: host.counting,
         traces: host.traces.clone(),
+        subjects: snapshot.bounds.subjects,
     }
 }
 
@@ -316,7 +320,7 @@ impl Running {
             .and_then(|mut loaded| {
                 let watched = loaded.watched.clone();
                 self.stay_where_they_are(&mut loaded);
-                let changed = self.origin.fixed.changed(&fixed(&loaded.host));
+                let changed = self.origin.fixed.changed(&fixed(&loaded));
                 if !changed.is_empty() {
                     tracing::warn!(
                         settings = changed.join(", "),

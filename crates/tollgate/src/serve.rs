@@ -2,6 +2,7 @@
 //!
 //! Not here: the admin endpoint (`admin`), reloads (`watch`, `running`).
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use config::{Loaded, Located};
 use counting::TokenizerCache;
 use policy::revision::Revision;
+use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Options, Ports};
 use proxy::quota;
 use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
@@ -106,15 +108,14 @@ pub(crate) fn start(
         .transpose()?;
     let quota = quota::find();
     let workers = loaded.host.workers.unwrap_or(quota.workers);
-    let fixed = fixed(&loaded.host);
+    let fixed = fixed(&loaded);
     let ledger = loaded.host.ledger.clone();
     let counted = (!loaded.host.tokenizers.is_empty()).then_some(loaded.host.counting);
     let cache = Arc::new(TokenizerCache::default());
     cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
     let services = Services::default();
-    let (publication, current) =
-        publication(loaded, Revision::first, sources, Moment::Start(&services))?;
+    let (publication, current) = publication(loaded, seeded, sources, Moment::Start(&services))?;
     let admin_listener = bind(admin, "admin")?;
     let ledger = ledger.as_ref().map(ledger_log::open).transpose()?;
     if let Some(service) = &ledger {
@@ -345,4 +346,10 @@ fn cannot_bind(which: &str, address: SocketAddr, error: &io::Error) -> String {
         _ => "",
     };
     format!("cannot listen on {address} ({which}): {error}{hint}")
+}
+
+/// The first revision, in which nobody outside can tell which keys and users share a place in a table.
+fn seeded(snapshot: Snapshot) -> Revision {
+    let chance = RandomState::new();
+    Revision::seeded(snapshot, [chance.hash_one(0), chance.hash_one(1)])
 }

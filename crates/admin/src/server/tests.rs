@@ -51,8 +51,9 @@ impl Gateway for Fake {
             amount: 2,
             window_seconds: 60.0,
             burst: 2,
-            remaining: 1,
-            full_in_seconds: 29.5,
+            remaining: Some(1),
+            full_in_seconds: Some(29.5),
+            r#for: "workload",
         }]
     }
 
@@ -62,13 +63,14 @@ impl Gateway for Fake {
             unit: "nano_units",
             currency: Some("USD".to_owned()),
             amount: 5_000_000_000,
-            held: 1_000_000_000,
-            remaining: 4_000_000_000,
+            held: Some(1_000_000_000),
+            remaining: Some(4_000_000_000),
             refused_calls: 3,
             period: "day",
             period_starts_unix_ms: 1_700_006_400_000,
             period_ends_unix_ms: 1_700_092_800_000,
             workloads: None,
+            r#for: None,
         }]
     }
 
@@ -235,7 +237,7 @@ fn resources_have_the_fields_that_are_documented() {
         served.json("/api/v1/limits"),
         json!({ "limits": [{
             "workload": "ide", "route": "own", "unit": "requests", "amount": 2, "window_seconds": 60.0,
-            "burst": 2, "remaining": 1, "full_in_seconds": 29.5
+            "burst": 2, "remaining": 1, "full_in_seconds": 29.5, "for": "workload"
         }] })
     );
     assert_eq!(
@@ -244,7 +246,7 @@ fn resources_have_the_fields_that_are_documented() {
             "name": "company", "unit": "nano_units", "currency": "USD", "amount": 5_000_000_000_u64,
             "held": 1_000_000_000, "remaining": 4_000_000_000_u64, "refused_calls": 3, "period": "day",
             "period_starts_unix_ms": 1_700_006_400_000_u64, "period_ends_unix_ms": 1_700_092_800_000_u64,
-            "workloads": null
+            "workloads": null, "for": null
         }] })
     );
     let health = |status, ready, draining, ledger: Option<bool>| {

@@ -15,8 +15,10 @@ use std::time::Duration;
 
 use policy::budget::{self, Budgets, Calendar, MAX_BUDGETS, Scope, Unit};
 use policy::id::BudgetId;
+use policy::levels::ACCOUNT_MAX;
 use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
+use policy::subject::Whose;
 
 use super::backend::number;
 use super::route::{lowered, written_as};
@@ -170,7 +172,21 @@ impl super::Lowering<'_> {
             },
             scope: scope?,
             models,
+            whose: self.whose(name, written, amount),
         })
+    }
+
+    /// Whom it counts apart; how much each of them can have is bounded.
+    fn whose(&mut self, name: &At<Name>, written: &Budget, amount: u64) -> Whose {
+        let Some(at) = written.r#for.get() else {
+            return Whose::Workload;
+        };
+        if amount > ACCOUNT_MAX {
+            let says = "is more than the gate counts for each key or user";
+            let hint = "write 4500000 or less";
+            self.findings.fault(&name.place, says, hint);
+        }
+        at.value.0
     }
 
     fn amount(&mut self, name: &At<Name>, written: &Budget) -> Option<(Unit, u64)> {

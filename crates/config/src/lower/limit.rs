@@ -2,16 +2,17 @@
 //!
 //! Invariant: a limit has the same key in every document that has it, and no other limit over its window has that: it
 //! follows from its workload, its route's name (or, where it has none, the models it matches, which tell a workload's
-//! routes apart), and what it counts. So routes may be added, removed and reordered.
+//! routes apart), what it counts, and for whom. So routes may be added, removed and reordered.
 //! Not here: what a limit with this key keeps at a reload (`policy::levels`), how a bucket works (`policy::limit`).
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use policy::exchange::MAX_LIMITS;
+use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{LimitId, RouteId, WorkloadId};
 use policy::limit::{Kind, Rate};
 use policy::snapshot::{self, Snapshot};
+use policy::subject::Whose;
 
 use super::backend::number;
 use super::route::written_as;
@@ -21,34 +22,44 @@ use crate::schema::{Limit, Route};
 
 const REFILL_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
+/// What a limit counts, how fast it refills, and for whom.
+pub(super) type WrittenRate = (Kind, Rate, Whose);
+
 impl super::Lowering<'_> {
     /// The rates of a route, as far as they are sound.
-    pub(super) fn rates(&mut self, route: &Route) -> Vec<(Kind, Rate)> {
+    pub(super) fn rates(&mut self, route: &Route) -> Vec<WrittenRate> {
         let Some(list) = route.limits.get() else {
             return Vec::new();
         };
-        if let Some((place, _)) = list.0.get(MAX_LIMITS) {
+        if let Some((place, _)) = list.0.get(MAX_GRANT_LIMITS) {
             self.findings.fault(
                 place,
-                format!("a route has at most {MAX_LIMITS} limits"),
+                format!("a route has at most {MAX_GRANT_LIMITS} limits"),
                 "",
             );
         }
         let mut seen = HashSet::new();
         let mut rates = Vec::new();
-        for (place, limit) in list.0.iter().take(MAX_LIMITS) {
+        for (place, limit) in list.0.iter().take(MAX_GRANT_LIMITS) {
             let Some((kind, rate)) = limit.as_ref().and_then(|l| self.rate(l, place)) else {
                 continue;
             };
-            if !seen.insert((kind, rate.per)) {
+            let whose = limit.as_ref().and_then(|limit| limit.r#for.get());
+            let whose = whose.map_or(Whose::Workload, |at| at.value.0);
+            if !seen.insert((kind, rate.per, whose)) {
+                let of = match whose {
+                    Whose::Workload => "",
+                    Whose::Key => " of each key",
+                    Whose::User => " of each user",
+                };
                 let says = format!(
-                    "an earlier limit counts {} over the same window",
+                    "an earlier limit counts {}{of} over the same window",
                     kind.as_str()
                 );
                 self.findings.fault(place, says, "keep one of them");
                 continue;
             }
-            rates.push((kind, rate));
+            rates.push((kind, rate, whose));
         }
         rates
     }
@@ -102,21 +113,27 @@ pub(super) fn key(workload: &str, route: &Route, patterns: &[Pattern]) -> String
 
 /// Adds the limits of a workload on a route.
 pub(super) fn register(
-    rates: &[(Kind, Rate)],
+    rates: &[WrittenRate],
     workload: WorkloadId,
     route: RouteId,
     key: &str,
     snapshot: &mut Snapshot,
 ) -> Vec<LimitId> {
     let mut ids = Vec::with_capacity(rates.len());
-    for (kind, rate) in rates {
+    for (kind, rate, whose) in rates {
         ids.push(LimitId(number(snapshot.limits.len())));
         snapshot.limits.push(snapshot::Limit {
             workload,
             route,
             kind: *kind,
             rate: *rate,
-            key: format!("{key}/{}", kind.as_str()),
+            whose: *whose,
+            key: match whose {
+                Whose::Workload => format!("{key}/{}", kind.as_str()),
+                Whose::Key | Whose::User => {
+                    format!("{key}/{}/{}", kind.as_str(), whose.as_str())
+                }
+            },
         });
     }
     ids

@@ -122,6 +122,55 @@ impl Written for BilledBy {
     }
 }
 
+/// Whom a limit counts apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Whose(pub(crate) policy::subject::Whose);
+
+impl Written for Whose {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        use policy::subject::Whose as W;
+        match text {
+            "workload" => Ok(Self(W::Workload)),
+            "key" => Ok(Self(W::Key)),
+            "user" => Ok(Self(W::User)),
+            _ => Err(Problem::new(
+                "is nobody whom a limit counts apart",
+                "write workload, key or user",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["workload", "key", "user"] })
+    }
+}
+
+/// Whom a budget gives its amount to, where it is not for all whom it counts together.
+#[derive(Clone, Copy)]
+pub(crate) struct Apart(pub(crate) policy::subject::Whose);
+
+impl Written for Apart {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        use policy::subject::Whose as W;
+        match text {
+            "key" => Ok(Self(W::Key)),
+            "user" => Ok(Self(W::User)),
+            _ => Err(Problem::new(
+                "is nobody whom a budget counts apart",
+                "write key or user, or leave it out: then all whom it counts share it",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["key", "user"] })
+    }
+}
+
 /// A vocabulary that is built in.
 #[derive(Clone, Copy)]
 pub(crate) enum BuiltIn {

@@ -199,8 +199,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
                 let (amount, per, burst) = (rate.amount, window(rate.per), rate.burst);
                 writeln!(
                     out,
-                    "    limit {} = {amount} per {per} burst {burst}",
-                    limit.key
+                    "    limit {} = {amount} per {per} burst {burst}{}",
+                    limit.key,
+                    apart(limit.whose)
                 )
                 .unwrap();
             }
@@ -314,13 +315,14 @@ fn money(s: &Snapshot, out: &mut String) {
         let calendar = budget.calendar;
         writeln!(
             out,
-            "budget {} {} {} a {} at {}min {:?} models={models:?}",
+            "budget {} {} {} a {} at {}min {:?} models={models:?}{}",
             budget.name,
             budget.amount,
             budget.unit.as_str(),
             calendar.every.as_str(),
             calendar.east_min,
-            budget.scope
+            budget.scope,
+            apart(budget.whose)
         )
         .unwrap();
     }
@@ -352,4 +354,13 @@ fn window(span: Duration) -> String {
         }
     }
     format!("{ms}ms")
+}
+
+/// Whom an amount is for, where it is not for all together.
+fn apart(whose: policy::subject::Whose) -> &'static str {
+    match whose {
+        policy::subject::Whose::Workload => "",
+        policy::subject::Whose::Key => " for each key",
+        policy::subject::Whose::User => " for each user",
+    }
 }

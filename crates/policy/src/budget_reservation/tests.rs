@@ -41,6 +41,7 @@ fn budget(name: &str, unit: Unit, amount: u64, workloads: &[&str]) -> Budget {
         amount,
         calendar,
         scope,
+        whose: policy::subject::Whose::Workload,
         models: Vec::new(),
     }
 }
@@ -74,12 +75,13 @@ fn configured(budgets: Vec<Budget>) -> Snapshot {
 
 fn take(asked: &Asked<'_>, at: u64, s: &Revision) -> Result<BudgetReservation, Refusal> {
     let Revision { snapshot, levels } = s;
-    reserve(asked, at, &snapshot.budgets, &snapshot.prices, levels)
+    reserve(asked, at, snapshot, levels)
 }
 
 fn ask(s: &Revision, workload: u32, tokens: u64, at: u64) -> Result<BudgetReservation, Refusal> {
     let asked = Asked {
         workload: WorkloadId(workload),
+        caller: None,
         model: Some("m"),
         backends: &s.snapshot.routes[0].backends,
         prompt: tokens / 2,
@@ -95,7 +97,7 @@ fn refused_by(s: &Revision, workload: u32, tokens: u64, at: u64) -> Option<Strin
             reservation.release(&s.levels);
             None
         }
-        Err(Refusal::BudgetExhausted { budget, .. }) => Some(budget.to_string()),
+        Err(Refusal::BudgetExhausted { budget, .. }) => budget.map(|name| name.to_string()),
         Err(other) => panic!("{other}"),
     }
 }
@@ -175,6 +177,7 @@ fn a_budget_for_models_counts_those_and_the_calls_that_name_none() {
     let ask = |model: Option<&str>| {
         let asked = Asked {
             workload: WorkloadId(0),
+            caller: None,
             model,
             backends: &[],
             prompt: 11,

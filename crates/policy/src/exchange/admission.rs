@@ -11,8 +11,9 @@ use wire::head::{Known, RequestHead};
 
 use super::cost::Cost;
 use super::reservation::{Reservation, reserve};
+use crate::budget::Unit;
 use crate::budget_reservation::{self, Asked};
-use crate::caller::Caller;
+use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::estimate::Estimator;
 use crate::id::{RouteId, WorkloadId};
@@ -21,7 +22,7 @@ use crate::limit::Kind;
 use crate::operation::{Operation, Unknown};
 use crate::refusal::Refusal;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
-use crate::unread::{self, Place};
+use crate::unread::{self, Listed, Place};
 use crate::usage_ledger::Estimate;
 use crate::{credential, route};
 
@@ -128,7 +129,7 @@ pub(super) fn open(
 #[inline(always)]
 pub(super) fn admit(
     opened: Opened,
-    caller: Option<&Caller>,
+    caller: Option<&Arc<Caller>>,
     may: impl FnOnce(Option<&Route>) -> Result<(), Refusal>,
     call: Option<&CallHead>,
     bytes: u64,
@@ -140,7 +141,7 @@ pub(super) fn admit(
     levels: &Levels,
 ) -> Result<Decision, Refusal> {
     if opened.operation == Operation::Models
-        && let Some(names) = route::models_of(s, opened.workload, caller)
+        && let Some(names) = route::models_of(s, opened.workload, caller.map(|caller| &**caller))
     {
         may(None)?;
         return Ok(Decision::Models(names));
@@ -151,7 +152,7 @@ pub(super) fn admit(
     }
     let grant = match (call, asked) {
         (Some(_), None) => route::unrestricted(s, opened.workload)?,
-        (None, _) => unread_grant(opened, s)?,
+        (None, _) => unread_grant(opened, caller, s)?,
         (_, asked) => route::choose(s, opened.workload, asked)?,
     };
     *chosen = Some(grant.route);
@@ -164,13 +165,16 @@ pub(super) fn admit(
     }
     let listed = opened.listed.map(|place| place.nth);
     let charged = listed.and_then(|nth| rule.unread.get(usize::from(nth)));
+    if let (Some(charged), Some(caller)) = (charged, caller) {
+        check_charge(opened.operation, charged, caller)?;
+    }
     let estimator = estimator(grant.route);
     let tokens = match charged {
         Some(charged) => Cost::charged(charged.tokens),
         None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
     };
     let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
-    let mut reservation = reserve(opened.workload, grant, tokens, now, s, levels)?;
+    let mut reservation = reserve(opened.workload, caller, grant, tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {
         let replaced = rule.model.clone();
@@ -183,13 +187,14 @@ pub(super) fn admit(
     if costs {
         let asked = Asked {
             workload: opened.workload,
+            caller,
             model: model.as_deref(),
             backends: &rule.backends,
             prompt: prompt_estimate,
             completion,
             fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };
-        match budget_reservation::reserve(&asked, unix_ms, &s.budgets, &s.prices, levels) {
+        match budget_reservation::reserve(&asked, unix_ms, s, levels) {
             Ok(for_budgets) => reservation.for_budgets = for_budgets,
             Err(refusal) => {
                 reservation.release(now, s, levels);
@@ -237,7 +242,11 @@ fn check_model(
 
 /// The grant for a call whose body is not read: of the route that lists it, else one on which nothing
 /// depends on what the body says.
-fn unread_grant(opened: Opened, s: &Snapshot) -> Result<&Grant, Refusal> {
+fn unread_grant<'s>(
+    opened: Opened,
+    caller: Option<&Arc<Caller>>,
+    s: &'s Snapshot,
+) -> Result<&'s Grant, Refusal> {
     let Opened {
         workload,
         operation,
@@ -253,11 +262,27 @@ fn unread_grant(opened: Opened, s: &Snapshot) -> Result<&Grant, Refusal> {
     }
     let grant = route::untouched(s, workload)?;
     let counts_tokens = |id| s.limit(id).is_some_and(|limit| limit.kind == Kind::Tokens);
-    if grant.limits.iter().copied().any(counts_tokens) || s.budgets.count(workload) {
+    let counts_cost = caller.is_some_and(|caller| caller.counts_cost());
+    if counts_cost || grant.limits.iter().copied().any(counts_tokens) || s.budgets.count(workload) {
         let operation = operation.as_str();
         return Err(Refusal::NoCharge { operation });
     }
     Ok(grant)
+}
+
+/// Refuses a call that a route lets through without a charge that the caller's own limits or budgets could count. Those
+/// of the configuration are looked at when it is read.
+fn check_charge(operation: Operation, charged: &Listed, caller: &Caller) -> Result<(), Refusal> {
+    let is_uncounted = |budget: &OwnBudget| match budget.unit {
+        Unit::Tokens => charged.tokens.is_none(),
+        Unit::Money(_) => charged.price.is_none(),
+    };
+    let is_unlimited = |limit: &OwnLimit| limit.kind.is_settled() && charged.tokens.is_none();
+    if caller.budgets.iter().any(is_uncounted) || caller.limits.iter().any(is_unlimited) {
+        let operation = operation.as_str();
+        return Err(Refusal::NoCharge { operation });
+    }
+    Ok(())
 }
 
 /// Refuses a call that would run on unseen, or that names what another workload may have made.

@@ -7,9 +7,8 @@
 use wire::call::CallHead;
 
 use crate::estimate::Estimator;
-use crate::limit::Kind;
+use crate::limit::{Kind, Rate};
 use crate::operation::Operation;
-use crate::snapshot::Limit;
 
 /// What a call may cost.
 #[derive(Debug, Clone, Copy)]
@@ -96,10 +95,11 @@ impl Cost {
     }
 
     /// What to take from a limit's bucket.
-    pub(super) fn units_of(self, limit: &Limit) -> u64 {
-        match limit.kind {
+    #[inline]
+    pub(super) fn units_of(self, kind: Kind, rate: Rate) -> u64 {
+        match kind {
             Kind::Requests => 1,
-            Kind::Tokens => self.units(limit.rate.burst),
+            Kind::Tokens => self.units(rate.burst),
         }
     }
 }

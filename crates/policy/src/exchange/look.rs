@@ -4,21 +4,26 @@
 //! when every grant that may take it would refuse the smallest body.
 //! Not here: what a call really takes (`reservation`, [`crate::budget_reservation`]).
 
+use std::sync::Arc;
+
 use super::Opened;
 use super::cost::Cost;
+use super::reservation::{limits_of, tightest};
 use crate::budget_reservation;
+use crate::caller::Caller;
 use crate::clock::Mono;
 use crate::id::RouteId;
 use crate::levels::Levels;
-use crate::limit::Denied;
 use crate::operation::Operation;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
+use crate::subject::{Subjects, Who};
 
 /// Why a call will be refused whatever its body says, and on which route.
 #[must_use]
 pub(super) fn look(
     opened: Opened,
+    caller: Option<&Arc<Caller>>,
     now: Mono,
     unix_ms: u64,
     s: &Snapshot,
@@ -48,8 +53,9 @@ pub(super) fn look(
         }
     };
     let least = Cost::charged(least);
+    let who = Who::of(opened.workload, caller, s);
     let mut refused = None;
-    let all_refuse = grants.all(|grant| match short_of(grant, least, now, s, levels) {
+    let all_refuse = grants.all(|grant| match short_of(grant, who, least, now, s, levels) {
         Some(refusal) => {
             refused.get_or_insert((grant.route, refusal));
             true
@@ -59,31 +65,24 @@ pub(super) fn look(
     if all_refuse {
         return refused;
     }
-    let exhausted =
-        costs.then(|| budget_reservation::exhausted(opened.workload, unix_ms, &s.budgets, levels));
+    let workload = opened.workload;
+    let exhausted = costs.then(|| budget_reservation::exhausted(workload, who, unix_ms, s, levels));
     Some((first, exhausted.flatten()?))
 }
 
 /// Why a grant takes no call of so many tokens now.
 fn short_of(
     grant: &Grant,
+    who: Who<'_>,
     tokens: Cost,
     now: Mono,
     s: &Snapshot,
     levels: &Levels,
 ) -> Option<Refusal> {
-    let mut shorts = grant.limits.iter().filter_map(|id| {
-        let (limit, bucket) = (s.limit(*id)?, levels.bucket(*id)?);
-        let units = tokens.units_of(limit);
-        if units == 0 {
-            return None;
-        }
-        let Err(Denied::Wait(wait)) = bucket.would_take(units, now) else {
-            return None;
-        };
-        Some(Refusal::over(limit.kind, limit.rate, wait))
-    });
-    shorts.next()
+    let known = Subjects::default();
+    let limits = limits_of(grant, who, &known, s, levels);
+    let refusal = tightest(limits, tokens, &who, now);
+    refusal.filter(|refusal| matches!(refusal, Refusal::Limited { .. }))
 }
 
 #[cfg(test)]

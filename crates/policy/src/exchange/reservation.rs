@@ -1,20 +1,26 @@
 //! What an exchange holds of limits and budgets, from its admission to its end.
 //!
-//! Invariant: a reservation has a share of every limit of its grant, or there is none; what each limit
-//! gave follows from the grant and the call's estimate, so that no list is kept of it.
+//! Invariant: a reservation has a share of every limit of its grant and of its caller, or there is none; what each limit
+//! gave follows from those and the call's estimate, so that no list is kept of it.
 //! Not here: which grant it is and what the call may cost (`exchange`), the buckets
-//! ([`crate::limit`]), what is held of budgets ([`crate::budget_reservation`]).
+//! ([`crate::limit`]), whose they are ([`crate::subject`]), what is held of budgets ([`crate::budget_reservation`]).
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::cost::Cost;
 use crate::budget_reservation::BudgetReservation;
+use crate::caller::Caller;
 use crate::clock::Mono;
 use crate::id::{LimitId, WorkloadId};
 use crate::levels::Levels;
-use crate::limit::{Bucket, Denied, Kind};
+use crate::levels::subjects::Hold;
+use crate::limit::{Denied, Kind, Rate};
 use crate::price::Charge;
 use crate::refusal::Refusal;
 use crate::revision::Revision;
 use crate::snapshot::{Grant, Snapshot};
+use crate::subject::{Subjects, Who, Whose};
 use crate::tokens::Tokens;
 
 /// A reservation: what was taken from which buckets and budgets.
@@ -25,20 +31,107 @@ pub(super) struct Reservation {
     pub(super) for_budgets: BudgetReservation,
 }
 
-/// What was taken from the buckets of a grant.
-#[derive(Debug, Clone, Copy)]
+/// What was taken from the buckets of a grant and of a caller.
+#[derive(Debug)]
 struct Taken {
     workload: WorkloadId,
     /// Which of the workload's grants.
     grant: usize,
-    /// From how many of its limits, the first on.
+    /// From how many of its limits, the first on, and then of the caller's own.
     limits: usize,
     tokens: Cost,
+    /// Whose buckets, where any is not the workload's.
+    caller: Option<Arc<Caller>>,
+    subjects: Subjects,
 }
 
-/// Takes a call's share from every limit of a grant, or from none.
+/// A limit that holds for a call, and the bucket that the call takes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held<'a> {
+    pub(super) kind: Kind,
+    pub(super) rate: Rate,
+    pub(super) whose: Whose,
+    /// Which it is, where it is not the caller's own.
+    pub(super) id: Option<LimitId>,
+    pub(super) bucket: Hold<'a>,
+}
+
+/// The limits that hold for the calls of somebody on a route: the grant's, then the caller's own.
+pub(super) fn limits_of<'a>(
+    grant: &'a Grant,
+    who: Who<'a>,
+    known: &'a Subjects,
+    s: &'a Snapshot,
+    levels: &'a Levels,
+) -> impl Iterator<Item = Held<'a>> {
+    let configured = grant.limits.iter().filter_map(move |id| {
+        let limit = s.limit(*id)?;
+        Some(Held {
+            kind: limit.kind,
+            rate: limit.rate,
+            whose: limit.whose,
+            id: Some(*id),
+            bucket: levels.hold(*id, &who, known)?,
+        })
+    });
+    let own = who.caller.map_or(&[][..], |caller| &caller.limits);
+    configured.chain(own.iter().map(move |limit| Held {
+        kind: limit.kind,
+        rate: limit.rate,
+        whose: who.own(),
+        id: None,
+        bucket: levels.own(limit, &who, known),
+    }))
+}
+
+/// Why a call that takes so much is refused now: by the limit that keeps it waiting the longest.
+#[cold]
+pub(super) fn tightest<'a>(
+    limits: impl Iterator<Item = Held<'a>>,
+    tokens: Cost,
+    who: &Who<'_>,
+    now: Mono,
+) -> Option<Refusal> {
+    let denied = limits.filter_map(|limit| {
+        let units = tokens.units_of(limit.kind, limit.rate);
+        let denied = limit.bucket.would_take(units, now).err()?;
+        (units > 0).then_some((denied, units, limit))
+    });
+    let rank = |denied: &Denied| match denied {
+        Denied::Wait(wait) => (false, *wait),
+        Denied::Never => (true, Duration::ZERO),
+    };
+    let worse = denied.reduce(|worst, next| {
+        if rank(&next.0) > rank(&worst.0) {
+            next
+        } else {
+            worst
+        }
+    });
+    let (denied, units, limit) = worse?;
+    Some(limit.refusal(denied, units, who))
+}
+
+impl Held<'_> {
+    /// The refusal of a call that it denied.
+    #[cold]
+    fn refusal(&self, denied: Denied, asked: u64, who: &Who<'_>) -> Refusal {
+        let holder = who.holder(self.whose);
+        match denied {
+            Denied::Wait(wait) => Refusal::over(self.kind, self.rate, holder, wait),
+            Denied::Never => Refusal::LargerThanLimit {
+                asked,
+                burst: self.rate.burst,
+                holder,
+            },
+        }
+    }
+}
+
+/// Takes a call's share from every limit of a grant and of its caller, or from none.
 pub(super) fn reserve(
     workload: WorkloadId,
+    caller: Option<&Arc<Caller>>,
     grant: &Grant,
     tokens: Cost,
     now: Mono,
@@ -49,39 +142,48 @@ pub(super) fn reserve(
     let Some(at) = grants.position(|g| std::ptr::eq(g, grant)) else {
         return Err(Refusal::Bug("a grant without workload"));
     };
-    let reservation = |limits| Reservation {
+    let who = Who::of(workload, caller, s);
+    let subjects = Subjects::default();
+    let mut given = 0;
+    let mut short = None;
+    for limit in limits_of(grant, who, &subjects, s, levels) {
+        let units = tokens.units_of(limit.kind, limit.rate);
+        // What costs nothing does not wait for what others owe.
+        if units > 0
+            && let Err(denied) = limit.bucket.take(units, now)
+        {
+            short = Some(limit.refusal(denied, units, &who));
+            break;
+        }
+        given += 1;
+    }
+    let caller = caller.filter(|_| !subjects.are_unknown());
+    let reservation = Reservation {
         taken: Taken {
             workload,
             grant: at,
-            limits,
+            limits: given,
             tokens,
+            caller: caller.cloned(),
+            subjects,
         },
         for_budgets: BudgetReservation::default(),
     };
-    for (nth, id) in grant.limits.iter().enumerate() {
-        let (Some(limit), Some(bucket)) = (s.limit(*id), levels.bucket(*id)) else {
-            continue;
-        };
-        let units = tokens.units_of(limit);
-        if units == 0 {
-            // What costs nothing does not wait for what others owe.
-            continue;
-        }
-        if let Err(short) = bucket.take(units, now) {
-            reservation(nth).release(now, s, levels);
-            return Err(match short {
-                Denied::Wait(wait) => Refusal::over(limit.kind, limit.rate, wait),
-                Denied::Never => Refusal::LargerThanLimit {
-                    asked: units,
-                    burst: limit.rate.burst,
-                },
-            });
-        }
+    if let Some(short) = short {
+        reservation.release(now, s, levels);
+        let known = Subjects::default();
+        let limits = limits_of(grant, who, &known, s, levels);
+        return Err(tightest(limits, tokens, &who, now).unwrap_or(short));
     }
-    Ok(reservation(grant.limits.len()))
+    Ok(reservation)
 }
 
 impl Reservation {
+    /// The hashes of its caller, as far as a limit asked for them.
+    pub(super) fn subjects(&self) -> &Subjects {
+        &self.taken.subjects
+    }
+
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted. What that came to may be corrected once.
     pub(super) fn settle(
@@ -105,11 +207,9 @@ impl Reservation {
     /// Gives everything back: the call never was.
     pub(super) fn release(self, now: Mono, s: &Snapshot, levels: &Levels) {
         self.for_budgets.release(levels);
-        for (id, _, reserved) in self.taken.each(s) {
-            if let Some(bucket) = levels.bucket(id) {
-                bucket.settle(reserved, 0, now);
-            }
-        }
+        self.taken.each(s, levels, |_, bucket, reserved| {
+            bucket.settle(reserved, 0, now);
+        });
     }
 }
 
@@ -128,39 +228,35 @@ impl Settled {
     pub fn correct(self, tokens: &Tokens, charge: Option<Charge>, of: &Revision) {
         let Revision { snapshot, levels } = of;
         let _corrected = self.for_budgets.settle(tokens, charge, snapshot, levels);
-        for (bucket, _) in self.taken.of_tokens(snapshot, levels) {
-            bucket.settle(self.tokens, tokens.sum(), self.at);
-        }
+        self.taken.each(snapshot, levels, |kind, bucket, _| {
+            if kind.is_settled() {
+                bucket.settle(self.tokens, tokens.sum(), self.at);
+            }
+        });
     }
 }
 
 impl Taken {
     /// Corrects every token bucket to what was really used.
-    fn settle(self, actual: u64, now: Mono, s: &Snapshot, levels: &Levels) {
-        for (bucket, reserved) in self.of_tokens(s, levels) {
-            bucket.settle(reserved, actual, now);
+    fn settle(&self, actual: u64, now: Mono, s: &Snapshot, levels: &Levels) {
+        self.each(s, levels, |kind, bucket, reserved| {
+            if kind.is_settled() {
+                bucket.settle(reserved, actual, now);
+            }
+        });
+    }
+
+    /// What each limit counts that gave, its bucket, and how much it gave.
+    #[inline]
+    fn each(&self, s: &Snapshot, levels: &Levels, mut f: impl FnMut(Kind, &Hold<'_>, u64)) {
+        let who = Who::of(self.workload, self.caller.as_ref(), s);
+        let Some(grant) = s.grants(self.workload).get(self.grant) else {
+            return;
+        };
+        let limits = limits_of(grant, who, &self.subjects, s, levels);
+        for limit in limits.take(self.limits) {
+            let reserved = self.tokens.units_of(limit.kind, limit.rate);
+            f(limit.kind, &limit.bucket, reserved);
         }
-    }
-
-    /// The buckets of the token limits that gave, and how much each did.
-    fn of_tokens<'a>(
-        self,
-        s: &'a Snapshot,
-        levels: &'a Levels,
-    ) -> impl Iterator<Item = (&'a Bucket, u64)> {
-        let of_tokens = self.each(s).filter(|(_, kind, _)| kind.is_settled());
-        of_tokens.filter_map(|(id, _, reserved)| Some((levels.bucket(id)?, reserved)))
-    }
-
-    /// The limits that gave, what each counts, and how much it gave.
-    fn each(self, s: &Snapshot) -> impl Iterator<Item = (LimitId, Kind, u64)> {
-        let grant = s.grants(self.workload).get(self.grant);
-        let limits = grant.map_or(&[][..], |grant| grant.limits.as_slice());
-        let tokens = self.tokens;
-        let taken = limits.iter().take(self.limits);
-        taken.filter_map(move |id| {
-            let limit = s.limit(*id)?;
-            Some((*id, limit.kind, tokens.units_of(limit)))
-        })
     }
 }

@@ -226,7 +226,7 @@ mod proven {
         let head = request("POST", "/v1/chat/completions", fields);
         let mut shard = Shard::new(&s, None, 1);
         match identify(&head, peer, &s, &mut shard, NOW) {
-            Ok(Identified::As(workload, caller)) => {
+            Ok(Identified::As(workload, caller, _)) => {
                 let name = &s.workload(workload).expect("a workload").name;
                 let how = if caller.is_some() { "proven" } else { "said" };
                 Ok(format!("{name} {how}"))

@@ -37,6 +37,7 @@ fn budgeted(budgets: &[(&str, Unit, Every)]) -> Snapshot {
             east_min: 0,
         },
         scope: Scope::Everyone,
+        whose: policy::subject::Whose::Workload,
         models: Vec::new(),
     });
     s.budgets.list = budgets.collect();

@@ -12,6 +12,7 @@ use super::{ErrorFormat, LocalReply, Refusal, escape};
 use crate::attempt::Failure;
 use crate::budget::Every;
 use crate::limit::Kind;
+use crate::subject::Holder;
 
 /// One of each. The match makes a new variant a compile error until it is added here.
 fn every_refusal() -> Vec<Refusal> {
@@ -81,24 +82,40 @@ fn every_refusal() -> Vec<Refusal> {
             kind: Kind::Requests,
             amount: 2,
             per: Duration::from_secs(60),
+            holder: Holder::Workload,
             wait: Duration::from_millis(29_500),
         },
         Refusal::LargerThanLimit {
             asked: 5000,
             burst: 1000,
+            holder: Holder::User,
         },
         Refusal::BudgetExhausted {
-            budget: "research".into(),
+            budget: Some("research".into()),
+            holder: None,
+            every: Every::Month,
+            renewed: "2026-12-01T00:00:00Z".to_owned(),
+        },
+        Refusal::BudgetExhausted {
+            budget: Some("research".into()),
+            holder: Some(Holder::Userless),
+            every: Every::Day,
+            renewed: "2026-12-01T00:00:00Z".to_owned(),
+        },
+        Refusal::SubjectsExhausted,
+        Refusal::BudgetExhausted {
+            budget: None,
+            holder: Some(Holder::Key),
             every: Every::Month,
             renewed: "2026-12-01T00:00:00Z".to_owned(),
         },
         Refusal::Unpriced {
             model: "gpt-9".to_owned(),
-            budget: "research".into(),
+            budget: Some("research".into()),
         },
         Refusal::Unpriced {
             model: String::new(),
-            budget: "research".into(),
+            budget: None,
         },
         Refusal::UpstreamCredential,
         Refusal::UpstreamBusy {
@@ -150,6 +167,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::LargerThanLimit { .. } => "LargerThanLimit",
         Refusal::Upstream(_) => "Upstream",
         Refusal::BudgetExhausted { .. } => "BudgetExhausted",
+        Refusal::SubjectsExhausted => "SubjectsExhausted",
         Refusal::Unpriced { .. } => "Unpriced",
         Refusal::UpstreamCredential => "UpstreamCredential",
         Refusal::UpstreamBusy { .. } => "UpstreamBusy",

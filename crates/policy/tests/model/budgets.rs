@@ -44,6 +44,7 @@ fn nested() -> Revision {
             amount,
             calendar,
             scope,
+            whose: policy::subject::Whose::Workload,
             models: Vec::new(),
         });
     s.budgets.list = budgets.collect();
@@ -90,19 +91,14 @@ fn hammer(s: &Revision, truth: &Truth, mut rng: Rng) {
         let (prompt, completion) = (rng.between(1, 41), rng.between(0, 61));
         let asked = Asked {
             workload: WorkloadId(workload),
+            caller: None,
             model: Some("m"),
             backends: &[],
             prompt,
             completion,
             fixed: None,
         };
-        if let Ok(reservation) = reserve(
-            &asked,
-            0,
-            &s.snapshot.budgets,
-            &s.snapshot.prices,
-            &s.levels,
-        ) {
+        if let Ok(reservation) = reserve(&asked, 0, &s.snapshot, &s.levels) {
             open.push((reservation, workload, prompt + completion));
             for id in &s.snapshot.budgets.of[workload as usize] {
                 let budget = &s.snapshot.budgets.list[id.index()];

@@ -216,12 +216,7 @@ impl ActiveExchange {
 
     /// What is left of the caller's limits.
     pub(super) fn rate_limits(&self) -> RateLimitStatus<'_> {
-        let (snapshot, record) = (self.view.snapshot(), self.exchange.record());
-        let workload = record.workload.and_then(|w| snapshot.workload(w));
-        let grant = workload.and_then(|w| w.grants.iter().find(|g| Some(g.route) == record.route));
-        grant.map_or_else(RateLimitStatus::default, |grant| {
-            RateLimitStatus::of(&grant.limits, &self.view, self.exchange.timing.mark)
-        })
+        RateLimitStatus::of(&self.exchange, &self.view, self.exchange.timing.mark)
     }
 
     /// Who may read the answer.

@@ -117,6 +117,7 @@ fn variant(rng: &mut Rng) -> Snapshot {
             east_min: 0,
         },
         scope: Scope::Everyone,
+        whose: policy::subject::Whose::Workload,
         models: Vec::new(),
     });
     s.budgets.of = vec![vec![BudgetId(0)]; s.workloads.len()];

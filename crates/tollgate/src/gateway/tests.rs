@@ -32,7 +32,10 @@ fn levels_are_whole_numbers_of_the_unit_beside_them() {
     let of = |limit: &Limit| (limit.unit, limit.amount, limit.burst, limit.remaining);
     assert_eq!(
         all.iter().map(of).collect::<Vec<_>>(),
-        [("requests", 2, 2, 1), ("tokens", 1000, 1000, 1000)]
+        [
+            ("requests", 2, 2, Some(1)),
+            ("tokens", 1000, 1000, Some(1000))
+        ]
     );
     assert_eq!(
         (all[0].window_seconds, all[1].window_seconds),
@@ -40,7 +43,7 @@ fn levels_are_whole_numbers_of_the_unit_beside_them() {
     );
     assert_eq!(
         (all[0].full_in_seconds, all[1].full_in_seconds),
-        (30.0, 0.0)
+        (Some(30.0), Some(0.0))
     );
     assert_eq!((&*all[0].workload, &*all[0].route), ("ide", "own"));
 
@@ -58,7 +61,10 @@ fn levels_are_whole_numbers_of_the_unit_beside_them() {
     let unit = |budget: &Budget| (budget.unit, budget.currency.clone());
     assert_eq!(unit(company), ("nano_units", Some("USD".to_owned())));
     assert_eq!(unit(ides), ("tokens", None));
-    let level = |budget: &Budget| (budget.amount, budget.held, budget.remaining);
+    let level = |budget: &Budget| {
+        let [held, remaining] = [budget.held, budget.remaining].map(|units| units.expect("shared"));
+        (budget.amount, held, remaining)
+    };
     assert_eq!(level(company), (5_000_000_000, 30, 4_999_999_970));
     assert_eq!(level(ides), (100, 30, 70));
     assert_eq!((company.period, ides.period), ("day", "month"));

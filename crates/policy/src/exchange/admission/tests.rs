@@ -600,6 +600,7 @@ mod reserving {
             amount: 5,
             per,
             wait,
+            ..
         } = refused
         else {
             panic!("{refused:?}");
@@ -620,7 +621,8 @@ mod reserving {
                 refused,
                 Refusal::LargerThanLimit {
                     asked: 1005,
-                    burst: 1000
+                    burst: 1000,
+                    ..
                 }
             ),
             "{refused:?}"
@@ -841,6 +843,7 @@ mod unread {
             amount: 1000,
             calendar,
             scope: Scope::Everyone,
+            whose: policy::subject::Whose::Workload,
             models: Vec::new(),
         });
         snapshot.budgets.of = vec![vec![BudgetId(0)]; snapshot.workloads.len()];
@@ -1071,6 +1074,7 @@ mod overdraft {
             unit: Unit::Money("USD".into()),
             amount: AMOUNT,
             scope: Scope::Everyone,
+            whose: policy::subject::Whose::Workload,
             models: Vec::new(),
             calendar,
         }];
@@ -1178,7 +1182,7 @@ mod models_of_a_caller {
         let call = body.map(|body| CallHead::read(body.as_bytes()).expect("a call"));
         let decision = admit(
             opened,
-            Some(&caller()),
+            Some(&std::sync::Arc::new(caller())),
             |_| Ok(()),
             call.as_ref(),
             9,
@@ -1207,3 +1211,4 @@ mod models_of_a_caller {
         assert_eq!(said("GET", "/v1/models", None), Ok(vec!["a".to_owned()]));
     }
 }
+mod apart;

@@ -29,7 +29,7 @@ fn looked(s: &Revision, operation: Operation) -> Option<(RouteId, Refusal)> {
         operation,
         listed: None,
     };
-    look(opened, NOW, TODAY, &s.snapshot, &s.levels)
+    look(opened, None, NOW, TODAY, &s.snapshot, &s.levels)
 }
 
 fn plan() -> RoutePlan<'static> {
@@ -121,6 +121,7 @@ fn a_budget_that_counts_every_call_refuses_when_used_up() {
             unit: Unit::Tokens,
             amount: 10,
             scope: Scope::Everyone,
+            whose: policy::subject::Whose::Workload,
             models,
             calendar,
         });

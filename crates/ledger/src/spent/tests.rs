@@ -1,0 +1,78 @@
+//! Sums of each key and user, of rows that say who asked and of rows that do not.
+
+use rusqlite::Connection;
+
+use super::*;
+
+const ROWS: &str =
+    "workload, model_sent, model_asked, currency, prompt_tokens, completion_tokens, cost_pico,
+  ended_unix_ms, started_unix_ms, state, backend, reserved_tokens, at_least_tokens";
+const OPEN: &str =
+    "workload, model_sent, model_asked, backend, started_unix_ms, reserved_tokens, progress_tokens";
+
+fn reader(who: &str) -> Reader {
+    let db = Connection::open_in_memory().expect("a database");
+    let tables = format!("CREATE TABLE settled ({ROWS}{who}); CREATE TABLE open ({OPEN}{who});");
+    db.execute_batch(&tables).expect("tables");
+    let path = std::path::PathBuf::new();
+    Reader {
+        db,
+        path,
+        only: crate::only::Only::default(),
+    }
+}
+
+#[test]
+fn rows_that_say_who_asked_are_told_apart_and_others_are_one() {
+    let period = Period {
+        from_ms: 10,
+        to_ms: 20,
+    };
+    for knows in [true, false] {
+        let of = reader(if knows { ", key_id, user_id" } else { "" });
+        assert_eq!(of.knows_subjects().expect("reads"), knows);
+        for (key, user, tokens) in [
+            ("'a'", "'x'", 1),
+            ("'a'", "'x'", 2),
+            ("'a'", "'y'", 4),
+            ("NULL", "NULL", 8),
+        ] {
+            let who = if knows {
+                format!(", {key}, {user}")
+            } else {
+                String::new()
+            };
+            let settled = format!(
+                "INSERT INTO settled VALUES ('w', 'm', NULL, 'USD', {tokens}, 0, 1, 15, 12, 'settled', 'b', 0, 0{who})"
+            );
+            let open =
+                format!("INSERT INTO open VALUES ('w', 'm', NULL, 'b', 12, {tokens}, 0{who})");
+            of.db
+                .execute_batch(&format!("{settled};{open};"))
+                .expect("rows");
+        }
+        let (mut sums, mut held) = (Vec::new(), Vec::new());
+        let name = |name: &Option<String>| name.clone().unwrap_or_default();
+        of.spent(
+            period,
+            knows,
+            |sum| sums.push((name(&sum.subject.key), name(&sum.subject.user), sum.tokens)),
+            |row| held.push((name(&row.subject.user), row.tokens)),
+        )
+        .expect("reads");
+        sums.sort();
+        let sums: Vec<_> = sums
+            .iter()
+            .map(|(key, user, n)| (&**key, &**user, *n))
+            .collect();
+        let held: Vec<_> = held.iter().map(|(user, known)| (&**user, *known)).collect();
+        if knows {
+            assert_eq!(sums, [("", "", 8), ("a", "x", 3), ("a", "y", 4)]);
+            let rows = [("x", 1), ("x", 2), ("y", 4), ("", 8)];
+            assert_eq!(held, rows.map(|(user, n)| (user, Known::Held(n))));
+        } else {
+            assert_eq!(sums, [("", "", 15)]);
+            assert_eq!(held.len(), 4);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Subjects: whom a limit or a budget counts apart, and what tells them from one another.
+//!
+//! A user is a user of a workload, and so is a key: the same name in two workloads is two subjects. Callers of a
+//! workload that bring no key (no user) are one subject together, so that nobody is unlimited by omission.
+//! Invariant: which slot a subject has follows from a hash whose seed nobody outside the process knows.
+//! Not here: the slots ([`crate::levels`]), who calls ([`crate::caller`]).
+
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use crate::budget::{Calendar, Unit};
+use crate::caller::Caller;
+use crate::fast_hash::finalize;
+use crate::id::WorkloadId;
+use crate::limit::{Kind, Rate};
+use crate::snapshot::Snapshot;
+
+/// Whom a limit or a budget has an amount of its own for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Whose {
+    /// Of a limit, each workload; of a budget, all whom it counts together.
+    #[default]
+    Workload,
+    /// Each key of a workload.
+    Key,
+    /// Each user of a workload.
+    User,
+}
+
+impl Whose {
+    /// The word in configuration, logs and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Workload => "workload",
+            Self::Key => "key",
+            Self::User => "user",
+        }
+    }
+}
+
+/// Whose an amount is that was used up, in the words of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// The workload's.
+    Workload,
+    /// The key's.
+    Key,
+    /// The user's.
+    User,
+    /// That of all callers of the workload without a key.
+    Keyless,
+    /// That of all callers of the workload without a user.
+    Userless,
+}
+
+impl Holder {
+    /// In a message, after "for".
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Workload => "this workload",
+            Self::Key => "this key",
+            Self::User => "this user",
+            Self::Keyless => "callers of this workload without a key",
+            Self::Userless => "callers of this workload without a user",
+        }
+    }
+}
+
+/// Who calls, as far as limits and budgets ask.
+#[derive(Debug, Clone, Copy)]
+pub struct Who<'a> {
+    /// The workload's name.
+    pub workload: &'a str,
+    /// Who is proven to be behind it, where somebody is.
+    pub caller: Option<&'a Arc<Caller>>,
+}
+
+impl<'a> Who<'a> {
+    /// A workload's caller.
+    pub(crate) fn of(
+        workload: WorkloadId,
+        caller: Option<&'a Arc<Caller>>,
+        s: &'a Snapshot,
+    ) -> Self {
+        let workload = s.workload(workload).map_or("", |workload| &workload.name);
+        Self { workload, caller }
+    }
+
+    /// Whom this is counted as.
+    #[must_use]
+    pub fn holder(&self, whose: Whose) -> Holder {
+        match whose {
+            Whose::Workload => Holder::Workload,
+            Whose::Key if self.key().is_some() => Holder::Key,
+            Whose::Key => Holder::Keyless,
+            Whose::User if self.user().is_some() => Holder::User,
+            Whose::User => Holder::Userless,
+        }
+    }
+
+    /// Whose a caller's own limits and budgets are: the key's, or where it brought none the user's.
+    #[must_use]
+    pub fn own(&self) -> Whose {
+        if self.key().is_none() && self.user().is_some() {
+            return Whose::User;
+        }
+        Whose::Key
+    }
+
+    fn key(&self) -> Option<&'a str> {
+        self.caller.and_then(|caller| caller.key.as_deref())
+    }
+
+    fn user(&self) -> Option<&'a str> {
+        self.caller.and_then(|caller| caller.user.as_deref())
+    }
+}
+
+/// The hashes of one caller, each made when it is first asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Subjects {
+    key: Cell<Option<u64>>,
+    user: Cell<Option<u64>>,
+}
+
+impl Subjects {
+    /// Whether none was asked for.
+    pub(crate) fn are_unknown(&self) -> bool {
+        self.key.get().is_none() && self.user.get().is_none()
+    }
+}
+
+/// What nobody outside the process knows, so that nobody chooses which subjects share a slot.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seed(pub(crate) [u64; 2]);
+
+impl Seed {
+    fn hash(self, what: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        what.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Of a limit of the configuration over its window.
+    pub(crate) fn limit(self, key: &str, rate: Rate) -> u64 {
+        self.hash(("limit", key, rate.per))
+    }
+
+    /// Of a limit that a caller brings.
+    pub(crate) fn own_limit(self, kind: Kind, rate: Rate) -> u64 {
+        self.hash(("own limit", kind, rate.per))
+    }
+
+    /// Of the `nth` budget of the configuration that begins.
+    pub(crate) fn budget(self, name: &str, nth: u64) -> u64 {
+        self.hash(("budget", name, nth))
+    }
+
+    /// Of a budget that a caller brings.
+    pub(crate) fn own_budget(self, unit: &Unit, calendar: Calendar) -> u64 {
+        self.hash(("own budget", unit.as_str(), calendar))
+    }
+
+    /// What tells the subject of a rule from all others of all rules.
+    pub(crate) fn of(self, rule: u64, whose: Whose, who: &Who<'_>, known: &Subjects) -> u64 {
+        let (known, name) = match whose {
+            // Of one that counts nobody apart, nothing is kept here.
+            Whose::Workload => return finalize(rule),
+            Whose::Key => (&known.key, who.key()),
+            Whose::User => (&known.user, who.user()),
+        };
+        let subject = known.get().unwrap_or_else(|| {
+            let subject = self.hash((whose, who.workload, name));
+            known.set(Some(subject));
+            subject
+        });
+        finalize(rule ^ subject.rotate_left(32))
+    }
+}
+
+#[cfg(test)]
+mod tests;
