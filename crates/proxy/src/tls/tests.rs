@@ -28,6 +28,14 @@ struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
+/// What is brought, whether it is optional, and the names that are read or a part of the error.
+type Row<'r> = (
+    &'r str,
+    Option<&'r Leaf>,
+    bool,
+    Result<&'r [&'r str], &'r str>,
+);
+
 struct Leaf {
     pem: String,
     key: String,
@@ -157,7 +165,7 @@ fn a_certificate_is_verified_and_read() {
     });
     let foreign = other.leaf("web.chat", |_| {});
     let posing = Authority::new("mesh").leaf("web.chat", |_| {});
-    let rows: &[(&str, Option<&Leaf>, bool, Result<&[&str], &str>)] = &[
+    let rows: &[Row<'_>] = &[
         ("good", Some(&good), false, Ok(&["web.chat"])),
         ("good, optional", Some(&good), true, Ok(&["web.chat"])),
         ("for clients", Some(&for_clients), false, Ok(&["web.chat"])),

@@ -13,7 +13,7 @@ use crate::harness::{Gate, Response, Step, Upstream, eventually};
 
 const SPIFFE: &str = "spiffe://cluster.local/ns/chat/sa/web";
 const BY_CERTIFICATE: &str = "identity: { certificates: { \"spiffe://cluster.local/ns/chat/sa/web\": chat, \
-     ci.internal: ci, \"spiffe://cluster.local/ns/batch/*\": ci } }\n";
+     Ci.Internal: ci, \"spiffe://cluster.local/ns/batch/*\": ci } }\n";
 
 /// A gate with client certificates, what signs its own and its clients', and the upstream behind it.
 struct Scene {
@@ -74,6 +74,14 @@ impl Scene {
         log.lines().filter(|line| line.contains(text)).count()
     }
 }
+
+/// What is brought, how it is made, and what the client and the log are told.
+type Refused<'r> = (
+    &'r str,
+    &'r dyn Fn(&Scene) -> Option<Leaf>,
+    &'r str,
+    &'r str,
+);
 
 /// The status, and the code of an error.
 fn seen(response: &Response) -> (u16, String) {
@@ -215,7 +223,7 @@ fn with_a_proxy_protocol_header_the_certificate_is_still_that_of_the_tls_connect
 fn a_client_without_a_good_certificate_gets_an_alert_and_the_log_says_why() {
     let foreign = Authority::named("other");
     let names = [SPIFFE];
-    let rows: &[(&str, &dyn Fn(&Scene) -> Option<Leaf>, &str, &str)] = &[
+    let rows: &[Refused<'_>] = &[
         (
             "none",
             &|_| None,

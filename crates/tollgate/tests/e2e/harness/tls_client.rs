@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -131,15 +132,17 @@ impl TlsClient {
         })
     }
 
-    /// What ends a connection that the gate refuses, with all of its causes. A request is sent at once, as clients do
-    /// that cannot know of the refusal yet.
+    /// What ends a connection that the gate refuses, with all of its causes. A request is sent first, in parts, as
+    /// clients do that cannot know of the refusal yet.
     pub(crate) fn refused(&self, address: SocketAddr) -> String {
         h2::run(async {
             let refused = async {
                 let mut tls = self.connect(address, H1).await?;
-                tls.write_all(b"GET /v1/models HTTP/1.1\r\nhost: gate.test\r\n\r\n")
-                    .await?;
-                tls.flush().await?;
+                for part in ["GET /v1/models HTTP/1.1\r\n", "host: gate.test\r\n", "\r\n"] {
+                    tls.write_all(part.as_bytes()).await?;
+                    tls.flush().await?;
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
                 let mut all = Vec::new();
                 tls.read_to_end(&mut all).await?;
                 Ok::<_, std::io::Error>(String::from_utf8_lossy(&all).into_owned())
