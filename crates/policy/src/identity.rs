@@ -13,6 +13,7 @@ mod proofs;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::head::RequestHead;
@@ -132,15 +133,15 @@ pub enum Trusted {
 }
 
 impl Trusted {
-    fn trusts(&self, peer: &Peer) -> bool {
+    fn trusts(&self, address: IpAddr, certificate: Option<&PeerCertificate>) -> bool {
         match self {
             Self::Anyone => true,
             Self::Peers {
                 networks,
                 certificates,
             } => {
-                let names = peer.certificate.as_ref().map_or(&[][..], |c| &c.names);
-                networks.iter().any(|n| n.contains(peer.address))
+                let names = certificate.map_or(&[][..], |c| &c.names);
+                networks.iter().any(|n| n.contains(address))
                     || names.iter().any(|name| certificates.contains(name))
             }
         }
@@ -263,20 +264,26 @@ pub(crate) fn identify(
 ) -> Result<Identified, Unidentified> {
     let identity = &s.identity;
     let named = named(head, &identity.header)?;
+    let certificate = peer.certificate.as_deref();
+    let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
     let mut given = None;
     let mut takes_credentials = false;
     for (place, source) in identity.sources.iter().enumerate() {
         let users = identity.users.get(place).copied().unwrap_or_default();
         match source {
             Source::Header(source) => {
-                if let Some(found) = said(named, source, peer, s, &identity.header) {
+                if let Some(found) = said(
+                    named,
+                    source,
+                    (peer.address, certificate),
+                    s,
+                    &identity.header,
+                ) {
                     return Ok(Identified::As(found?, None, users));
                 }
             }
             Source::Certificate(known) => {
                 takes_credentials = true;
-                let certificate = peer.certificate.as_deref();
-                let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
                 if let Some(caller) = certificate.and_then(|c| known.caller(c)) {
                     return of_caller(caller, named, s).map(|found| found.under(users));
                 }
@@ -332,11 +339,11 @@ fn named<'h>(head: &'h RequestHead, header: &str) -> Result<Option<&'h [u8]>, Re
 fn said(
     named: Option<&[u8]>,
     source: &HeaderSource,
-    peer: &Peer,
+    (address, certificate): (IpAddr, Option<&PeerCertificate>),
     s: &Snapshot,
     header: &str,
 ) -> Option<Result<WorkloadId, Refusal>> {
-    if !source.from.trusts(peer) {
+    if !source.from.trusts(address, certificate) {
         return None;
     }
     let Some(name) = named else {

@@ -8,12 +8,16 @@ pub(crate) mod h1;
 pub(crate) mod h2;
 
 use std::fmt::Display;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
 use policy::record::Trouble;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsAcceptor;
 
 use crate::connections::{Away, Place};
+use crate::peer_certificate;
 use crate::socket::Socket;
 use crate::source::Source;
 use crate::stream::Stream;
@@ -21,6 +25,10 @@ use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client whose certificate was refused may go on sending.
+const PARTING: Duration = Duration::from_secs(2);
+/// Bytes that it may go on sending.
+const PARTING_BYTES: usize = 64 << 10;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<WorkerSnapshot>, mut tcp: Socket) {
@@ -41,21 +49,71 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<WorkerSnapshot>, mut tcp:
         return h1::serve(worker, Stream::Plain(tcp)).await;
     };
     drop(view);
-    let accepting = worker.timers.timeout(HANDSHAKE, acceptor.accept(tcp));
-    let accepted = Box::pin(accepting).await;
-    match accepted {
-        Ok(Ok(tls)) => {
-            let is_h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
-            let stream = Stream::Served(Box::new(tls));
-            if is_h2 {
-                h2::serve(worker, stream, Vec::new()).await;
-            } else {
-                h1::serve(worker, stream).await;
-            }
-        }
-        Ok(Err(error)) => worker.trouble(Trouble::ClientTls, &error),
-        Err(_) => worker.trouble(Trouble::ClientTls, &"it took too long"),
+    let Some((stream, is_h2)) = Box::pin(handshake(&worker, &acceptor, tcp)).await else {
+        return;
+    };
+    if is_h2 {
+        h2::serve(worker, stream, Vec::new()).await;
+    } else {
+        h1::serve(worker, stream).await;
     }
+}
+
+/// Speaks TLS with a client, and reads what its certificate says; whether it chose HTTP/2. `None` for a client that is
+/// not to be served, which has been told.
+async fn handshake(worker: &Worker, acceptor: &TlsAcceptor, tcp: Socket) -> Option<(Stream, bool)> {
+    let failed = |detail: &dyn Display| worker.trouble(Trouble::ClientTls, detail);
+    let accepting = acceptor.accept(tcp).into_fallible();
+    let mut tls = match worker.timers.timeout(HANDSHAKE, accepting).await {
+        Ok(Ok(tls)) => tls,
+        Ok(Err((error, tcp))) => {
+            failed(&error);
+            if is_about_certificate(&error) {
+                part(worker, tcp).await;
+            }
+            return None;
+        }
+        Err(_) => {
+            failed(&"it took too long");
+            return None;
+        }
+    };
+    let session = tls.get_ref().1;
+    let is_h2 = session.alpn_protocol() == Some(b"h2");
+    let unix_s = worker.clock.wall_ms(worker.now()) / 1000;
+    match peer_certificate::proven(session, unix_s) {
+        Ok(certificate) => Some((Stream::Served(Box::new(tls), certificate), is_h2)),
+        Err(why) => {
+            failed(&why);
+            // In the session, so that the client does not take it for an accident of the network.
+            drop(worker.timers.timeout(PARTING, tls.shutdown()).await);
+            None
+        }
+    }
+}
+
+/// Whether the client's certificate, or that it brought none, ended the handshake.
+fn is_about_certificate(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(
+        cause,
+        Some(rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_))
+    )
+}
+
+/// Closes without losing the alert: a client of TLS 1.3 sends its first request before it can know that its certificate
+/// is refused, and a close with unread input would reset the connection.
+async fn part(worker: &Worker, mut tcp: Socket) {
+    let parting = async {
+        drop(tcp.shutdown().await);
+        let (mut room, mut taken) = ([0; 1024], 0);
+        while taken < PARTING_BYTES
+            && let Ok(read @ 1..) = tcp.read(&mut room).await
+        {
+            taken += read;
+        }
+    };
+    drop(worker.timers.timeout(PARTING, parting).await);
 }
 
 /// Reads whom a trusted proxy brings. Gives that client's place among the connections of its source, where they

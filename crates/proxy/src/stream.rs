@@ -7,9 +7,10 @@ use std::io::{self, IoSlice};
 #[cfg(test)]
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use policy::caller::Peer;
+use policy::caller::{Peer, PeerCertificate};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::socket::Socket;
@@ -18,8 +19,11 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(Socket),
-    /// The gate is the TLS server.
-    Served(Box<tokio_rustls::server::TlsStream<Socket>>),
+    /// The gate is the TLS server, and this is what its client has proven.
+    Served(
+        Box<tokio_rustls::server::TlsStream<Socket>>,
+        Option<Arc<PeerCertificate>>,
+    ),
     /// The gate is the TLS client.
     Dialled(Box<tokio_rustls::client::TlsStream<Socket>>),
     /// A test's, in memory.
@@ -50,19 +54,25 @@ impl Stream {
         unread.is_some_and(|unread| unread >= written)
     }
 
-    /// Who is at the other end.
+    /// Who is at the other end: its address, which a trusted proxy may have said, and what it has proven itself.
     pub(crate) fn peer(&self) -> Peer {
         #[cfg(test)]
         if let Self::Memory(_) = self {
             return IpAddr::from(std::net::Ipv4Addr::LOCALHOST).into();
         }
-        self.socket().peer().into()
+        Peer {
+            address: self.socket().peer(),
+            certificate: match self {
+                Self::Served(_, certificate) => certificate.clone(),
+                _ => None,
+            },
+        }
     }
 
     fn socket(&self) -> &Socket {
         match self {
             Self::Plain(socket) => socket,
-            Self::Served(tls) => tls.get_ref().0,
+            Self::Served(tls, _) => tls.get_ref().0,
             Self::Dialled(tls) => tls.get_ref().0,
             #[cfg(test)]
             Self::Memory(_) => unreachable!("no socket in memory"),
@@ -131,7 +141,7 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(s) => Pin::new(s).poll_read(cx, buf),
-            Self::Served(s) => Pin::new(s).poll_read(cx, buf),
+            Self::Served(s, _) => Pin::new(s).poll_read(cx, buf),
             Self::Dialled(s) => Pin::new(s).poll_read(cx, buf),
             #[cfg(test)]
             Self::Memory(s) => Pin::new(s).poll_read(cx, buf),
@@ -147,7 +157,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(s) => Pin::new(s).poll_write(cx, buf),
-            Self::Served(s) => Pin::new(s).poll_write(cx, buf),
+            Self::Served(s, _) => Pin::new(s).poll_write(cx, buf),
             Self::Dialled(s) => Pin::new(s).poll_write(cx, buf),
             #[cfg(test)]
             Self::Memory(s) => Pin::new(s).poll_write(cx, buf),
@@ -161,7 +171,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(s) => Pin::new(s).poll_write_vectored(cx, bufs),
-            Self::Served(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+            Self::Served(s, _) => Pin::new(s).poll_write_vectored(cx, bufs),
             Self::Dialled(s) => Pin::new(s).poll_write_vectored(cx, bufs),
             #[cfg(test)]
             Self::Memory(s) => Pin::new(s).poll_write_vectored(cx, bufs),
@@ -175,7 +185,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(s) => Pin::new(s).poll_flush(cx),
-            Self::Served(s) => Pin::new(s).poll_flush(cx),
+            Self::Served(s, _) => Pin::new(s).poll_flush(cx),
             Self::Dialled(s) => Pin::new(s).poll_flush(cx),
             #[cfg(test)]
             Self::Memory(s) => Pin::new(s).poll_flush(cx),
@@ -185,7 +195,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(s) => Pin::new(s).poll_shutdown(cx),
-            Self::Served(s) => Pin::new(s).poll_shutdown(cx),
+            Self::Served(s, _) => Pin::new(s).poll_shutdown(cx),
             Self::Dialled(s) => Pin::new(s).poll_shutdown(cx),
             #[cfg(test)]
             Self::Memory(s) => Pin::new(s).poll_shutdown(cx),

@@ -175,6 +175,17 @@ pub(crate) fn load(file: Option<&Path>, sources: &dyn Sources) -> Result<Loaded,
     }
 }
 
+/// TLS of the data listener.
+fn acceptor(written: &config::Tls) -> Result<Arc<tls::ServerConfig>, String> {
+    let clients = written.clients.as_ref();
+    let clients = clients
+        .map(|clients| tls::Clients::trusting(&clients.ca_pem, clients.is_optional))
+        .transpose()
+        .map_err(|fault| format!("listen.tls.client_ca: {fault}"))?;
+    let made = tls::server(&written.certificate_pem, written.key_pem.expose(), clients);
+    made.map_err(|fault| format!("listen.tls: {fault}"))
+}
+
 /// Makes what workers need of a loaded configuration; `revision` gives its snapshot the levels that it begins with.
 pub(crate) fn publication(
     mut loaded: Loaded,
@@ -187,10 +198,7 @@ pub(crate) fn publication(
     let (rules, asked) = (loaded.host.rules.take(), loaded.host.ext_authz.take());
     authority::complete(&mut loaded.snapshot, rules.as_ref(), asked.as_ref(), moment)?;
     let tls = loaded.host.tls.as_ref();
-    let acceptor = tls
-        .map(|tls| tls::server(&tls.certificate_pem, tls.key_pem.expose()))
-        .transpose()
-        .map_err(|fault| format!("listen.tls: {fault}"))?;
+    let acceptor = tls.map(acceptor).transpose()?;
     let mut connectors = HashMap::new();
     for origin in loaded
         .snapshot

@@ -138,7 +138,11 @@ impl super::Lowering<'_> {
             let networks = source.from.get().map_or(&[][..], |from| &from.0);
             Trusted::Peers {
                 networks: networks.iter().map(|at| at.value.0).collect(),
-                certificates: names.map_or(&[][..], |n| &n.0).iter().map(text).collect(),
+                certificates: names
+                    .map_or(&[][..], |names| &names.0)
+                    .iter()
+                    .map(|name| certificate_name(&name.value.0))
+                    .collect(),
             }
         };
         HeaderSource {
@@ -177,11 +181,12 @@ impl super::Lowering<'_> {
                     ..Caller::default()
                 })
             };
-            match name.value.0.strip_suffix('*') {
+            let as_read = certificate_name(&name.value.0);
+            match as_read.strip_suffix('*') {
                 Some(start) => known.prefixes.push((start.into(), caller(""))),
                 None => {
-                    let name = name.value.0.as_str();
-                    known.exact.insert(name.into(), caller(name));
+                    let caller = caller(&as_read);
+                    known.exact.insert(as_read, caller);
                 }
             }
             if name.value.0 == "*" {
@@ -445,8 +450,13 @@ fn users(source: &IdentitySource) -> UserRule {
     }
 }
 
-fn text(at: &At<Text>) -> Box<str> {
-    at.value.0.as_str().into()
+/// A name as the gate reads it from a certificate: one without a colon is a DNS name, whose case means nothing.
+fn certificate_name(written: &str) -> Box<str> {
+    if written.contains(':') {
+        written.into()
+    } else {
+        written.to_ascii_lowercase().into()
+    }
 }
 
 fn texts(written: &Field<crate::decode::OneOrMany<Text>>) -> Vec<String> {

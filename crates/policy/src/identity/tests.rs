@@ -333,6 +333,11 @@ mod proven {
         let mesh = peer([192, 0, 2, 1], &["spiffe://a/ci"]);
         assert!(identify(&head, &mesh, &s, &mut shard, NOW).is_ok());
         assert!(identify(&head, &mesh, &s, &mut shard, NOW + 1).is_err());
+        // Nor is it a reason to believe a header.
+        let head = request("GET", "/v1/models", &[(NAME, "ci")]);
+        let proxy = peer([192, 0, 2, 1], &["spiffe://a/proxy"]);
+        assert!(identify(&head, &proxy, &s, &mut shard, NOW).is_ok());
+        assert!(identify(&head, &proxy, &s, &mut shard, NOW + 1).is_err());
     }
 
     #[test]

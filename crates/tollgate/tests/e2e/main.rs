@@ -11,6 +11,7 @@ mod budgets;
 mod charging;
 mod cli;
 mod client_addresses;
+mod client_certificates;
 mod conditions;
 mod connections;
 mod corpus;

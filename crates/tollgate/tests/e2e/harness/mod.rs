@@ -12,6 +12,7 @@ mod raw;
 mod sdk;
 pub(crate) mod streams;
 pub(crate) mod tls;
+pub(crate) mod tls_client;
 mod upstream;
 
 pub(crate) use command::tollgate;

@@ -13,7 +13,10 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, SanType,
+};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -36,8 +39,19 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn new() -> Self {
+        Self::of_params(CertificateParams::new(Vec::new()).expect("no names"))
+    }
+
+    /// One of this name, by which verifiers look for it.
+    pub(crate) fn named(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        Self::of_params(params)
+    }
+
+    fn of_params(mut params: CertificateParams) -> Self {
         let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("good names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("a certificate").pem();
         Self {
@@ -56,6 +70,32 @@ impl Authority {
         let mut params = params(name);
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        self.signed(params)
+    }
+
+    /// A certificate of a client with these names, in this order: URIs where there is a colon, else DNS names.
+    pub(crate) fn client_leaf(&self, names: &[&str]) -> Leaf {
+        self.changed_client_leaf(names, |_| {})
+    }
+
+    /// The same, but for what `change` does to it.
+    pub(crate) fn changed_client_leaf(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Leaf {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        let name = |name: &&str| {
+            let text = (*name).try_into().expect("ASCII");
+            if name.contains(':') {
+                SanType::URI(text)
+            } else {
+                SanType::DnsName(text)
+            }
+        };
+        params.subject_alt_names = names.iter().map(name).collect();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        change(&mut params);
         self.signed(params)
     }
 
