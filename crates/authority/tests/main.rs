@@ -1,0 +1,5 @@
+//! Rules against other witnesses: Open Policy Agent, and the interpreter of the crate `cel`.
+
+mod fixture;
+mod opa;
+mod witness;
