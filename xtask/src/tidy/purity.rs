@@ -8,6 +8,7 @@ const PURE: &[&str] = &[
     "tokens",
     "policy",
     "config",
+    "authority",
     "experiment",
     "simulator",
 ];
