@@ -6,6 +6,7 @@
 //! Not here: where the file is and who may read it (`tollgate`), the form of its lines (`file`).
 
 mod file;
+mod own;
 mod table;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use policy::secret::Secret;
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub use self::file::{Entry, FileFault, KeyFile, Previous};
+pub use self::own::{BudgetPer, LimitOf, WrittenBudget, WrittenLimit};
 pub use self::table::KeyTable;
 
 /// How every key begins: what scanners for leaked secrets look for.

@@ -52,6 +52,7 @@ impl<'s> Moment<'s> {
 pub(crate) fn complete(
     snapshot: &mut Snapshot,
     written: &[CredentialSource],
+    has_ledger: bool,
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<(), String> {
@@ -64,7 +65,16 @@ pub(crate) fn complete(
         let position = source.position - left_out;
         let identity = &mut snapshot.identity;
         let verifier: Arc<dyn Verifier> = match &source.kind {
-            CredentialKind::Keys(path) => Arc::new(keys(path, &source.place, sources, moment)?),
+            CredentialKind::Keys(path) => {
+                let keys = keys(path, &source.place, sources, moment)?;
+                if !has_ledger && !keys.budgeted().is_empty() {
+                    let place = &source.place;
+                    return Err(format!(
+                        "{place}.keys.file: keys have budgets, which need a ledger; write ledger: {{ path: usage.db }}"
+                    ));
+                }
+                Arc::new(keys)
+            }
             CredentialKind::Introspection(asked) => {
                 let at = |fault| format!("{}.introspection: {fault}", source.place);
                 asked::verifier(asked, moment.services()).map_err(at)?

@@ -48,6 +48,7 @@ struct Configured {
     file: PathBuf,
     /// Workloads that there are.
     workloads: Vec<String>,
+    has_ledger: bool,
 }
 
 fn configured(named: Option<&std::path::Path>) -> Result<Configured, String> {
@@ -66,6 +67,7 @@ fn configured(named: Option<&std::path::Path>) -> Result<Configured, String> {
     let workloads = loaded.snapshot.workloads.iter();
     Ok(Configured {
         file,
+        has_ledger: loaded.host.ledger.is_some(),
         workloads: workloads.map(|w| w.name.to_string()).collect(),
     })
 }
@@ -79,6 +81,9 @@ fn create(asked: &Create) -> Result<String, String> {
             asked.workload
         ));
     }
+    if !asked.budget.is_empty() && !configured.has_ledger {
+        return Err("a budget needs a ledger, from which it is read back after a restart; write ledger: { path: usage.db }".to_owned());
+    }
     let now = now_s();
     let key = NewKey::make().map_err(|fault| fault.to_string())?;
     let entry = Entry {
@@ -90,6 +95,8 @@ fn create(asked: &Create) -> Result<String, String> {
         user: asked.user.clone(),
         tags: asked.tag.iter().cloned().collect::<BTreeMap<_, _>>(),
         models: asked.model.clone(),
+        limits: asked.limit.clone(),
+        budgets: asked.budget.clone(),
         expires_unix_s: asked.expires.map(|expires| expires.after(now)),
         revoked_unix_s: None,
         previous: None,

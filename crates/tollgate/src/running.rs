@@ -194,7 +194,14 @@ pub(crate) fn publication(
     moment: Moment<'_>,
 ) -> Result<(RuntimeConfig, Current), String> {
     let credentials = std::mem::take(&mut loaded.host.credentials);
-    identity::complete(&mut loaded.snapshot, &credentials, sources, moment)?;
+    let has_ledger = loaded.host.ledger.is_some();
+    identity::complete(
+        &mut loaded.snapshot,
+        &credentials,
+        has_ledger,
+        sources,
+        moment,
+    )?;
     let (rules, asked) = (loaded.host.rules.take(), loaded.host.ext_authz.take());
     authority::complete(&mut loaded.snapshot, rules.as_ref(), asked.as_ref(), moment)?;
     let tls = loaded.host.tls.as_ref();

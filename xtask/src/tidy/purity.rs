@@ -9,6 +9,8 @@ const PURE: &[&str] = &[
     "tokens",
     "policy",
     "config",
+    "identity",
+    "authority",
     "experiment",
     "simulator",
 ];

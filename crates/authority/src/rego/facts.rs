@@ -1,7 +1,8 @@
 //! The facts of a call as a policy's `input`: one object, with the members that the policy can look at.
 //!
 //! Invariant: what a call has not is not there: `input.user` is undefined without a user, and so is what is made of it.
-//! Numbers that JSON has no word for (not a number, infinity) refuse.
+//! Numbers that JSON has no word for (not a number, infinity) refuse. So do claims of more than [`VALUES_MAX`] values: a
+//! step of a policy can look at all of them (`x in list`), and claims are chosen by who calls.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use regorus::value::Object;
 
 /// How deep claims may nest.
 const DEPTH_MAX: usize = 64;
+
+/// How many values claims may have, all told.
+pub(super) const VALUES_MAX: usize = 1024;
 
 /// The members of `input`.
 const NAMES: [&str; 13] = [
@@ -104,7 +108,7 @@ fn member(asked: &Asked<'_>, name: &str) -> Result<Option<Value>, Cow<'static, s
         "key" => return Ok(asked.key.map(Value::from)),
         "user" => return Ok(asked.user.map(Value::from)),
         "tags" => tags(asked.tags),
-        "claims" => object(asked.claims, 0)?,
+        "claims" => object(asked.claims, 0, &mut 0)?,
         "method" => Value::from(asked.method),
         "path" => Value::from(asked.path),
         "operation" => Value::from(asked.operation),
@@ -131,17 +135,21 @@ fn tags(tags: &[(&str, &str)]) -> Value {
     Value::Object(Arc::new(members))
 }
 
-fn object(members: &Members, depth: usize) -> Result<Value, Cow<'static, str>> {
+fn object(members: &Members, depth: usize, seen: &mut usize) -> Result<Value, Cow<'static, str>> {
     let mut made = Object::new();
     for (name, claim) in members.iter() {
-        made.insert(Value::from(name), value(claim, depth + 1)?);
+        made.insert(Value::from(name), value(claim, depth + 1, seen)?);
     }
     Ok(Value::Object(Arc::new(made)))
 }
 
-fn value(claim: &Claim, depth: usize) -> Result<Value, Cow<'static, str>> {
+fn value(claim: &Claim, depth: usize, seen: &mut usize) -> Result<Value, Cow<'static, str>> {
     if depth > DEPTH_MAX {
         return Err(Cow::Borrowed("claims nest deeper than 64"));
+    }
+    *seen += 1;
+    if *seen > VALUES_MAX {
+        return Err(Cow::Borrowed("claims have more than 1024 values"));
     }
     Ok(match claim {
         Claim::Null => Value::Null,
@@ -154,10 +162,10 @@ fn value(claim: &Claim, depth: usize) -> Result<Value, Cow<'static, str>> {
             ));
         }
         Claim::Text(value) => Value::from(&**value),
-        Claim::Map(members) => object(members, depth)?,
+        Claim::Map(members) => object(members, depth, seen)?,
         Claim::List(values) => {
             let made: Result<Vec<Value>, _> =
-                values.iter().map(|of| value(of, depth + 1)).collect();
+                values.iter().map(|of| value(of, depth + 1, seen)).collect();
             Value::from(made?)
         }
     })

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::own::{self, WrittenBudget, WrittenLimit};
 use super::{KeyHash, is_id};
 
 /// Most keys of a file.
@@ -50,6 +51,12 @@ pub struct Entry {
     /// Models that it may ask for; a `*` at the end fits any rest; none given: all of its workload's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
+    /// Limits of its own, on all routes together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<WrittenLimit>,
+    /// Budgets of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<WrittenBudget>,
     /// The first second in which it proves nothing any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_unix_s: Option<u64>,
@@ -170,6 +177,7 @@ impl Entry {
         if self.tags.len() > LIST_MAX || !are_tags {
             return Err("there are at most 64 tags, of 1 to 256 bytes each");
         }
+        own::check(&self.limits, &self.budgets)?;
         if self.models.len() > LIST_MAX || !self.models.iter().all(|model| is_text(model)) {
             return Err("there are at most 64 models, of 1 to 256 bytes each");
         }

@@ -10,7 +10,7 @@ use policy::fast_hash::Mix;
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::model::ModelPattern;
 
-use super::{Entry, KeyFile, KeyHash, PREFIX, id_of};
+use super::{Entry, KeyFile, KeyHash, PREFIX, WrittenBudget, WrittenLimit, id_of};
 
 /// The keys of a gate; or why there are none that could be trusted.
 #[derive(Debug)]
@@ -67,6 +67,13 @@ impl Known {
                 .map(|(n, v)| (Arc::from(&**n), Arc::from(&**v)))
                 .collect(),
             models: entry.models.iter().map(|model| pattern(model)).collect(),
+            limits: entry.limits.iter().map(WrittenLimit::lowered).collect(),
+            // What is no budget was refused with its line.
+            budgets: entry
+                .budgets
+                .iter()
+                .filter_map(WrittenBudget::lowered)
+                .collect(),
             ..Caller::default()
         };
         let previous = entry.previous.as_ref();
@@ -94,6 +101,12 @@ impl Verifier for KeyTable {
 
     fn fingerprint(&self, _: &[u8]) -> Option<[u8; 32]> {
         None
+    }
+
+    fn budgeted(&self) -> Vec<Arc<Caller>> {
+        let known = self.0.iter().flat_map(HashMap::values);
+        let budgeted = known.filter(|known| !known.caller.budgets.is_empty());
+        budgeted.map(|known| Arc::clone(&known.caller)).collect()
     }
 
     fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven> {

@@ -5,7 +5,9 @@
 use policy::identity::{Unproven, Verifier};
 use policy::model::ModelPattern;
 
-use super::{Entry, KeyFile, KeyTable, NewKey, Previous};
+use super::{
+    BudgetPer, Entry, KeyFile, KeyTable, LimitOf, NewKey, Previous, WrittenBudget, WrittenLimit,
+};
 
 const NOW: u64 = 1_000_000;
 
@@ -19,6 +21,16 @@ fn entry(key: &NewKey) -> Entry {
         user: Some("ada".to_owned()),
         tags: [("team".to_owned(), "search".to_owned())].into(),
         models: vec!["gpt-*".to_owned()],
+        limits: vec![WrittenLimit {
+            of: LimitOf::Requests,
+            amount: 60,
+            per_s: 60,
+        }],
+        budgets: vec![WrittenBudget {
+            unit: "USD".to_owned(),
+            amount: "2.50".to_owned(),
+            per: BudgetPer::Month,
+        }],
         expires_unix_s: None,
         revoked_unix_s: None,
         previous: None,
@@ -61,6 +73,9 @@ fn a_key_that_was_made_is_its_owners() {
     assert_eq!(caller.user.as_deref(), Some("ada"));
     assert_eq!(caller.tags[..], [("team".into(), "search".into())]);
     assert_eq!(caller.models[..], [ModelPattern::Prefix("gpt-".into())]);
+    assert_eq!(caller.limits[0].rate.amount, 60);
+    assert_eq!(caller.budgets[0].amount, 2_500_000_000);
+    assert_eq!(table.budgeted().len(), 1);
 }
 
 #[test]
@@ -171,6 +186,15 @@ fn a_damaged_file_is_refused_whole_and_says_where() {
             line.replacen(r#""id":""#, r#""id":"u"#, 1)
         }),
         ("no object", |_| "[]\n".to_owned()),
+        ("a limit of nothing", |line| {
+            line.replace("\"amount\":60", "\"amount\":0")
+        }),
+        ("a budget of what is not known", |line| {
+            line.replace("USD", "usd")
+        }),
+        ("a budget that is rounded", |line| {
+            line.replace("2.50", "2.5000000001")
+        }),
     ];
     for (what, damage) in damages {
         let fault = lines(damage).expect_err(what);

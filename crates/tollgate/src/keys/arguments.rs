@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use identity::keys::{BudgetPer, LimitOf, WrittenBudget, WrittenLimit};
 
 /// Options of `keys`.
 #[derive(Debug, Args)]
@@ -56,6 +57,12 @@ pub(crate) struct Create {
     /// A model that it may ask for, a * at the end fits any rest; may be repeated [default: all of its workload].
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Vec<String>,
+    /// A limit of its own, such as requests=60/1m or tokens=100000/1h; may be repeated.
+    #[arg(long, value_name = "KIND=N/TIME", value_parser = limit)]
+    pub(crate) limit: Vec<WrittenLimit>,
+    /// A budget of its own, such as 10USD/month or 1000000tokens/day; may be repeated; needs a ledger.
+    #[arg(long, value_name = "AMOUNT/PERIOD", value_parser = budget)]
+    pub(crate) budget: Vec<WrittenBudget>,
     /// How long it is good, such as 12h, 90d or 52w [default: for good].
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     pub(crate) expires: Option<Time>,
@@ -146,9 +153,91 @@ fn tag(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn limit(text: &str) -> Result<WrittenLimit, String> {
+    let read = || {
+        let (of, rest) = text.split_once('=')?;
+        let (amount, per) = rest.split_once('/')?;
+        let of = match of {
+            "requests" => LimitOf::Requests,
+            "tokens" => LimitOf::Tokens,
+            _ => return None,
+        };
+        Some(WrittenLimit {
+            of,
+            amount: amount.parse().ok()?,
+            per_s: Time::parse(per).ok()?.seconds(),
+        })
+    };
+    read()
+        .ok_or_else(|| "write requests=N/TIME or tokens=N/TIME, such as requests=60/1m".to_owned())
+}
+
+fn budget(text: &str) -> Result<WrittenBudget, String> {
+    let read = || {
+        let (what, per) = text.split_once('/')?;
+        let at = what.find(|c: char| c.is_ascii_alphabetic())?;
+        let (amount, unit) = what.split_at_checked(at)?;
+        let per = match per {
+            "day" => BudgetPer::Day,
+            "week" => BudgetPer::Week,
+            "month" => BudgetPer::Month,
+            _ => return None,
+        };
+        let written = WrittenBudget {
+            unit: unit.to_owned(),
+            amount: amount.to_owned(),
+            per,
+        };
+        written.lowered().map(|_| written)
+    };
+    read().ok_or_else(|| {
+        "write AMOUNT and a currency or `tokens`, and day, week or month, such as 10USD/month"
+            .to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_and_budgets_are_an_amount_and_a_time() {
+        let read = limit("tokens=1000/1h").expect("a limit");
+        assert_eq!(
+            (read.of, read.amount, read.per_s),
+            (LimitOf::Tokens, 1000, 3600)
+        );
+        for text in [
+            "",
+            "tokens",
+            "tokens=1",
+            "tokens=/1m",
+            "calls=1/1m",
+            "tokens=1/1y",
+        ] {
+            assert!(limit(text).is_err(), "{text}");
+        }
+        let read = budget("2.50USD/month").expect("a budget");
+        assert_eq!(
+            (&*read.unit, &*read.amount, read.per),
+            ("USD", "2.50", BudgetPer::Month)
+        );
+        assert_eq!(
+            budget("5tokens/day").map(|read| read.unit),
+            Ok("tokens".to_owned())
+        );
+        for text in [
+            "",
+            "USD/month",
+            "1/month",
+            "1USD",
+            "1USD/year",
+            "0USD/day",
+            "1.5tokens/day",
+        ] {
+            assert!(budget(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn spans_of_time_are_a_number_and_a_unit() {

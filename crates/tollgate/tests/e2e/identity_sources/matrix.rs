@@ -162,12 +162,12 @@ fn attempt(chance: &mut Chance, credentials: &[Credential]) -> Attempt {
         [(workload, false)] => *workload,
         _ => None,
     };
+    let is_ambiguous =
+        given.len() + keys_in_query > 1 || given.iter().any(|(_, listed)| *listed) || is_repeated;
     let expected = if !is_plain {
         // Another spelling is another path, or none at all; nobody is let in by it.
         Expected::Out(&[400, 401, 403, 404])
-    } else if given.len() + keys_in_query > 1 || given.iter().any(|(_, listed)| *listed) {
-        Expected::Out(&[400])
-    } else if is_repeated {
+    } else if is_ambiguous {
         Expected::Out(&[400])
     } else {
         match (workload, named) {
