@@ -3,12 +3,11 @@
 //! Not here: when it is asked, and what its answer means for the call (`exchange`).
 
 use std::fmt;
+use std::net::IpAddr;
 
 use wire::head::RequestHead;
 
-use crate::caller::{Later, Peer};
-use crate::record::Record;
-use crate::snapshot::Snapshot;
+use crate::caller::{Caller, Later};
 
 /// Who is asked.
 pub trait Authorizer: fmt::Debug + Send + Sync {
@@ -19,14 +18,16 @@ pub trait Authorizer: fmt::Debug + Send + Sync {
 /// The call that is asked about; its body has not come yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
+    /// Its id.
+    pub id: &'a str,
     /// Its head as it came, credential included.
     pub head: &'a RequestHead,
-    /// Where it came from.
-    pub peer: &'a Peer,
-    /// Who calls, and what for.
-    pub record: &'a Record,
-    /// The names in the record.
-    pub snapshot: &'a Snapshot,
+    /// The client's address.
+    pub source: IpAddr,
+    /// The workload's name.
+    pub workload: &'a str,
+    /// Who is proven to be behind it; `None` where a header says who calls.
+    pub caller: Option<&'a Caller>,
 }
 
 /// What was answered. The texts are for the log.

@@ -21,7 +21,7 @@ pub use self::spent::{Level, Spent};
 use crate::id::{BudgetId, WorkloadId};
 use crate::model::ModelPattern;
 use crate::price::Pico;
-use crate::subject::Whose;
+use crate::whose::Whose;
 
 /// Most budgets that may count one workload; more is refused by `config`.
 pub const MAX_BUDGETS: usize = 16;

@@ -224,7 +224,7 @@ pub fn reserve(
     if ids.is_empty() && own == 0 {
         return Ok(BudgetReservation::default());
     }
-    let who = Who::of(asked.workload, asked.caller, s);
+    let who = s.who(asked.workload, asked.caller);
     let known = Subjects::default();
     let mut shares = Vec::with_capacity(ids.len() + own);
     let counting = counting(who, ids, s);

@@ -16,6 +16,7 @@ mod charged;
 mod cost;
 mod ending;
 mod event;
+mod identify;
 mod look;
 mod request;
 mod reservation;
@@ -37,6 +38,7 @@ use self::attempting::Minting;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
 pub use self::event::{Answer, Ask, Event, Lost, Plan, Question, Relay, Verdict};
+use self::identify::{Asking, Identified, Unidentified};
 pub use self::request::AttemptRequest;
 use self::reservation::Reservation;
 pub use self::reservation::Settled;
@@ -48,7 +50,7 @@ use crate::billing::Billing;
 use crate::caller::{Caller, MAX_OWN_LIMITS, Peer};
 use crate::clock::Mono;
 use crate::id::{LimitId, WorkloadId};
-use crate::identity::{self, Asking, Identified, Proof, Unidentified, Unproven, UserRule};
+use crate::identity::{Proof, Unproven, UserRule};
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
 use crate::operation::Operation;
@@ -56,7 +58,7 @@ use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::shard::Shard;
 use crate::snapshot::{Route, Snapshot};
-use crate::subject::{Subjects, Who};
+use crate::subject::Subjects;
 use crate::trace::{AttemptSpan, Trace};
 use crate::usage_ledger::Estimate;
 use crate::web::{self, Sender};
@@ -238,7 +240,7 @@ impl Exchange {
             Stage::Active(active) => active.reservation.as_ref().map(Reservation::subjects),
             Stage::Idle | Stage::Identifying(_) | Stage::Reading(_) => None,
         };
-        let who = Who::of(workload, self.record.caller.as_ref(), s);
+        let who = s.who(workload, self.record.caller.as_ref());
         for limit in reservation::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
             tell(LimitLevel {
                 kind: limit.kind,
@@ -391,7 +393,7 @@ impl Exchange {
         let operation = admission::purpose(head)?;
         self.record.operation = Some(operation);
         let unix_s = self.record.started_unix_ms / 1000;
-        match identity::identify(head, peer, s, env.shard, unix_s) {
+        match identify::identify(head, peer, s, env.shard, unix_s) {
             Ok(Identified::As(workload, caller, users)) => {
                 let opened = admission::open(head, length, operation, workload, s);
                 self.identified((workload, caller, users), opened, awaits_continue, env)
@@ -680,7 +682,7 @@ impl Exchange {
             awaits_continue,
         } = *identifying;
         let (s, unix_s) = (env.snapshot, self.unix_ms(env.now) / 1000);
-        match identity::answered(&asking, answer, (head, peer), s, env.shard, unix_s) {
+        match identify::answered(&asking, answer, (head, peer), s, env.shard, unix_s) {
             Ok(Identified::As(workload, caller, users)) => {
                 let opened = admission::open(head, length, operation, workload, s);
                 self.identified((workload, caller, users), opened, awaits_continue, env)

@@ -55,6 +55,7 @@ pub mod trace;
 pub mod unread;
 pub mod usage_ledger;
 pub mod web;
+pub mod whose;
 
 pub use wire;
 

@@ -14,7 +14,7 @@ use wire::http1::HeadFault;
 use crate::budget::Every;
 use crate::failure::Failure;
 use crate::limit::{Kind, Rate};
-use crate::subject::Holder;
+use crate::whose::Holder;
 
 /// Why the gate answers itself.
 #[derive(Debug, thiserror::Error)]

@@ -15,6 +15,7 @@ use crate::authority::Rules;
 use crate::authorizer::Authorizer;
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
+use crate::caller::Caller;
 use crate::client::Clients;
 use crate::credential::UpstreamAuth;
 use crate::disconnect::OnDisconnect;
@@ -25,9 +26,10 @@ use crate::model::ModelPattern;
 use crate::price::Prices;
 use crate::retry::{Ejection, Retries};
 use crate::secret::Secret;
-use crate::subject::Whose;
+use crate::subject::Who;
 use crate::unread::Listed;
 use crate::web::Web;
+use crate::whose::Whose;
 
 /// Everything policy knows.
 #[derive(Debug, Default)]
@@ -380,6 +382,18 @@ impl Snapshot {
     #[must_use]
     pub fn workload_named(&self, name: &[u8]) -> Option<WorkloadId> {
         self.by_name.get(name).copied()
+    }
+
+    /// A workload's caller, as limits and budgets see it.
+    pub(crate) fn who<'a>(
+        &'a self,
+        workload: WorkloadId,
+        caller: Option<&'a Arc<Caller>>,
+    ) -> Who<'a> {
+        let workload = self
+            .workload(workload)
+            .map_or("", |workload| &workload.name);
+        Who { workload, caller }
     }
 
     /// The workload, if the id is of this snapshot.

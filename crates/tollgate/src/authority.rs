@@ -137,17 +137,9 @@ impl Authorizer for Asks {
                 .then(|| (name.to_owned(), field.value.to_vec()))
         });
         let host = head.fields.by_name(b"host").next().unwrap_or_default();
-        let caller = call.record.caller.as_deref();
-        let principal = caller
-            .and_then(|caller| caller.user.as_deref())
-            .unwrap_or_default();
-        let workload = call
-            .record
-            .workload
-            .and_then(|id| call.snapshot.workload(id));
-        let address = call.snapshot.clients.address(call.peer.address, head);
+        let user = call.caller.and_then(|caller| caller.user.as_deref());
         let request = AuthzRequest {
-            id: call.record.id.to_string(),
+            id: call.id.to_owned(),
             method: head.method_text().to_owned(),
             scheme: "http".to_owned(),
             host: String::from_utf8_lossy(host).into_owned(),
@@ -156,9 +148,9 @@ impl Authorizer for Asks {
             size: None,
             headers: seen.collect(),
             source: AuthzPeer {
-                address: Some((address, 0).into()),
-                service: workload.map_or_else(String::new, |w| w.name.to_string()),
-                principal: principal.to_owned(),
+                address: Some((call.source, 0).into()),
+                service: call.workload.to_owned(),
+                principal: user.unwrap_or_default().to_owned(),
             },
             destination: AuthzPeer::default(),
         };

@@ -10,7 +10,6 @@ mod store;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use config::CredentialKind;
 use identity::keys::{Entry, KeyFile, NewKey, Previous};
@@ -22,23 +21,19 @@ use self::arguments::{Create, List, Revoke, Rotate, Verb};
 use crate::identity::now_s;
 use crate::running::load;
 use crate::source::Source;
+use crate::width;
 use crate::world::World;
-use crate::{complain, told, width};
 
-/// Does what is asked; 1 when it cannot be done.
-pub(crate) fn keys(asked: &Keys) -> ExitCode {
-    let done = match &asked.verb {
+/// Does what is asked, and gives what there is to say.
+///
+/// # Errors
+/// Why it cannot be done, in words.
+pub(crate) fn keys(asked: &Keys) -> Result<String, String> {
+    match &asked.verb {
         Verb::Create(asked) => create(asked),
         Verb::List(asked) => list(asked),
         Verb::Rotate(asked) => rotate(asked),
         Verb::Revoke(asked) => revoke(asked),
-    };
-    match done {
-        Ok(text) => told(text.trim_end()),
-        Err(fault) => {
-            complain(&format!("tollgate: {fault}"));
-            ExitCode::FAILURE
-        }
     }
 }
 

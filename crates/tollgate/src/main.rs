@@ -43,7 +43,13 @@ fn main() -> ExitCode {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Demo(demo) => demo::run(&demo),
-        cli::Verb::Keys(asked) => keys::keys(&asked),
+        cli::Verb::Keys(asked) => match keys::keys(&asked) {
+            Ok(text) => told(text.trim_end()),
+            Err(fault) => {
+                complain(&format!("tollgate: {fault}"));
+                ExitCode::FAILURE
+            }
+        },
         cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Usage(usage) => usage::usage(&usage),
         cli::Verb::Version => told(&format!("tollgate {}", env!("CARGO_PKG_VERSION"))),

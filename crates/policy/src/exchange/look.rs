@@ -53,7 +53,7 @@ pub(super) fn look(
         }
     };
     let least = Cost::charged(least);
-    let who = Who::of(opened.workload, caller, s);
+    let who = s.who(opened.workload, caller);
     let mut refused = None;
     let all_refuse = grants.all(|grant| match short_of(grant, who, least, now, s, levels) {
         Some(refusal) => {

@@ -142,7 +142,7 @@ pub(super) fn reserve(
     let Some(at) = grants.position(|g| std::ptr::eq(g, grant)) else {
         return Err(Refusal::Bug("a grant without workload"));
     };
-    let who = Who::of(workload, caller, s);
+    let who = s.who(workload, caller);
     let subjects = Subjects::default();
     let mut given = 0;
     let mut short = None;
@@ -249,7 +249,7 @@ impl Taken {
     /// What each limit counts that gave, its bucket, and how much it gave.
     #[inline]
     fn each(&self, s: &Snapshot, levels: &Levels, mut f: impl FnMut(Kind, &Hold<'_>, u64)) {
-        let who = Who::of(self.workload, self.caller.as_ref(), s);
+        let who = s.who(self.workload, self.caller.as_ref());
         let Some(grant) = s.grants(self.workload).get(self.grant) else {
             return;
         };

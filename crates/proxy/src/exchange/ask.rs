@@ -102,11 +102,13 @@ fn begin(
         }
         Question::Authorize(authorizer) => {
             let (snapshot, record) = (active.view.snapshot(), active.exchange.record());
+            let workload = record.workload.and_then(|id| snapshot.workload(id));
             let asked = authorizer.ask(&Asked {
+                id: &record.id,
                 head,
-                peer,
-                record,
-                snapshot,
+                source: snapshot.clients.address(peer.address, head),
+                workload: workload.map_or("", |workload| &workload.name),
+                caller: record.caller.as_deref(),
             });
             Box::pin(async { Said::Else(Answer::Authorized(asked.await)) })
         }

@@ -13,7 +13,6 @@ use bytes::Bytes;
 use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::caller::{Caller, Later, Proven};
 use policy::credential::{Credential, Minter, UpstreamAuth};
-use policy::id::WorkloadId;
 use policy::identity::{HeaderSource, Proof, Source, Unproven, UserRule, Verifier};
 use policy::record::{Count, Record};
 use policy::revision::Revision;
@@ -176,8 +175,7 @@ struct After(Duration, Authorization);
 
 impl Authorizer for After {
     fn ask(&self, call: &Asked<'_>) -> Later<Authorization> {
-        assert_eq!(call.snapshot.workloads.len(), 1);
-        assert_eq!(call.record.workload, Some(WorkloadId(0)));
+        assert_eq!(call.workload, "app");
         let Self(after, answer) = self;
         let (after, answer) = (*after, answer.clone());
         Box::pin(async move {

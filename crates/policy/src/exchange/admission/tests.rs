@@ -8,13 +8,13 @@ use wire::call::{CallHead, Splice, apply, splices};
 use wire::head::RequestHead;
 
 use super::super::MAX_LIMITS;
+use super::super::identify::{self, Identified};
 use super::{Admitted, Decision, Opened, admit, open, purpose};
 use crate::caller::Peer;
 use crate::clock::Mono;
 use crate::estimate::Estimator;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, request, snapshot};
 use crate::id::{LimitId, RouteId, WorkloadId};
-use crate::identity::{self, Identified};
 use crate::limit::Kind::{Requests, Tokens as TokenKind};
 use crate::operation::Operation::{
     self, Chat, Completions, CountTokens, Embeddings, Images, Messages, Models, Moderations,
@@ -50,7 +50,7 @@ fn opened_by(head: &RequestHead, length: Option<u64>, s: &Snapshot) -> Result<Op
     let operation = purpose(head)?;
     let peer = Peer::from(std::net::IpAddr::from([127, 0, 0, 1]));
     let mut shard = Shard::new(s, None, 1);
-    match identity::identify(head, &peer, s, &mut shard, 0) {
+    match identify::identify(head, &peer, s, &mut shard, 0) {
         Ok(Identified::As(workload, ..)) => open(head, length, operation, workload, s),
         Ok(Identified::Asks(_)) => panic!("a header asks nobody"),
         Err(unidentified) => Err(unidentified.refusal),

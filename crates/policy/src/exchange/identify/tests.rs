@@ -2,10 +2,11 @@
 //!
 //! Not here: where in an exchange this is asked (`exchange`).
 
-use super::{HeaderSource, Identified, Identity, Source, identify};
+use super::{Identified, identify};
 use crate::caller::Peer;
 use crate::fixture::{IDENTITY, ONE, RoutePlan, request, snapshot};
 use crate::id::WorkloadId;
+use crate::identity::{HeaderSource, Identity, Source};
 use crate::refusal::Refusal;
 use crate::shard::Shard;
 use crate::snapshot::Snapshot;
@@ -139,14 +140,12 @@ mod proven {
     use std::net::IpAddr;
     use std::sync::Arc;
 
-    use super::super::{
-        Certificates, HeaderSource, Identified, Proof, Source, Trusted, Unproven, Verifier,
-        identify,
-    };
+    use super::super::{Identified, identify};
     use super::two_workloads;
     use crate::caller::{Caller, Peer, PeerCertificate};
     use crate::client::Network;
     use crate::fixture::request;
+    use crate::identity::{Certificates, HeaderSource, Proof, Source, Trusted, Unproven, Verifier};
     use crate::shard::Shard;
     use crate::snapshot::Snapshot;
 
@@ -244,7 +243,8 @@ mod proven {
         let outside = peer([192, 0, 2, 1], &[]);
         let proxy = peer([10, 1, 2, 3], &[]);
         let mesh = peer([192, 0, 2, 1], &["spiffe://a/ide/1"]);
-        let cases: &[(&Peer, &[(&str, &str)], Result<&str, &str>)] = &[
+        type Case<'a> = (&'a Peer, &'a [(&'a str, &'a str)], Result<&'a str, &'a str>);
+        let cases: &[Case<'_>] = &[
             (&outside, &[(AUTH, "Bearer key-ide")], Ok("ide proven")),
             (&outside, &[("x-api-key", "key-ci")], Ok("ci proven")),
             (&outside, &[("api-key", "key-ci")], Ok("ci proven")),

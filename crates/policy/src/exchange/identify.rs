@@ -1,0 +1,289 @@
+//! Who sent a request: the sources of identities asked in order, by what the request brings.
+//!
+//! Invariant: one value or none; two values are an error, never a choice. An unknown identity is refused before
+//! anything is spent on it.
+//! Not here: what a source is ([`crate::identity`]), when somebody outside is asked (`exchange`).
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use wire::head::RequestHead;
+
+use crate::caller::{Caller, Peer, PeerCertificate};
+use crate::credential::{self, Given};
+use crate::id::WorkloadId;
+use crate::identity::{HeaderSource, Proof, Source, Unproven, UserRule, Verifier};
+use crate::refusal::Refusal;
+use crate::secret::Secret;
+use crate::shard::Shard;
+use crate::snapshot::Snapshot;
+
+/// What is known of who calls.
+#[derive(Debug)]
+pub(super) enum Identified {
+    /// Who it is, without a caller where a header says it; and what holds of its user.
+    As(WorkloadId, Option<Arc<Caller>>, UserRule),
+    /// Somebody is to be asked.
+    Asks(Box<Asking>),
+}
+
+/// A credential that somebody is asked about.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) verifier: Arc<dyn Verifier>,
+    pub(super) credential: Secret,
+    fingerprint: Option<[u8; 32]>,
+    generation: (usize, u64),
+    users: UserRule,
+}
+
+impl Identified {
+    /// The same, by a source with this rule.
+    fn under(self, users: UserRule) -> Self {
+        match self {
+            Self::As(workload, caller, _) => Self::As(workload, caller, users),
+            Self::Asks(mut asking) => {
+                asking.users = users;
+                Self::Asks(asking)
+            }
+        }
+    }
+}
+
+/// Who calls is not known: the refusal, and why, for the log.
+#[derive(Debug)]
+pub(super) struct Unidentified {
+    pub(super) refusal: Refusal,
+    pub(super) reason: Option<Cow<'static, str>>,
+}
+
+impl From<Refusal> for Unidentified {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            reason: None,
+        }
+    }
+}
+
+/// Who sent this request.
+///
+/// # Errors
+/// [`Refusal::IdentityRepeated`] for several values of the header; [`Refusal::WorkloadNotRegistered`] where a header
+/// alone identifies and names nobody; else [`Refusal::CredentialMissing`], [`Refusal::CredentialInvalid`],
+/// [`Refusal::IdentityUnavailable`], [`Refusal::IdentityContradicted`].
+pub(super) fn identify(
+    head: &RequestHead,
+    peer: &Peer,
+    s: &Snapshot,
+    shard: &mut Shard,
+    unix_s: u64,
+) -> Result<Identified, Unidentified> {
+    let identity = &s.identity;
+    let named = named(head, &identity.header)?;
+    let certificate = peer.certificate.as_deref();
+    let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
+    let mut given = None;
+    let mut takes_credentials = false;
+    for (place, source) in identity.sources.iter().enumerate() {
+        let users = identity.users.get(place).copied().unwrap_or_default();
+        match source {
+            Source::Header(source) => {
+                if let Some(found) = said(
+                    named,
+                    source,
+                    (peer.address, certificate),
+                    s,
+                    &identity.header,
+                ) {
+                    return Ok(Identified::As(found?, None, users));
+                }
+            }
+            Source::Certificate(known) => {
+                takes_credentials = true;
+                if let Some(caller) = certificate.and_then(|c| known.caller(c)) {
+                    return of_caller(caller, named, s).map(|found| found.under(users));
+                }
+            }
+            Source::Credential(verifier) => {
+                takes_credentials = true;
+                let given = *given.get_or_insert_with(|| credential::given(head));
+                if let Given::Token(token) = given
+                    && verifier.takes(token)
+                    && let Some(found) = proven(
+                        (place, verifier),
+                        token,
+                        named,
+                        (head, peer),
+                        s,
+                        shard,
+                        unix_s,
+                    )
+                {
+                    return found.map(|found| found.under(users));
+                }
+            }
+        }
+    }
+    let refusal = match given.unwrap_or_else(|| credential::given(head)) {
+        _ if !takes_credentials => Refusal::WorkloadNotRegistered {
+            header: identity.header.clone(),
+        },
+        Given::Nothing => Refusal::CredentialMissing,
+        Given::Unusable | Given::Token(_) => {
+            return Err(Unidentified {
+                refusal: Refusal::CredentialInvalid,
+                reason: Some("no source of identities takes a credential of this form".into()),
+            });
+        }
+    };
+    Err(refusal.into())
+}
+
+/// The one value of the header that names a workload.
+fn named<'h>(head: &'h RequestHead, header: &str) -> Result<Option<&'h [u8]>, Refusal> {
+    let mut values = head.fields.by_name(header.as_bytes());
+    let value = values.next();
+    if values.next().is_some() || value.is_some_and(|v| v.contains(&b',')) {
+        return Err(Refusal::IdentityRepeated {
+            header: header.to_owned(),
+        });
+    }
+    Ok(value)
+}
+
+/// The workload that a header names, where its word counts and there is one.
+fn said(
+    named: Option<&[u8]>,
+    source: &HeaderSource,
+    (address, certificate): (IpAddr, Option<&PeerCertificate>),
+    s: &Snapshot,
+    header: &str,
+) -> Option<Result<WorkloadId, Refusal>> {
+    if !source.from.trusts(address, certificate) {
+        return None;
+    }
+    let Some(name) = named else {
+        return source.default.map(Ok);
+    };
+    let found = s.by_name.get(name).copied();
+    Some(found.ok_or_else(|| Refusal::WorkloadNotRegistered {
+        header: header.to_owned(),
+    }))
+}
+
+/// Whose the credential is, by what is known of it already, by itself, or by asking.
+fn proven(
+    (place, verifier): (usize, &Arc<dyn Verifier>),
+    token: &[u8],
+    named: Option<&[u8]>,
+    (head, peer): (&RequestHead, &Peer),
+    s: &Snapshot,
+    shard: &mut Shard,
+    unix_s: u64,
+) -> Option<Result<Identified, Unidentified>> {
+    let fingerprint = verifier.fingerprint(token);
+    if let Some(fingerprint) = &fingerprint {
+        let generation = (place, verifier.generation());
+        if let Some(caller) = shard.proofs.get(fingerprint, generation, unix_s) {
+            return Some(of_caller(caller, named, s));
+        }
+        let address = s.clients.address(peer.address, head);
+        if let Some(wait) = shard.failures.wait(address, unix_s) {
+            return Some(Err(Refusal::CredentialFailures { wait }.into()));
+        }
+    }
+    // Asked before, so that keys that change meanwhile count as changed.
+    let generation = (place, verifier.generation());
+    Some(match verifier.verify(token, unix_s) {
+        Ok(proof) => {
+            if let Some(fingerprint) = fingerprint {
+                shard.proofs.keep(fingerprint, generation, &proof, unix_s);
+            }
+            of_caller(&proof.caller, named, s)
+        }
+        Err(Unproven::Ask) => Ok(Identified::Asks(Box::new(Asking {
+            verifier: Arc::clone(verifier),
+            credential: Secret::new(token.to_vec()),
+            fingerprint,
+            generation,
+            users: UserRule::default(),
+        }))),
+        Err(Unproven::Elsewhere) => return None,
+        Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
+    })
+}
+
+/// What an answer about a credential means.
+pub(super) fn answered(
+    asking: &Asking,
+    answer: Result<Proof, Unproven>,
+    (head, peer): (&RequestHead, &Peer),
+    s: &Snapshot,
+    shard: &mut Shard,
+    unix_s: u64,
+) -> Result<Identified, Unidentified> {
+    match answer {
+        Ok(proof) if unix_s < proof.until_unix_s => {
+            if let Some(fingerprint) = asking.fingerprint {
+                let generation = asking.generation;
+                shard.proofs.keep(fingerprint, generation, &proof, unix_s);
+            }
+            let found = of_caller(&proof.caller, named(head, &s.identity.header)?, s);
+            found.map(|found| found.under(asking.users))
+        }
+        Ok(_) => {
+            let unproven = Unproven::Invalid("expired while it was asked about".into());
+            Err(refused(unproven, (head, peer), s, shard, unix_s))
+        }
+        Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
+    }
+}
+
+/// Refuses a credential that proves nothing.
+#[cold]
+fn refused(
+    unproven: Unproven,
+    (head, peer): (&RequestHead, &Peer),
+    s: &Snapshot,
+    shard: &mut Shard,
+    unix_s: u64,
+) -> Unidentified {
+    let (refusal, reason) = match unproven {
+        Unproven::Invalid(reason) => {
+            let address = s.clients.address(peer.address, head);
+            shard.failures.note(address, unix_s);
+            (Refusal::CredentialInvalid, Some(reason))
+        }
+        Unproven::Unavailable(reason) => (Refusal::IdentityUnavailable, Some(reason)),
+        Unproven::Ask | Unproven::Elsewhere => (Refusal::IdentityUnavailable, None),
+    };
+    Unidentified { refusal, reason }
+}
+
+/// The workload of a proven caller, which a header must not contradict.
+fn of_caller(
+    caller: &Arc<Caller>,
+    named: Option<&[u8]>,
+    s: &Snapshot,
+) -> Result<Identified, Unidentified> {
+    let name = caller.workload.as_bytes();
+    if named.is_some_and(|named| named != name) {
+        let header = s.identity.header.clone();
+        return Err(Refusal::IdentityContradicted { header }.into());
+    }
+    match s.by_name.get(name) {
+        Some(workload) => {
+            let caller = Some(Arc::clone(caller));
+            Ok(Identified::As(*workload, caller, UserRule::default()))
+        }
+        None => Err(Unidentified {
+            refusal: Refusal::WorkloadUnknown,
+            reason: Some(format!("no route is for the workload {:?}", caller.workload).into()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;
