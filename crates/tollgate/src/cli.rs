@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::explain::Explain;
 use crate::keys::Keys;
 use crate::usage::Usage;
 
@@ -78,6 +79,11 @@ pub(crate) enum Verb {
     /// what `run` would make of the environment. Secrets, certificates, and the directories that the
     /// ledger and the access log are written to are looked at too.
     Check(Check),
+    /// Say what the gate would make of a call, and why: who calls, which route, which limits.
+    ///
+    /// Nothing is sent upstream and no limit is used up. The answer goes by the configuration alone, not by
+    /// what a running gate has counted.
+    Explain(Explain),
     /// Make, list, rotate and revoke keys that clients bring.
     Keys(Keys),
     /// Print the JSON Schema of the configuration, for editors.

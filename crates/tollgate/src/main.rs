@@ -10,6 +10,7 @@ mod check;
 mod cli;
 mod conditions;
 mod demo;
+mod explain;
 mod gateway;
 mod identity;
 mod keys;
@@ -43,6 +44,16 @@ fn main() -> ExitCode {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Demo(demo) => demo::run(&demo),
+        cli::Verb::Explain(asked) => match explain::explain(&asked) {
+            Ok((text, is_let_in)) => match told(text.trim_end()) {
+                ExitCode::SUCCESS if !is_let_in => ExitCode::FAILURE,
+                told => told,
+            },
+            Err(fault) => {
+                complain(&format!("tollgate: {fault}"));
+                ExitCode::FAILURE
+            }
+        },
         cli::Verb::Keys(asked) => match keys::keys(&asked) {
             Ok(text) => told(text.trim_end()),
             Err(fault) => {

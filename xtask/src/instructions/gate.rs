@@ -2,14 +2,16 @@
 //!
 //! Invariant: the process is ended, whatever happens; nothing but loopback is used.
 
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::scene::{Scene, Wires};
+use super::scene::{FILES, Scene, Wires};
 use crate::cargo::{metadata, target_dir};
 
 /// Longest wait for one read, and for the gate to begin or end: callgrind makes it some 50 times slower.
@@ -45,7 +47,10 @@ pub(super) fn run(
     let config =
         format!("listen: {{ data: \"{data}\", admin: \"{admin}\" }}\nworkers: 1\n{config}");
     let file = dir.join("tollgate.yaml");
-    std::fs::write(dir.join("secret"), "sk-upstream\n").map_err(|cause| cause.to_string())?;
+    for (name, text) in FILES {
+        let written = private(&dir.join(name)).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|cause| format!("{name}: {cause}"))?;
+    }
     std::fs::write(&file, config).map_err(|cause| cause.to_string())?;
     let said = dir.join(format!("{}.log", scene.name));
     let log = std::fs::File::create(&said).map_err(|cause| cause.to_string())?;
@@ -62,6 +67,13 @@ pub(super) fn run(
         let said = std::fs::read_to_string(&said).unwrap_or_default();
         format!("{}: {says}\nthe gate said:\n{said}", scene.name)
     })
+}
+
+/// A file that its owner alone can read.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)
 }
 
 fn serve(

@@ -43,6 +43,21 @@ pub(super) const SCENES: &[Scene] = &[
         exchange: Wires::stream,
     },
     Scene {
+        name: "unary_1k_key",
+        config: KEY,
+        exchange: |wires| wires.by(&format!("authorization: Bearer {THE_KEY}\r\n")),
+    },
+    Scene {
+        name: "unary_1k_token",
+        config: TOKEN,
+        exchange: |wires| wires.by(&format!("authorization: Bearer {THE_TOKEN}\r\n")),
+    },
+    Scene {
+        name: "unary_1k_token_and_rules",
+        config: TOKEN_AND_RULES,
+        exchange: |wires| wires.by(&format!("authorization: Bearer {THE_TOKEN}\r\n")),
+    },
+    Scene {
         name: "unknown_identity",
         config: ALL_POLICIES,
         exchange: Wires::unknown,
@@ -70,12 +85,71 @@ prices:
   race-model: { input: 0.10, output: 0.40, per: 1M }
 ";
 
+/// As bare, but for who calls.
+const KEY: &str = "\
+identity: [ { keys: { file: \"{dir}/keys.jsonl\" } } ]
+backends:
+  up: { url: \"http://{upstream}/v1\" }
+routes:
+  - { workload: race, backend: up }
+";
+
+const TOKEN: &str = "\
+identity: [ { jwt: { issuer: \"https://issuer.test/\", audience: race, jwks: { file: \"{dir}/jwks.json\" }, workload_claim: azp } } ]
+backends:
+  up: { url: \"http://{upstream}/v1\" }
+routes:
+  - { workload: race, backend: up }
+";
+
+const TOKEN_AND_RULES: &str = "\
+identity: [ { jwt: { issuer: \"https://issuer.test/\", audience: race, jwks: { file: \"{dir}/jwks.json\" }, workload_claim: azp } } ]
+authority:
+  rules:
+    - { name: engineers, allow: '\"engineering\" in claims.groups && model.startsWith(\"race-\")' }
+    - { name: elsewhere, deny: '!source.inNetwork(\"127.0.0.0/8\")' }
+backends:
+  up: { url: \"http://{upstream}/v1\" }
+routes:
+  - { workload: race, backend: up }
+";
+
+/// A key, of which the file below has the SHA-256.
+const THE_KEY: &str = "tgk_racekey000_0123456789abcdefghjkmnpqrstvwxyz0123456789abcdefghjk";
+
+/// A token of ES256 for the key set below, good until 2100.
+const THE_TOKEN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6InAyNTYiLCJ0eXAiOiJKV1QifQ.eyJpc3MiOiJodHRwczovL2lzc3Vlci50ZXN0LyIsImF1ZCI6InJhY2UiLCJzdWIiOiJhZGEiLCJhenAiOiJyYWNlIiwiaWF0IjoxNzY3MjI1NjAwLCJleHAiOjQxMDI0NDQ4MDAsImdyb3VwcyI6WyJlbmdpbmVlcmluZyIsInNlYXJjaCIsIm9uLWNhbGwiXSwibmFtZSI6IkFkYSBMb3ZlbGFjZSIsImVtYWlsIjoiYWRhQGV4YW1wbGUuY29tIn0.T_vSd6wgUvwjToPgkV5qAsFJSMkvC35FU9OYA2ymuhZCH85c5RbGRd10_aevErEKwtctXT9c2g4NfjAD1IfkQg";
+
+/// Files that the configurations name, by name.
+pub(super) const FILES: &[(&str, &str)] = &[
+    ("secret", "sk-upstream\n"),
+    (
+        "keys.jsonl",
+        "{\"id\":\"racekey000\",\"sha256\":\"dc4c3eafca5aec638e1f1be4a57719a6119da4429f62ccf349522b9de4d3a1c7\",\
+         \"workload\":\"race\",\"created_unix_s\":1767225600}\n",
+    ),
+    (
+        "jwks.json",
+        "{\"keys\":[{\"kid\":\"p256\",\"use\":\"sig\",\"kty\":\"EC\",\"crv\":\"P-256\",\
+         \"x\":\"qmiNC3rdiPnP8Ex_JD6RW81Pp0v_iDbZD7hvFiPeWVA\",\
+         \"y\":\"MCEFdYQO6kATiXJV2leT5JMTVHCRhlrjXyN0liT5MZ0\"}]}",
+    ),
+];
+
 const EVENTS: usize = 200;
 
 impl Wires {
     /// A call and its answer, each whole in one piece where it is short.
     fn unary(&mut self, bytes: usize) -> Result<(), String> {
-        let request = request("race", &body(bytes, ""));
+        self.answered(&request("race", &body(bytes, "")))
+    }
+
+    /// The same for a caller that proves who it is by this line.
+    fn by(&mut self, line: &str) -> Result<(), String> {
+        self.answered(&request_with(line, &body(1 << 10, "")))
+    }
+
+    fn answered(&mut self, request: &[u8]) -> Result<(), String> {
         let answer = answer(
             "application/json",
             "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":1767225600,\"model\":\"race-model\",\
@@ -86,7 +160,7 @@ impl Wires {
              \"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":245,\"completion_tokens\":64,\
              \"total_tokens\":309,\"prompt_tokens_details\":{\"cached_tokens\":0}}}",
         );
-        write(&mut self.client, &request)?;
+        write(&mut self.client, request)?;
         let upstream = self.upstream()?;
         read_whole(upstream)?;
         write(upstream, &answer)?;
@@ -160,10 +234,14 @@ fn body(bytes: usize, members: &str) -> String {
 }
 
 fn request(workload: &str, body: &str) -> Vec<u8> {
+    let who = format!("x-workload-app: {workload}\r\nauthorization: Bearer client-key\r\n");
+    request_with(&who, body)
+}
+
+fn request_with(who: &str, body: &str) -> Vec<u8> {
     format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:1975\r\naccept: application/json\r\n\
-         content-type: application/json\r\nuser-agent: OpenAI/Python 3.52.0\r\nx-workload-app: {workload}\r\n\
-         authorization: Bearer client-key\r\ncontent-length: {}\r\n\r\n{body}",
+         content-type: application/json\r\nuser-agent: OpenAI/Python 3.52.0\r\n{who}content-length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

@@ -2,6 +2,7 @@
 //!
 //! Not here: identity headers alone (`identity`), which source decides (`policy::identity`), attacks on tokens (`jose`).
 
+mod authority;
 mod issuer;
 mod keys;
 mod matrix;

@@ -12,7 +12,7 @@ use crate::harness::{Gate, Sdk, Upstream, eventually, tollgate};
 const SOON: Duration = Duration::from_secs(5);
 
 /// Runs `tollgate keys …` with the configuration of a directory.
-fn keys(dir: &Path, args: &[&str]) -> String {
+pub(super) fn keys(dir: &Path, args: &[&str]) -> String {
     let config = dir.join("tollgate.yaml");
     let config = config.to_str().expect("UTF-8");
     let all = [&["keys"], args, &["--config", config]].concat();
@@ -22,7 +22,7 @@ fn keys(dir: &Path, args: &[&str]) -> String {
 }
 
 /// The id and the key that were made.
-fn made(dir: &Path, args: &[&str]) -> (String, String) {
+pub(super) fn made(dir: &Path, args: &[&str]) -> (String, String) {
     let out = keys(dir, &[args, &["--json"]].concat());
     let made: Value = serde_json::from_str(&out).expect("JSON");
     let members = made.as_object().expect("an object");
@@ -193,4 +193,46 @@ fn a_gate_does_not_start_with_keys_that_others_can_read_or_that_are_damaged() {
     made(dir.path(), &["create", "--workload", "chat"]);
     std::fs::write(&path, "{}\n").expect("a file");
     said("line 1");
+}
+
+#[test]
+fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
+    let upstream = echo();
+    let config = config(&upstream, "[ { keys: { file: keys.jsonl } } ]")
+        + "ledger: { path: usage.db }\nprices: { m: { input: 1, output: 1, per: 1M } }\n";
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
+    let limited = ["create", "--workload", "chat", "--user", "ada", "--limit", "requests=2/1h"];
+    let (id, key) = made(dir.path(), &limited);
+    let poor = ["create", "--workload", "chat", "--budget", "0.000001USD/month"];
+    let (_, broke) = made(dir.path(), &poor);
+    let (_, free) = made(dir.path(), &["create", "--workload", "chat", "--model", "other-*"]);
+    let file = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
+    let gate = Gate::start_with_private(&config, &[("keys.jsonl", &file)]);
+
+    for left in [1, 0] {
+        let response = call(&gate, &[&bearer(&key)]);
+        assert_eq!(response.status, 200, "{}", response.text());
+        let shown = response.header("x-ratelimit-remaining-requests");
+        assert_eq!(shown, Some(left.to_string().as_str()));
+    }
+    let over = call(&gate, &[&bearer(&key)]);
+    assert_eq!(told(&over), (429, "rate_limit_exceeded".to_owned()));
+    assert!(over.text().contains("for this key"), "{}", over.text());
+    // Another key of the same workload has its own.
+    let refused = call(&gate, &[&bearer(&broke)]);
+    assert_eq!(told(&refused), (402, "insufficient_quota".to_owned()));
+    let other = call(&gate, &[&bearer(&free)]);
+    assert_eq!(told(&other), (404, "model_not_found".to_owned()));
+
+    let records = gate.records(5);
+    let ours = records.iter().find(|r| r["key"] == *id).expect("a line of the key");
+    assert_eq!((&ours["user"], &ours["identity"]), (&json!("ada"), &json!("key")));
+    let ledger = gate.path("usage.db");
+    let ledger = ledger.to_str().expect("UTF-8");
+    eventually("the ledger has the rows", SOON, || {
+        let args = ["usage", "report", "--by", "key,user", "--json", "--ledger", ledger];
+        let ended = tollgate(gate.dir.path(), &args, &[]);
+        ended.code == Some(0) && ended.out.contains(&id) && ended.out.contains("ada")
+    });
 }

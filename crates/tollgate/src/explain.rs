@@ -1,0 +1,221 @@
+//! `tollgate explain`: what the gate would make of a call, without making it.
+//!
+//! The call goes through the machine that decides over calls in a gate (`policy::exchange`), with limits and budgets of
+//! which nothing is used. Nothing is sent upstream, nothing is written.
+//! Not here: what a call is decided by (`policy`), how the answer reads (`said`).
+
+mod arguments;
+mod said;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use policy::authorizer::Asked;
+use policy::caller::Peer;
+use policy::clock::Mono;
+use policy::exchange::{Answer, Env, Event, Exchange, Question, Verdict};
+use policy::record::Record;
+use policy::refusal::{LocalReply, Refusal};
+use policy::revision::Revision;
+use policy::shard::Shard;
+use policy::snapshot::Snapshot;
+use wire::head::RequestHead;
+use wire::http1::{Limits, Step, parse_request};
+
+pub(crate) use self::arguments::Explain;
+use crate::identity::{Moment, Services, now_s};
+use crate::running::{load, publication};
+use crate::source::Source;
+use crate::width;
+use crate::world::World;
+
+/// How long the keys of issuers are waited for.
+const KEYS_WITHIN: Duration = Duration::from_secs(5);
+/// The variable that may hold the client's credential.
+const CREDENTIAL: &str = "TOLLGATE_CREDENTIAL";
+
+/// What became of the call.
+struct Outcome {
+    record: Record,
+    /// The gate's refusal; none where the call would go upstream, or is answered with names of models.
+    refused: Option<LocalReply>,
+}
+
+/// Says what the gate would make of a call; the second part is whether it would let it in.
+///
+/// # Errors
+/// The configuration is faulty, or the call cannot be read.
+pub(crate) fn explain(asked: &Explain) -> Result<(String, bool), String> {
+    let source = Source::of(asked.config.as_deref());
+    let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
+    let services = Services::default();
+    let moment = Moment::Start(&services);
+    let (_, current) = publication(loaded, Revision::first, &World, moment)?;
+    let revision = &current.revision;
+    let text = request(asked)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let outcome = runtime.block_on(judged(asked, &text, revision))?;
+    let is_let_in = outcome.refused.is_none();
+    let snapshot = &revision.snapshot;
+    let said = if asked.json {
+        said::json(&outcome.record, outcome.refused.as_ref(), snapshot)
+    } else {
+        let width = width::of(std::io::stdout());
+        said::text(&outcome.record, outcome.refused.as_ref(), snapshot, width)
+    };
+    Ok((said, is_let_in))
+}
+
+/// The call's head and body as a client would send them.
+fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let body = match (&asked.body, &asked.model) {
+        (Some(file), _) => std::fs::read(file)
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?,
+        (None, Some(model)) => serde_json::json!({ "model": model }).to_string().into_bytes(),
+        (None, None) => b"{}".to_vec(),
+    };
+    let mut head = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", asked.method, asked.path);
+    if asked.method == "POST" {
+        head.push_str(&format!(
+            "content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        ));
+    }
+    if let Ok(credential) = std::env::var(CREDENTIAL) {
+        head.push_str(&format!("authorization: Bearer {}\r\n", credential.trim()));
+    }
+    for header in &asked.header {
+        head.push_str(header);
+        head.push_str("\r\n");
+    }
+    head.push_str("\r\n");
+    Ok((head.into_bytes(), body))
+}
+
+async fn judged(
+    asked: &Explain,
+    (text, body): &(Vec<u8>, Vec<u8>),
+    revision: &Revision,
+) -> Result<Outcome, String> {
+    let mut head = RequestHead::new();
+    match parse_request(text, &Limits::default(), &mut head) {
+        Ok(Step::Done { .. }) => {}
+        Ok(Step::Partial) => return Err("the call's head is not whole".to_owned()),
+        Err(fault) => return Err(Refusal::Head(fault).to_string()),
+    }
+    let began = std::time::Instant::now();
+    loop {
+        let outcome = once(asked.from, &head, body, revision).await;
+        let is_pending = outcome.record.code == "identity_unavailable";
+        if !is_pending || began.elapsed() > KEYS_WITHIN {
+            return Ok(outcome);
+        }
+        // The keys of an issuer may be on their way.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The call from its head to the moment at which it would go upstream.
+async fn once(from: IpAddr, head: &RequestHead, body: &[u8], revision: &Revision) -> Outcome {
+    let Revision { snapshot, levels } = revision;
+    let mut shard = Shard::new(snapshot, None, 1);
+    let env = &mut Env {
+        snapshot,
+        levels,
+        shard: &mut shard,
+        now: Mono(1),
+    };
+    let peer = Peer::from(from);
+    let mut exchange = Exchange::begin(head, from, now_s() * 1000, env);
+    let takes_body = head.method.takes_body();
+    let mut verdict = exchange.handle(
+        Event::Head {
+            head,
+            peer: &peer,
+            length: takes_body.then_some(body.len() as u64),
+            awaits_continue: false,
+        },
+        env,
+    );
+    let mut is_read = false;
+    loop {
+        verdict = match verdict {
+            Verdict::Ask(ask) => match answered(ask.question, &exchange, head, from, snapshot).await
+            {
+                Some(Said::Who(answer)) => {
+                    let peer = &peer;
+                    exchange.handle(Event::Identified { head, peer, answer }, env)
+                }
+                Some(Said::Else(answer)) => exchange.handle(Event::Answer(answer), env),
+                // It would be entered in the ledger, and go.
+                None => return let_in(&exchange),
+            },
+            Verdict::Read { .. } if takes_body && !is_read => {
+                is_read = true;
+                exchange.handle(Event::Body(body.len()), env)
+            }
+            Verdict::Read { .. } => {
+                let mut scanner = exchange.scanner();
+                let read = scanner.as_mut().map(|scanner| {
+                    scanner.push(body)?;
+                    scanner.finish()
+                });
+                match read.transpose() {
+                    Ok(call) => exchange.handle(Event::BodyEnd { head, call }, env),
+                    Err(fault) => exchange.handle(Event::Unreadable(Refusal::Call(fault)), env),
+                }
+            }
+            Verdict::Refuse(refusal) => {
+                return Outcome {
+                    record: exchange.record().clone(),
+                    refused: Some(refusal.reply()),
+                };
+            }
+            _ => return let_in(&exchange),
+        };
+    }
+}
+
+fn let_in(exchange: &Exchange) -> Outcome {
+    Outcome {
+        record: exchange.record().clone(),
+        refused: None,
+    }
+}
+
+/// What came of a question.
+enum Said {
+    Who(Result<policy::identity::Proof, policy::identity::Unproven>),
+    Else(Answer),
+}
+
+/// Asks as a gate would; `None` for the ledger.
+async fn answered(
+    question: Question,
+    exchange: &Exchange,
+    head: &RequestHead,
+    from: IpAddr,
+    snapshot: &Snapshot,
+) -> Option<Said> {
+    match question {
+        Question::Enter { .. } | Question::Mint(_) => None,
+        Question::Identify(verifier, credential) => {
+            Some(Said::Who(verifier.ask(credential).await))
+        }
+        Question::Authorize(authorizer) => {
+            let record = exchange.record();
+            let workload = record.workload.and_then(|id| snapshot.workload(id));
+            let asked = authorizer.ask(&Asked {
+                id: &record.id,
+                head,
+                source: snapshot.clients.address(from, head),
+                workload: workload.map_or("", |workload| &workload.name),
+                caller: record.caller.as_deref(),
+            });
+            Some(Said::Else(Answer::Authorized(asked.await)))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The answer of `tollgate explain`, for people and for programs.
+//!
+//! Not here: how it is found (`explain`).
+
+use std::fmt::Write as _;
+
+use ledger::report::wrapped;
+use policy::budget::Unit;
+use policy::record::Record;
+use policy::refusal::LocalReply;
+use policy::snapshot::{Grant, Snapshot};
+use policy::subject::Whose;
+use serde_json::{Value, json};
+
+/// The grant by which the call would go.
+fn grant<'s>(record: &Record, s: &'s Snapshot) -> Option<&'s Grant> {
+    let workload = s.workload(record.workload?)?;
+    workload.grants.iter().find(|grant| Some(grant.route) == record.route)
+}
+
+/// For programs.
+pub(super) fn json(record: &Record, refused: Option<&LocalReply>, s: &Snapshot) -> String {
+    let caller = record.caller.as_deref();
+    let workload = record.workload.and_then(|id| s.workload(id));
+    let route = record.route.and_then(|id| s.route(id));
+    let backends: Vec<&str> = route.map_or_else(Vec::new, |route| {
+        let backends = route.backends.iter().filter_map(|id| s.backend(*id));
+        backends.map(|backend| &*backend.name).collect()
+    });
+    let tags: serde_json::Map<String, Value> = caller.map_or_else(Default::default, |caller| {
+        let tags = caller.tags.iter();
+        tags.map(|(name, value)| (name.to_string(), value.to_string().into())).collect()
+    });
+    let said = json!({
+        "would": if refused.is_none() { "go upstream" } else { "be refused" },
+        "status": refused.map(|reply| reply.status),
+        "code": refused.map(|reply| reply.code),
+        "message": refused.map(|reply| &reply.message),
+        "reason": record.reason,
+        "workload": workload.map(|workload| &*workload.name),
+        "identity": caller.map_or("header", |caller| caller.by.as_str()),
+        "key": caller.and_then(|caller| caller.key.as_deref()),
+        "user": caller.and_then(|caller| caller.user.as_deref()),
+        "tags": tags,
+        "operation": record.operation.map(|operation| operation.as_str()),
+        "model": record.model_asked,
+        "route": route.map(|route| &*route.name),
+        "backends": backends,
+        "model_sent": record.model_sent.as_deref(),
+        "limits": limits(record, s),
+        "budgets": budgets(record, s),
+    });
+    serde_json::to_string_pretty(&said).unwrap_or_default()
+}
+
+/// For people.
+pub(super) fn text(
+    record: &Record,
+    refused: Option<&LocalReply>,
+    s: &Snapshot,
+    width: usize,
+) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| {
+        let line = format!("{name:<10} {value}");
+        let _written = writeln!(out, "{}", wrapped(&line, width, 11));
+    };
+    match refused {
+        None => line("verdict", "the call would go upstream"),
+        Some(reply) => {
+            line("verdict", &format!("refused: {} {}", reply.status, reply.code));
+            line("told", &reply.message);
+        }
+    }
+    if let Some(reason) = &record.reason {
+        line("reason", reason);
+    }
+    let caller = record.caller.as_deref();
+    match record.workload.and_then(|id| s.workload(id)) {
+        Some(workload) => {
+            let by = caller.map_or("header", |caller| caller.by.as_str());
+            line("workload", &format!("{}, known by {by}", workload.name));
+        }
+        None => line("workload", "not known"),
+    }
+    if let Some(caller) = caller {
+        if let Some(key) = &caller.key {
+            line("key", key);
+        }
+        if let Some(user) = &caller.user {
+            line("user", user);
+        }
+        for (name, value) in &caller.tags {
+            line("tag", &format!("{name}={value}"));
+        }
+    }
+    if let Some(operation) = record.operation {
+        let model = record.model_asked.as_deref().unwrap_or("no model");
+        line("call", &format!("{}, {model}", operation.as_str()));
+    }
+    if let Some(route) = record.route.and_then(|id| s.route(id)) {
+        let backends = route.backends.iter().filter_map(|id| s.backend(*id));
+        let backends: Vec<&str> = backends.map(|backend| &*backend.name).collect();
+        let sent = record.model_sent.as_deref();
+        let sent = sent.map_or_else(String::new, |model| format!(", as {model}"));
+        line("route", &format!("{} to {}{sent}", route.name, backends.join(", then ")));
+    }
+    for limit in limits(record, s) {
+        line("limit", &limit);
+    }
+    for budget in budgets(record, s) {
+        line("budget", &budget);
+    }
+    out
+}
+
+/// The limits that count it, in words.
+fn limits(record: &Record, s: &Snapshot) -> Vec<String> {
+    let granted = grant(record, s).map_or(&[][..], |grant| &grant.limits);
+    let granted = granted.iter().filter_map(|id| s.limit(*id)).map(|limit| {
+        let whose = for_each(limit.whose);
+        let (amount, per) = (limit.rate.amount, limit.rate.per);
+        format!("{amount} {} in {per:?}{whose}", limit.kind.as_str())
+    });
+    let own = record.caller.as_deref().map_or(&[][..], |caller| &caller.limits);
+    let own = own.iter().map(|limit| {
+        let (amount, per) = (limit.rate.amount, limit.rate.per);
+        format!("{amount} {} in {per:?}, its own", limit.kind.as_str())
+    });
+    granted.chain(own).collect()
+}
+
+/// The budgets that may count it, in words.
+fn budgets(record: &Record, s: &Snapshot) -> Vec<String> {
+    let amount = |unit: &Unit, amount: u64| match unit {
+        Unit::Tokens => format!("{amount} tokens"),
+        Unit::Money(currency) => {
+            let (whole, nanos) = (amount / 1_000_000_000, amount % 1_000_000_000);
+            let part = format!("{nanos:09}");
+            format!("{whole}.{} {currency}", &part[..2])
+        }
+    };
+    let of = record.workload.and_then(|id| s.budgets.of.get(id.index()));
+    let counted = of.map_or(&[][..], |of| of).iter();
+    let counted = counted.filter_map(|id| s.budgets.list.get(id.index())).map(|budget| {
+        let (every, whose) = (budget.calendar.every.as_str(), for_each(budget.whose));
+        format!("{}: {} each {every}{whose}", budget.name, amount(&budget.unit, budget.amount))
+    });
+    let own = record.caller.as_deref().map_or(&[][..], |caller| &caller.budgets);
+    let own = own.iter().map(|budget| {
+        let every = budget.calendar.every.as_str();
+        format!("{} each {every}, its own", amount(&budget.unit, budget.amount))
+    });
+    counted.chain(own).collect()
+}
+
+fn for_each(whose: Whose) -> &'static str {
+    match whose {
+        Whose::Workload => "",
+        Whose::Key => " for each key",
+        Whose::User => " for each user",
+    }
+}
