@@ -66,7 +66,7 @@ fn a_rule_that_cannot_be_read_is_a_fault_with_its_name_and_line() {
     let ended = tollgate(dir.path(), &["check"], &[]);
     let said = ended.err.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(ended.code, Some(1), "{said}");
-    assert!(said.contains("typo (line 6)") && said.contains("workload"), "{said}");
+    assert!(said.contains("typo (line 7)") && said.contains("workload"), "{said}");
 }
 
 #[test]
