@@ -10,9 +10,11 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, ClaimNames, ClientTls, CredentialKind, CredentialSource, Fetched, Host,
-    IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, OtlpProtocol, Tls, TokenizerSource,
-    Traces, Vocabulary, WorkloadFrom,
+    AccessLog, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames, ClientCertificate,
+    ClientProof, ClientTls, CredentialKind, CredentialSource, ExchangeGrant, Fetched, GoogleFrom,
+    GoogleSource, Host, IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, MadeCredential,
+    MadeKind, OtlpProtocol, Tls, TokenSource, TokenizerSource, Traces, UpstreamCredential,
+    Vocabulary, WorkloadFrom,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

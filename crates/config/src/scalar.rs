@@ -5,6 +5,7 @@
 
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
+pub(crate) use extra::{AccessKeyId, ExchangeGrant, HeaderValue, QueryName, QueryValue, encoded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
 pub(crate) use identity::{Algorithm, Claim, ClientAuth, ClientCertificates, Text, Trust};
 pub(crate) use name::{Model, Name, Pattern};
@@ -19,6 +20,7 @@ pub(crate) use word::{Address, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtoc
 
 mod call;
 mod client;
+mod extra;
 mod header;
 mod identity;
 mod name;

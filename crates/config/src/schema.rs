@@ -4,21 +4,24 @@
 //! Not here: what the fields become (`lower`).
 
 pub(crate) mod abandon;
+pub(crate) mod credential;
 pub(crate) mod identity;
 pub(crate) mod proxy;
 
 use serde_json::json;
 
 use self::abandon::Abandon;
+use self::credential::{ClientCertificate, UpstreamCredential};
 use self::identity::Identity;
 use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
     Address, Age, Amount, BilledBy, Billing, Brief, BuiltIn, Call, Charge, ClientCertificates,
-    Count, CredentialHeader, Currency, Decimal, Every, File, Flag, Host, Inline, LogTarget, Model,
-    Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent, PricePer, Protocol,
-    ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span, Status, Variable, Zone,
+    Count, CredentialHeader, Currency, Decimal, Every, File, Flag, HeaderValue, Host, Inline,
+    LogTarget, Model, Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern, Percent,
+    PricePer, Protocol, ProxyProtocol, QueryName, QueryValue, Ratio, Recorded, Scheme, SecretFile,
+    Size, Span, Status, Variable, Zone,
 };
 use crate::target::Target;
 
@@ -184,7 +187,13 @@ record! {
         /// Several addresses that share the traffic.
         optional endpoints: ListOf<Endpoint>,
         /// The credential sent upstream; none unless said.
-        optional credential: Credential,
+        optional credential: UpstreamCredential,
+        /// The certificate that the gate shows upstream; none unless said.
+        optional client_certificate: ClientCertificate,
+        /// Headers of every request to it, by name; they replace what the client sends by these names.
+        optional headers: MapOf<PassedHeader, At<HeaderValue>>,
+        /// Members of the query of every request to it, by name, such as api-version; they replace the client's.
+        optional query: MapOf<QueryName, At<QueryValue>>,
         /// Models it serves, for /v1/models.
         optional models: OneOrMany<Model>,
         /// What it calls models that the gate knows by other names. Prices, limits and budgets go by the gate's.
@@ -236,7 +245,7 @@ record! {
         /// Its share of the traffic. Default 1.
         optional weight: At<Count<1000000>>,
         /// Its own credential, in place of the backend's.
-        optional credential: Credential,
+        optional credential: UpstreamCredential,
     }
 }
 

@@ -39,7 +39,8 @@ pub(crate) enum Moment<'s> {
 }
 
 impl<'s> Moment<'s> {
-    fn services(self) -> Option<&'s Services> {
+    /// The thread that asks others, where anybody may be asked.
+    pub(crate) fn services(self) -> Option<&'s Services> {
         match self {
             Self::Check => None,
             Self::Start(services) | Self::Reload(services) => Some(services),

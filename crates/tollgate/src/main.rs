@@ -8,6 +8,7 @@ mod budget;
 mod check;
 mod cli;
 mod conditions;
+mod credential;
 mod demo;
 mod gateway;
 mod identity;

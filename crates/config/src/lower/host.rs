@@ -87,6 +87,8 @@ impl super::Lowering<'_> {
             ledger: self.ledger(&document.ledger),
             tokenizers: Vec::new(),
             credentials: Vec::new(),
+            upstream_credentials: Vec::new(),
+            client_certificates: Vec::new(),
             counting: self.counting(document.counting.get()),
             traces: self.traces(&document.traces),
             lines: Lines {

@@ -288,7 +288,7 @@ impl super::Lowering<'_> {
         }
         let secret = written.client_secret.get();
         let secret = match secret {
-            Some(secret) => Some(self.client_secret(place, secret)?),
+            Some(secret) => Some(self.secret_of(secret, place, "client_secret")?),
             None => None,
         };
         if written.client_id.is_absent() && secret.is_some() {
@@ -319,9 +319,15 @@ impl super::Lowering<'_> {
         })
     }
 
-    fn client_secret(&mut self, place: &Place, written: &Bearer) -> Option<Secret> {
+    /// A secret that stands at this name below a place.
+    pub(super) fn secret_of(
+        &mut self,
+        written: &Bearer,
+        place: &Place,
+        name: &str,
+    ) -> Option<Secret> {
         let place = Place {
-            path: format!("{}.client_secret", place.path),
+            path: format!("{}.{name}", place.path),
             line: place.line,
         };
         let choice = "file, env and inline";
@@ -329,7 +335,7 @@ impl super::Lowering<'_> {
         found.map(|(secret, _)| secret)
     }
 
-    fn roots_of(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
+    pub(super) fn roots_of(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
         let at = ca.get()?;
         let (_, pem) = self.read(at)?;
         let mark = b"-----BEGIN CERTIFICATE-----";
@@ -430,7 +436,7 @@ impl IdentitySource {
 }
 
 /// A target as the address that it was read from.
-fn address(target: &Target) -> String {
+pub(super) fn address(target: &Target) -> String {
     let scheme = if target.tls { "https" } else { "http" };
     format!("{scheme}://{}{}", target.authority, target.base_path)
 }
@@ -439,7 +445,7 @@ fn text(at: &At<Text>) -> Box<str> {
     at.value.0.as_str().into()
 }
 
-fn texts(written: &Field<crate::decode::OneOrMany<Text>>) -> Vec<String> {
+pub(super) fn texts(written: &Field<crate::decode::OneOrMany<Text>>) -> Vec<String> {
     let written = written.get().map_or(&[][..], |many| &many.0);
     written.iter().map(|at| at.value.0.clone()).collect()
 }

@@ -293,15 +293,18 @@ impl Minter for Mints {
         "test"
     }
 
-    fn ready(&self) -> Option<Arc<Credential>> {
+    fn ready(&self, caller: Option<&Secret>) -> Option<Arc<Credential>> {
+        assert!(caller.is_none(), "it asks for no caller's token");
         None
     }
 
-    fn mint(&self) -> Later<Option<Arc<Credential>>> {
+    fn refused(&self, _: u16, _: Option<&Secret>) {}
+
+    fn mint(&self, _: Option<&Secret>) -> Later<Option<Arc<Credential>>> {
         let count = self.0.fetch_add(1, Ordering::Relaxed) + 1;
         Box::pin(async move {
             sleep(Duration::from_millis(1)).await;
-            Some(Arc::new(Credential {
+            Some(Arc::new(Credential::Header {
                 name: "authorization".to_owned(),
                 value: Secret::new(format!("Bearer {count}").into_bytes()),
             }))

@@ -17,6 +17,8 @@ use identity::jwt::IssuerKeys;
 use jose::KeySet;
 use policy::caller::Later;
 
+use crate::credential::Makers;
+
 /// How long a call waits for newer keys: less than policy waits for an answer.
 const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
 
@@ -25,6 +27,8 @@ const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
 pub(crate) struct Services {
     service: OnceLock<Service>,
     issuers: Mutex<HashMap<String, Arc<Fetching>>>,
+    /// What makes credentials for upstreams.
+    pub(crate) makers: Makers,
 }
 
 impl Services {

@@ -1,0 +1,1 @@
+//! What is made of what the document says, and what is kept.
