@@ -12,6 +12,7 @@ use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
 
 use super::proxy::Way;
 use crate::decode::{At, Field, MapOf, Place};
+use crate::mask::quoted;
 use crate::scalar::Name;
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
@@ -274,7 +275,8 @@ impl super::Lowering<'_> {
             .parse::<std::net::IpAddr>()
             .map_or(host == "localhost", |ip| ip.is_loopback());
         if !here {
-            let says = format!("the credential travels in clear to {}", target.shown);
+            let to = quoted(&super::identity::address(&target.value));
+            let says = format!("the credential travels in clear to {to}");
             self.findings.warn(&target.place, says, "use https://");
         }
     }

@@ -70,8 +70,8 @@ impl super::super::Lowering<'_> {
             _ => Err("holds no service_account and no external_account (its member `type`)"),
         };
         match from {
-            Ok((account, GoogleFrom::External { file, .. })) if !self.is_there(&file) => {
-                let says = format!("the file of {account}'s token cannot be read");
+            Ok((_, GoogleFrom::External { file, .. })) if !self.is_there(&file) => {
+                let says = "the file names a file with a token that cannot be read";
                 let hint = "its path is the member credential_source.file";
                 self.findings.fault(&at.place, says, hint);
                 None
