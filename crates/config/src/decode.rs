@@ -181,7 +181,7 @@ impl<T: Written> Decode for At<T> {
             Shape::Boolean => T::TAKES == Takes::Flag,
             Shape::Nothing => false,
         };
-        let shown = if is_in_credential(path) {
+        let shown = if is_in_credential(path) && !T::HOLDS_SECRET {
             HIDDEN.into()
         } else {
             T::shown(&scalar.raw)

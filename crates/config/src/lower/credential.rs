@@ -20,7 +20,7 @@ use policy::secret::Secret;
 
 use crate::decode::{At, Field, Place};
 use crate::host::{MadeCredential, MadeKind, UpstreamCredential};
-use crate::scalar::{CredentialHeader, File, Inline, Scheme, SecretFile, Variable};
+use crate::scalar::{CredentialHeader, Inline, Scheme, SecretFile, Variable};
 use crate::schema::credential::UpstreamCredential as Written;
 use crate::schema::{Credential, Document};
 
@@ -174,7 +174,7 @@ impl super::Lowering<'_> {
     }
 
     /// A file with a token that is read each time it is sent, so that its change needs no reload.
-    fn token_file(&mut self, at: &At<File>) -> Option<PathBuf> {
+    fn token_file(&mut self, at: &At<SecretFile>) -> Option<PathBuf> {
         let path = self.path_of(&at.value);
         let was_watched = self.watched.contains(&path);
         let read = self.read(at);

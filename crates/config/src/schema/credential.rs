@@ -146,7 +146,7 @@ record! {
         /// PEM file with the certificate's key.
         optional key: At<SecretFile>,
         /// File with a token of another issuer, in place of a secret; read anew as it is replaced.
-        optional federated_token_file: At<File>,
+        optional federated_token_file: At<SecretFile>,
         /// true: the identity of the machine, from its metadata service.
         optional managed_identity: At<Flag>,
         /// What the token is to allow. Default https://cognitiveservices.azure.com/.default.
@@ -190,7 +190,7 @@ record! {
         /// The role.
         required role_arn: At<Text>,
         /// File with the token; read anew as it is replaced.
-        required token_file: At<File>,
+        required token_file: At<SecretFile>,
         /// What the session is called in the account's logs. Default tollgate.
         optional session_name: At<Name>,
     }
