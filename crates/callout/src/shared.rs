@@ -88,6 +88,15 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
         })
     }
 
+    /// Forgets the answer that is kept for a key, where it is to be.
+    pub(crate) fn forget_if(&self, key: &Key, is_old: impl FnOnce(&V) -> bool) {
+        let mut state = self.state();
+        let kept = state.yes.get(key, Instant::now());
+        if kept.is_some_and(|kept| is_old(&kept)) {
+            state.yes.forget(key);
+        }
+    }
+
     fn depart(
         self: &Arc<Self>,
         state: &mut State<V>,

@@ -4,11 +4,16 @@
 //! for the one fetch that runs.
 //! Not here: which header it goes into (the host).
 
+mod aws;
 mod exchange;
 mod grant;
+mod impersonation;
 mod metadata;
+mod moment;
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,8 +26,10 @@ use crate::client::Client;
 use crate::fault::Fault;
 use crate::service::{Answered, Handle, Running};
 use crate::turns::{Turns, back_off};
+pub use aws::{InstanceKeys, KeysRequest, SessionKeys, WebIdentity};
 pub use exchange::CallerExchange;
 pub use grant::{Grant, OAuthRequest};
+pub use impersonation::Impersonation;
 pub use metadata::{MetadataMethod, MetadataRequest, fetch_text};
 
 /// Asked for while there is none, it is fetched so often at most.
@@ -34,17 +41,20 @@ const AHEAD: Duration = Duration::from_secs(60);
 /// No token is taken to live longer.
 const LIFE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// A token.
+/// What was issued for a while.
 #[derive(Debug)]
-pub struct AccessToken {
-    /// It, as a bearer header has it after `Bearer `: visible ASCII.
-    pub value: Secret,
+pub struct Issued<V> {
+    /// It.
+    pub value: V,
     end: Instant,
     life: Duration,
 }
 
-impl AccessToken {
-    fn new(value: Secret, life: Duration) -> Self {
+/// A token, as a bearer header has it after `Bearer `: visible ASCII.
+pub type AccessToken = Issued<Secret>;
+
+impl<V> Issued<V> {
+    fn new(value: V, life: Duration) -> Self {
         let life = life.min(LIFE_MAX);
         Self {
             value,
@@ -65,6 +75,11 @@ impl AccessToken {
         self.end.saturating_duration_since(Instant::now())
     }
 
+    /// How long ago it was issued.
+    fn age(&self) -> Duration {
+        self.life.saturating_sub(self.left())
+    }
+
     /// When it is fetched anew: at four fifths of its life, and a minute before its end where it lives two.
     fn fresh_for(&self) -> Duration {
         let ahead = self.life.checked_sub(AHEAD).filter(|rest| *rest >= AHEAD);
@@ -80,6 +95,8 @@ pub enum TokenRequest {
     OAuth(Box<OAuthRequest>),
     /// At a metadata service that answers as Google's and Azure's do.
     Metadata(MetadataRequest),
+    /// At an OAuth token endpoint, and with that token at one that gives a service account's.
+    Impersonated(Box<OAuthRequest>, Impersonation),
 }
 
 impl TokenRequest {
@@ -87,16 +104,31 @@ impl TokenRequest {
         match self {
             Self::OAuth(request) => request.fetch(client).await,
             Self::Metadata(request) => request.token(client).await,
+            Self::Impersonated(request, impersonation) => {
+                let first = request.fetch(client).await?;
+                impersonation.fetch(client, &first).await
+            }
         }
     }
 }
 
-/// A token that is kept ready; clones are the same one, and with the last of them it is fetched no more.
-#[derive(Debug, Clone)]
-pub struct TokenEndpoint {
-    keeper: Arc<Keeper>,
+/// A token, or what else is issued for a while, that is kept ready; clones are the same one, and with the last of them
+/// it is fetched no more.
+#[derive(Debug)]
+pub struct TokenEndpoint<V = Secret> {
+    keeper: Arc<Keeper<V>>,
     handle: Handle,
     _running: Arc<Running>,
+}
+
+impl<V> Clone for TokenEndpoint<V> {
+    fn clone(&self) -> Self {
+        Self {
+            keeper: Arc::clone(&self.keeper),
+            handle: self.handle.clone(),
+            _running: Arc::clone(&self._running),
+        }
+    }
 }
 
 /// How it stands, for metrics and pages.
@@ -111,7 +143,7 @@ pub struct TokenState {
 }
 
 impl TokenEndpoint {
-    /// Begins to fetch it. What fails is told to `on_fault`, on the thread that asks; how often that is passed on is
+    /// Begins to fetch a token. What fails is told to `on_fault`, on the thread that asks; how often that is passed on is
     /// the host's matter.
     #[must_use]
     pub fn start(
@@ -120,9 +152,43 @@ impl TokenEndpoint {
         request: TokenRequest,
         on_fault: impl Fn(&Fault) + Send + Sync + 'static,
     ) -> Self {
+        let asked = format!("{request:?}");
+        let fetch = move || -> Fetching<Secret> {
+            let (client, request) = (client.clone(), request.clone());
+            Box::pin(async move { request.fetch(&client).await })
+        };
+        Self::keeping(handle, asked, Box::new(fetch), on_fault)
+    }
+}
+
+impl TokenEndpoint<SessionKeys> {
+    /// Begins to fetch the keys of a session; as [`TokenEndpoint::start`].
+    #[must_use]
+    pub fn start_keys(
+        handle: &Handle,
+        client: Client,
+        request: KeysRequest,
+        on_fault: impl Fn(&Fault) + Send + Sync + 'static,
+    ) -> Self {
+        let asked = format!("{request:?}");
+        let fetch = move || -> Fetching<SessionKeys> {
+            let (client, request) = (client.clone(), request.clone());
+            Box::pin(async move { request.fetch(&client).await })
+        };
+        Self::keeping(handle, asked, Box::new(fetch), on_fault)
+    }
+}
+
+impl<V: Send + Sync + 'static> TokenEndpoint<V> {
+    fn keeping(
+        handle: &Handle,
+        asked: String,
+        fetch: Box<Fetch<V>>,
+        on_fault: impl Fn(&Fault) + Send + Sync + 'static,
+    ) -> Self {
         let keeper = Arc::new(Keeper {
-            client,
-            request,
+            asked,
+            fetch,
             on_fault: Box::new(on_fault),
             current: ArcSwapOption::empty(),
             failures_in_row: AtomicU32::new(0),
@@ -140,12 +206,12 @@ impl TokenEndpoint {
 
     /// The token, where there is one that lives. It waits for nothing and takes no lock.
     #[must_use]
-    pub fn current(&self) -> Option<Arc<AccessToken>> {
+    pub fn current(&self) -> Option<Arc<Issued<V>>> {
         self.keeper.current()
     }
 
     /// The token, or the one that is about to be there.
-    pub fn get(&self, within: Duration) -> Answered<Arc<AccessToken>> {
+    pub fn get(&self, within: Duration) -> Answered<Arc<Issued<V>>> {
         let keeper = Arc::clone(&self.keeper);
         self.handle.ask(within, async move { keeper.get().await })
     }
@@ -167,20 +233,24 @@ impl TokenEndpoint {
     }
 }
 
-struct Keeper {
-    client: Client,
-    request: TokenRequest,
+type Fetching<V> = Pin<Box<dyn Future<Output = Result<Issued<V>, Fault>> + Send>>;
+type Fetch<V> = dyn Fn() -> Fetching<V> + Send + Sync;
+
+struct Keeper<V> {
+    /// What is asked for, for `Debug`.
+    asked: String,
+    fetch: Box<Fetch<V>>,
     on_fault: Box<dyn Fn(&Fault) + Send + Sync>,
-    current: ArcSwapOption<AccessToken>,
+    current: ArcSwapOption<Issued<V>>,
     failures_in_row: AtomicU32,
     last_fault: Mutex<Option<Fault>>,
     turns: Turns,
 }
 
-impl Keeper {
+impl<V> Keeper<V> {
     /// Fetches the token once, and says when it is to be fetched again.
     async fn fetch(&self) -> Duration {
-        let fetched = self.request.fetch(&self.client).await;
+        let fetched = (self.fetch)().await;
         let fault = fetched.as_ref().err().cloned();
         let mut last = self
             .last_fault
@@ -205,7 +275,7 @@ impl Keeper {
         }
     }
 
-    async fn get(&self) -> Result<Arc<AccessToken>, Fault> {
+    async fn get(&self) -> Result<Arc<Issued<V>>, Fault> {
         if let Some(token) = self.current() {
             return Ok(token);
         }
@@ -216,7 +286,7 @@ impl Keeper {
         self.current().ok_or_else(otherwise)
     }
 
-    fn current(&self) -> Option<Arc<AccessToken>> {
+    fn current(&self) -> Option<Arc<Issued<V>>> {
         let token = self.current.load_full();
         token.filter(|token| token.left() > Duration::ZERO)
     }
@@ -227,9 +297,9 @@ impl Keeper {
     }
 }
 
-impl fmt::Debug for Keeper {
+impl<V> fmt::Debug for Keeper<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Keeper").field(&self.request).finish()
+        f.debug_tuple("Keeper").field(&self.asked).finish()
     }
 }
 

@@ -181,7 +181,11 @@ impl<T: Written> Decode for At<T> {
             Shape::Boolean => T::TAKES == Takes::Flag,
             Shape::Nothing => false,
         };
-        let shown = T::shown(&scalar.raw);
+        let shown = if is_in_credential(path) && !T::HOLDS_SECRET {
+            HIDDEN.into()
+        } else {
+            T::shown(&scalar.raw)
+        };
         if !fits {
             let (says, hint) = match scalar.shape() {
                 Shape::Nothing => ("is empty".to_owned(), "give it a value or leave it out"),
@@ -231,6 +235,12 @@ impl<T: Written> Decode for At<T> {
         }
         json!({ "anyOf": [written, { "type": "string", "pattern": r"\$\{" }] })
     }
+}
+
+/// Whether this stands among the fields of what a credential is made of, where a secret is easily put into the wrong one.
+fn is_in_credential(path: &str) -> bool {
+    let inside = path.split_once(".credential.").map(|(_, inside)| inside);
+    inside.is_some_and(|inside| inside.contains('.'))
 }
 
 /// The path of a member: `a.b`, or `a["b c"]` where the name is not a plain word, `a["***"]` where it

@@ -2,6 +2,8 @@
 //!
 //! Not here: what workers read (`policy::snapshot`), how fields become this (`lower`).
 
+mod credential;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,11 @@ use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
 use policy::web::Access;
+
+pub use self::credential::{
+    AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
+    GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource, UpstreamCredential,
+};
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.
 #[derive(Debug)]
@@ -38,6 +45,11 @@ pub struct Host {
     pub rules: Option<AuthorityRules>,
     /// The service that is asked about each call.
     pub ext_authz: Option<ExtAuthzSource>,
+    /// Credentials of endpoints that are made while the gate runs: in the snapshot stands one for each that never
+    /// gives any.
+    pub upstream_credentials: Vec<UpstreamCredential>,
+    /// Certificates that the gate shows to upstreams.
+    pub client_certificates: Vec<ClientCertificate>,
     /// What the snapshot's tokenizers are made of.
     pub tokenizers: Vec<TokenizerSource>,
     /// Who counts tokens, and within which bounds.

@@ -10,9 +10,11 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, AuthorityRules, ClaimNames, ClientTls, CredentialKind, CredentialSource,
-    ExtAuthzSource, Fetched, Host, IntrospectionSource, JwksSource, JwtSource, Ledger, Lines,
-    OtlpProtocol, Tls, TokenizerSource, Traces, Vocabulary, WorkloadFrom, WrittenRule,
+    AccessLog, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
+    ClientCertificate, ClientProof, ClientTls, CredentialKind, CredentialSource, ExchangeGrant,
+    ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource, JwksSource,
+    JwtSource, Ledger, Lines, MadeCredential, MadeKind, OtlpProtocol, Tls, TokenSource,
+    TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom, WrittenRule,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use policy::snapshot::{Bounds, Snapshot};
 
-use crate::decode::{At, Decode, Field, Findings, HIDDEN};
+use crate::decode::{At, Decode, Field, Findings, HIDDEN, Place};
 use crate::fault::{Fault, Faults};
-use crate::host::Host;
+use crate::host::{ClientCertificate, Host, UpstreamCredential};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
 use crate::schema::{self, Document};
@@ -23,6 +23,7 @@ mod backend;
 mod budget;
 mod client;
 mod credential;
+mod extra;
 mod host;
 mod identity;
 mod ledger;
@@ -61,6 +62,15 @@ struct Lowering<'a> {
     sources: &'a dyn Sources,
     findings: Findings,
     watched: Vec<PathBuf>,
+    /// What the host makes of what backends say.
+    made: Made,
+}
+
+/// Credentials and certificates of backends that the host makes something of.
+#[derive(Default)]
+struct Made {
+    credentials: Vec<(UpstreamCredential, Place)>,
+    certificates: Vec<ClientCertificate>,
 }
 
 /// Lowers a parsed document.
@@ -73,6 +83,7 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
         sources,
         findings: Findings::default(),
         watched,
+        made: Made::default(),
     };
     let document = Document::decode(&root, "", &mut cx.findings);
     cx.findings.faults.append(&mut unset);
@@ -130,8 +141,15 @@ impl Lowering<'_> {
         }
         let credentials = self.identity(document, &mut snapshot);
         let authority = self.authority(document);
+        self.callers_bring_tokens(document);
+        let Made {
+            credentials: made,
+            certificates,
+        } = std::mem::take(&mut self.made);
         if let Some(host) = &mut host {
             host.credentials = credentials;
+            host.upstream_credentials = made.into_iter().map(|(made, _)| made).collect();
+            host.client_certificates = certificates;
             (host.rules, host.ext_authz) = authority;
         }
         if let Some(prices) = document.prices.get() {

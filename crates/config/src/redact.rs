@@ -1,7 +1,8 @@
 //! The document as it may be shown, and the version made from it.
 //!
 //! Invariant: values stand as they were written, so nothing that a variable or a file held is
-//! shown; below `credential` and `bearer` an inline secret is `***`, and so is whatever mentions a variable.
+//! shown; below `credential`, `bearer` and `client_secret` an inline secret is `***`, and so is whatever mentions a
+//! variable.
 //! Not here: the admin endpoint that shows it.
 
 use serde_json::{Map, Number, Value as Json};
@@ -38,7 +39,10 @@ fn shown(node: &Node, in_credential: bool) -> Json {
                 let value = if in_credential && entry.key == "inline" {
                     "***".into()
                 } else {
-                    let is_one = matches!(entry.key.as_str(), "credential" | "bearer");
+                    let is_one = matches!(
+                        entry.key.as_str(),
+                        "credential" | "bearer" | "client_secret"
+                    );
                     shown(&entry.node, in_credential || is_one)
                 };
                 (entry.key.clone(), value)

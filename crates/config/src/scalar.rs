@@ -6,6 +6,7 @@
 pub(crate) use authority::{Expression, OnFailure, SecretHeader};
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
+pub(crate) use extra::{AccessKeyId, ExchangeGrant, HeaderValue, QueryName, QueryValue, encoded};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
 pub(crate) use identity::{
     Algorithm, CallUser, Claim, ClientAuth, ClientCertificates, RecordUser, Text, Trust,
@@ -25,6 +26,7 @@ pub(crate) use word::{
 mod authority;
 mod call;
 mod client;
+mod extra;
 mod header;
 mod identity;
 mod name;

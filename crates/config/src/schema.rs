@@ -5,6 +5,7 @@
 
 pub(crate) mod abandon;
 pub(crate) mod authority;
+pub(crate) mod credential;
 pub(crate) mod identity;
 pub(crate) mod proxy;
 
@@ -12,16 +13,17 @@ use serde_json::json;
 
 use self::abandon::Abandon;
 use self::authority::Authority;
+use self::credential::{ClientCertificate, UpstreamCredential};
 use self::identity::Identity;
 use self::proxy::Proxy;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
     Address, Age, Amount, Apart, BilledBy, Billing, Brief, BuiltIn, Call, Charge,
-    ClientCertificates, Count, CredentialHeader, Currency, Decimal, Every, File, Flag, Host,
-    Inline, LogTarget, Model, Money, Name, Network, Origin, OtlpProtocol, PassedHeader, Pattern,
-    Percent, PricePer, Protocol, ProxyProtocol, Ratio, Recorded, Scheme, SecretFile, Size, Span,
-    Status, Variable, Whose, Zone,
+    ClientCertificates, Count, CredentialHeader, Currency, Decimal, Every, File, Flag, HeaderValue,
+    Host, Inline, LogTarget, Model, Money, Name, Network, Origin, OtlpProtocol, PassedHeader,
+    Pattern, Percent, PricePer, Protocol, ProxyProtocol, QueryName, QueryValue, Ratio, Recorded,
+    Scheme, SecretFile, Size, Span, Status, Variable, Whose, Zone,
 };
 use crate::target::Target;
 
@@ -191,7 +193,13 @@ record! {
         /// Several addresses that share the traffic.
         optional endpoints: ListOf<Endpoint>,
         /// The credential sent upstream; none unless said.
-        optional credential: Credential,
+        optional credential: UpstreamCredential,
+        /// The certificate that the gate shows upstream; none unless said.
+        optional client_certificate: ClientCertificate,
+        /// Headers of every request to it, by name; they replace what the client sends by these names.
+        optional headers: MapOf<PassedHeader, At<HeaderValue>>,
+        /// Members of the query of every request to it, by name, such as api-version; they replace the client's.
+        optional query: MapOf<QueryName, At<QueryValue>>,
         /// Models it serves, for /v1/models.
         optional models: OneOrMany<Model>,
         /// What it calls models that the gate knows by other names. Prices, limits and budgets go by the gate's.
@@ -243,7 +251,7 @@ record! {
         /// Its share of the traffic. Default 1.
         optional weight: At<Count<1000000>>,
         /// Its own credential, in place of the backend's.
-        optional credential: Credential,
+        optional credential: UpstreamCredential,
     }
 }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use wire::head::{FieldRef, Head, Known, RequestHead, percent_decoded};
 
 use crate::caller::Later;
@@ -52,19 +53,56 @@ impl Eq for UpstreamAuth {}
 pub trait Minter: fmt::Debug + Send + Sync {
     /// Tells it from others: what names the account and who is asked, and no secret.
     fn account(&self) -> &str;
+    /// Whether the caller's own token is given for it: that is then `caller` below, where the caller brought one that
+    /// was proven, and without it there is no credential.
+    fn is_for_caller(&self) -> bool {
+        false
+    }
     /// The credential, where it is at hand.
-    fn ready(&self) -> Option<Arc<Credential>>;
+    fn ready(&self, caller: Option<&Secret>) -> Option<Arc<Credential>>;
     /// Has one made; `None` where it cannot be had.
-    fn mint(&self) -> Later<Option<Arc<Credential>>>;
+    fn mint(&self, caller: Option<&Secret>) -> Later<Option<Arc<Credential>>>;
+    /// An upstream answered an attempt that took it with this status, which is 401 or 403.
+    fn refused(&self, status: u16, caller: Option<&Secret>);
 }
 
-/// A credential that was made for an attempt.
+/// A credential that was made while the gate runs.
 #[derive(Debug)]
-pub struct Credential {
-    /// Header name, lower case.
-    pub name: String,
-    /// The whole value.
-    pub value: Secret,
+pub enum Credential {
+    /// `name: value`, with the name in lower case and the value complete (`Bearer …`).
+    Header {
+        /// Header name, lower case.
+        name: String,
+        /// The whole value.
+        value: Secret,
+    },
+    /// Keys, with which each attempt's request is signed.
+    Signer(Box<dyn Signer>),
+}
+
+/// Signs the request of one attempt as it leaves, after all edits.
+pub trait Signer: fmt::Debug + Send + Sync {
+    /// Whether a header of this name, in lower case, goes into the signature, where the request has it.
+    fn covers(&self, name: &[u8]) -> bool;
+    /// The header lines that prove who sends the request; names in lower case. `unix_s`: the wall clock.
+    fn sign(&self, request: &Signable<'_>, unix_s: u64) -> Vec<(&'static str, Secret)>;
+}
+
+/// What of an attempt's request is signed.
+#[derive(Debug, Clone, Copy)]
+pub struct Signable<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// `host[:port]`, as the request names it.
+    pub authority: &'a str,
+    /// The path as it is sent.
+    pub path: &'a str,
+    /// The query as it is sent, without its `?`.
+    pub query: &'a str,
+    /// Headers that the signer covers, names in lower case, in the order in which they are sent.
+    pub headers: &'a [(Vec<u8>, Vec<u8>)],
+    /// The body as it is sent.
+    pub body: &'a [Bytes],
 }
 
 /// What a request brings to prove who sends it.
@@ -247,6 +285,12 @@ pub fn may_be_listed(name: &str) -> bool {
         && name.bytes().all(is_plain)
         && !name.split('-').any(is_steering)
         && !looks_like_credential(name.as_bytes())
+}
+
+/// Whether the configuration may add this member, a plain word, to the query of an upstream: it holds no credential.
+#[must_use]
+pub fn may_be_queried(name: &str) -> bool {
+    !is_key_member(name)
 }
 
 /// Headers that hold an API key in some provider's convention.

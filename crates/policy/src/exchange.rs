@@ -47,15 +47,17 @@ pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent, may_repeat};
 use crate::authorizer::Authorization;
 use crate::billing::Billing;
-use crate::caller::{Caller, MAX_OWN_LIMITS, Peer};
+use crate::caller::{Caller, MAX_OWN_LIMITS, Peer, Proven};
 use crate::clock::Mono;
-use crate::id::{LimitId, WorkloadId};
+use crate::credential::{self, Given};
+use crate::id::{LimitId, RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven, UserRule};
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
+use crate::secret::Secret;
 use crate::shard::Shard;
 use crate::snapshot::{Route, Snapshot};
 use crate::subject::Subjects;
@@ -170,6 +172,8 @@ struct Active {
     attempts: Option<Attempts>,
     /// The attempt whose credential is being minted.
     minting: Option<Minting>,
+    /// The caller's own token, where a backend of its route is sent another one for it.
+    caller_token: Option<Secret>,
     /// How far the request of the attempt under way has come, or of the last one.
     sent: Cell<Sent>,
     /// How far it had come when its response came.
@@ -615,6 +619,7 @@ impl Exchange {
             repeats: may_repeat(opened.operation, head.method),
             attempts: None,
             minting: None,
+            caller_token: self.caller_token(admitted.route, head, env.snapshot),
             translated: None,
             sent: Cell::new(Sent::Nothing),
             sent_before: Cell::new(Sent::Nothing),
@@ -633,6 +638,23 @@ impl Exchange {
             },
             within: DURABLE_WITHIN,
         })
+    }
+
+    /// The token that the caller proved itself by, where a backend of the route is sent another one for it.
+    #[inline]
+    fn caller_token(&self, route: RouteId, head: &RequestHead, s: &Snapshot) -> Option<Secret> {
+        let backends = &s.route(route)?.backends;
+        let mut backends = backends.iter().filter_map(|id| s.backend(*id));
+        if !backends.any(|backend| backend.exchanges_tokens) {
+            return None;
+        }
+        let by = self.record.caller.as_deref()?.by;
+        match credential::given(head) {
+            Given::Token(token) if matches!(by, Proven::Token | Proven::Introspection) => {
+                Some(Secret::new(token.to_vec()))
+            }
+            _ => None,
+        }
     }
 
     fn answer(&mut self, answer: Answer, env: &mut Env<'_>) -> Result<Verdict, Refusal> {

@@ -4,6 +4,8 @@
 //! so that no other spelling of it passes, and a member in which a server could see two is dropped.
 //! Not here: keys in a query, which are never on a list and count as credentials (`credential`).
 
+use wire::head::percent_decoded;
+
 use crate::operation::Operation;
 
 /// Of a posted call: what Anthropic's SDK says of beta calls, and Azure's version of the API.
@@ -42,6 +44,24 @@ pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
     };
     let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
     (!kept.is_empty()).then(|| kept.join("&"))
+}
+
+/// A query with these members, in place of those that have their names.
+#[must_use]
+pub(crate) fn with(query: Option<String>, ours: &[(Box<str>, Box<str>)]) -> Option<String> {
+    if ours.is_empty() {
+        return query;
+    }
+    let query = query.unwrap_or_default();
+    let is_ours = |member: &&str| {
+        let name = member.split('=').next().unwrap_or_default();
+        let name = percent_decoded(name);
+        ours.iter().any(|(of, _)| *of.as_bytes() == *name)
+    };
+    let theirs = query.split('&').filter(|m| !m.is_empty() && !is_ours(m));
+    let mut members: Vec<String> = theirs.map(str::to_owned).collect();
+    members.extend(ours.iter().map(|(name, value)| format!("{name}={value}")));
+    Some(members.join("&"))
 }
 
 #[cfg(test)]
@@ -85,6 +105,37 @@ mod tests {
         ];
         for (operation, query, expected) in table {
             assert_eq!(forwarded(operation, query).as_deref(), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn what_the_backend_adds_takes_the_place_of_the_clients() {
+        let one: &[(Box<str>, Box<str>)] = &[("api-version".into(), "2024-10-21".into())];
+        let two = &[one, &[("a".into(), "x%20y".into())]].concat();
+        let table = [
+            (None, one, Some("api-version=2024-10-21")),
+            (
+                Some("beta=true"),
+                one,
+                Some("beta=true&api-version=2024-10-21"),
+            ),
+            (
+                Some("api-version=1&beta=true&api-version"),
+                one,
+                Some("beta=true&api-version=2024-10-21"),
+            ),
+            (Some("%61pi-version=1"), one, Some("api-version=2024-10-21")),
+            (
+                Some("beta=true"),
+                two,
+                Some("beta=true&api-version=2024-10-21&a=x%20y"),
+            ),
+            (Some("beta=true"), &[], Some("beta=true")),
+            (None, &[], None),
+        ];
+        for (query, ours, expected) in table {
+            let query = query.map(str::to_owned);
+            assert_eq!(with(query.clone(), ours).as_deref(), expected, "{query:?}");
         }
     }
 }

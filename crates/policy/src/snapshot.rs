@@ -117,6 +117,9 @@ pub struct Route {
     pub return_headers: Vec<Box<[u8]>>,
 }
 
+/// Name, in lower case, and value of a header.
+pub type HeaderLine = (Box<[u8]>, Box<[u8]>);
+
 /// A named upstream target.
 #[derive(Debug, Default)]
 pub struct Backend {
@@ -137,6 +140,12 @@ pub struct Backend {
     pub ejection: Ejection,
     /// How many connections there may be to each of its addresses.
     pub pool: PoolBounds,
+    /// Some credential of it is given for the caller's own token.
+    pub exchanges_tokens: bool,
+    /// Headers of every request to it, names in lower case; they replace what the client sent by these names.
+    pub headers: Vec<HeaderLine>,
+    /// Members of the query of every request to it, by plain names, with values encoded; they replace the client's.
+    pub query: Vec<(Box<str>, Box<str>)>,
 }
 
 impl Backend {
@@ -185,6 +194,9 @@ pub struct Origin {
     pub protocol: Protocol,
     /// PEM file of extra roots, empty for the system's.
     pub ca_file: String,
+    /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a
+    /// connection.
+    pub certificate: String,
     /// The proxy on the way there.
     pub proxy: Option<Arc<Proxy>>,
 }

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::acceptor::{self, Command, Start};
 use crate::listener;
-pub use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
+pub use crate::runtime_config::{Connectors, Ports, RuntimeConfig, WorkerMetrics};
 use crate::timers::Timers;
 use crate::wheel::TICK;
 

@@ -18,9 +18,12 @@ pub struct RuntimeConfig {
     pub revision: Arc<Revision>,
     /// TLS on the data listener, when configured.
     pub acceptor: Option<Arc<rustls::ServerConfig>>,
-    /// Trust for upstreams by `Origin::ca_file`; the empty name is the system's roots.
-    pub connectors: HashMap<String, Arc<rustls::ClientConfig>>,
+    /// Trust for upstreams, and who the gate is to them.
+    pub connectors: Connectors,
 }
+
+/// Of each `Origin::ca_file` and `Origin::certificate`; an empty file is the system's roots.
+pub type Connectors = HashMap<(String, String), Arc<rustls::ClientConfig>>;
 
 /// What a worker hands on.
 pub struct Ports {

@@ -78,11 +78,15 @@ pub fn server(
     Ok(Arc::new(config))
 }
 
-/// Trust in the system's roots, or in `bundle` alone when one is given.
+/// Trust in the system's roots, or in `bundle` alone when one is given; with a certificate chain and its key, the gate
+/// shows them to whoever asks.
 ///
 /// # Errors
-/// [`TlsFault`] when there are no usable roots.
-pub fn client(bundle: Option<&[u8]>) -> Result<Arc<ClientConfig>, TlsFault> {
+/// [`TlsFault`] when there are no usable roots, or certificate and key are of no use.
+pub fn client(
+    bundle: Option<&[u8]>,
+    identity: Option<(&[u8], &[u8])>,
+) -> Result<Arc<ClientConfig>, TlsFault> {
     let roots = if let Some(bundle) = bundle {
         store(bundle)?
     } else {
@@ -96,8 +100,16 @@ pub fn client(bundle: Option<&[u8]>) -> Result<Arc<ClientConfig>, TlsFault> {
     };
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match identity {
+        None => config.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates(certificate)?;
+            let key =
+                PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsFault::Pem("private key"))?;
+            config.with_client_auth_cert(chain, key)?
+        }
+    };
     Ok(Arc::new(config))
 }
 

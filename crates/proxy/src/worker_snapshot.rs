@@ -45,10 +45,12 @@ impl WorkerSnapshot {
         };
         pools.retain(|origin, _| snapshot.endpoints.iter().any(|e| e.origin == *origin));
         let of = snapshot.endpoints.iter().map(|endpoint| {
-            let connector = publication.connectors.get(&endpoint.origin.ca_file);
+            let origin = &endpoint.origin;
+            let key = (origin.ca_file.clone(), origin.certificate.clone());
+            let connector = publication.connectors.get(&key);
             let pool = pools
-                .entry(endpoint.origin.clone())
-                .or_insert_with(|| Rc::new(Pool::new(endpoint.origin.clone())));
+                .entry(origin.clone())
+                .or_insert_with(|| Rc::new(Pool::new(origin.clone())));
             pool.trust(connector.cloned());
             if let Some(backend) = snapshot.backend(endpoint.backend) {
                 pool.bound(backend.pool);

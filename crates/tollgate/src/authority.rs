@@ -16,7 +16,7 @@ use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::caller::Later;
 use policy::snapshot::Snapshot;
 
-use crate::identity::Moment;
+use crate::services::Moment;
 
 /// Puts rules and the service that is asked into the snapshot.
 pub(crate) fn complete(

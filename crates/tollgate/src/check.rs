@@ -12,8 +12,8 @@ use counting::TokenizerCache;
 use ledger::report::wrapped;
 use policy::revision::Revision;
 
-use crate::identity::Moment;
 use crate::running::{load, publication};
+use crate::services::Moment;
 use crate::source::Source;
 use crate::world::World;
 use crate::{cli, complain, pool, told, width, writable};

@@ -23,8 +23,8 @@ use wire::head::RequestHead;
 use wire::http1::{Limits, Step, parse_request};
 
 pub(crate) use self::arguments::Explain;
-use crate::identity::{Moment, Services, now_s};
 use crate::running::{load, publication};
+use crate::services::{Moment, Services, now_s};
 use crate::source::Source;
 use crate::width;
 use crate::world::World;
@@ -74,10 +74,15 @@ fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     let body = match (&asked.body, &asked.model) {
         (Some(file), _) => std::fs::read(file)
             .map_err(|error| format!("cannot read {}: {error}", file.display()))?,
-        (None, Some(model)) => serde_json::json!({ "model": model }).to_string().into_bytes(),
+        (None, Some(model)) => serde_json::json!({ "model": model })
+            .to_string()
+            .into_bytes(),
         (None, None) => b"{}".to_vec(),
     };
-    let mut head = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", asked.method, asked.path);
+    let mut head = format!(
+        "{} {} HTTP/1.1\r\nhost: localhost\r\n",
+        asked.method, asked.path
+    );
     if asked.method == "POST" {
         head.push_str(&format!(
             "content-type: application/json\r\ncontent-length: {}\r\n",
@@ -143,16 +148,17 @@ async fn once(from: IpAddr, head: &RequestHead, body: &[u8], revision: &Revision
     let mut is_read = false;
     loop {
         verdict = match verdict {
-            Verdict::Ask(ask) => match answered(ask.question, &exchange, head, from, snapshot).await
-            {
-                Some(Said::Who(answer)) => {
-                    let peer = &peer;
-                    exchange.handle(Event::Identified { head, peer, answer }, env)
+            Verdict::Ask(ask) => {
+                match answered(ask.question, &exchange, head, from, snapshot).await {
+                    Some(Said::Who(answer)) => {
+                        let peer = &peer;
+                        exchange.handle(Event::Identified { head, peer, answer }, env)
+                    }
+                    Some(Said::Else(answer)) => exchange.handle(Event::Answer(answer), env),
+                    // It would be entered in the ledger, and go.
+                    None => return let_in(&exchange),
                 }
-                Some(Said::Else(answer)) => exchange.handle(Event::Answer(answer), env),
-                // It would be entered in the ledger, and go.
-                None => return let_in(&exchange),
-            },
+            }
             Verdict::Read { .. } if takes_body && !is_read => {
                 is_read = true;
                 exchange.handle(Event::Body(body.len()), env)
@@ -201,10 +207,8 @@ async fn answered(
     snapshot: &Snapshot,
 ) -> Option<Said> {
     match question {
-        Question::Enter { .. } | Question::Mint(_) => None,
-        Question::Identify(verifier, credential) => {
-            Some(Said::Who(verifier.ask(credential).await))
-        }
+        Question::Enter { .. } | Question::Mint(..) => None,
+        Question::Identify(verifier, credential) => Some(Said::Who(verifier.ask(credential).await)),
         Question::Authorize(authorizer) => {
             let record = exchange.record();
             let workload = record.workload.and_then(|id| snapshot.workload(id));

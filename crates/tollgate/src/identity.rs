@@ -10,7 +10,6 @@ mod issuers;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use config::{
     ClaimNames, CredentialKind, CredentialSource, JwksSource, JwtSource, Sources, WorkloadFrom,
@@ -22,30 +21,10 @@ use jose::{Algorithm, KeySet, Rules};
 use policy::identity::{Source, Verifier};
 use policy::snapshot::Snapshot;
 
-pub(crate) use self::issuers::Services;
+use crate::services::{Moment, now_s};
 
 /// Most of a file of keys, bytes: a million keys.
 const KEY_FILE_BYTES_MAX: usize = 512 << 20;
-
-/// Who asks for verifiers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Moment<'s> {
-    /// Nothing is asked of anybody, and what is wrong is a fault.
-    Check,
-    /// A gate that starts: what is wrong is a fault.
-    Start(&'s Services),
-    /// A gate that runs: what is wrong closes the source, and is logged.
-    Reload(&'s Services),
-}
-
-impl<'s> Moment<'s> {
-    pub(crate) fn services(self) -> Option<&'s Services> {
-        match self {
-            Self::Check => None,
-            Self::Start(services) | Self::Reload(services) => Some(services),
-        }
-    }
-}
 
 /// Puts a verifier for each source that takes credentials into its place. Issuers of signed tokens that follow one
 /// another, under the same rule for users, are one source: which of them is meant, a token says.
@@ -57,7 +36,7 @@ pub(crate) fn complete(
     moment: Moment<'_>,
 ) -> Result<(), String> {
     if let Some(services) = moment.services() {
-        services.keep_only(written);
+        issuers::keep_only(services, written);
     }
     let mut left_out = 0;
     let mut rest = written.iter().peekable();
@@ -127,7 +106,7 @@ fn issuer_of(written: &JwtSource, moment: Moment<'_>) -> Result<Issuer, String> 
             issuers::tell_of(&set, &written.issuer);
             Arc::new(FixedKeys::new(set))
         }
-        (fetched, Some(services)) => services.issuer(&written.issuer, fetched)?,
+        (fetched, Some(services)) => issuers::issuer(services, &written.issuer, fetched)?,
         (fetched, None) => {
             issuers::source(&written.issuer, fetched)?;
             let none = KeySet::parse(br#"{"keys":[]}"#).map_err(|fault| fault.to_string())?;
@@ -153,12 +132,6 @@ fn mapping(written: &ClaimNames) -> Mapping {
         user: written.user.clone(),
         tags: written.tags.clone(),
     }
-}
-
-/// Seconds since the Unix epoch.
-pub(crate) fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 fn keys(

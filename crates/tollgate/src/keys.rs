@@ -18,8 +18,8 @@ use ledger::report::laid_out;
 
 pub(crate) use self::arguments::Keys;
 use self::arguments::{Create, List, Revoke, Rotate, Verb};
-use crate::identity::now_s;
 use crate::running::load;
+use crate::services::now_s;
 use crate::source::Source;
 use crate::width;
 use crate::world::World;

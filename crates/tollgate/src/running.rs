@@ -4,7 +4,6 @@
 //! serving.
 //! Not here: when to reload (`watch`), where it is shown (`admin`).
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,15 +19,17 @@ use policy::counting::Settings;
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use policy::web::Access;
-use proxy::gate::{Gate, RuntimeConfig};
+use proxy::gate::{Connectors, Gate, RuntimeConfig};
 use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
 
 use crate::authority;
-use crate::identity::{self, Moment, Services};
+use crate::credential;
+use crate::identity;
 use crate::ledger_log;
 use crate::pool::{self, Pool};
+use crate::services::{Moment, Services};
 
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
@@ -204,33 +205,11 @@ pub(crate) fn publication(
     )?;
     let (rules, asked) = (loaded.host.rules.take(), loaded.host.ext_authz.take());
     authority::complete(&mut loaded.snapshot, rules.as_ref(), asked.as_ref(), moment)?;
+    let connectors = connectors(&loaded, sources)?;
+    let made = std::mem::take(&mut loaded.host.upstream_credentials);
+    credential::complete(&mut loaded.snapshot, &made, moment)?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls.map(acceptor).transpose()?;
-    let mut connectors = HashMap::new();
-    for origin in loaded
-        .snapshot
-        .endpoints
-        .iter()
-        .map(|e| &e.origin)
-        .filter(|o| o.tls)
-    {
-        if connectors.contains_key(&origin.ca_file) {
-            continue;
-        }
-        let bundle = (!origin.ca_file.is_empty())
-            .then(|| sources.read(Path::new(&origin.ca_file)))
-            .transpose()
-            .map_err(|error| format!("{}: {error}", origin.ca_file))?;
-        let connector = tls::client(bundle.as_deref()).map_err(|fault| {
-            let whose = if origin.ca_file.is_empty() {
-                "system roots"
-            } else {
-                &origin.ca_file
-            };
-            format!("{whose}: {fault}")
-        })?;
-        connectors.insert(origin.ca_file.clone(), connector);
-    }
     let revision = Arc::new(revision(loaded.snapshot));
     let current = Current {
         revision: Arc::clone(&revision),
@@ -246,6 +225,35 @@ pub(crate) fn publication(
         },
         current,
     ))
+}
+
+/// Trust for each origin, and the certificate that the gate shows there.
+fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, String> {
+    let mut connectors = Connectors::new();
+    let origins = loaded.snapshot.endpoints.iter().map(|e| &e.origin);
+    for origin in origins.filter(|origin| origin.tls) {
+        let key = (origin.ca_file.clone(), origin.certificate.clone());
+        if connectors.contains_key(&key) {
+            continue;
+        }
+        let bundle = (!origin.ca_file.is_empty())
+            .then(|| sources.read(Path::new(&origin.ca_file)))
+            .transpose()
+            .map_err(|error| format!("{}: {error}", origin.ca_file))?;
+        let mut shown = loaded.host.client_certificates.iter();
+        let shown = shown.find(|of| of.digest == origin.certificate);
+        let identity = shown.map(|of| (&*of.certificate_pem, of.key_pem.expose()));
+        let connector = tls::client(bundle.as_deref(), identity).map_err(|fault| {
+            let whose = match shown {
+                Some(of) => &of.place,
+                None if origin.ca_file.is_empty() => "system roots",
+                None => &origin.ca_file,
+            };
+            format!("{whose}: {fault}")
+        })?;
+        connectors.insert(key, connector);
+    }
+    Ok(connectors)
 }
 
 impl Running {

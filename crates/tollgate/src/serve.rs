@@ -20,8 +20,8 @@ use proxy::quota;
 use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::identity::{Moment, Services};
 use crate::running::{Origin, Outlets, Running, fixed, load, publication};
+use crate::services::{Moment, Services};
 use crate::source::Source;
 use crate::world::World;
 use crate::{budget, cli, complain, conditions, ledger_log, pool, traces, watch, writable};

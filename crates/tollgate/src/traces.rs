@@ -9,7 +9,7 @@ use telemetry::{OtlpEndpoint, OtlpExporter, OtlpProtocol, Service, Traces};
 pub(crate) fn start(settings: &config::Traces) -> Result<(Traces, Sampling), String> {
     let trust = settings
         .tls
-        .then(|| proxy::tls::client(settings.ca_pem.as_deref()));
+        .then(|| proxy::tls::client(settings.ca_pem.as_deref(), None));
     let endpoint = OtlpEndpoint {
         host: settings.host.clone(),
         port: settings.port,

@@ -6,6 +6,7 @@ use super::graph::Graph;
 const PURE: &[&str] = &[
     "wire",
     "jose",
+    "sigv4",
     "tokens",
     "policy",
     "config",

@@ -66,7 +66,7 @@ impl<V: Clone> Cache<V> {
         self.shrink();
     }
 
-    fn forget(&mut self, key: &Key) {
+    pub(super) fn forget(&mut self, key: &Key) {
         if let Some(gone) = self.entries.remove(key) {
             self.weight = self.weight.saturating_sub(gone.weight);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use policy::secret::Secret;
 use sha2::{Digest, Sha256};
 
-use super::{AccessToken, Grant, OAuthRequest};
+use super::{AccessToken, Grant, OAuthRequest, RENEWED_EVERY};
 use crate::client::Client;
 use crate::fault::Fault;
 use crate::secret_source::SecretSource;
@@ -49,6 +49,14 @@ impl CallerExchange {
             let Self { shared, .. } = &this;
             shared.get(key, || this.clone().exchanged(caller)).await
         })
+    }
+
+    /// An upstream did not take what was given for a caller's token: the next call exchanges that anew, unless it was
+    /// done a moment ago.
+    pub fn renew(&self, caller: &Secret) {
+        let key: Key = Sha256::digest(caller.expose()).into();
+        self.shared
+            .forget_if(&key, |token| token.age() >= RENEWED_EVERY);
     }
 
     async fn exchanged(self, caller: Secret) -> Result<Found<Arc<AccessToken>>, Fault> {

@@ -57,7 +57,8 @@ pub fn fetch_text(
 }
 
 impl MetadataRequest {
-    async fn body(&self, client: &Client) -> Result<Secret, Fault> {
+    /// The answer, as it is.
+    pub(super) async fn body(&self, client: &Client) -> Result<Secret, Fault> {
         let method = match self.method {
             MetadataMethod::Get => Method::GET,
             MetadataMethod::Put => Method::PUT,

@@ -52,6 +52,8 @@ impl<'n> Fields<'n> {
             }
             return None;
         };
+        // What stands below is as likely to be one.
+        let holds_secret = holds_secret || path.split('.').any(|part| part == "credential");
         let mut slips = Vec::new();
         for entry in entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
             let place = Place {

@@ -6,20 +6,23 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use policy::credential::UpstreamAuth;
 use policy::id::{BackendId, EndpointId};
 use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
 
 use super::proxy::Way;
 use crate::decode::{At, Field, MapOf, Place};
+use crate::mask::quoted;
 use crate::scalar::Name;
-use crate::schema::{Backend, Credential};
+use crate::schema::Backend;
+use crate::schema::credential::UpstreamCredential;
 use crate::target::Target;
 
 /// An endpoint before it is numbered.
-struct Address<'a> {
-    target: &'a At<Target>,
+pub(super) struct Address<'a> {
+    pub(super) target: &'a At<Target>,
     weight: u32,
-    credential: &'a Field<Credential>,
+    credential: &'a Field<UpstreamCredential>,
     owner: Place,
 }
 
@@ -50,7 +53,10 @@ impl super::Lowering<'_> {
             Field::Bad => true,
             Field::Is(at) => at.value.0,
         };
+        let certificate = self.client_certificate(name, written, &addresses);
+        let headers = self.added_headers(written);
         let several = addresses.len() > 1;
+        let mut exchanges_tokens = false;
         let mut endpoints = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
             let Target {
@@ -60,10 +66,15 @@ impl super::Lowering<'_> {
                 authority,
                 base_path,
             } = &address.target.value;
-            let auth = self.auth(address.credential, &address.owner);
-            if matches!(auth, policy::credential::UpstreamAuth::Header { .. }) && !tls {
+            let endpoint = EndpointId(number(snapshot.endpoints.len()));
+            let auth = self.upstream_auth(address.credential, &address.owner, endpoint);
+            if auth != UpstreamAuth::None && !tls {
                 self.in_clear(address.target);
             }
+            if let UpstreamAuth::Minted(minter) = &auth {
+                exchanges_tokens |= minter.is_for_caller();
+            }
+            self.header_of_credential(written, address.credential);
             if base_path.is_empty() && !at_root {
                 let says = format!(
                     "{} has no path, so calls would go to /chat/completions",
@@ -85,7 +96,7 @@ impl super::Lowering<'_> {
                 Way::Written(proxy) => proxy.clone(),
                 Way::Environment => self.environment_proxy(address.target),
             };
-            endpoints.push(EndpointId(number(snapshot.endpoints.len())));
+            endpoints.push(endpoint);
             snapshot.endpoints.push(snapshot::Endpoint {
                 name: if several {
                     format!("{}#{}", name.value.0, index + 1)
@@ -100,6 +111,11 @@ impl super::Lowering<'_> {
                     port: *port,
                     protocol,
                     ca_file: if *tls { ca_file.clone() } else { String::new() },
+                    certificate: if *tls {
+                        certificate.clone()
+                    } else {
+                        String::new()
+                    },
                     proxy,
                 },
                 authority: authority.clone(),
@@ -117,6 +133,9 @@ impl super::Lowering<'_> {
             timeouts: timeouts(written),
             ejection: self.ejection(written),
             pool: self.pool(written),
+            exchanges_tokens,
+            headers,
+            query: self.added_query(written),
         });
     }
 
@@ -256,7 +275,8 @@ impl super::Lowering<'_> {
             .parse::<std::net::IpAddr>()
             .map_or(host == "localhost", |ip| ip.is_loopback());
         if !here {
-            let says = format!("the credential travels in clear to {}", target.shown);
+            let to = quoted(&super::identity::address(&target.value));
+            let says = format!("the credential travels in clear to {to}");
             self.findings.warn(&target.place, says, "use https://");
         }
     }

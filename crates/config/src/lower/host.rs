@@ -89,6 +89,8 @@ impl super::Lowering<'_> {
             credentials: Vec::new(),
             rules: None,
             ext_authz: None,
+            upstream_credentials: Vec::new(),
+            client_certificates: Vec::new(),
             counting: self.counting(document.counting.get()),
             traces: self.traces(&document.traces),
             lines: Lines {

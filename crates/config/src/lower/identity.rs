@@ -295,7 +295,7 @@ impl super::Lowering<'_> {
         }
         let secret = written.client_secret.get();
         let secret = match secret {
-            Some(secret) => Some(self.client_secret(place, secret)?),
+            Some(secret) => Some(self.secret_of(secret, place, "client_secret")?),
             None => None,
         };
         if written.client_id.is_absent() && secret.is_some() {
@@ -326,9 +326,15 @@ impl super::Lowering<'_> {
         })
     }
 
-    fn client_secret(&mut self, place: &Place, written: &Bearer) -> Option<Secret> {
+    /// A secret that stands at this name below a place.
+    pub(super) fn secret_of(
+        &mut self,
+        written: &Bearer,
+        place: &Place,
+        name: &str,
+    ) -> Option<Secret> {
         let place = Place {
-            path: format!("{}.client_secret", place.path),
+            path: format!("{}.{name}", place.path),
             line: place.line,
         };
         let choice = "file, env and inline";
@@ -459,7 +465,7 @@ fn certificate_name(written: &str) -> Box<str> {
     }
 }
 
-fn texts(written: &Field<crate::decode::OneOrMany<Text>>) -> Vec<String> {
+pub(super) fn texts(written: &Field<crate::decode::OneOrMany<Text>>) -> Vec<String> {
     let written = written.get().map_or(&[][..], |many| &many.0);
     written.iter().map(|at| at.value.0.clone()).collect()
 }

@@ -29,6 +29,8 @@ use crate::schema::{Route, Unread};
 enum Account {
     /// A secret, wherever it is sent.
     Secret(Vec<u8>),
+    /// One whose credentials are made while the gate runs.
+    Made(String),
     /// An address that somebody calls without one: all of its callers are the same to it.
     Open(String, u16),
 }
@@ -265,10 +267,16 @@ impl Accounts {
         if self.open.contains(&address) {
             accounts.push(Account::Open(address.0, address.1));
         }
-        if let UpstreamAuth::Header { value, .. } = &endpoint.auth {
-            // Without the word before it, which may differ from header to header.
-            let secret = value.expose().rsplit(|b| *b == b' ').next();
-            accounts.push(Account::Secret(secret.unwrap_or_default().to_vec()));
+        match &endpoint.auth {
+            UpstreamAuth::None => {}
+            UpstreamAuth::Minted(minter) => {
+                accounts.push(Account::Made(minter.account().to_owned()));
+            }
+            UpstreamAuth::Header { value, .. } => {
+                // Without the word before it, which may differ from header to header.
+                let secret = value.expose().rsplit(|b| *b == b' ').next();
+                accounts.push(Account::Secret(secret.unwrap_or_default().to_vec()));
+            }
         }
         accounts
     }

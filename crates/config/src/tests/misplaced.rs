@@ -35,6 +35,7 @@ const PASSWORDS: [&str; 4] = [
 const EVERY_FIELD: &str = include_str!("../../../../vectors/config/every_field.txt");
 const MORE: &str = "
 listen: { data: 127.0.0.1:1975, hosts: [gate.example], tls: { certificate: gate.pem, key: gate.key } }
+identity: { jwt: { issuer: https://login.example, audience: gate, workload: w } }
 cors: { origins: [https://app.example] }
 admin: { bearer: { file: secrets/admin } }
 client_address: { record: shortened, trusted_proxies: [10.0.0.0/8], proxy_protocol: required }
@@ -42,8 +43,20 @@ backends:
   a: { url: https://one.example/v1, credential: { file: secrets/a, header: x-api-key, scheme: \"\" }, at_root: false, ca: gate.pem }
   b: { url: http://127.0.0.1:1, at_root: true, credential: { env: KEY }, proxy: none }
   c: { url: http://127.0.0.1:1/v1, proxy: { url: http://127.0.0.1:3128, credential: { file: secrets/proxy } } }
+  d: { url: https://one.example/v1, credential: { oauth: { token_url: https://login.example/token, client_id: gate, client_auth: post, client_secret: { file: secrets/a }, scope: [a], audience: b, resource: c, fields: { d: e }, ca: gate.pem } } }
+  e: { url: https://one.example/v1, credential: { oauth: { token_url: https://login.example/token, client_id: gate, private_key: { file: gate.key, id: k, algorithm: PS256 } } } }
+  f: { url: https://one.example/v1, credential: { exchange: { token_url: https://login.example/token, client_id: gate, client_auth: basic, client_secret: { env: KEY }, grant: token_exchange, subject_token_type: t, requested_token_type: u, scope: [a], audience: b, resource: c, fields: { d: e }, ca: gate.pem } } }
+  g: { url: https://one.example/v1, credential: { google: { key_file: google.json, scope: a, ca: gate.pem } } }
+  h: { url: https://one.example/v1, credential: { google: { metadata: true, endpoint: http://127.0.0.1:1 } } }
+  i: { url: https://one.example/v1, credential: { azure: { tenant: t, client_id: a, client_secret: { inline: six }, scope: s, authority: https://login.example, ca: gate.pem } } }
+  j: { url: https://one.example/v1, credential: { azure: { tenant: t, client_id: a, certificate: gate.pem, key: gate.key } } }
+  k: { url: https://one.example/v1, credential: { azure: { tenant: t, client_id: a, federated_token_file: secrets/a } } }
+  l: { url: https://one.example/v1, credential: { azure: { managed_identity: true, client_id: a, endpoint: http://127.0.0.1:1 } } }
+  m: { url: https://one.example/v1, credential: { aws: { region: r, service: s, access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: { file: secrets/a }, session_token: { env: KEY }, ca: gate.pem } } }
+  n: { url: https://one.example/v1, credential: { aws: { region: r, web_identity: { role_arn: a, token_file: secrets/a, session_name: n }, endpoint: http://127.0.0.1:1 } } }
+  o: { url: https://one.example/v1, credential: { aws: { region: r, imds: true } }, client_certificate: { certificate: gate.pem, key: gate.key }, headers: { x-own: a }, query: { b: c } }
 routes:
-  - { workload: w, backend: [a, b, c], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
+  - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
 tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json } }
 counting: { threads: 1, queue: 1MiB, longest: 1MiB, prompt_tolerance: 1, output_tolerance: 2 }
 ledger: { path: usage.db, postgres: { file: secrets/db } }
@@ -64,6 +77,10 @@ fn world() -> World {
         ("secrets/proxy", "user:three"),
         ("secrets/db", "postgres://gate@db/usage"),
         ("tokenizer.json", "{}"),
+        (
+            "google.json",
+            r#"{"type":"service_account","client_email":"a","private_key":"b","token_uri":"https://c"}"#,
+        ),
         ("chat.jinja", ""),
         ("settings.json", "{}"),
     ] {

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::examples::example_world;
 use crate::json_schema;
 
+const CREDENTIALS: &str = include_str!("../../../../docs/upstream-credentials.md");
 const PAGE: &str = include_str!("../../../../docs/config.md");
 
 #[test]
@@ -44,6 +45,28 @@ fn every_field_stands_in_the_reference_with_its_default() {
         }
     }
     assert!(seen > 50, "{seen} fields");
+}
+
+#[test]
+fn every_example_of_a_credential_is_taken_without_a_word() {
+    let examples = CREDENTIALS.split("\n```yaml\n").skip(1);
+    let mut seen = 0;
+    for example in examples {
+        seen += 1;
+        let text = example.split("\n```").next().unwrap();
+        let account = r#"{"type":"service_account","client_email":"a","private_key":"b","token_uri":"https://c"}"#;
+        let mut world = example_world(text);
+        world.put("secrets/service-account.json", account);
+        for name in ["secrets/login", "secrets/entra", "secrets/aws"] {
+            world.put(name, "canary");
+        }
+        world.put("secrets/gate.key", "-----BEGIN PRIVATE KEY-----\n");
+        match world.load() {
+            Ok(loaded) => assert_eq!(loaded.warnings, [], "{text}"),
+            Err(faults) => panic!("{text}\n{faults}"),
+        }
+    }
+    assert_eq!(seen, 6);
 }
 
 #[test]

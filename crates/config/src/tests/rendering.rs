@@ -12,7 +12,7 @@ use policy::retry::{Ejection, Retries};
 use policy::snapshot::{Bounds, PoolBounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
-use crate::{Fault, Loaded, Located, Vocabulary};
+use crate::{Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
 
 /// The header of a lone header source as one line; several sources with a line each, in order.
 fn identity(loaded: &Loaded, out: &mut String) {
@@ -95,6 +95,16 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         for (model, name) in &backend.model_names {
             writeln!(out, "  calls {model} {name}").unwrap();
         }
+        for (name, value) in &backend.headers {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            writeln!(out, "  adds {}: {}", text(name), text(value)).unwrap();
+        }
+        for (name, value) in &backend.query {
+            writeln!(out, "  adds ?{name}={value}").unwrap();
+        }
+        if backend.exchanges_tokens {
+            writeln!(out, "  exchanges callers' tokens").unwrap();
+        }
         if backend.ejection != Ejection::default() {
             writeln!(out, "  {:?}", backend.ejection).unwrap();
         }
@@ -105,7 +115,7 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             let e = s.endpoint(*id).unwrap();
             let injects = match &e.auth {
                 UpstreamAuth::None => "-".to_owned(),
-                UpstreamAuth::Minted(_) => "minted".to_owned(),
+                UpstreamAuth::Minted(minter) => format!("made({})", minter.account()),
                 UpstreamAuth::Header { name, value } => {
                     let scheme = value.expose().split(|b| *b == b' ').next().unwrap();
                     let has_scheme = scheme.len() < value.expose().len();
@@ -120,14 +130,33 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             let o = &e.origin;
             writeln!(
                 out,
-                "  endpoint {} {}://{}:{} {:?} authority={} base={:?} weight={} injects={injects} ca={:?}{}",
+                "  endpoint {} {}://{}:{} {:?} authority={} base={:?} weight={} injects={injects} ca={:?}{}{}",
                 e.name,
                 if o.tls { "https" } else { "http" },
                 o.host, o.port, o.protocol, e.authority, e.base_path, e.weight, o.ca_file,
                 o.proxy.as_ref().map_or(String::new(), |proxy| format!(" {proxy:?}")),
+                if o.certificate.is_empty() { "" } else { " shows its certificate" },
             )
             .unwrap();
         }
+    }
+    for UpstreamCredential {
+        endpoint,
+        place,
+        made,
+    } in &loaded.host.upstream_credentials
+    {
+        let name = &s.endpoint(*endpoint).unwrap().name;
+        let MadeCredential {
+            header,
+            scheme,
+            kind,
+            ..
+        } = made;
+        writeln!(out, "makes {place} for {name} {header}:{scheme} {kind:?}").unwrap();
+    }
+    for certificate in &loaded.host.client_certificates {
+        writeln!(out, "certificate {}", certificate.place).unwrap();
     }
     for route in &s.routes {
         let backends: Vec<_> = route

@@ -80,13 +80,15 @@ impl Exchange {
         let Some(UpstreamAuth::Minted(minter)) = endpoint.map(|endpoint| &endpoint.auth) else {
             return self.plan(next, None, env);
         };
-        if let Some(credential) = minter.ready() {
+        let Stage::Active(active) = &mut self.stage else {
+            return self.refuse(Refusal::Bug("an attempt of no call"));
+        };
+        let caller = active.caller_token.as_ref();
+        if let Some(credential) = minter.ready(caller) {
             return self.plan(next, Some(credential), env);
         }
-        let question = Question::Mint(Arc::clone(minter));
-        if let Stage::Active(active) = &mut self.stage {
-            active.minting = Some(next);
-        }
+        let question = Question::Mint(Arc::clone(minter), caller.cloned());
+        active.minting = Some(next);
         Verdict::Ask(Ask {
             question,
             within: ANSWER_WITHIN,
@@ -149,6 +151,12 @@ impl Exchange {
             return self.refuse(Refusal::Bug("a response to no call"));
         };
         active.sent_before.set(active.sent.replace(Sent::Answered));
+        if let (401 | 403, Some(endpoint)) = (head.status, self.record.endpoint)
+            && let Some(UpstreamAuth::Minted(minter)) =
+                env.snapshot.endpoint(endpoint).map(|to| &to.auth)
+        {
+            minter.refused(head.status, active.caller_token.as_ref());
+        }
         if may_ask_for_time(head.status) {
             let unix_ms = self.unix_ms(env.now);
             if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {

@@ -196,8 +196,8 @@ pub enum Question {
     Identify(Arc<dyn Verifier>, Secret),
     /// May this caller make this call?
     Authorize(Arc<dyn Authorizer>),
-    /// Which credential does the next attempt take?
-    Mint(Arc<dyn Minter>),
+    /// Which credential does the next attempt take? With the caller's own token, where it is given for that.
+    Mint(Arc<dyn Minter>, Option<Secret>),
 }
 
 /// What the world said.
@@ -207,7 +207,7 @@ pub enum Answer {
     Entered,
     /// Whether the call may be made.
     Authorized(Authorization),
-    /// The complete header line of a credential, for one attempt.
+    /// The credential of one attempt.
     Minted(Arc<Credential>),
     /// Nobody could answer.
     Unanswered,

@@ -4,14 +4,16 @@
 //! given apart and come last.
 //! Not here: framing (`proxy`), which headers pass ([`crate::credential`]), edits of the body ([`wire::call`]).
 
+use bytes::Bytes;
 use wire::head::{Known, Method, RequestHead};
 
 use super::{Exchange, Plan};
-use crate::credential::{self, UpstreamAuth};
+use crate::clock::Mono;
+use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::query;
 use crate::record::Record;
 use crate::secret::Secret;
-use crate::snapshot::{Endpoint, Snapshot};
+use crate::snapshot::{Backend, Endpoint, Snapshot};
 use crate::trace;
 
 /// The head of an attempt's request.
@@ -26,10 +28,12 @@ pub struct AttemptRequest<'a> {
     pub path: &'a str,
     /// The query, with its `?`; empty where there is none.
     pub query: String,
-    /// It goes in another dialect than the client's.
-    is_translated: bool,
+    backend: &'a Backend,
+    /// What proves who sends it, where that depends on the whole of it.
+    signature: Vec<(&'static str, Secret)>,
     plan: &'a Plan,
     head: &'a RequestHead,
+    exchange: &'a Exchange,
     record: &'a Record,
     snapshot: &'a Snapshot,
 }
@@ -51,15 +55,18 @@ impl<'a> AttemptRequest<'a> {
             .query()
             .zip(record.operation)
             .and_then(|(query, operation)| query::forwarded(operation, query));
+        let query = query::with(query, &backend.query);
         Some(Self {
             endpoint,
             method: head.method,
             method_text: head.method_text(),
             path: head.path().strip_prefix("/v1").unwrap_or_default(),
             query: query.map_or_else(String::new, |query| format!("?{query}")),
-            is_translated: backend.translator.is_some(),
+            backend,
+            signature: Vec::new(),
             plan,
             head,
+            exchange,
             record,
             snapshot,
         })
@@ -71,6 +78,30 @@ impl<'a> AttemptRequest<'a> {
         self.record.bytes_in > 0 || self.method == Method::Post
     }
 
+    /// Signs it, where its credential is a signer, with this body; to be done once path and body are final, and before
+    /// it is written. It takes as long as the SHA-256 of the body.
+    #[inline]
+    pub fn sign(&mut self, body: &[Bytes], now: Mono) {
+        if let Some(Credential::Signer(signer)) = self.plan.minted.as_deref() {
+            let mut headers = Vec::new();
+            self.fields(|name, value| {
+                if signer.covers(name) {
+                    headers.push((name.to_vec(), value.to_vec()));
+                }
+            });
+            let path = [&self.endpoint.base_path, self.path].concat();
+            let request = Signable {
+                method: self.method_text,
+                authority: &self.endpoint.authority,
+                path: &path,
+                query: self.query.strip_prefix('?').unwrap_or_default(),
+                headers: &headers,
+                body,
+            };
+            self.signature = signer.sign(&request, self.exchange.unix_ms(now) / 1000);
+        }
+    }
+
     /// Gives `put` each field but `host`, the body's length and those with secrets; names in lower case.
     #[inline]
     pub fn fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
@@ -78,9 +109,13 @@ impl<'a> AttemptRequest<'a> {
         let route = self.record.route.and_then(|id| self.snapshot.route(id));
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
+        let (ours, is_translated) = (&self.backend.headers, self.backend.translator.is_some());
         for field in self.head.fields.iter() {
             // A coded response could not be translated.
-            if self.is_translated && field.known == Known::AcceptEncoding {
+            if is_translated && field.known == Known::AcceptEncoding {
+                continue;
+            }
+            if !ours.is_empty() && ours.iter().any(|(name, _)| **name == *field.name) {
                 continue;
             }
             if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed)
@@ -88,6 +123,9 @@ impl<'a> AttemptRequest<'a> {
             {
                 put(field.name, field.value);
             }
+        }
+        for (name, value) in ours {
+            put(name, value);
         }
         put(b"x-request-id", self.record.id.as_bytes());
         if let (Some(trace), Some(span)) = (trace, self.plan.span) {
@@ -98,8 +136,13 @@ impl<'a> AttemptRequest<'a> {
     /// Gives `put` each field with a secret: the credential, and the one for a proxy that reads the request.
     #[inline]
     pub fn secrets(&self, mut put: impl FnMut(&str, &Secret)) {
-        match (&self.plan.minted, &self.endpoint.auth) {
-            (Some(minted), _) => put(&minted.name, &minted.value),
+        match (self.plan.minted.as_deref(), &self.endpoint.auth) {
+            (Some(Credential::Header { name, value }), _) => put(name, value),
+            (Some(Credential::Signer(_)), _) => {
+                for (name, value) in &self.signature {
+                    put(name, value);
+                }
+            }
             (None, UpstreamAuth::Header { name, value }) => put(name, value),
             (None, UpstreamAuth::None | UpstreamAuth::Minted(_)) => {}
         }

@@ -112,8 +112,8 @@ fn begin(
             });
             Box::pin(async { Said::Else(Answer::Authorized(asked.await)) })
         }
-        Question::Mint(minter) => {
-            let asked = minter.mint();
+        Question::Mint(minter, caller) => {
+            let asked = minter.mint(caller.as_ref());
             Box::pin(async { Said::Else(asked.await.map_or(Answer::Unanswered, Answer::Minted)) })
         }
     }

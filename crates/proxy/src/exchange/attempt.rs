@@ -105,6 +105,8 @@ pub(super) async fn run<D: Downstream>(
         body = &other.body;
         length = Some(body.iter().map(|piece| piece.len() as u64).sum());
     }
+    // Whichever version of HTTP writes it.
+    request.sign(body, worker.now());
     let mut watch;
     let answered = match line {
         Upstream::H1(connection) => {

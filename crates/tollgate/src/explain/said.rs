@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 /// The grant by which the call would go.
 fn grant<'s>(record: &Record, s: &'s Snapshot) -> Option<&'s Grant> {
     let workload = s.workload(record.workload?)?;
-    workload.grants.iter().find(|grant| Some(grant.route) == record.route)
+    workload
+        .grants
+        .iter()
+        .find(|grant| Some(grant.route) == record.route)
 }
 
 /// For programs.
@@ -29,7 +32,8 @@ pub(super) fn json(record: &Record, refused: Option<&LocalReply>, s: &Snapshot) 
     });
     let tags: serde_json::Map<String, Value> = caller.map_or_else(Default::default, |caller| {
         let tags = caller.tags.iter();
-        tags.map(|(name, value)| (name.to_string(), value.to_string().into())).collect()
+        tags.map(|(name, value)| (name.to_string(), value.to_string().into()))
+            .collect()
     });
     let said = json!({
         "would": if refused.is_none() { "go upstream" } else { "be refused" },
@@ -68,7 +72,10 @@ pub(super) fn text(
     match refused {
         None => line("verdict", "the call would go upstream"),
         Some(reply) => {
-            line("verdict", &format!("refused: {} {}", reply.status, reply.code));
+            line(
+                "verdict",
+                &format!("refused: {} {}", reply.status, reply.code),
+            );
             line("told", &reply.message);
         }
     }
@@ -103,7 +110,10 @@ pub(super) fn text(
         let backends: Vec<&str> = backends.map(|backend| &*backend.name).collect();
         let sent = record.model_sent.as_deref();
         let sent = sent.map_or_else(String::new, |model| format!(", as {model}"));
-        line("route", &format!("{} to {}{sent}", route.name, backends.join(", then ")));
+        line(
+            "route",
+            &format!("{} to {}{sent}", route.name, backends.join(", then ")),
+        );
     }
     for limit in limits(record, s) {
         line("limit", &limit);
@@ -122,7 +132,10 @@ fn limits(record: &Record, s: &Snapshot) -> Vec<String> {
         let (amount, per) = (limit.rate.amount, limit.rate.per);
         format!("{amount} {} in {per:?}{whose}", limit.kind.as_str())
     });
-    let own = record.caller.as_deref().map_or(&[][..], |caller| &caller.limits);
+    let own = record
+        .caller
+        .as_deref()
+        .map_or(&[][..], |caller| &caller.limits);
     let own = own.iter().map(|limit| {
         let (amount, per) = (limit.rate.amount, limit.rate.per);
         format!("{amount} {} in {per:?}, its own", limit.kind.as_str())
@@ -142,14 +155,26 @@ fn budgets(record: &Record, s: &Snapshot) -> Vec<String> {
     };
     let of = record.workload.and_then(|id| s.budgets.of.get(id.index()));
     let counted = of.map_or(&[][..], |of| of).iter();
-    let counted = counted.filter_map(|id| s.budgets.list.get(id.index())).map(|budget| {
-        let (every, whose) = (budget.calendar.every.as_str(), for_each(budget.whose));
-        format!("{}: {} each {every}{whose}", budget.name, amount(&budget.unit, budget.amount))
-    });
-    let own = record.caller.as_deref().map_or(&[][..], |caller| &caller.budgets);
+    let counted = counted
+        .filter_map(|id| s.budgets.list.get(id.index()))
+        .map(|budget| {
+            let (every, whose) = (budget.calendar.every.as_str(), for_each(budget.whose));
+            format!(
+                "{}: {} each {every}{whose}",
+                budget.name,
+                amount(&budget.unit, budget.amount)
+            )
+        });
+    let own = record
+        .caller
+        .as_deref()
+        .map_or(&[][..], |caller| &caller.budgets);
     let own = own.iter().map(|budget| {
         let every = budget.calendar.every.as_str();
-        format!("{} each {every}, its own", amount(&budget.unit, budget.amount))
+        format!(
+            "{} each {every}, its own",
+            amount(&budget.unit, budget.amount)
+        )
     });
     counted.chain(own).collect()
 }

@@ -17,7 +17,8 @@ use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
 use serde_json::{Map, Value};
 
-use super::{Services, mapping, now_s};
+use super::mapping;
+use crate::services::{Services, now_s};
 
 /// How long a call waits for an answer: less than policy does.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1800);

@@ -3,68 +3,44 @@
 //! Invariant: keys that were fetched outlive a reload, so that nobody is refused because a configuration changed.
 //! Not here: when keys are fetched (`callout`), what they prove (`identity::jwt`).
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use callout::{
-    Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Service, Tls,
-    Url,
+    Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Tls, Url,
 };
 use config::{CredentialKind, CredentialSource, Fetched, JwksSource};
 use identity::jwt::IssuerKeys;
 use jose::KeySet;
 use policy::caller::Later;
 
+use crate::services::Services;
+
 /// How long a call waits for newer keys: less than policy waits for an answer.
 const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
 
-/// The thread that asks others, and whose keys it keeps.
-#[derive(Debug, Default)]
-pub(crate) struct Services {
-    service: OnceLock<Service>,
-    issuers: Mutex<HashMap<String, Arc<Fetching>>>,
+/// The keys of an issuer; a new one begins to be fetched.
+pub(super) fn issuer(
+    services: &Services,
+    issuer: &str,
+    keys: &JwksSource,
+) -> Result<Arc<dyn IssuerKeys>, String> {
+    services.issuer(&name(issuer, keys), |handle| {
+        Ok(Arc::new(Fetching::start(handle, issuer, keys)?))
+    })
 }
 
-impl Services {
-    /// The way to the thread, which begins when it is first needed.
-    pub(crate) fn handle(&self) -> Result<callout::Handle, String> {
-        if let Some(service) = self.service.get() {
-            return Ok(service.handle().clone());
-        }
-        let service = Service::start().map_err(|error| format!("cannot start: {error}"))?;
-        Ok(self.service.get_or_init(|| service).handle().clone())
-    }
-
-    /// The keys of an issuer; a new one begins to be fetched.
-    pub(super) fn issuer(
-        &self,
-        issuer: &str,
-        keys: &JwksSource,
-    ) -> Result<Arc<dyn IssuerKeys>, String> {
-        let name = name(issuer, keys);
-        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = issuers.get(&name) {
-            return Ok(Arc::clone(known) as _);
-        }
-        let fetching = Arc::new(Fetching::start(&self.handle()?, issuer, keys)?);
-        issuers.insert(name, Arc::clone(&fetching));
-        Ok(fetching)
-    }
-
-    /// Forgets issuers that the configuration does not name any more.
-    pub(super) fn keep_only(&self, written: &[CredentialSource]) {
-        let names: Vec<String> = written
-            .iter()
-            .filter_map(|source| match &source.kind {
-                CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
-                CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
-            })
-            .collect();
-        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
-        issuers.retain(|name, _| names.contains(name));
-    }
+/// Forgets issuers that the configuration does not name any more.
+pub(super) fn keep_only(services: &Services, written: &[CredentialSource]) {
+    let names: Vec<String> = written
+        .iter()
+        .filter_map(|source| match &source.kind {
+            CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
+            CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
+        })
+        .collect();
+    services.keep_only_issuers(&names);
 }
 
 /// What tells one way to an issuer's keys from another.

@@ -42,6 +42,7 @@ mod skipped;
 mod smoke;
 mod toolbench;
 mod traces;
+mod upstream_credentials;
 mod upstream_faults;
 mod usage;
 mod white_paper;

@@ -18,6 +18,7 @@ fn pool(bounds: PoolBounds) -> Pool {
         port: 80,
         protocol: Protocol::Auto,
         ca_file: String::new(),
+        certificate: String::new(),
         proxy: None,
     });
     pool.bound(bounds);

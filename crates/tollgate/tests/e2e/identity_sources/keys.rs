@@ -202,11 +202,28 @@ fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
         + "ledger: { path: usage.db }\nprices: { m: { input: 1, output: 1, per: 1M } }\n";
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
-    let limited = ["create", "--workload", "chat", "--user", "ada", "--limit", "requests=2/1h"];
+    let limited = [
+        "create",
+        "--workload",
+        "chat",
+        "--user",
+        "ada",
+        "--limit",
+        "requests=2/1h",
+    ];
     let (id, key) = made(dir.path(), &limited);
-    let poor = ["create", "--workload", "chat", "--budget", "0.000001USD/month"];
+    let poor = [
+        "create",
+        "--workload",
+        "chat",
+        "--budget",
+        "0.000001USD/month",
+    ];
     let (_, broke) = made(dir.path(), &poor);
-    let (_, free) = made(dir.path(), &["create", "--workload", "chat", "--model", "other-*"]);
+    let (_, free) = made(
+        dir.path(),
+        &["create", "--workload", "chat", "--model", "other-*"],
+    );
     let file = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
     let gate = Gate::start_with_private(&config, &[("keys.jsonl", &file)]);
 
@@ -226,12 +243,20 @@ fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
     assert_eq!(told(&other), (404, "model_not_found".to_owned()));
 
     let records = gate.records(5);
-    let ours = records.iter().find(|r| r["key"] == *id).expect("a line of the key");
-    assert_eq!((&ours["user"], &ours["identity"]), (&json!("ada"), &json!("key")));
+    let ours = records
+        .iter()
+        .find(|r| r["key"] == *id)
+        .expect("a line of the key");
+    assert_eq!(
+        (&ours["user"], &ours["identity"]),
+        (&json!("ada"), &json!("key"))
+    );
     let ledger = gate.path("usage.db");
     let ledger = ledger.to_str().expect("UTF-8");
     eventually("the ledger has the rows", SOON, || {
-        let args = ["usage", "report", "--by", "key,user", "--json", "--ledger", ledger];
+        let args = [
+            "usage", "report", "--by", "key,user", "--json", "--ledger", ledger,
+        ];
         let ended = tollgate(gate.dir.path(), &args, &[]);
         ended.code == Some(0) && ended.out.contains(&id) && ended.out.contains("ada")
     });

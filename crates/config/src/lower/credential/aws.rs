@@ -1,0 +1,83 @@
+//! `aws`: whose keys sign requests, for which region and service.
+
+use crate::decode::Place;
+use crate::host::{AwsFrom, AwsSource, MadeKind};
+use crate::lower::identity::address;
+use crate::schema::credential::{Aws, WebIdentity};
+
+const METADATA: &str = "http://169.254.169.254";
+
+impl super::super::Lowering<'_> {
+    pub(super) fn aws(&mut self, written: &Aws, place: &Place) -> Option<(String, MadeKind)> {
+        let is_instance = written.imds.get().is_some_and(|at| at.value.0);
+        let has_keys = !written.access_key_id.is_absent()
+            || !written.secret_access_key.is_absent()
+            || !written.session_token.is_absent();
+        let kinds = [has_keys, !written.web_identity.is_absent(), is_instance];
+        let hint = "write access_key_id and secret_access_key, web_identity, or imds: true";
+        self.one_of(place, kinds, hint);
+        if let Some(at) = written.endpoint.get().filter(|_| has_keys) {
+            let says = "nobody is asked for keys that stand here";
+            self.findings.fault(&at.place, says, "leave it out");
+        }
+        let region = written.region.get().map(|at| at.value.0.clone());
+        let (account, from) = if has_keys {
+            self.aws_keys(written, place)?
+        } else if let Some(identity) = written.web_identity.get() {
+            self.web_identity(identity, written, region.as_deref()?)?
+        } else {
+            let base = written.endpoint.get();
+            let base = base.map_or_else(|| METADATA.to_owned(), |at| address(&at.value));
+            ("aws imds".to_owned(), AwsFrom::Instance(format!("{base}/")))
+        };
+        let service = written.service.get();
+        let source = AwsSource {
+            region: region?,
+            service: service.map_or_else(|| "bedrock".to_owned(), |at| at.value.0.clone()),
+            from,
+        };
+        Some((account, MadeKind::Aws(Box::new(source))))
+    }
+
+    fn aws_keys(&mut self, written: &Aws, place: &Place) -> Option<(String, AwsFrom)> {
+        if written.access_key_id.is_absent() || written.secret_access_key.is_absent() {
+            let says = "says one half of a key";
+            let hint = "write access_key_id and secret_access_key";
+            self.findings.fault(place, says, hint);
+        }
+        let secret = written.secret_access_key.get();
+        let secret = secret.and_then(|of| self.secret_of(of, place, "secret_access_key"));
+        let token = match written.session_token.get() {
+            Some(of) => Some(self.secret_of(of, place, "session_token")?),
+            None => None,
+        };
+        let id = written.access_key_id.get()?.value.0.clone();
+        let account = format!("aws {id}");
+        let secret = secret?;
+        Some((account, AwsFrom::Keys { id, secret, token }))
+    }
+
+    fn web_identity(
+        &mut self,
+        written: &WebIdentity,
+        aws: &Aws,
+        region: &str,
+    ) -> Option<(String, AwsFrom)> {
+        let file = written.token_file.get().and_then(|at| self.token_file(at));
+        let url = if aws.endpoint.is_absent() {
+            format!("https://sts.{region}.amazonaws.com/")
+        } else {
+            self.asked_at(&aws.endpoint)?
+        };
+        let role_arn = written.role_arn.get()?.value.0.clone();
+        let name = written.session_name.get();
+        let account = format!("aws {role_arn}");
+        let from = AwsFrom::WebIdentity {
+            url,
+            role_arn,
+            session_name: name.map_or_else(|| "tollgate".to_owned(), |at| at.value.0.clone()),
+            file: file?,
+        };
+        Some((account, from))
+    }
+}

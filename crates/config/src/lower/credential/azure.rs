@@ -1,0 +1,114 @@
+//! `azure`: an application with one proof of it, or the machine's own identity.
+
+use crate::decode::{Field, Place};
+use crate::host::{AzureProof, AzureSource, MadeKind};
+use crate::lower::identity::address;
+use crate::scalar::encoded;
+use crate::schema::credential::Azure;
+
+const SCOPE: &str = "https://cognitiveservices.azure.com/.default";
+const AUTHORITY: &str = "https://login.microsoftonline.com";
+const METADATA: &str = "http://169.254.169.254";
+
+impl super::super::Lowering<'_> {
+    pub(super) fn azure(&mut self, written: &Azure, place: &Place) -> Option<(String, MadeKind)> {
+        let is_managed = written.managed_identity.get().is_some_and(|at| at.value.0);
+        let kinds = [
+            !written.client_secret.is_absent(),
+            !written.certificate.is_absent() || !written.key.is_absent(),
+            !written.federated_token_file.is_absent(),
+            is_managed,
+        ];
+        let hint = "write client_secret, certificate and key, federated_token_file, or managed_identity: true";
+        self.one_of(place, kinds, hint);
+        let scope = written.scope.get();
+        let scope = scope.map_or_else(|| SCOPE.to_owned(), |at| at.value.0.clone());
+        let client_id = written.client_id.get().map(|at| at.value.0.clone());
+        let (account, source) = if is_managed {
+            self.managed(written, &scope, client_id)
+        } else {
+            self.application(written, place, scope, client_id)?
+        };
+        Some((account, MadeKind::Azure(Box::new(source))))
+    }
+
+    fn managed(
+        &mut self,
+        written: &Azure,
+        scope: &str,
+        client_id: Option<String>,
+    ) -> (String, AzureSource) {
+        let tenant = written.tenant.get().map(|at| &at.place);
+        let authority = written.authority.get().map(|at| &at.place);
+        for place in [tenant, authority].into_iter().flatten() {
+            let says = "the machine's identity has no place here";
+            self.findings
+                .fault(place, says, "leave it out: the machine knows it");
+        }
+        let base = written.endpoint.get();
+        let base = base.map_or_else(|| METADATA.to_owned(), |at| address(&at.value));
+        let resource = encoded(scope.strip_suffix("/.default").unwrap_or(scope));
+        let mut url = format!(
+            "{base}/metadata/identity/oauth2/token?api-version=2018-02-01&resource={resource}"
+        );
+        let mut account = "azure managed identity".to_owned();
+        if let Some(id) = client_id {
+            url += &format!("&client_id={}", encoded(&id));
+            account += &format!(" {id}");
+        }
+        (account, AzureSource::Managed(url))
+    }
+
+    fn application(
+        &mut self,
+        written: &Azure,
+        place: &Place,
+        scope: String,
+        client_id: Option<String>,
+    ) -> Option<(String, AzureSource)> {
+        if let Some(at) = written.endpoint.get() {
+            let says = "only a metadata service may stand at another address";
+            self.findings
+                .fault(&at.place, says, "write authority, which is Entra's");
+        }
+        if written.tenant.is_absent() || written.client_id.is_absent() {
+            let says = "does not say which application of which tenant";
+            self.findings
+                .fault(place, says, "write tenant and client_id");
+        }
+        let proof = self.azure_proof(written, place);
+        let authority = match written.authority {
+            Field::Absent => AUTHORITY.to_owned(),
+            _ => self.asked_at(&written.authority)?,
+        };
+        let tenant = &written.tenant.get()?.value.0;
+        let client_id = client_id?;
+        let account = format!("azure {tenant} {client_id}");
+        let source = AzureSource::Application {
+            url: format!("{authority}/{tenant}/oauth2/v2.0/token"),
+            client_id,
+            scope,
+            proof: proof?,
+        };
+        Some((account, source))
+    }
+
+    fn azure_proof(&mut self, written: &Azure, place: &Place) -> Option<AzureProof> {
+        if let Some(secret) = written.client_secret.get() {
+            let secret = self.secret_of(secret, place, "client_secret")?;
+            return Some(AzureProof::Secret(secret));
+        }
+        if let Some(at) = written.federated_token_file.get() {
+            return self.token_file(at).map(AzureProof::File);
+        }
+        if written.certificate.is_absent() != written.key.is_absent() {
+            let says = "says a certificate without its key, or a key without its certificate";
+            self.findings
+                .fault(place, says, "write certificate and key");
+        }
+        let (certificate, key) = (written.certificate.get(), written.key.get());
+        let certificate = certificate.and_then(|at| self.certificate_pem(at));
+        let key = key.and_then(|at| self.private_pem(at));
+        Some(AzureProof::Certificate(certificate?, key?))
+    }
+}

@@ -1,0 +1,146 @@
+//! `google`: a service account's key, the machine's own account, or a token of another issuer.
+//!
+//! Invariant: of a file's JSON nothing is shown but the names of its members.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use policy::secret::Secret;
+use serde_json::{Map, Value};
+
+use crate::decode::{At, Place};
+use crate::host::{GoogleFrom, GoogleSource, MadeKind};
+use crate::lower::identity::texts;
+use crate::scalar::{SecretFile, encoded};
+use crate::schema::credential::Google;
+
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+const METADATA: &str = "http://metadata.google.internal";
+const LIFE: Duration = Duration::from_secs(3600);
+
+impl super::super::Lowering<'_> {
+    pub(super) fn google(&mut self, written: &Google, place: &Place) -> Option<(String, MadeKind)> {
+        let mut scopes = texts(&written.scope);
+        if written.scope.is_absent() {
+            scopes.push(SCOPE.to_owned());
+        }
+        let is_metadata = written.metadata.get().is_some_and(|at| at.value.0);
+        let kinds = [!written.key_file.is_absent(), is_metadata];
+        self.one_of(place, kinds, "write key_file, or metadata: true");
+        if let Some(at) = written.endpoint.get().filter(|_| !is_metadata) {
+            let says = "only a metadata server may stand at another address";
+            self.findings.fault(
+                &at.place,
+                says,
+                "leave it out: the key's file says where tokens are",
+            );
+        }
+        let (account, from) = match written.key_file.get() {
+            Some(at) => self.google_file(at)?,
+            None => {
+                let base = written.endpoint.get();
+                let base = base.map_or_else(
+                    || METADATA.to_owned(),
+                    |at| crate::lower::identity::address(&at.value),
+                );
+                let path = "/computeMetadata/v1/instance/service-accounts/default/token";
+                let scopes: Vec<String> = scopes.iter().map(|scope| encoded(scope)).collect();
+                let url = format!("{base}{path}?scopes={}", scopes.join(","));
+                ("google metadata".to_owned(), GoogleFrom::Metadata(url))
+            }
+        };
+        let source = GoogleSource { scopes, from };
+        Some((account, MadeKind::Google(Box::new(source))))
+    }
+
+    fn google_file(&mut self, at: &At<SecretFile>) -> Option<(String, GoogleFrom)> {
+        let (_, bytes) = self.read(at)?;
+        let found = serde_json::from_slice(&bytes);
+        drop(Secret::new(bytes));
+        let Ok(Value::Object(mut members)) = found else {
+            let hint = "name the JSON file that Google Cloud wrote";
+            self.findings
+                .fault(&at.place, "the file is not a JSON object", hint);
+            return None;
+        };
+        let kind = members.get("type").and_then(Value::as_str);
+        let from = match kind {
+            Some("service_account") => service_account(&mut members),
+            Some("external_account") => external(&members),
+            _ => Err("holds no service_account and no external_account (its member `type`)"),
+        };
+        match from {
+            Ok((_, GoogleFrom::External { file, .. })) if !self.is_there(&file) => {
+                let says = "the file names a file with a token that cannot be read";
+                let hint = "its path is the member credential_source.file";
+                self.findings.fault(&at.place, says, hint);
+                None
+            }
+            Ok(found) => Some(found),
+            Err(says) => {
+                let hint = "name the JSON file that Google Cloud wrote";
+                self.findings
+                    .fault(&at.place, format!("the file {says}"), hint);
+                None
+            }
+        }
+    }
+}
+
+fn text(members: &Map<String, Value>, name: &str) -> Option<String> {
+    let text = members.get(name)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn service_account(members: &mut Map<String, Value>) -> Result<(String, GoogleFrom), &'static str> {
+    let Some(Value::String(pem)) = members.remove("private_key") else {
+        return Err("has no private_key");
+    };
+    let pem = Secret::new(pem.into_bytes());
+    let email = text(members, "client_email").ok_or("has no client_email")?;
+    let from = GoogleFrom::Key {
+        pem,
+        id: text(members, "private_key_id"),
+        url: text(members, "token_uri").ok_or("has no token_uri")?,
+        email: email.clone(),
+    };
+    Ok((format!("google {email}"), from))
+}
+
+fn external(members: &Map<String, Value>) -> Result<(String, GoogleFrom), &'static str> {
+    let none = Map::new();
+    let object =
+        |of: &Map<String, Value>, name: &str| of.get(name).and_then(Value::as_object).cloned();
+    let source = object(members, "credential_source").ok_or("has no credential_source")?;
+    let file = text(&source, "file").ok_or(
+        "has a credential_source without `file`, which is the only kind that is known here",
+    )?;
+    let format = object(&source, "format").unwrap_or_else(|| none.clone());
+    let member = match text(&format, "type").as_deref() {
+        None | Some("text") => None,
+        Some("json") => Some(
+            text(&format, "subject_token_field_name")
+                .ok_or("has no credential_source.format.subject_token_field_name")?,
+        ),
+        Some(_) => return Err("has a credential_source.format that is neither text nor json"),
+    };
+    let life = object(members, "service_account_impersonation").unwrap_or(none);
+    let life = life.get("token_lifetime_seconds").and_then(Value::as_u64);
+    let life = life.map_or(LIFE, Duration::from_secs);
+    let impersonated = text(members, "service_account_impersonation_url");
+    let audience = text(members, "audience").ok_or("has no audience")?;
+    let account = format!(
+        "google {audience} {}",
+        impersonated.as_deref().unwrap_or("-")
+    );
+    let from = GoogleFrom::External {
+        url: text(members, "token_url").ok_or("has no token_url")?,
+        subject_token_type: text(members, "subject_token_type")
+            .ok_or("has no subject_token_type")?,
+        audience,
+        file: PathBuf::from(file),
+        member,
+        impersonation: impersonated.map(|url| (url, life)),
+    };
+    Ok((account, from))
+}

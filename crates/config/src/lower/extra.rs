@@ -1,0 +1,114 @@
+//! `backends.NAME.headers`, `.query` and `.client_certificate`: what every request to a backend has, and who the gate
+//! shows to be there.
+//!
+//! Invariant: no header that could carry a credential or steer a server is added, and none twice; nothing that could
+//! be a key stands in a query.
+//! Not here: how they take the place of what the client sent (`policy::exchange`).
+
+use policy::snapshot::HeaderLine;
+use sha2::{Digest, Sha256};
+
+use super::backend::Address;
+use crate::decode::{At, Field};
+use crate::host;
+use crate::scalar::{File, Name, SecretFile};
+use crate::schema::Backend;
+use crate::schema::credential::UpstreamCredential;
+
+impl super::Lowering<'_> {
+    pub(super) fn added_headers(&mut self, written: &Backend) -> Vec<HeaderLine> {
+        let mut headers: Vec<HeaderLine> = Vec::new();
+        for (name, value) in written.headers.get().map_or(&[][..], |headers| &headers.0) {
+            let Some(value) = value else { continue };
+            let lower = Box::from(name.value.0.as_bytes());
+            if headers.iter().any(|(known, _)| *known == lower) {
+                let says = format!("{} stands here twice, but for capitals", name.shown);
+                self.findings.fault(&name.place, says, "keep one of them");
+            }
+            headers.push((lower, value.value.0.as_bytes().into()));
+        }
+        headers
+    }
+
+    pub(super) fn added_query(&mut self, written: &Backend) -> Vec<(Box<str>, Box<str>)> {
+        let members = written.query.get().map_or(&[][..], |query| &query.0);
+        let member = |(name, value): &(At<_>, Option<At<_>>)| {
+            let (name, value): (&At<crate::scalar::QueryName>, _) = (name, value.as_ref()?);
+            let value: &At<crate::scalar::QueryValue> = value;
+            Some((name.value.0.as_str().into(), value.value.encoded().into()))
+        };
+        members.iter().filter_map(member).collect()
+    }
+
+    /// Notes an added header that carries the credential, too.
+    pub(super) fn header_of_credential(
+        &mut self,
+        written: &Backend,
+        credential: &Field<UpstreamCredential>,
+    ) {
+        let carrier = credential.get().and_then(|of| of.header.get());
+        let headers = written.headers.get().map_or(&[][..], |headers| &headers.0);
+        let name = headers.iter().map(|(name, _)| name);
+        for name in name.filter(|name| carrier.is_some_and(|at| at.value.0 == name.value.0)) {
+            let says = format!("{} carries the credential", name.shown);
+            self.findings.fault(&name.place, says, "leave it out here");
+        }
+    }
+
+    /// What tells the certificate that the gate shows; empty for none.
+    pub(super) fn client_certificate(
+        &mut self,
+        name: &At<Name>,
+        written: &Backend,
+        addresses: &[Address<'_>],
+    ) -> String {
+        let Some(of) = written.client_certificate.get() else {
+            return String::new();
+        };
+        let place = of.certificate.get().map_or(&name.place, |at| &at.place);
+        if !addresses.is_empty() && !addresses.iter().any(|a| a.target.value.tls) {
+            let says = format!(
+                "no address of {} is https, so no certificate is shown",
+                name.shown
+            );
+            let hint = "write https:// or remove `client_certificate`";
+            self.findings.fault(place, says, hint);
+        }
+        let certificate = of.certificate.get().and_then(|at| self.certificate_pem(at));
+        let key = of.key.get().and_then(|at| self.private_pem(at));
+        let (Some(certificate_pem), Some(key_pem)) = (certificate, key) else {
+            return String::new();
+        };
+        let digest = Sha256::new()
+            .chain_update(&certificate_pem)
+            .chain_update(key_pem.expose())
+            .finalize();
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        if !self.made.certificates.iter().any(|of| of.digest == digest) {
+            self.made.certificates.push(host::ClientCertificate {
+                digest: digest.clone(),
+                place: place.path.clone(),
+                certificate_pem,
+                key_pem,
+            });
+        }
+        digest
+    }
+
+    /// A file with a certificate.
+    pub(super) fn certificate_pem(&mut self, at: &At<File>) -> Option<Vec<u8>> {
+        let (_, pem) = self.read(at)?;
+        let mark = b"-----BEGIN CERTIFICATE-----";
+        self.pem(&at.place, &at.shown, &pem, mark, "certificate")?;
+        Some(pem)
+    }
+
+    /// A file with a private key.
+    pub(super) fn private_pem(&mut self, at: &At<SecretFile>) -> Option<policy::secret::Secret> {
+        let (_, pem) = self.read(at)?;
+        let pem = policy::secret::Secret::new(pem);
+        let mark = b"PRIVATE KEY-----";
+        self.pem(&at.place, &at.shown, pem.expose(), mark, "private key")?;
+        Some(pem)
+    }
+}

@@ -1,0 +1,123 @@
+//! Credentials for upstreams that are made while the gate runs: what makes them, of what the document says.
+//!
+//! Invariant: an endpoint whose credential cannot be had gets no call. One that is made of the same as before is kept
+//! over a reload, with the token that it holds.
+//! Not here: what is written (`config`), asking (`callout`), signatures (`jose`, `sigv4`), what an attempt takes
+//! (`policy::credential`).
+
+mod aws;
+mod azure;
+mod caller;
+mod google;
+mod oauth;
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callout::{Bounds, Client, Handle, Tls, Url};
+use config::{MadeCredential, MadeKind, UpstreamCredential};
+use policy::credential::{Minter, UpstreamAuth};
+use policy::snapshot::Snapshot;
+
+use crate::services::{Moment, Services};
+
+/// How long a call waits for a credential: less than policy does.
+const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
+
+/// Puts what makes each credential into its place.
+pub(crate) fn complete(
+    snapshot: &mut Snapshot,
+    written: &[UpstreamCredential],
+    moment: Moment<'_>,
+) -> Result<(), String> {
+    let mut makers: Vec<(MadeCredential, Arc<dyn Minter>)> = Vec::new();
+    for UpstreamCredential {
+        endpoint,
+        place,
+        made,
+    } in written
+    {
+        let known = makers.iter().find(|(of, _)| of == made);
+        let maker = match (known, moment.services()) {
+            (Some((_, maker)), _) => Arc::clone(maker),
+            (None, services) => {
+                let kept = services.and_then(|services| services.makers.kept(made));
+                let maker = kept.map_or_else(|| maker(made, services), |kept| Ok(Some(kept)));
+                match maker.map_err(|fault| format!("{place}: {fault}"))? {
+                    Some(maker) => {
+                        makers.push((made.clone(), Arc::clone(&maker)));
+                        maker
+                    }
+                    // Nobody is asked: what stands there never gives one.
+                    None => continue,
+                }
+            }
+        };
+        if let Some(endpoint) = snapshot.endpoints.get_mut(endpoint.index()) {
+            endpoint.auth = UpstreamAuth::Minted(maker);
+        }
+    }
+    if let Some(services) = moment.services() {
+        services.makers.replace(makers);
+    }
+    Ok(())
+}
+
+/// What makes a credential; without services it is only seen that it could be made.
+fn maker(
+    made: &MadeCredential,
+    services: Option<&Services>,
+) -> Result<Option<Arc<dyn Minter>>, String> {
+    let handle = services.map(Services::handle).transpose()?;
+    let asks = Asks { made, handle };
+    match &made.kind {
+        MadeKind::OAuth(source) => {
+            let request = oauth::client_credentials(source)?;
+            token::maker(asks, callout::TokenRequest::OAuth(Box::new(request)), false)
+        }
+        MadeKind::Exchange(source, grant) => caller::maker(asks, oauth::exchange(source, grant)?),
+        MadeKind::Google(source) => {
+            let is_local = matches!(source.from, config::GoogleFrom::Metadata(_));
+            token::maker(asks, google::request(source)?, is_local)
+        }
+        MadeKind::Azure(source) => {
+            let is_local = matches!(**source, config::AzureSource::Managed(_));
+            token::maker(asks, azure::request(source)?, is_local)
+        }
+        MadeKind::Aws(source) => aws::maker(asks, source),
+    }
+}
+
+/// What is made, and the way to the thread that asks; none where nobody is asked.
+struct Asks<'m> {
+    made: &'m MadeCredential,
+    handle: Option<Handle>,
+}
+
+impl Asks<'_> {
+    /// Who sends the questions; one to the machine itself may go to a link-local address.
+    fn client(&self, is_local: bool) -> Result<Client, String> {
+        let tls = Tls::new(self.made.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+        let bounds = Bounds {
+            allow_link_local: is_local,
+            ..Bounds::default()
+        };
+        Ok(Client::new(&tls, bounds))
+    }
+
+    /// What is told of a question without an answer.
+    fn on_fault(&self) -> impl Fn(&callout::Fault) + Send + Sync + 'static {
+        let account = self.made.account.clone();
+        move |fault| {
+            tracing::warn!(account, why = %fault, "the credential of an upstream cannot be had");
+        }
+    }
+}
+
+fn url(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|fault| fault.to_string())
+}
+
+#[cfg(test)]
+mod tests;

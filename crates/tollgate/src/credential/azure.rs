@@ -1,0 +1,62 @@
+//! Microsoft Entra: tokens of an application, by one of three proofs, or of the machine's own identity.
+
+use callout::{
+    ClientAuth, Grant, MetadataMethod, MetadataRequest, OAuthRequest, SecretSource, TokenRequest,
+};
+use config::{AzureProof, AzureSource};
+use jose::Algorithm;
+use policy::secret::Secret;
+use serde_json::Map;
+
+use super::{oauth, url};
+
+pub(super) fn request(source: &AzureSource) -> Result<TokenRequest, String> {
+    Ok(match source {
+        AzureSource::Managed(at) => TokenRequest::Metadata(MetadataRequest {
+            method: MetadataMethod::Get,
+            url: url(at)?,
+            headers: vec![(
+                "metadata".to_owned(),
+                SecretSource::fixed(Secret::new(b"true".to_vec())),
+            )],
+        }),
+        AzureSource::Application {
+            url: at,
+            client_id,
+            scope,
+            proof,
+        } => {
+            let auth = client_auth(proof, client_id, at)?;
+            let mut request = OAuthRequest::new(url(at)?, auth, Grant::ClientCredentials);
+            request.scope = Some(scope.clone());
+            TokenRequest::OAuth(Box::new(request))
+        }
+    })
+}
+
+fn client_auth(proof: &AzureProof, client_id: &str, at: &str) -> Result<ClientAuth, String> {
+    let id = client_id.to_owned();
+    Ok(match proof {
+        AzureProof::Secret(secret) => ClientAuth::Post {
+            id,
+            secret: SecretSource::fixed(secret.clone()),
+        },
+        AzureProof::File(file) => ClientAuth::Assertion {
+            id: Some(id),
+            assertion: SecretSource::file(file.clone()),
+        },
+        AzureProof::Certificate(certificate, pem) => {
+            let thumbprint = jose::sign::certificate_thumbprint(certificate)
+                .map_err(|fault| format!("certificate: {fault}"))?;
+            let mut header = Map::new();
+            header.insert("x5t#S256".to_owned(), thumbprint.into());
+            // What Entra asks of certificates with RSA keys, which are those that it takes.
+            let key = oauth::key(pem, Some(Algorithm::Ps256));
+            let key = key.map_err(|fault| format!("key: {fault}"))?;
+            ClientAuth::Assertion {
+                assertion: oauth::client_assertion(key, header, client_id, at),
+                id: Some(id),
+            }
+        }
+    })
+}
