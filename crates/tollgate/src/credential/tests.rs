@@ -89,7 +89,8 @@ fn a_key_that_cannot_sign_is_a_fault_that_says_where_and_not_what() {
     let google = "{ google: { key_file: json } }";
     let canary = "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n";
     let account = r#"{"type":"service_account","client_email":"e","private_key":"canary","token_uri":"http://127.0.0.1:9/"}"#;
-    let table: [(&str, &[(&str, &str)], Option<&str>); 7] = [
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
+    let table: [Row<'_>; 7] = [
         (key, &[("key", RSA)], None),
         (
             key,
