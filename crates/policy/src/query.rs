@@ -7,6 +7,7 @@
 use wire::head::percent_decoded;
 
 use crate::operation::Operation;
+use crate::snapshot::AddedMember;
 
 /// Of a posted call: what Anthropic's SDK says of beta calls, and Azure's version of the API.
 const POSTED: &[&str] = &["beta", "api-version"];
@@ -48,7 +49,7 @@ pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
 
 /// A query with these members, in place of those that have their names.
 #[must_use]
-pub(crate) fn with(query: Option<String>, ours: &[(Box<str>, Box<str>)]) -> Option<String> {
+pub(crate) fn with(query: Option<String>, ours: &[AddedMember]) -> Option<String> {
     if ours.is_empty() {
         return query;
     }
@@ -56,11 +57,11 @@ pub(crate) fn with(query: Option<String>, ours: &[(Box<str>, Box<str>)]) -> Opti
     let is_ours = |member: &&str| {
         let name = member.split('=').next().unwrap_or_default();
         let name = percent_decoded(name);
-        ours.iter().any(|(of, _)| *of.as_bytes() == *name)
+        ours.iter().any(|of| *of.name.as_bytes() == *name)
     };
     let theirs = query.split('&').filter(|m| !m.is_empty() && !is_ours(m));
     let mut members: Vec<String> = theirs.map(str::to_owned).collect();
-    members.extend(ours.iter().map(|(name, value)| format!("{name}={value}")));
+    members.extend(ours.iter().map(|of| format!("{}={}", of.name, of.value)));
     Some(members.join("&"))
 }
 
@@ -110,8 +111,12 @@ mod tests {
 
     #[test]
     fn what_the_backend_adds_takes_the_place_of_the_clients() {
-        let one: &[(Box<str>, Box<str>)] = &[("api-version".into(), "2024-10-21".into())];
-        let two = &[one, &[("a".into(), "x%20y".into())]].concat();
+        let member = |name: &str, value: &str| AddedMember {
+            name: name.into(),
+            value: value.into(),
+        };
+        let one: &[AddedMember] = &[member("api-version", "2024-10-21")];
+        let two = &[one, &[member("a", "x%20y")]].concat();
         let table = [
             (None, one, Some("api-version=2024-10-21")),
             (

@@ -117,9 +117,6 @@ pub struct Route {
     pub return_headers: Vec<Box<[u8]>>,
 }
 
-/// Name, in lower case, and value of a header.
-pub type HeaderLine = (Box<[u8]>, Box<[u8]>);
-
 /// A named upstream target.
 #[derive(Debug, Default)]
 pub struct Backend {
@@ -142,10 +139,28 @@ pub struct Backend {
     pub pool: PoolBounds,
     /// Some credential of it is given for the caller's own token.
     pub exchanges_tokens: bool,
-    /// Headers of every request to it, names in lower case; they replace what the client sent by these names.
-    pub headers: Vec<HeaderLine>,
-    /// Members of the query of every request to it, by plain names, with values encoded; they replace the client's.
-    pub query: Vec<(Box<str>, Box<str>)>,
+    /// Headers of every request to it; they replace what the client sent by these names.
+    pub headers: Vec<AddedHeader>,
+    /// Members of the query of every request to it; they replace the client's of these names.
+    pub query: Vec<AddedMember>,
+}
+
+/// A header of every request to a backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedHeader {
+    /// Its name, in lower case.
+    pub name: Box<[u8]>,
+    /// Its value.
+    pub value: Box<[u8]>,
+}
+
+/// A member of the query of every request to a backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedMember {
+    /// Its name, which needs no encoding.
+    pub name: Box<str>,
+    /// Its value, encoded.
+    pub value: Box<str>,
 }
 
 impl Backend {

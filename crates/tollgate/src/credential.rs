@@ -69,8 +69,7 @@ fn maker(
     made: &MadeCredential,
     services: Option<&Services>,
 ) -> Result<Option<Arc<dyn Minter>>, String> {
-    let handle = services.map(Services::handle).transpose()?;
-    let asks = Asks { made, handle };
+    let asks = Asks { made, services };
     match &made.kind {
         MadeKind::OAuth(source) => {
             let request = oauth::client_credentials(source)?;
@@ -89,13 +88,18 @@ fn maker(
     }
 }
 
-/// What is made, and the way to the thread that asks; none where nobody is asked.
+/// What is made, and whose thread asks; none where nobody is asked.
 struct Asks<'m> {
     made: &'m MadeCredential,
-    handle: Option<Handle>,
+    services: Option<&'m Services>,
 }
 
 impl Asks<'_> {
+    /// The way to the thread that asks, where anybody is asked.
+    fn handle(&self) -> Result<Option<Handle>, String> {
+        self.services.map(Services::handle).transpose()
+    }
+
     /// Who sends the questions; one to the machine itself may go to a link-local address.
     fn client(&self, is_local: bool) -> Result<Client, String> {
         let tls = Tls::new(self.made.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;

@@ -1,4 +1,4 @@
-//! Token endpoints on loopback, and in memory where time is virtual.
+//! What endpoints are asked, which answers are tokens, and how long one is kept.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -338,6 +338,91 @@ async fn each_callers_token_is_given_for_one_of_its_own() {
     sleep(Duration::from_secs(2)).await;
     assert!(exchange.ask(&caller("a"), LONG).await.is_ok());
     assert_eq!(server.asked(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_given_for_a_callers_token_is_renewed_once_in_a_while() {
+    let count = AtomicUsize::new(0);
+    let (server, client) = Server::in_memory(Bounds::default(), move |_| {
+        json(answer(
+            &format!("t{}", count.fetch_add(1, Ordering::Relaxed)),
+            600,
+        ))
+    });
+    let grant = Grant::JwtBearer {
+        assertion: SecretSource::with(|| None),
+    };
+    let request = OAuthRequest::new(server.url("/token"), basic(), grant);
+    let exchange = CallerExchange::new(&Handle::here(), client, request);
+    let (ada, bob) = (Secret::new(b"a".to_vec()), Secret::new(b"b".to_vec()));
+    for caller in [&ada, &bob] {
+        assert!(exchange.ask(caller, LONG).await.is_ok());
+    }
+    let next = async |caller: &Secret| {
+        let token = exchange.ask(caller, LONG).await.expect("a token");
+        value(&token).to_owned()
+    };
+    sleep(Duration::from_secs(9)).await;
+    exchange.renew(&ada);
+    assert_eq!(next(&ada).await, "t0");
+    sleep(Duration::from_secs(2)).await;
+    exchange.renew(&ada);
+    assert_eq!(next(&ada).await, "t2");
+    // Not a second time, and not for another caller.
+    exchange.renew(&ada);
+    assert_eq!(next(&ada).await, "t2");
+    assert_eq!(next(&bob).await, "t1");
+    assert_eq!(server.asked(), 3);
+}
+
+#[tokio::test]
+async fn a_service_accounts_token_is_given_for_another_one() {
+    let good = r#"{"accessToken":"given","expireTime":"2999-01-01T00:00:00Z"}"#;
+    let table = [
+        (200, good.to_owned(), Ok("given")),
+        (200, good.replace("2999", "1999"), Err("ended already")),
+        (200, good.replace("given", "a b"), Err("fits no header")),
+        (
+            200,
+            good.replace("expireTime", "expires"),
+            Err("no expireTime"),
+        ),
+        (
+            403,
+            r#"{"error":{"message":"hidden"}}"#.to_owned(),
+            Err("it answered 403"),
+        ),
+    ];
+    for (code, body, expected) in table {
+        let (server, client) = Server::in_memory(Bounds::default(), move |seen| {
+            if seen.target == "/token" {
+                return json(answer("hidden-first", 300));
+            }
+            assert_eq!(seen.header("authorization"), "Bearer hidden-first");
+            Does::Answer(response(code, "application/json", body.clone()))
+        });
+        let first = OAuthRequest::new(server.url("/token"), nobody(), Grant::ClientCredentials);
+        let impersonation = Impersonation {
+            url: server.url("/v1/sa:generateAccessToken"),
+            scopes: vec!["a".to_owned(), "b".to_owned()],
+            life: Duration::from_secs(600),
+        };
+        let request = TokenRequest::Impersonated(Box::new(first), impersonation);
+        let token = TokenEndpoint::start(&Handle::here(), client, request, |_| {});
+        let found = token.get(LONG).await;
+        assert!(!format!("{found:?} {token:?}").contains("hidden"));
+        match (found, expected) {
+            (Ok(token), Ok(expected)) => assert_eq!(value(&token), expected),
+            (Err(fault), Err(why)) => assert!(fault.to_string().contains(why), "{why}: {fault}"),
+            other => panic!("{other:?}"),
+        }
+        let asked: serde_json::Value =
+            serde_json::from_slice(&server.seen()[1].body).expect("JSON");
+        assert_eq!(
+            asked,
+            serde_json::json!({ "scope": ["a", "b"], "lifetime": "600s" })
+        );
+    }
 }
 
 #[tokio::test]

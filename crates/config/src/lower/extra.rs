@@ -5,39 +5,56 @@
 //! be a key stands in a query.
 //! Not here: how they take the place of what the client sent (`policy::exchange`).
 
-use policy::snapshot::HeaderLine;
+use policy::secret::Secret;
+use policy::snapshot::{AddedHeader, AddedMember};
 use sha2::{Digest, Sha256};
 
 use super::backend::Address;
-use crate::decode::{At, Field};
+use crate::decode::{At, Field, Place};
 use crate::host;
+use crate::mask::looks_like_key;
 use crate::scalar::{File, Name, SecretFile};
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
 
 impl super::Lowering<'_> {
-    pub(super) fn added_headers(&mut self, written: &Backend) -> Vec<HeaderLine> {
-        let mut headers: Vec<HeaderLine> = Vec::new();
+    pub(super) fn added_headers(&mut self, written: &Backend) -> Vec<AddedHeader> {
+        let mut headers: Vec<AddedHeader> = Vec::new();
         for (name, value) in written.headers.get().map_or(&[][..], |headers| &headers.0) {
             let Some(value) = value else { continue };
-            let lower = Box::from(name.value.0.as_bytes());
-            if headers.iter().any(|(known, _)| *known == lower) {
+            self.not_a_key(&value.place, &value.value.0);
+            let header = AddedHeader {
+                name: name.value.0.as_bytes().into(),
+                value: value.value.0.as_bytes().into(),
+            };
+            if headers.iter().any(|known| known.name == header.name) {
                 let says = format!("{} stands here twice, but for capitals", name.shown);
                 self.findings.fault(&name.place, says, "keep one of them");
             }
-            headers.push((lower, value.value.0.as_bytes().into()));
+            headers.push(header);
         }
         headers
     }
 
-    pub(super) fn added_query(&mut self, written: &Backend) -> Vec<(Box<str>, Box<str>)> {
-        let members = written.query.get().map_or(&[][..], |query| &query.0);
-        let member = |(name, value): &(At<_>, Option<At<_>>)| {
-            let (name, value): (&At<crate::scalar::QueryName>, _) = (name, value.as_ref()?);
-            let value: &At<crate::scalar::QueryValue> = value;
-            Some((name.value.0.as_str().into(), value.value.encoded().into()))
-        };
-        members.iter().filter_map(member).collect()
+    pub(super) fn added_query(&mut self, written: &Backend) -> Vec<AddedMember> {
+        let mut query = Vec::new();
+        for (name, value) in written.query.get().map_or(&[][..], |query| &query.0) {
+            let Some(value) = value else { continue };
+            self.not_a_key(&value.place, &value.value.0);
+            query.push(AddedMember {
+                name: name.value.0.as_str().into(),
+                value: value.value.encoded().into(),
+            });
+        }
+        query
+    }
+
+    /// Notes what may be a key, and stands where it is shown.
+    fn not_a_key(&mut self, place: &Place, value: &str) {
+        if looks_like_key(value) {
+            let hint = "a key belongs under `credential`; what stands here is shown in /config";
+            self.findings.warn(place, "looks like a key", hint);
+        }
     }
 
     /// Notes an added header that carries the credential, too.
@@ -104,9 +121,9 @@ impl super::Lowering<'_> {
     }
 
     /// A file with a private key.
-    pub(super) fn private_pem(&mut self, at: &At<SecretFile>) -> Option<policy::secret::Secret> {
+    pub(super) fn private_pem(&mut self, at: &At<SecretFile>) -> Option<Secret> {
         let (_, pem) = self.read(at)?;
-        let pem = policy::secret::Secret::new(pem);
+        let pem = Secret::new(pem);
         let mark = b"PRIVATE KEY-----";
         self.pem(&at.place, &at.shown, pem.expose(), mark, "private key")?;
         Some(pem)

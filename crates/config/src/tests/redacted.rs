@@ -38,6 +38,21 @@ prices: { m: { input: 0.10, output: 1 } }
 }
 
 #[test]
+fn a_secret_below_another_name_is_masked_too() {
+    let text = "identity: { introspection: { url: https://login.example/i, client_id: gate, client_secret: { inline: canary-of-identity }, workload: w } }
+backends:
+  a: { url: https://one.example/v1, credential: { oauth: { token_url: https://login.example/t, client_id: gate, client_secret: { inline: canary-of-oauth } } } }
+  b: { url: https://one.example/v1, credential: { aws: { region: r, access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: { inline: canary-of-aws }, session_token: { inline: \"${TOKEN}\" } } } }
+routes: [ { workload: w, backend: [a, b] } ]
+";
+    let mut world = World::with(text);
+    world.set("TOKEN", "canary-of-session");
+    let shown = world.load().unwrap().document.json().to_string();
+    assert!(!shown.contains("canary"), "{shown}");
+    assert_eq!(shown.matches(r#"{"inline":"***"}"#).count(), 4, "{shown}");
+}
+
+#[test]
 fn the_version_does_not_depend_on_a_secret() {
     let version = |secret: &str| {
         let text = format!(

@@ -9,7 +9,7 @@ use policy::disconnect::OnDisconnect;
 use policy::identity::{Source, Trusted};
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
-use policy::snapshot::{Bounds, PoolBounds, Snapshot};
+use policy::snapshot::{AddedHeader, AddedMember, Bounds, PoolBounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
 use crate::{Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
@@ -95,11 +95,11 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         for (model, name) in &backend.model_names {
             writeln!(out, "  calls {model} {name}").unwrap();
         }
-        for (name, value) in &backend.headers {
+        for AddedHeader { name, value } in &backend.headers {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             writeln!(out, "  adds {}: {}", text(name), text(value)).unwrap();
         }
-        for (name, value) in &backend.query {
+        for AddedMember { name, value } in &backend.query {
             writeln!(out, "  adds ?{name}={value}").unwrap();
         }
         if backend.exchanges_tokens {

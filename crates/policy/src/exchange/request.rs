@@ -13,7 +13,7 @@ use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::query;
 use crate::record::Record;
 use crate::secret::Secret;
-use crate::snapshot::{Backend, Endpoint, Snapshot};
+use crate::snapshot::{AddedHeader, Backend, Endpoint, Snapshot};
 use crate::trace;
 
 /// The head of an attempt's request.
@@ -115,7 +115,7 @@ impl<'a> AttemptRequest<'a> {
             if is_translated && field.known == Known::AcceptEncoding {
                 continue;
             }
-            if !ours.is_empty() && ours.iter().any(|(name, _)| **name == *field.name) {
+            if !ours.is_empty() && ours.iter().any(|ours| *ours.name == *field.name) {
                 continue;
             }
             if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed)
@@ -124,7 +124,7 @@ impl<'a> AttemptRequest<'a> {
                 put(field.name, field.value);
             }
         }
-        for (name, value) in ours {
+        for AddedHeader { name, value } in ours {
             put(name, value);
         }
         put(b"x-request-id", self.record.id.as_bytes());

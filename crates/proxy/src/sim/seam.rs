@@ -17,7 +17,7 @@ use policy::identity::{HeaderSource, Proof, Source, Unproven, UserRule, Verifier
 use policy::record::{Count, Record};
 use policy::revision::Revision;
 use policy::secret::Secret;
-use policy::snapshot::Snapshot;
+use policy::snapshot::{AddedMember, Snapshot};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{Instant, sleep};
@@ -470,7 +470,10 @@ fn a_signer_sees_each_attempt_as_it_leaves() {
         endpoint.auth = UpstreamAuth::Minted(Arc::clone(&minter) as _);
     }
     s.backends[1].model_names.insert("m".into(), "other".into());
-    s.backends[1].query = vec![("a".into(), "b".into())];
+    s.backends[1].query = vec![AddedMember {
+        name: "a".into(),
+        value: "b".into(),
+    }];
     let responses = vec![json(503, BUSY), json(200, CHAT)];
     let seen = call(s, r#"{"model":"m"}"#, responses);
     assert_eq!((seen.record.status, seen.record.attempts), (200, 2));

@@ -50,7 +50,7 @@ pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn
     };
     let is_local = matches!(source.from, AwsFrom::Instance(_));
     let client = asks.client(is_local)?;
-    let Some(handle) = &asks.handle else {
+    let Some(handle) = &asks.handle()? else {
         return Ok(None);
     };
     let started =

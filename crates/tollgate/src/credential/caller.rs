@@ -24,7 +24,7 @@ pub(super) fn maker(
     request: OAuthRequest,
 ) -> Result<Option<Arc<dyn Minter>>, String> {
     let client = asks.client(false)?;
-    let Some(handle) = &asks.handle else {
+    let Some(handle) = &asks.handle()? else {
         return Ok(None);
     };
     Ok(Some(Arc::new(Exchanged {

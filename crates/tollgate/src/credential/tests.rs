@@ -11,8 +11,11 @@ const RSA: &str = include_str!("../../../../vectors/jose/keys/rsa.pem");
 const P256: &str = include_str!("../../../../vectors/jose/keys/p256.pem");
 const CERTIFICATE: &str = include_str!("../../../../vectors/jose/keys/rsa.certificate.pem");
 
+/// Files by name.
+type Files<'f> = &'f [(&'f str, &'f str)];
+
 /// A document and the files beside it.
-struct World<'w>(&'w [(&'w str, &'w str)]);
+struct World<'w>(Files<'w>);
 
 impl Sources for World<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -27,7 +30,7 @@ impl Sources for World<'_> {
 }
 
 /// The document with this credential.
-fn loaded(credential: &str, files: &[(&str, &str)]) -> Loaded {
+fn loaded(credential: &str, files: Files<'_>) -> Loaded {
     let text = format!(
         "backends: {{ up: {{ endpoints: [ {{ url: http://127.0.0.1:1/v1 }}, {{ url: http://127.0.0.1:2/v1 }} ], \
          credential: {credential} }} }}\nroutes: [ {{ workload: w, backend: up }} ]\n"
@@ -77,7 +80,7 @@ fn endpoints_share_what_makes_their_credential_and_a_reload_keeps_it() {
 #[test]
 fn without_services_nobody_is_asked_and_no_credential_is_given() {
     for minter in completed(oauth("one"), Moment::Check) {
-        assert_eq!(minter.account(), "oauth http://127.0.0.1:9/ gate");
+        assert_eq!(minter.account(), "oauth http://127.0.0.1:9 gate");
         assert!(minter.ready(None).is_none());
     }
 }
@@ -89,8 +92,7 @@ fn a_key_that_cannot_sign_is_a_fault_that_says_where_and_not_what() {
     let google = "{ google: { key_file: json } }";
     let canary = "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n";
     let account = r#"{"type":"service_account","client_email":"e","private_key":"canary","token_uri":"http://127.0.0.1:9/"}"#;
-    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
-    let table: [Row<'_>; 7] = [
+    let table: [(&str, Files<'_>, Option<&str>); 7] = [
         (key, &[("key", RSA)], None),
         (
             key,

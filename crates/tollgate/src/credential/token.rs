@@ -18,7 +18,7 @@ pub(super) fn maker(
     is_local: bool,
 ) -> Result<Option<Arc<dyn Minter>>, String> {
     let client = asks.client(is_local)?;
-    let Some(handle) = &asks.handle else {
+    let Some(handle) = &asks.handle()? else {
         return Ok(None);
     };
     let endpoint = TokenEndpoint::start(handle, client, request, asks.on_fault());

@@ -8,11 +8,12 @@ use std::time::Duration;
 use policy::secret::Secret;
 use serde_json::{Map, Value};
 
-use crate::decode::{At, Place};
+use crate::decode::{At, Place, Written};
 use crate::host::{GoogleFrom, GoogleSource, MadeKind};
 use crate::lower::identity::texts;
 use crate::scalar::{SecretFile, encoded};
 use crate::schema::credential::Google;
+use crate::target::Target;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA: &str = "http://metadata.google.internal";
@@ -76,7 +77,23 @@ impl super::super::Lowering<'_> {
                 self.findings.fault(&at.place, says, hint);
                 None
             }
-            Ok(found) => Some(found),
+            Ok(found) => {
+                let urls = match &found.1 {
+                    GoogleFrom::Key { url, .. } => vec![url],
+                    GoogleFrom::External {
+                        url, impersonation, ..
+                    } => {
+                        let to = impersonation.iter().map(|(to, _)| to);
+                        std::iter::once(url).chain(to).collect()
+                    }
+                    GoogleFrom::Metadata(_) => Vec::new(),
+                };
+                let are_good: Vec<bool> = urls
+                    .into_iter()
+                    .map(|url| self.named_url(at, url))
+                    .collect();
+                are_good.into_iter().all(|is_good| is_good).then_some(found)
+            }
             Err(says) => {
                 let hint = "name the JSON file that Google Cloud wrote";
                 self.findings
@@ -84,6 +101,26 @@ impl super::super::Lowering<'_> {
                 None
             }
         }
+    }
+}
+
+impl super::super::Lowering<'_> {
+    /// Whether an address that a file names is one; what is sent there in clear is noted.
+    fn named_url(&mut self, at: &At<SecretFile>, url: &str) -> bool {
+        let Ok(target) = Target::read(url) else {
+            let says = "the file names an address that is none";
+            let hint = "addresses begin with https:// and have no query";
+            self.findings.fault(&at.place, says, hint);
+            return false;
+        };
+        if !target.tls {
+            self.in_clear(&At {
+                value: target,
+                place: at.place.clone(),
+                shown: String::new(),
+            });
+        }
+        true
     }
 }
 
