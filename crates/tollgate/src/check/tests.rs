@@ -88,5 +88,5 @@ fn what_cannot_be_written_has_the_line_that_names_it() {
             .join(" ")
     });
     let lines: Vec<String> = lines.collect();
-    assert_eq!(lines, ["6 ledger.path", "4 access_log"], "{bad:?}");
+    assert_eq!(lines, ["7 ledger.path", "5 access_log"], "{bad:?}");
 }
