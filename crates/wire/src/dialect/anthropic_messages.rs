@@ -38,6 +38,7 @@ pub(super) const DIALECT: Dialect = Dialect {
 /// The type of an error with this status (<https://docs.anthropic.com/en/api/errors>).
 pub(super) fn error_type(status: u16) -> &'static str {
     match status {
+        401 => "authentication_error",
         402 => "billing_error",
         403 => "permission_error",
         404 => "not_found_error",
