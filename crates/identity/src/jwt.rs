@@ -92,8 +92,8 @@ impl Verifier for JwtVerifier {
         credential.starts_with(b"ey") && credential.iter().filter(|b| **b == b'.').count() == 2
     }
 
-    fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
-        Some(crate::fingerprint(credential))
+    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
+        crate::fingerprint(credential)
     }
 
     fn generation(&self) -> u64 {

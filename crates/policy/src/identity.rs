@@ -145,8 +145,12 @@ impl Trusted {
 pub trait Verifier: fmt::Debug + Send + Sync {
     /// Whether it is for this source to judge such a credential; decided by its form alone.
     fn takes(&self, credential: &[u8]) -> bool;
-    /// SHA-256 of the credential, under which its proof is kept; `None` where a proof costs no more than that.
-    fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]>;
+    /// Whether its proofs are kept, by [`Self::fingerprint`]; not where a proof costs no more than that.
+    fn keeps_proofs(&self) -> bool {
+        true
+    }
+    /// SHA-256 of the credential.
+    fn fingerprint(&self, credential: &[u8]) -> [u8; 32];
     /// Changes with what it proves by, such as an issuer's keys: what was proven before has to be proven anew.
     fn generation(&self) -> u64 {
         0

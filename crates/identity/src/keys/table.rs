@@ -99,8 +99,12 @@ impl Verifier for KeyTable {
         credential.starts_with(PREFIX.as_bytes())
     }
 
-    fn fingerprint(&self, _: &[u8]) -> Option<[u8; 32]> {
-        None
+    fn keeps_proofs(&self) -> bool {
+        false
+    }
+
+    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
+        crate::fingerprint(credential)
     }
 
     fn budgeted(&self) -> Vec<Arc<Caller>> {

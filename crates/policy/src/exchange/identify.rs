@@ -85,6 +85,7 @@ pub(super) fn identify(
     let certificate = peer.certificate.as_deref();
     let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
     let mut given = None;
+    let mut fingerprint = None;
     let mut takes_credentials = false;
     for (place, source) in identity.sources.iter().enumerate() {
         let users = identity.users.get(place).copied().unwrap_or_default();
@@ -113,7 +114,7 @@ pub(super) fn identify(
                     && verifier.takes(token)
                     && let Some(found) = proven(
                         (place, verifier),
-                        token,
+                        (token, &mut fingerprint),
                         named,
                         (head, peer),
                         s,
@@ -173,29 +174,33 @@ fn said(
     }))
 }
 
-/// Whose the credential is, by what is known of it already, by itself, or by asking.
+/// Whose the credential is, by what is known of it already, by itself, or by asking. `print` is its fingerprint, once
+/// that was needed.
 fn proven(
     (place, verifier): (usize, &Arc<dyn Verifier>),
-    token: &[u8],
+    (token, print): (&[u8], &mut Option<[u8; 32]>),
     named: Option<&[u8]>,
     (head, peer): (&RequestHead, &Peer),
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
 ) -> Option<Result<Identified, Unidentified>> {
-    let fingerprint = verifier.fingerprint(token);
+    let print = || *print.get_or_insert_with(|| verifier.fingerprint(token));
+    let fingerprint = verifier.keeps_proofs().then(print);
+    // Asked before it verifies, so that keys that change meanwhile count as changed.
+    let generation = (place, verifier.generation());
     if let Some(fingerprint) = &fingerprint {
-        let generation = (place, verifier.generation());
-        if let Some(caller) = shard.proofs.get(fingerprint, generation, unix_s) {
-            return Some(of_caller(caller, named, s));
+        match shard.proofs.get(fingerprint, unix_s) {
+            Some((by, caller)) if by == generation => return Some(of_caller(caller, named, s)),
+            // This source has said before that the token is another's.
+            Some((by, _)) if by.0 > place && is_current(by, s) => return None,
+            _ => {}
         }
         let address = s.clients.address(peer.address, head);
         if let Some(wait) = shard.failures.wait(address, unix_s) {
             return Some(Err(Refusal::CredentialFailures { wait }.into()));
         }
     }
-    // Asked before, so that keys that change meanwhile count as changed.
-    let generation = (place, verifier.generation());
     Some(match verifier.verify(token, unix_s) {
         Ok(proof) => {
             if let Some(fingerprint) = fingerprint {
@@ -213,6 +218,12 @@ fn proven(
         Err(Unproven::Elsewhere) => return None,
         Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
     })
+}
+
+/// Whether a source still proves by what it proved by then.
+fn is_current((place, generation): (usize, u64), s: &Snapshot) -> bool {
+    let source = s.identity.sources.get(place);
+    matches!(source, Some(Source::Credential(verifier)) if verifier.generation() == generation)
 }
 
 /// What an answer about a credential means.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Opened;
+use super::admission::Opened;
 use super::cost::Cost;
 use super::reservation::{limits_of, tightest};
 use crate::budget_reservation;

@@ -117,8 +117,8 @@ impl Verifier for Asks {
         true
     }
 
-    fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
-        Some(identity::fingerprint(credential))
+    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
+        identity::fingerprint(credential)
     }
 
     fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {

@@ -160,12 +160,12 @@ mod proven {
             credential.starts_with(b"key-")
         }
 
-        fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
+        fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
             let mut print = [0; 32];
             for (at, byte) in credential.iter().enumerate() {
                 print[at % 32] ^= byte;
             }
-            Some(print)
+            print
         }
 
         fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven> {
@@ -177,6 +177,24 @@ mod proven {
                 caller: caller(name),
                 until_unix_s: unix_s + 10,
             })
+        }
+    }
+
+    /// Takes every credential, and says that it is another source's.
+    #[derive(Debug)]
+    struct Elsewhere;
+
+    impl Verifier for Elsewhere {
+        fn takes(&self, _: &[u8]) -> bool {
+            true
+        }
+
+        fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
+            Named.fingerprint(credential)
+        }
+
+        fn verify(&self, _: &[u8], _: u64) -> Result<Proof, Unproven> {
+            Err(Unproven::Elsewhere)
         }
     }
 
@@ -342,13 +360,21 @@ mod proven {
 
     #[test]
     fn past_a_bound_bad_credentials_are_not_looked_at_and_known_ones_are_taken() {
-        let s = of_three();
-        let mut shard = Shard::new(&s, None, 1);
+        past_the_bound(&of_three());
+        // Known by a source that is not the first.
+        let mut s = of_three();
+        let first = Source::Credential(Arc::new(Elsewhere));
+        s.identity.sources.insert(0, first);
+        past_the_bound(&s);
+    }
+
+    fn past_the_bound(s: &Snapshot) {
+        let mut shard = Shard::new(s, None, 1);
         let mut said = |token: &str, from: [u8; 4]| {
             let fields = [(AUTH, format!("Bearer {token}"))];
             let fields: Vec<_> = fields.iter().map(|(n, v)| (*n, v.as_str())).collect();
             let head = request("GET", "/v1/models", &fields);
-            match identify(&head, &peer(from, &[]), &s, &mut shard, NOW) {
+            match identify(&head, &peer(from, &[]), s, &mut shard, NOW) {
                 Ok(_) => "known",
                 Err(unidentified) => unidentified.refusal.reply().code,
             }

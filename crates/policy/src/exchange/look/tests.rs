@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::look;
 use crate::budget::{Budget, Calendar, Every, Scope, Unit};
 use crate::clock::Mono;
-use crate::exchange::Opened;
+use crate::exchange::admission::Opened;
 use crate::fixture::{ONE, RoutePlan, rate, snapshot};
 use crate::id::{BudgetId, LimitId, RouteId, WorkloadId};
 use crate::limit::Bucket;

@@ -1,0 +1,376 @@
+//! A call until it is admitted: who asks, whether it may, and the body as it comes.
+//!
+//! Invariant: nothing is held for a call before its whole body was judged.
+//! Not here: who calls (`identify`), whether a call may go on (`authorize`, `admission`).
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::call::CallHead;
+use wire::head::RequestHead;
+use wire::meter::Form;
+
+use super::admission::{self, Admitted, Decision, Opened};
+use super::event::{Ask, Question, Verdict};
+use super::identify::{self, Asking, Identified, Unidentified};
+use super::response::Metering;
+use super::{ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, Stage, authorize, look};
+use crate::attempt::{Sent, may_repeat};
+use crate::billing::Billing;
+use crate::caller::{Caller, Peer, Proven};
+use crate::credential::{self, Given};
+use crate::id::{RouteId, WorkloadId};
+use crate::identity::{Proof, Unproven, UserRule};
+use crate::operation::Operation;
+use crate::refusal::Refusal;
+use crate::route;
+use crate::secret::Secret;
+use crate::snapshot::{Route, Snapshot};
+use crate::web::{self, Sender};
+
+/// Below this rate, after the time that it may be silent, a body is refused.
+const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
+
+/// Somebody is asked who calls.
+#[derive(Debug)]
+pub(super) struct Identifying {
+    asking: Box<Asking>,
+    operation: Operation,
+    length: Option<u64>,
+    awaits_continue: bool,
+}
+
+/// Who asks for what is known; the body comes.
+#[derive(Debug)]
+pub(super) struct Reading {
+    opened: Opened,
+    /// The call itself is believed who is behind it.
+    pub(super) reads_user: bool,
+    /// The caller's limits were looked at already.
+    has_looked: bool,
+    awaits_continue: bool,
+    /// It is asked whether the call may be made.
+    pub(super) is_asking: bool,
+}
+
+impl Exchange {
+    pub(super) fn head(
+        &mut self,
+        head: &RequestHead,
+        peer: &Peer,
+        length: Option<u64>,
+        awaits_continue: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let s = env.snapshot;
+        match web::sender(head, &s.web)? {
+            Sender::Client => {}
+            Sender::Page(origin) => self.asked_by(origin),
+            Sender::Preflight(origin) => {
+                self.asked_by(origin);
+                self.record.status = 204;
+                return Ok(Verdict::Preflight);
+            }
+        }
+        let operation = admission::purpose(head)?;
+        self.record.operation = Some(operation);
+        let unix_s = self.record.started_unix_ms / 1000;
+        match identify::identify(head, peer, s, env.shard, unix_s) {
+            Ok(Identified::As(workload, caller, users)) => {
+                let opened = admission::open(head, length, operation, workload, s);
+                self.identified((workload, caller, users), opened, awaits_continue, env)
+            }
+            Ok(Identified::Asks(asking)) => Ok(self.identify(Identifying {
+                asking,
+                operation,
+                length,
+                awaits_continue,
+            })),
+            Err(unidentified) => Err(self.unidentified(unidentified)),
+        }
+    }
+
+    /// Asks who calls.
+    #[cold]
+    fn identify(&mut self, identifying: Identifying) -> Verdict {
+        let Asking {
+            verifier,
+            credential,
+            ..
+        } = &*identifying.asking;
+        let question = Question::Identify(Arc::clone(verifier), credential.clone());
+        self.stage = Stage::Identifying(Box::new(identifying));
+        Verdict::Ask(Ask {
+            question,
+            within: ANSWER_WITHIN,
+        })
+    }
+
+    #[cold]
+    fn unidentified(&mut self, unidentified: Unidentified) -> Refusal {
+        self.record.reason = unidentified.reason.map(|reason| reason.into());
+        unidentified.refusal
+    }
+
+    /// It was answered whose the credential is.
+    #[cold]
+    pub(super) fn told_who(
+        &mut self,
+        head: &RequestHead,
+        peer: &Peer,
+        answer: Result<Proof, Unproven>,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let Stage::Identifying(identifying) = std::mem::replace(&mut self.stage, Stage::Idle)
+        else {
+            return Err(Refusal::Bug("an answer to no question"));
+        };
+        let Identifying {
+            asking,
+            operation,
+            length,
+            awaits_continue,
+        } = *identifying;
+        let (s, unix_s) = (env.snapshot, self.unix_ms(env.now) / 1000);
+        match identify::answered(&asking, answer, (head, peer), s, env.shard, unix_s) {
+            Ok(Identified::As(workload, caller, users)) => {
+                let opened = admission::open(head, length, operation, workload, s);
+                self.identified((workload, caller, users), opened, awaits_continue, env)
+            }
+            Ok(Identified::Asks(_)) => Err(Refusal::Bug("an answer that asks")),
+            Err(unidentified) => Err(self.unidentified(unidentified)),
+        }
+    }
+
+    /// Who calls is known; whether the call may go on is `opened`.
+    #[inline(always)]
+    fn identified(
+        &mut self,
+        (workload, caller, users): (WorkloadId, Option<Arc<Caller>>, UserRule),
+        opened: Result<Opened, Refusal>,
+        awaits_continue: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        self.record.workload = Some(workload);
+        self.record.hides_user = users.is_hidden;
+        let names_user = caller.as_ref().is_some_and(|caller| caller.user.is_some());
+        self.record.caller = caller;
+        let opened = opened?;
+        let workload = env.snapshot.workload(workload);
+        let authorizer = workload.and_then(|workload| workload.authorizer.as_ref());
+        self.stage = Stage::Reading(Reading {
+            opened,
+            reads_user: users.from_call && !names_user,
+            has_looked: false,
+            awaits_continue,
+            is_asking: authorizer.is_some(),
+        });
+        if let Some(authorizer) = authorizer {
+            return Ok(Verdict::Ask(Ask {
+                question: Question::Authorize(Arc::clone(authorizer)),
+                within: ANSWER_WITHIN,
+            }));
+        }
+        self.read(env)
+    }
+
+    #[cold]
+    fn asked_by(&mut self, origin: &[u8]) {
+        self.page = Some(String::from_utf8_lossy(origin).into());
+    }
+
+    /// The body may come.
+    pub(super) fn read(&mut self, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        if matches!(&self.stage, Stage::Reading(reading) if reading.awaits_continue) {
+            return self.look(env);
+        }
+        Ok(read_on(env))
+    }
+
+    /// Looks at the caller's limits, once: a call that will be refused whatever its body says is refused before the
+    /// body is waited for.
+    #[cold]
+    pub(super) fn look(&mut self, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        if let Stage::Reading(reading) = &mut self.stage
+            && !std::mem::replace(&mut reading.has_looked, true)
+        {
+            let (opened, began) = (reading.opened, self.record.started_unix_ms);
+            let caller = self.record.caller.as_ref();
+            if let Some((route, refusal)) =
+                look::look(opened, caller, env.now, began, env.snapshot, env.levels)
+            {
+                self.record.route = Some(route);
+                return Err(refusal);
+            }
+        }
+        Ok(read_on(env))
+    }
+
+    pub(super) fn body(&mut self, bytes: usize, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        let bounds = &env.snapshot.bounds;
+        let is_first = self.record.bytes_in == 0;
+        self.record.bytes_in += bytes as u64;
+        if self.record.bytes_in > bounds.body_bytes {
+            let limit = bounds.body_bytes;
+            return Err(Refusal::BodyTooLarge { limit });
+        }
+        let mut left = bounds.body_time;
+        if !is_first {
+            let _read_on = self.look(env)?;
+            let taken = env.now.since(self.timing.began);
+            let earned = Duration::from_secs(self.record.bytes_in / SLOWEST_BYTES_A_SECOND);
+            if taken > (bounds.body_idle + earned).min(bounds.body_time) {
+                return Err(Refusal::Slow);
+            }
+            left = left.saturating_sub(taken);
+        }
+        Ok(Verdict::Read {
+            within: bounds.body_idle.min(left),
+        })
+    }
+
+    pub(super) fn body_end(
+        &mut self,
+        head: &RequestHead,
+        mut call: Option<CallHead>,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let Stage::Reading(Reading { opened, .. }) = self.stage else {
+            return Err(Refusal::Bug("a body of no request"));
+        };
+        self.stage = Stage::Idle;
+        let s = env.snapshot;
+        if let Some(user) = call.as_mut().and_then(|call| call.user.take()) {
+            self.said_user(user, opened.workload, s);
+        }
+        let mut reason = None;
+        let may = |route: Option<&Route>| {
+            let Some(rules) = s.authority.as_deref() else {
+                return Ok(());
+            };
+            let model = call.as_ref().and_then(|call| call.model.as_deref());
+            let call = authorize::Call {
+                head,
+                record: &self.record,
+                peer: self.peer,
+                route,
+                model,
+            };
+            authorize::authorize(rules, &call, s, &mut reason)
+        };
+        let mut route = None;
+        let decided = admission::admit(
+            opened,
+            self.record.caller.as_ref(),
+            may,
+            call.as_ref(),
+            self.record.bytes_in,
+            |route| env.shard.estimator(route),
+            &mut route,
+            env.now,
+            self.record.started_unix_ms,
+            s,
+            env.levels,
+        );
+        self.record.route = route;
+        if reason.is_some() {
+            self.record.reason = reason;
+        }
+        self.record.model_asked = call.as_mut().and_then(|call| call.model.take());
+        let admitted = match decided? {
+            Decision::Forward(admitted) => admitted,
+            Decision::Models(names) => {
+                let one = route::model_named(&names, head.path())?.cloned();
+                self.record.status = 200;
+                return Ok(Verdict::Models { names, one });
+            }
+        };
+        Ok(self.admitted(admitted, opened, head, call, env))
+    }
+
+    /// The call says who is behind it, and is believed.
+    #[cold]
+    fn said_user(&mut self, user: Box<str>, workload: WorkloadId, s: &Snapshot) {
+        let caller = self.record.caller.as_deref().cloned();
+        // Without one a header says the workload.
+        let mut caller = caller.unwrap_or_else(|| Caller {
+            workload: s
+                .workload(workload)
+                .map_or("".into(), |w| Arc::clone(&w.name)),
+            ..Caller::default()
+        });
+        caller.user = Some(user.into());
+        self.record.caller = Some(Arc::new(caller));
+    }
+
+    /// Holds what was reserved, and has it entered in the ledger.
+    #[inline(always)]
+    fn admitted(
+        &mut self,
+        admitted: Admitted,
+        opened: Opened,
+        head: &RequestHead,
+        call: Option<CallHead>,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        self.record.listed = admitted.listed;
+        self.record.model_sent = admitted.model;
+        let estimate = admitted.estimate;
+        self.stage = Stage::Active(Active {
+            reservation: Some(admitted.reservation),
+            estimate,
+            prompt_estimate: admitted.prompt_estimate,
+            call,
+            force_usage: admitted.force_usage,
+            withhold_usage: admitted.withhold_usage,
+            stream: admitted.stream,
+            repeats: may_repeat(opened.operation, head.method),
+            attempts: None,
+            minting: None,
+            caller_token: self.caller_token(admitted.route, head, env.snapshot),
+            translated: None,
+            sent: Cell::new(Sent::Nothing),
+            sent_before: Cell::new(Sent::Nothing),
+            ended: None,
+            span: None,
+            is_answered: false,
+            metering: Metering::Nothing,
+            form: Form::Unread,
+            left: None,
+        });
+        let route = env.snapshot.route(admitted.route);
+        Verdict::Ask(Ask {
+            question: Question::Enter {
+                estimate,
+                is_durable: route.is_some_and(|route| route.billing == Billing::Strict),
+            },
+            within: DURABLE_WITHIN,
+        })
+    }
+
+    /// The token that the caller proved itself by, where a backend of the route is sent another one for it.
+    #[inline]
+    fn caller_token(&self, route: RouteId, head: &RequestHead, s: &Snapshot) -> Option<Secret> {
+        let backends = &s.route(route)?.backends;
+        let mut backends = backends.iter().filter_map(|id| s.backend(*id));
+        if !backends.any(|backend| backend.exchanges_tokens) {
+            return None;
+        }
+        let by = self.record.caller.as_deref()?.by;
+        match credential::given(head) {
+            Given::Token(token) if matches!(by, Proven::Token | Proven::Introspection) => {
+                Some(Secret::new(token.to_vec()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// More of the body is waited for.
+fn read_on(env: &Env<'_>) -> Verdict {
+    let bounds = &env.snapshot.bounds;
+    Verdict::Read {
+        within: bounds.body_idle.min(bounds.body_time),
+    }
+}
