@@ -132,7 +132,7 @@ impl Rules for RuleSet {
             match rule.holds(asked) {
                 Ok(false) => {}
                 Ok(true) => return rule.decides(false, None),
-                Err(why) => return rule.decides(false, Some(why)),
+                Err(trouble) => return rule.decides(false, Some(trouble.into())),
             }
         }
         let mut failed = None;
@@ -140,7 +140,10 @@ impl Rules for RuleSet {
             match rule.holds(asked) {
                 Ok(false) => {}
                 Ok(true) => return rule.decides(true, None),
-                Err(why) => failed = failed.or(Some(why)),
+                Err(trouble) => {
+                    let name = &rule.name;
+                    failed = failed.or_else(|| Some(format!("{name}: {trouble}").into()));
+                }
             }
         }
         Decision {
@@ -152,10 +155,9 @@ impl Rules for RuleSet {
 }
 
 impl Compiled {
-    fn holds(&self, asked: &Asked<'_>) -> Result<bool, Cow<'static, str>> {
-        Evaluation::new(asked)
-            .holds(&self.when)
-            .map_err(|trouble| Cow::Owned(format!("{}: {trouble}", self.name)))
+    fn holds(&self, asked: &Asked<'_>) -> Result<bool, String> {
+        let holds = Evaluation::new(asked).holds(&self.when);
+        holds.map_err(|trouble| trouble.to_string())
     }
 
     fn decides(&self, allowed: bool, why: Option<Cow<'static, str>>) -> Decision {

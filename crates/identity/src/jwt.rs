@@ -25,8 +25,8 @@ pub trait IssuerKeys: fmt::Debug + Send + Sync {
     fn generation(&self) -> u64;
     /// Whether others might be had by asking.
     fn may_refresh(&self) -> bool;
-    /// Asks for others; whether there are.
-    fn refresh(&self) -> Later<bool>;
+    /// Asks for others; afterwards [`Self::current`] are the issuer's, or it is said why they cannot be had.
+    fn refresh(&self) -> Later<Result<(), String>>;
 }
 
 /// Keys that never change, such as a file's: another file makes another verifier.
@@ -54,8 +54,8 @@ impl IssuerKeys for FixedKeys {
         false
     }
 
-    fn refresh(&self) -> Later<bool> {
-        Box::pin(std::future::ready(false))
+    fn refresh(&self) -> Later<Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
@@ -103,23 +103,32 @@ impl Verifier for JwtVerifier {
 
     fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven> {
         let token = read(credential)?;
-        let issuer = issuer_of(&self.issuers, &token)?;
-        match proof(issuer, &token, unix_s)? {
-            Some(proof) => Ok(proof),
-            None => Err(Unproven::Ask),
-        }
+        first(&self.issuers, &token, unix_s)?.ok_or(Unproven::Ask)
     }
 
     fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
         let (issuers, clock) = (self.issuers.clone(), self.clock);
         Box::pin(async move {
             let token = read(credential.expose())?;
-            let issuer = issuer_of(&issuers, &token)?;
-            let _are_newer = issuer.keys.refresh().await;
-            proof(issuer, &token, clock())?.ok_or_else(|| Unproven::Invalid(UNKNOWN_KEY.into()))
+            let mut refreshed = Ok(());
+            for issuer in of(&issuers, &token) {
+                refreshed = refreshed.and(issuer.keys.refresh().await);
+            }
+            match (first(&issuers, &token, clock())?, refreshed) {
+                (Some(proof), _) => Ok(proof),
+                (None, Ok(())) => Err(Unproven::Invalid(UNKNOWN_KEY.into())),
+                // It may be good.
+                (None, Err(why)) => {
+                    let says = format!("{UNKNOWN_KEY}, and newer ones cannot be fetched: {why}");
+                    Err(Unproven::Unavailable(says.into()))
+                }
+            }
         })
     }
 }
+
+/// Most of an issuer's name that the log repeats, characters.
+const SHOWN: usize = 100;
 
 const UNKNOWN_KEY: &str = "the issuer has no key that fits the token";
 
@@ -127,10 +136,36 @@ fn read(credential: &[u8]) -> Result<Token<'_>, Unproven> {
     Token::read(credential).map_err(|refused| Unproven::Invalid(refused.to_string().into()))
 }
 
-fn issuer_of<'i>(issuers: &'i [Issuer], token: &Token<'_>) -> Result<&'i Issuer, Unproven> {
-    let said = token.issuer();
-    let issuer = issuers.iter().find(|i| said == Some(&*i.rules.issuer));
-    issuer.ok_or(Unproven::Elsewhere)
+/// Those that a token names: several, where an issuer's tokens are for one of several audiences.
+fn of<'i>(issuers: &'i [Issuer], token: &Token<'_>) -> impl Iterator<Item = &'i Issuer> {
+    let said = token.issuer().map(str::to_owned);
+    let is_said = move |i: &&Issuer| said.as_deref() == Some(&*i.rules.issuer);
+    issuers.iter().filter(is_said)
+}
+
+/// The first proof; `None` where newer keys could give one.
+fn first(issuers: &[Issuer], token: &Token<'_>, unix_s: u64) -> Result<Option<Proof>, Unproven> {
+    let mut refused = None;
+    for issuer in of(issuers, token) {
+        match proof(issuer, token, unix_s) {
+            Ok(proof) => return Ok(proof),
+            Err(unproven) => refused = refused.or(Some(unproven)),
+        }
+    }
+    Err(refused.unwrap_or_else(|| elsewhere(issuers, token)))
+}
+
+#[cold]
+fn elsewhere(issuers: &[Issuer], token: &Token<'_>) -> Unproven {
+    let known: Vec<&str> = issuers.iter().map(|i| &*i.rules.issuer).collect();
+    let said: String = token
+        .issuer()
+        .unwrap_or_default()
+        .chars()
+        .take(SHOWN)
+        .collect();
+    let says = format!("its iss is {said:?}, and tokens of {known:?} are taken");
+    Unproven::Elsewhere(says.into())
 }
 
 /// The proof; `None` where newer keys could give one.

@@ -66,6 +66,21 @@ pub enum Claim {
     Map(Members),
 }
 
+impl Claim {
+    /// What it takes of memory beside itself, bytes, about.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::List(many) => {
+                let of = |value: &Self| size_of::<Self>() + value.weight();
+                many.iter().map(of).sum()
+            }
+            Self::Map(members) => members.weight(),
+        }
+    }
+}
+
 /// The members of an object, found by name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Members(Vec<(Box<str>, Claim)>);
@@ -95,6 +110,15 @@ impl Members {
     /// All of them, by name in the order of its bytes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Claim)> {
         self.0.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// What they take of memory, bytes, about.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let of = |(name, value): &(Box<str>, Claim)| {
+            size_of::<(Box<str>, Claim)>() + name.len() + value.weight()
+        };
+        self.0.iter().map(of).sum()
     }
 
     /// The one at a place in that order.

@@ -28,6 +28,8 @@ pub struct Caller {
     pub key: Option<Arc<str>>,
     /// The person or service behind the call.
     pub user: Option<Arc<str>>,
+    /// Nothing proves the user: the call says it.
+    pub is_user_said: bool,
     /// What else is said of it, by name, ordered by name.
     pub tags: Box<[(Arc<str>, Arc<str>)]>,
     /// What else its token says, for rules to look at.

@@ -4,6 +4,7 @@
 //! `connection` can never remove a header that the gate sets.
 //! Not here: where the secret comes from (`config`), how it is watched (`tollgate`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -159,6 +160,21 @@ pub fn check(head: &RequestHead) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Path and query of a request, without members of the query that hold a key.
+#[must_use]
+pub fn target_without_keys(head: &RequestHead) -> Cow<'_, str> {
+    let Some(query) = head.query() else {
+        return head.path().into();
+    };
+    if !query.split('&').any(is_key_member) {
+        return head.target().into();
+    }
+    let kept: Vec<&str> = query.split('&').filter(|p| !is_key_member(p)).collect();
+    let (path, query) = (head.path(), kept.join("&"));
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{path}{mark}{query}").into()
+}
+
 /// Whether a request header goes upstream: what is on the list, and what the route adds to it.
 ///
 /// `listed` holds names in lower case that the configuration has found to be harmless.
@@ -238,17 +254,23 @@ pub fn may_be_listed(name: &str) -> bool {
     const STEERING: &[&str] = &[
         "accel",
         "access",
+        "account",
+        "authenticated",
         "cert",
         "certificate",
+        "clientcert",
         "cluster",
         "connecting",
         "dn",
+        "dpop",
         "forwarded",
         "host",
         "identity",
         "ip",
         "location",
         "method",
+        "mtls",
+        "oidc",
         "original",
         "override",
         "passwd",
@@ -274,6 +296,8 @@ pub fn may_be_listed(name: &str) -> bool {
         "uri",
         "url",
         "user",
+        "userid",
+        "userinfo",
         "username",
     ];
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

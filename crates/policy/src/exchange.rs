@@ -333,6 +333,9 @@ impl Exchange {
         self.record.code = code;
         self.record.status = status;
         self.record.limited = refusal.limited();
+        if self.record.reason.is_none() {
+            self.record.reason = refusal.reason().map(String::into_boxed_str);
+        }
         let outcome = if refusal.is_failure() {
             Outcome::Failed
         } else {

@@ -15,8 +15,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-pub use self::failures::Failures;
-pub use self::proofs::Proofs;
+pub(crate) use self::failures::{Failures, Running};
+pub(crate) use self::proofs::Proofs;
 use crate::caller::{Caller, Later, PeerCertificate};
 use crate::client::Network;
 use crate::fast_hash::Mix;
@@ -91,12 +91,18 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    pub(crate) fn caller(&self, certificate: &PeerCertificate) -> Option<&Arc<Caller>> {
+    /// Whose it is. The user of one that is known by the beginning of a name is that name.
+    pub(crate) fn caller(&self, certificate: &PeerCertificate) -> Option<Arc<Caller>> {
         let names = || certificate.names.iter();
-        names().find_map(|name| self.exact.get(name)).or_else(|| {
-            let mut known = self.prefixes.iter();
-            let is_of = |start: &str| names().any(|name| name.starts_with(start));
-            known.find_map(|(start, caller)| is_of(start).then_some(caller))
+        if let Some(caller) = names().find_map(|name| self.exact.get(name)) {
+            return Some(Arc::clone(caller));
+        }
+        self.prefixes.iter().find_map(|(start, caller)| {
+            let name = names().find(|name| name.starts_with(&**start))?;
+            Some(Arc::new(Caller {
+                user: Some(Arc::from(&**name)),
+                ..Caller::clone(caller)
+            }))
         })
     }
 }
@@ -191,8 +197,8 @@ pub enum Unproven {
     Unavailable(Cow<'static, str>),
     /// The world has to be asked ([`Verifier::ask`]).
     Ask,
-    /// It is of an issuer that this source does not know: a later source may.
-    Elsewhere,
+    /// It is of an issuer that this source does not know, as it says: a later source may.
+    Elsewhere(Cow<'static, str>),
 }
 
 /// Registered workloads by their names.

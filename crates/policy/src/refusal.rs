@@ -152,6 +152,15 @@ pub enum Refusal {
         /// The model asked for; checked characters.
         model: String,
     },
+    /// The caller may ask for other models alone.
+    #[error("model {model:?} is not one of those that this key is for")]
+    ModelNotOwn {
+        /// The model asked for; checked characters.
+        model: String,
+    },
+    /// The caller is for some models alone, and the call names none.
+    #[error("the member `model` is missing; this key is for some models alone")]
+    OwnModelRequired,
     /// The workload's routes go by model, and the call names none.
     #[error("the member `model` is missing; this workload's routes go by model")]
     ModelRequired,
@@ -259,10 +268,10 @@ pub enum Refusal {
     )]
     LedgerUnavailable,
     /// Nobody could say whose the credential is.
-    #[error("whose this credential is could not be asked; try again shortly")]
+    #[error("the gateway cannot check this credential at present; try again shortly")]
     IdentityUnavailable,
     /// Nobody could say whether the call is allowed.
-    #[error("whether this call is allowed could not be asked; try again shortly")]
+    #[error("the gateway cannot check at present whether this call is allowed; try again shortly")]
     AuthorizerUnavailable,
     /// A bug.
     #[error("internal error: {0}")]
@@ -323,6 +332,19 @@ impl Refusal {
         Self::Operation { call }
     }
 
+    /// What the log says of it beside its code, where that does not say it all.
+    pub(crate) fn reason(&self) -> Option<String> {
+        match self {
+            Self::Limited { .. }
+            | Self::LargerThanLimit { .. }
+            | Self::BudgetExhausted { .. }
+            | Self::Unpriced { .. }
+            | Self::ModelNotOwn { .. }
+            | Self::OwnModelRequired => Some(self.to_string()),
+            _ => None,
+        }
+    }
+
     /// The status, type and code of this refusal. The only place that knows them.
     pub(crate) fn class(&self) -> (u16, &'static str, &'static str) {
         let invalid = "invalid_request_error";
@@ -355,8 +377,10 @@ impl Refusal {
             Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
-            Self::ModelNotFound { .. } => (404, invalid, "model_not_found"),
-            Self::ModelRequired => (400, invalid, "model_required"),
+            Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } => {
+                (404, invalid, "model_not_found")
+            }
+            Self::OwnModelRequired | Self::ModelRequired => (400, invalid, "model_required"),
             Self::ModelUnread => (403, "permission_error", "operation_not_allowed"),
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
             Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
@@ -392,7 +416,7 @@ impl Refusal {
             code,
             param: match self {
                 Self::Call(fault) => fault.member,
-                Self::ModelRequired => Some("model"),
+                Self::OwnModelRequired | Self::ModelRequired => Some("model"),
                 Self::Background => Some("background"),
                 Self::SharedAccount { member } => Some(member),
                 _ => None,

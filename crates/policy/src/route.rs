@@ -115,13 +115,34 @@ pub fn models_of(
     let Some(caller) = caller.filter(|caller| !caller.models.is_empty()) else {
         return names;
     };
-    let own = caller.models.iter().filter_map(|m| match m {
+    let own = |m: &ModelPattern| match m {
         ModelPattern::Exact(name) => Some(Arc::clone(name)),
         ModelPattern::Prefix(_) => None,
-    });
-    let mut known = names.unwrap_or_else(|| own.collect());
+    };
+    let mut known = match names {
+        Some(names) => names,
+        // Which names fit a pattern, the backend knows.
+        None => caller.models.iter().map(own).collect::<Option<_>>()?,
+    };
     known.retain(|name| caller.may_ask(name));
     Some(known)
+}
+
+/// Refuses to tell of a model that the caller may not ask for.
+///
+/// # Errors
+/// [`Refusal::ModelNotOwn`].
+pub fn check_named(caller: Option<&Caller>, path: &str) -> Result<(), Refusal> {
+    let Some(id) = path.strip_prefix("/v1/models/") else {
+        return Ok(());
+    };
+    let model = String::from_utf8_lossy(&percent_decoded(id)).into_owned();
+    match caller {
+        Some(caller) if !caller.models.is_empty() && !caller.may_ask(&model) => {
+            Err(Refusal::ModelNotOwn { model })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Which of `names` `/v1/models/{id}` asks for; `None` when the path asks for all of them.

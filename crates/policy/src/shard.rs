@@ -56,7 +56,7 @@ impl Shard {
             estimators: new.routes.iter().map(estimator).collect(),
             sampling: memory.sampling,
             // Who a credential belongs to may have changed.
-            proofs: Proofs::default(),
+            proofs: std::mem::take(&mut memory.proofs).outdated(),
             failures: std::mem::take(&mut memory.failures),
             random: memory.fresh(),
         }

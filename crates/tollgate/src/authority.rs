@@ -14,6 +14,7 @@ use config::{AuthorityRules, ExtAuthzSource};
 use policy::authority::Rules;
 use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::caller::Later;
+use policy::credential::target_without_keys;
 use policy::snapshot::Snapshot;
 
 use crate::services::Moment;
@@ -143,7 +144,7 @@ impl Authorizer for Asks {
             method: head.method_text().to_owned(),
             scheme: "http".to_owned(),
             host: String::from_utf8_lossy(host).into_owned(),
-            path: head.target().to_owned(),
+            path: target_without_keys(head).into_owned(),
             protocol: "HTTP/1.1".to_owned(),
             size: None,
             headers: seen.collect(),

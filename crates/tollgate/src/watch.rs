@@ -15,7 +15,7 @@ use crate::running::Running;
 const EVERY: Duration = Duration::from_millis(250);
 
 /// What of a file tells that it changed.
-type Mark = Option<(SystemTime, u64, u64)>;
+type Mark = Option<(SystemTime, u64, u64, u32)>;
 
 /// Reloads when a watched file changes. Never ends.
 pub(crate) async fn watch(running: Arc<Running>) {
@@ -40,7 +40,9 @@ fn look(files: &[PathBuf]) -> Vec<Mark> {
     use std::os::unix::fs::MetadataExt;
     let mark = |file: &PathBuf| {
         let found = std::fs::metadata(file).ok()?;
-        Some((found.modified().ok()?, found.ino(), found.len()))
+        // Who may read it counts too.
+        let (inode, mode) = (found.ino(), found.mode());
+        Some((found.modified().ok()?, inode, found.len(), mode))
     };
     files.iter().map(mark).collect()
 }

@@ -28,7 +28,13 @@ impl super::Lowering<'_> {
             (Some(rules), None) => {
                 let rules = rules.0.iter();
                 let rules = rules.filter_map(|(place, rule)| self.rule(place, rule.as_ref()?));
-                Some(AuthorityRules::Cel(rules.collect()))
+                let rules: Vec<WrittenRule> = rules.collect();
+                if !rules.is_empty() && rules.iter().all(|rule| rule.is_deny) {
+                    let says = "no rule allows anything, so that every call is refused";
+                    let hint = "allow what no rule denies with { name: rest, allow: 'true' }";
+                    self.findings.warn(&place, says, hint);
+                }
+                Some(AuthorityRules::Cel(rules))
             }
             (None, Some(rego)) => {
                 let mut files = Vec::new();

@@ -113,10 +113,13 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// A field of CSV, quoted where it must be.
+/// A field of CSV, quoted where it must be. What a spreadsheet would run as a formula has an apostrophe before it: who
+/// calls may have chosen the text.
 pub(super) fn field(text: &str) -> String {
+    let is_formula = text.len() > 1 && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let mark = if is_formula { "'" } else { "" };
     if text.contains([',', '"', '\r', '\n']) {
-        return format!("\"{}\"", text.replace('"', "\"\""));
+        return format!("\"{mark}{}\"", text.replace('"', "\"\""));
     }
-    text.to_owned()
+    format!("{mark}{text}")
 }

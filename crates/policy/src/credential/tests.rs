@@ -4,7 +4,7 @@
 
 use wire::head::{Head, ResponseHead};
 
-use super::{check, forwards, may_be_listed, returns};
+use super::{check, forwards, may_be_listed, returns, target_without_keys};
 use crate::fixture::{IDENTITY, request};
 use crate::refusal::Refusal;
 
@@ -224,7 +224,15 @@ fn what_steers_or_identifies_cannot_be_listed() {
         &connection,
         &spelling,
     ];
-    for name in all.concat() {
+    let of_gateways = [
+        "x-amzn-oidc-data",
+        "x-amzn-mtls-clientcert",
+        "x-endpoint-api-userinfo",
+        "x-authenticated-userid",
+        "x-account-id",
+        "dpop",
+    ];
+    for name in all.concat().into_iter().chain(of_gateways) {
         assert!(!may_be_listed(name), "{name}");
     }
     for name in [
@@ -365,4 +373,18 @@ fn what_a_client_needs_of_a_response_goes_back() {
         ("content-type", "t"),
     ];
     assert_eq!(returned(&named), ["content-type"]);
+}
+
+#[test]
+fn a_target_is_shown_without_members_of_its_query_that_hold_a_key() {
+    for (target, shown) in [
+        ("/v1/models", "/v1/models"),
+        ("/v1/models?a=1&b", "/v1/models?a=1&b"),
+        ("/v1/models?key=s&a=1", "/v1/models?a=1"),
+        ("/v1/models?a=1&api%2Dkey=s&%6bey=s", "/v1/models?a=1"),
+        ("/v1/models?key=s", "/v1/models"),
+    ] {
+        let head = request("GET", target, &[]);
+        assert_eq!(target_without_keys(&head), shown, "{target}");
+    }
 }

@@ -147,7 +147,10 @@ pub(super) fn admit(
         return Ok(Decision::Models(names));
     }
     let asked = call.and_then(|c| c.model.as_deref());
-    if let Some(caller) = caller.filter(|caller| !caller.models.is_empty()) {
+    let has_own_models = |caller: &&Arc<Caller>| !caller.models.is_empty();
+    if opened.operation != Operation::Models
+        && let Some(caller) = caller.filter(has_own_models)
+    {
         check_model(caller, call, asked)?;
     }
     let grant = match (call, asked) {
@@ -232,10 +235,10 @@ fn check_model(
 ) -> Result<(), Refusal> {
     match (call, asked) {
         (Some(_), Some(model)) if caller.may_ask(model) => Ok(()),
-        (Some(_), Some(model)) => Err(Refusal::ModelNotFound {
+        (Some(_), Some(model)) => Err(Refusal::ModelNotOwn {
             model: model.to_owned(),
         }),
-        (Some(_), None) => Err(Refusal::ModelRequired),
+        (Some(_), None) => Err(Refusal::OwnModelRequired),
         (None, _) => Err(Refusal::ModelUnread),
     }
 }

@@ -5,7 +5,6 @@
 //! Not here: what a source is ([`crate::identity`]), when somebody outside is asked (`exchange`).
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::head::RequestHead;
@@ -13,7 +12,7 @@ use wire::head::RequestHead;
 use crate::caller::{Caller, Peer, PeerCertificate};
 use crate::credential::{self, Given};
 use crate::id::WorkloadId;
-use crate::identity::{HeaderSource, Proof, Source, Unproven, UserRule, Verifier};
+use crate::identity::{Proof, Running, Source, Unproven, UserRule, Verifier};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::shard::Shard;
@@ -36,6 +35,8 @@ pub(super) struct Asking {
     fingerprint: Option<[u8; 32]>,
     generation: (usize, u64),
     users: UserRule,
+    /// Of as many questions as its address may have.
+    _running: Running,
 }
 
 impl Identified {
@@ -84,37 +85,40 @@ pub(super) fn identify(
     let named = named(head, &identity.header)?;
     let certificate = peer.certificate.as_deref();
     let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
-    let mut given = None;
-    let mut fingerprint = None;
+    let mut brought = Brought::new(head);
     let mut takes_credentials = false;
+    let mut default = None;
     for (place, source) in identity.sources.iter().enumerate() {
         let users = identity.users.get(place).copied().unwrap_or_default();
         match source {
             Source::Header(source) => {
-                if let Some(found) = said(
-                    named,
-                    source,
-                    (peer.address, certificate),
-                    s,
-                    &identity.header,
-                ) {
-                    return Ok(Identified::As(found?, None, users));
+                if !source.from.trusts(peer.address, certificate) {
+                    continue;
                 }
+                if let Some(name) = named {
+                    let found = s.by_name.get(name).copied();
+                    let header = &identity.header;
+                    return Ok(Identified::As(
+                        found.ok_or_else(|| not_registered(header))?,
+                        None,
+                        users,
+                    ));
+                }
+                default = default.or(source.default.map(|default| (default, users)));
             }
             Source::Certificate(known) => {
                 takes_credentials = true;
                 if let Some(caller) = certificate.and_then(|c| known.caller(c)) {
-                    return of_caller(caller, named, s).map(|found| found.under(users));
+                    return of_caller(&caller, named, s).map(|found| found.under(users));
                 }
             }
             Source::Credential(verifier) => {
                 takes_credentials = true;
-                let given = *given.get_or_insert_with(|| credential::given(head));
-                if let Given::Token(token) = given
+                if let Given::Token(token) = brought.given()
                     && verifier.takes(token)
                     && let Some(found) = proven(
                         (place, verifier),
-                        (token, &mut fingerprint),
+                        (token, &mut brought),
                         named,
                         (head, peer),
                         s,
@@ -127,19 +131,80 @@ pub(super) fn identify(
             }
         }
     }
-    let refusal = match given.unwrap_or_else(|| credential::given(head)) {
-        _ if !takes_credentials => Refusal::WorkloadNotRegistered {
-            header: identity.header.clone(),
+    // Who brings nothing is let in by default; a credential that no source took is not good.
+    if let Some((workload, users)) = default
+        && (!takes_credentials || brought.given() == Given::Nothing)
+    {
+        return Ok(Identified::As(workload, None, users));
+    }
+    if !takes_credentials {
+        return Err(not_registered(&identity.header).into());
+    }
+    Err(match brought.given() {
+        Given::Nothing => Unidentified {
+            refusal: Refusal::CredentialMissing,
+            reason: unbelieved(named, certificate, (head, peer), s).map(Cow::Owned),
         },
-        Given::Nothing => Refusal::CredentialMissing,
-        Given::Unusable | Given::Token(_) => {
-            return Err(Unidentified {
-                refusal: Refusal::CredentialInvalid,
-                reason: Some("no source of identities takes a credential of this form".into()),
-            });
+        Given::Unusable | Given::Token(_) => Unidentified {
+            refusal: Refusal::CredentialInvalid,
+            reason: brought.elsewhere.or(Some(Cow::Borrowed(
+                "no source of identities takes a credential of this form",
+            ))),
+        },
+    })
+}
+
+/// What a request brings to prove who sends it.
+struct Brought<'h> {
+    head: &'h RequestHead,
+    given: Option<Given<'h>>,
+    /// Of the token.
+    fingerprint: Option<[u8; 32]>,
+    /// Why a source that takes such tokens leaves this one to others.
+    elsewhere: Option<Cow<'static, str>>,
+}
+
+impl<'h> Brought<'h> {
+    fn new(head: &'h RequestHead) -> Self {
+        Self {
+            head,
+            given: None,
+            fingerprint: None,
+            elsewhere: None,
         }
-    };
-    Err(refusal.into())
+    }
+
+    fn given(&mut self) -> Given<'h> {
+        *self
+            .given
+            .get_or_insert_with(|| credential::given(self.head))
+    }
+}
+
+#[cold]
+fn not_registered(header: &str) -> Refusal {
+    Refusal::WorkloadNotRegistered {
+        header: header.to_owned(),
+    }
+}
+
+/// What was brought, and does not count.
+#[cold]
+fn unbelieved(
+    named: Option<&[u8]>,
+    certificate: Option<&PeerCertificate>,
+    (head, peer): (&RequestHead, &Peer),
+    s: &Snapshot,
+) -> Option<String> {
+    if let Some(certificate) = certificate {
+        let names = &certificate.names;
+        return Some(format!(
+            "the certificate's names {names:?} are of no workload"
+        ));
+    }
+    let address = s.clients.address(peer.address, head);
+    let header = &s.identity.header;
+    named.map(|_| format!("the header {header} is not believed from {address}"))
 }
 
 /// The one value of the header that names a workload.
@@ -154,37 +219,17 @@ fn named<'h>(head: &'h RequestHead, header: &str) -> Result<Option<&'h [u8]>, Re
     Ok(value)
 }
 
-/// The workload that a header names, where its word counts and there is one.
-fn said(
-    named: Option<&[u8]>,
-    source: &HeaderSource,
-    (address, certificate): (IpAddr, Option<&PeerCertificate>),
-    s: &Snapshot,
-    header: &str,
-) -> Option<Result<WorkloadId, Refusal>> {
-    if !source.from.trusts(address, certificate) {
-        return None;
-    }
-    let Some(name) = named else {
-        return source.default.map(Ok);
-    };
-    let found = s.by_name.get(name).copied();
-    Some(found.ok_or_else(|| Refusal::WorkloadNotRegistered {
-        header: header.to_owned(),
-    }))
-}
-
-/// Whose the credential is, by what is known of it already, by itself, or by asking. `print` is its fingerprint, once
-/// that was needed.
+/// Whose the credential is, by what is known of it already, by itself, or by asking.
 fn proven(
     (place, verifier): (usize, &Arc<dyn Verifier>),
-    (token, print): (&[u8], &mut Option<[u8; 32]>),
+    (token, brought): (&[u8], &mut Brought<'_>),
     named: Option<&[u8]>,
     (head, peer): (&RequestHead, &Peer),
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
 ) -> Option<Result<Identified, Unidentified>> {
+    let print = &mut brought.fingerprint;
     let print = || *print.get_or_insert_with(|| verifier.fingerprint(token));
     let fingerprint = verifier.keeps_proofs().then(print);
     // Asked before it verifies, so that keys that change meanwhile count as changed.
@@ -197,7 +242,9 @@ fn proven(
             _ => {}
         }
         let address = s.clients.address(peer.address, head);
-        if let Some(wait) = shard.failures.wait(address, unix_s) {
+        if let Some(wait) = shard.failures.wait(address, unix_s)
+            && !shard.proofs.knew(fingerprint)
+        {
             return Some(Err(Refusal::CredentialFailures { wait }.into()));
         }
     }
@@ -214,8 +261,12 @@ fn proven(
             fingerprint,
             generation,
             users: UserRule::default(),
+            _running: shard.failures.ask(s.clients.address(peer.address, head)),
         }))),
-        Err(Unproven::Elsewhere) => return None,
+        Err(Unproven::Elsewhere(why)) => {
+            brought.elsewhere = Some(why);
+            return None;
+        }
         Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
     })
 }
@@ -268,7 +319,8 @@ fn refused(
             (Refusal::CredentialInvalid, Some(reason))
         }
         Unproven::Unavailable(reason) => (Refusal::IdentityUnavailable, Some(reason)),
-        Unproven::Ask | Unproven::Elsewhere => (Refusal::IdentityUnavailable, None),
+        Unproven::Elsewhere(reason) => (Refusal::CredentialInvalid, Some(reason)),
+        Unproven::Ask => (Refusal::IdentityUnavailable, None),
     };
     Unidentified { refusal, reason }
 }
@@ -281,8 +333,16 @@ fn of_caller(
 ) -> Result<Identified, Unidentified> {
     let name = caller.workload.as_bytes();
     if named.is_some_and(|named| named != name) {
+        let said = String::from_utf8_lossy(named.unwrap_or_default());
+        let reason = format!(
+            "the header says {said:?}, and {:?} is proven",
+            caller.workload
+        );
         let header = s.identity.header.clone();
-        return Err(Refusal::IdentityContradicted { header }.into());
+        return Err(Unidentified {
+            refusal: Refusal::IdentityContradicted { header },
+            reason: Some(reason.into()),
+        });
     }
     match s.by_name.get(name) {
         Some(workload) => {

@@ -192,8 +192,10 @@ impl Exchange {
     /// body is waited for.
     #[cold]
     pub(super) fn look(&mut self, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        // Whose limits they are, the body may have to say first.
         if let Stage::Reading(reading) = &mut self.stage
             && !std::mem::replace(&mut reading.has_looked, true)
+            && !reading.reads_user
         {
             let (opened, began) = (reading.opened, self.record.started_unix_ms);
             let caller = self.record.caller.as_ref();
@@ -243,6 +245,9 @@ impl Exchange {
         let s = env.snapshot;
         if let Some(user) = call.as_mut().and_then(|call| call.user.take()) {
             self.said_user(user, opened.workload, s);
+        }
+        if opened.operation == Operation::Models {
+            route::check_named(self.record.caller.as_deref(), head.path())?;
         }
         let mut reason = None;
         let may = |route: Option<&Route>| {
@@ -301,6 +306,7 @@ impl Exchange {
             ..Caller::default()
         });
         caller.user = Some(user.into());
+        caller.is_user_said = true;
         self.record.caller = Some(Arc::new(caller));
     }
 

@@ -1,4 +1,5 @@
-//! How many bad credentials came of each address lately: past a bound, no more of them is worth the work of a proof.
+//! How many bad credentials came of each address lately, and how many of its credentials others are being asked about:
+//! past a bound, no more of them is worth the work of a proof.
 //!
 //! A fixed table: an address that falls on the place of another takes it, so that the worst a crowd of addresses does
 //! is to be looked at again.
@@ -6,6 +7,7 @@
 //! Not here: which credentials are bad ([`super`]).
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::fast_hash::finalize;
@@ -16,19 +18,29 @@ const PLACES: usize = 1024;
 const WINDOW_S: u64 = 10;
 /// Bad credentials of one address that are looked at in a window.
 const MOST: u32 = 100;
+/// Credentials of one address about which others are asked at one time.
+const MOST_ASKED: usize = 256;
 
 /// Bad credentials by address: that of IPv4, the /64 of IPv6.
 #[derive(Debug)]
-pub struct Failures {
+pub(crate) struct Failures {
     places: Box<[Place]>,
     seed: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Place {
     address: u64,
     began_unix_s: u64,
     count: u32,
+    /// As many owners as questions run, and this one.
+    asked: Rc<()>,
+}
+
+/// A question about a credential of an address, as long as it runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    _one: Rc<()>,
 }
 
 impl Default for Failures {
@@ -39,10 +51,9 @@ impl Default for Failures {
 
 impl Failures {
     /// None yet.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
-            places: vec![Place::default(); PLACES].into(),
+            places: (0..PLACES).map(|_| Place::default()).collect(),
             seed,
         }
     }
@@ -53,25 +64,52 @@ impl Failures {
         let Some(place) = place(&mut self.places, address, seed) else {
             return;
         };
-        if place.address != address || is_over(place, unix_s) {
-            *place = Place {
-                address,
-                began_unix_s: unix_s,
-                count: 0,
-            };
+        place.take(address);
+        if is_over(place, unix_s) {
+            (place.began_unix_s, place.count) = (unix_s, 0);
         }
         place.count += 1;
+    }
+
+    /// Somebody is asked about a credential of this address.
+    pub(crate) fn ask(&mut self, address: IpAddr) -> Running {
+        let (address, seed) = (key(address), self.seed);
+        let one = place(&mut self.places, address, seed).map(|place| {
+            place.take(address);
+            Rc::clone(&place.asked)
+        });
+        Running {
+            _one: one.unwrap_or_default(),
+        }
     }
 
     /// How long no more of this address is looked at, where too many came.
     pub(crate) fn wait(&mut self, address: IpAddr, unix_s: u64) -> Option<Duration> {
         let (address, seed) = (key(address), self.seed);
         let place = place(&mut self.places, address, seed)?;
-        if place.address != address || is_over(place, unix_s) || place.count < MOST {
+        if place.address != address {
+            return None;
+        }
+        if Rc::strong_count(&place.asked) > MOST_ASKED {
+            return Some(Duration::from_secs(1));
+        }
+        if is_over(place, unix_s) || place.count < MOST {
             return None;
         }
         let end = place.began_unix_s.saturating_add(WINDOW_S);
         Some(Duration::from_secs(end.saturating_sub(unix_s)))
+    }
+}
+
+impl Place {
+    /// Makes it the place of this address.
+    fn take(&mut self, address: u64) {
+        if self.address != address {
+            *self = Self {
+                address,
+                ..Self::default()
+            };
+        }
     }
 }
 
@@ -109,6 +147,21 @@ mod tests {
         assert_eq!(failures.wait(other, 1003), None);
         assert_eq!(failures.wait(bad, 1010), None);
         assert_eq!(failures.wait(bad, 999), None, "the clock was set back");
+    }
+
+    #[test]
+    fn an_address_is_turned_away_while_too_many_of_its_questions_run() {
+        let mut failures = Failures::new(7);
+        let (many, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let mut running = Vec::new();
+        for _ in 0..MOST_ASKED {
+            assert_eq!(failures.wait(many, 1000), None);
+            running.push(failures.ask(many));
+        }
+        assert_eq!(failures.wait(many, 1000), Some(Duration::from_secs(1)));
+        assert_eq!(failures.wait(other, 1000), None);
+        running.pop();
+        assert_eq!(failures.wait(many, 1000), None);
     }
 
     #[test]

@@ -75,6 +75,10 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::IdentityUnavailable,
         Refusal::WorkloadNotRegistered { header: header() },
         Refusal::ModelRequired,
+        Refusal::ModelNotOwn {
+            model: "gpt-5".to_owned(),
+        },
+        Refusal::OwnModelRequired,
         Refusal::ModelNotFound {
             model: "gpt-9".to_owned(),
         },
@@ -163,6 +167,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::WorkloadNotRegistered { .. } => "WorkloadNotRegistered",
         Refusal::ModelNotFound { .. } => "ModelNotFound",
         Refusal::ModelRequired => "ModelRequired",
+        Refusal::ModelNotOwn { .. } => "ModelNotOwn",
+        Refusal::OwnModelRequired => "OwnModelRequired",
         Refusal::Limited { .. } => "Limited",
         Refusal::LargerThanLimit { .. } => "LargerThanLimit",
         Refusal::Upstream(_) => "Upstream",

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{choose, model_named, models, unrestricted};
+use super::{check_named, choose, model_named, models, models_of, unrestricted};
+use crate::caller::Caller;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{RouteId, WorkloadId};
+use crate::model::ModelPattern;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 
@@ -179,4 +181,44 @@ fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
 fn models_that_a_backend_names_otherwise_are_listed_by_the_gates_names() {
     let expected = ["gpt-4o".to_owned(), "gpt-5".to_owned()];
     assert_eq!(offered(&named(&[]), 0), Some(expected.to_vec()));
+}
+
+#[test]
+fn a_callers_own_models_are_listed_where_names_are_known_and_else_asked_of_the_backend() {
+    let known = snapshot(&[plan(&["a", "b-1", "b-2"])]);
+    let open = snapshot(&[plan(&[])]);
+    let caller = |models: &[ModelPattern]| Caller {
+        models: models.into(),
+        ..Caller::default()
+    };
+    let exact = || ModelPattern::Exact("a".into());
+    let prefix = || ModelPattern::Prefix("b-".into());
+    let listed = |s: &Snapshot, caller: &Caller| {
+        let names = models_of(s, WorkloadId(0), Some(caller))?;
+        Some(
+            names
+                .iter()
+                .map(|name| name.to_string())
+                .collect::<Vec<_>>(),
+        )
+    };
+    let both = caller(&[exact(), prefix()]);
+    let names = |names: &[&str]| Some(names.iter().map(|n| (*n).to_owned()).collect());
+    assert_eq!(listed(&known, &both), names(&["a", "b-1", "b-2"]));
+    assert_eq!(listed(&known, &caller(&[exact()])), names(&["a"]));
+    assert_eq!(listed(&open, &caller(&[exact()])), names(&["a"]));
+    // Which names fit the pattern is not known here.
+    assert_eq!(listed(&open, &both), None);
+    for (path, is_own) in [
+        ("/v1/models", true),
+        ("/v1/models/a", true),
+        ("/v1/models/b-7", true),
+        ("/v1/models/%62-7", true),
+        ("/v1/models/c", false),
+        ("/v1/models/a/", false),
+    ] {
+        assert_eq!(check_named(Some(&both), path).is_ok(), is_own, "{path}");
+        assert!(check_named(Some(&caller(&[])), path).is_ok());
+        assert!(check_named(None, path).is_ok());
+    }
 }

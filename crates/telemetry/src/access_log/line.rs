@@ -157,6 +157,9 @@ fn who<'a>(mut out: JsonWriter<'a>, record: &Record, caller: &Caller) -> JsonWri
     }
     if let Some(user) = record.user() {
         out = out.text(const { &opening("user") }, Some(&user));
+        if caller.is_user_said {
+            out = out.fixed(b",\"user_said\":true");
+        }
     }
     if let Some(tags) = tags(&caller.tags) {
         out = out.piece(const { &key("tags") }).bytes(tags.as_bytes());

@@ -124,7 +124,9 @@ impl Verifier for Asks {
     fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
         // A key that no source of keys took is not told to others.
         if credential.starts_with(identity::keys::PREFIX.as_bytes()) {
-            return Err(Unproven::Elsewhere);
+            return Err(Unproven::Elsewhere(
+                "a key of this gateway's is not told to others".into(),
+            ));
         }
         Err(Unproven::Ask)
     }

@@ -94,6 +94,9 @@ impl Fetching {
             on_change: Box::new(move |bytes| {
                 let set = KeySet::parse(bytes).map_err(|fault| fault.to_string())?;
                 tell_of(&set, &named);
+                if set.is_empty() {
+                    return Err("it holds no key that can be used".to_owned());
+                }
                 taker.put(set);
                 Ok(())
             }),
@@ -161,15 +164,26 @@ impl IssuerKeys for Fetching {
     }
 
     fn generation(&self) -> u64 {
-        self.keys.generation.load(Ordering::SeqCst)
+        let keys = self.keys.generation.load(Ordering::SeqCst);
+        // What was proven by keys that are too old now is not proven any more.
+        let is_usable = self.jwks.availability() == Availability::Available;
+        keys << 1 | u64::from(is_usable)
     }
 
     fn may_refresh(&self) -> bool {
         true
     }
 
-    fn refresh(&self) -> Later<bool> {
+    fn refresh(&self) -> Later<Result<(), String>> {
         let asked = self.jwks.refresh_now(REFRESH_WITHIN);
-        Box::pin(async move { matches!(asked.await, Ok(Refreshed::Newer)) })
+        let jwks = self.jwks.clone();
+        Box::pin(async move {
+            match asked.await {
+                Ok(Refreshed::Newer | Refreshed::NoNewer) => {
+                    jwks.state().last_error.map_or(Ok(()), Err)
+                }
+                Err(fault) => Err(fault.to_string()),
+            }
+        })
     }
 }

@@ -145,6 +145,7 @@ mod proven {
     use crate::caller::{Caller, Peer, PeerCertificate};
     use crate::client::Network;
     use crate::fixture::request;
+    use crate::id::WorkloadId;
     use crate::identity::{Certificates, HeaderSource, Proof, Source, Trusted, Unproven, Verifier};
     use crate::shard::Shard;
     use crate::snapshot::Snapshot;
@@ -194,7 +195,7 @@ mod proven {
         }
 
         fn verify(&self, _: &[u8], _: u64) -> Result<Proof, Unproven> {
-            Err(Unproven::Elsewhere)
+            Err(Unproven::Elsewhere("it is another's".into()))
         }
     }
 
@@ -329,6 +330,64 @@ mod proven {
             let expected = expected.map(str::to_owned);
             assert_eq!(who(peer, fields), expected, "{fields:?} from {peer:?}");
         }
+    }
+
+    #[test]
+    fn a_default_is_for_who_brings_nothing_wherever_it_stands() {
+        let mut s = of_three();
+        let default = Source::Header(HeaderSource {
+            default: Some(WorkloadId(1)),
+            from: Trusted::Anyone,
+        });
+        for place in [0, 3] {
+            s.identity.sources.insert(place, default.clone());
+            let code = |fields| {
+                let head = request("GET", "/v1/models", fields);
+                let mut shard = Shard::new(&s, None, 1);
+                match identify(&head, &peer([192, 0, 2, 1], &[]), &s, &mut shard, NOW) {
+                    Ok(Identified::As(workload, ..)) => Ok(workload),
+                    Ok(Identified::Asks(_)) => panic!("nobody is asked"),
+                    Err(unidentified) => Err(unidentified.refusal.reply().code),
+                }
+            };
+            assert_eq!(code(&[]), Ok(WorkloadId(1)));
+            assert_eq!(code(&[(AUTH, "Bearer key-ide")]), Ok(WorkloadId(0)));
+            let bad = Err("invalid_api_key");
+            assert_eq!(code(&[(AUTH, "Bearer sk-unknown")]), bad, "at {place}");
+            assert_eq!(code(&[(AUTH, "Basic a2V5")]), bad);
+            assert_eq!(code(&[(AUTH, "Bearer key-bad")]), bad);
+            s.identity.sources.remove(place);
+        }
+    }
+
+    #[test]
+    fn the_log_says_what_was_brought_and_does_not_count() {
+        let s = of_three();
+        let reason = |peer: &Peer, fields: &[(&str, &str)]| {
+            let head = request("GET", "/v1/models", fields);
+            let refused = identify(&head, peer, &s, &mut Shard::new(&s, None, 1), NOW);
+            let reason = refused.expect_err("a refusal").reason;
+            reason.map_or_else(String::new, Into::into)
+        };
+        let mesh = peer([192, 0, 2, 1], &["spiffe://b/x"]);
+        let outside = peer([192, 0, 2, 1], &[]);
+        assert!(reason(&mesh, &[]).contains("spiffe://b/x"));
+        assert!(reason(&outside, &[(NAME, "ci")]).contains("not believed from 192.0.2.1"));
+        assert_eq!(reason(&outside, &[]), "");
+        let contradicts = [(AUTH, "Bearer key-ide"), (NAME, "ci")];
+        assert!(reason(&outside, &contradicts).contains("\"ci\", and \"ide\" is proven"));
+    }
+
+    #[test]
+    fn the_user_of_a_certificate_known_by_the_beginning_of_a_name_is_that_name() {
+        let mesh = peer([192, 0, 2, 1], &["spiffe://a/ide/7"]);
+        let s = of_three();
+        let head = request("GET", "/v1/models", &[]);
+        let found = identify(&head, &mesh, &s, &mut Shard::new(&s, None, 1), NOW);
+        let Ok(Identified::As(_, Some(caller), _)) = found else {
+            panic!("{found:?}");
+        };
+        assert_eq!(caller.user.as_deref(), Some("spiffe://a/ide/7"));
     }
 
     #[test]
