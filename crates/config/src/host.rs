@@ -3,6 +3,7 @@
 //! Not here: what workers read (`policy::snapshot`), how fields become this (`lower`).
 
 mod credential;
+mod login;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use self::credential::{
     AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
     GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource, UpstreamCredential,
 };
+pub use self::login::LoginClient;
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 //! (`policy::identity`).
 
 mod asked;
-mod issuers;
+pub(crate) mod issuers;
 
 use std::path::Path;
 use std::sync::Arc;

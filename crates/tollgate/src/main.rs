@@ -17,6 +17,7 @@ mod identity;
 mod keys;
 mod ledger_log;
 mod logging;
+mod login;
 mod metrics;
 mod pool;
 mod running;

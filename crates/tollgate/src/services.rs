@@ -1,4 +1,4 @@
-//! The thread that asks others, and what of it outlives a reload: issuers' keys, and what makes credentials.
+//! The thread that asks others, and what of it outlives a reload: issuers' keys, logins, and what makes credentials.
 //!
 //! Not here: who is asked and what for (`identity`, `authority`, `credential`), asking (`callout`).
 
@@ -10,6 +10,8 @@ use callout::{Handle, Service};
 use config::MadeCredential;
 use identity::jwt::IssuerKeys;
 use policy::credential::Minter;
+
+use crate::login::KeptLogins;
 
 /// Who has a configuration completed.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +41,8 @@ pub(crate) struct Services {
     issuers: Mutex<HashMap<String, Arc<dyn IssuerKeys>>>,
     /// What makes credentials for upstreams.
     pub(crate) makers: Makers,
+    /// What logs browsers in.
+    pub(crate) logins: KeptLogins,
 }
 
 impl Services {

@@ -21,7 +21,7 @@ use crate::services::Services;
 const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
 
 /// The keys of an issuer; a new one begins to be fetched.
-pub(super) fn issuer(
+pub(crate) fn issuer(
     services: &Services,
     issuer: &str,
     keys: &JwksSource,
@@ -53,7 +53,7 @@ fn name(issuer: &str, keys: &JwksSource) -> String {
 }
 
 /// Where the keys are.
-pub(super) fn source(issuer: &str, keys: &JwksSource) -> Result<KeySource, String> {
+pub(crate) fn source(issuer: &str, keys: &JwksSource) -> Result<KeySource, String> {
     match keys {
         JwksSource::Url(url, _) => {
             let url = Url::parse(url).map_err(|fault| format!("jwks.url: {fault}"))?;
