@@ -201,8 +201,8 @@ impl Verifier for SessionVerifier {
         true
     }
 
-    fn fingerprint(&self, credential: &[u8]) -> Option<[u8; 32]> {
-        Some(crate::fingerprint(credential))
+    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
+        crate::fingerprint(credential)
     }
 
     fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven> {

@@ -147,14 +147,24 @@ impl Logins {
     }
 }
 
-/// What is wrong with what is written, as far as that can be told without asking anybody.
+/// What takes sessions where nobody is asked anything: what is written is only looked at.
 ///
 /// # Errors
 /// In words, with the field that is wrong.
-pub(crate) fn check(listener: Listener, written: &LoginClient) -> Result<(), String> {
+pub(crate) fn checked(
+    listener: Listener,
+    written: &LoginClient,
+    mapping: Mapping,
+) -> Result<SessionVerifier, String> {
     Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| format!("ca: {fault}"))?;
     issuers::source(&written.issuer, &keys_of(written))?;
-    sealers(listener, written, &drawn_key()).map(drop)
+    let (sessions, _states) = sealers(listener, written, &drawn_key())?;
+    Ok(SessionVerifier {
+        sealer: Arc::new(sessions),
+        issuer: written.issuer.clone(),
+        life_s: written.session.as_secs(),
+        mapping,
+    })
 }
 
 /// The cookies of a listener.

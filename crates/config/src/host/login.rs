@@ -4,6 +4,17 @@ use std::time::Duration;
 
 use policy::secret::Secret;
 
+use super::ClaimNames;
+
+/// People who log in with a browser.
+#[derive(Debug, Clone)]
+pub struct LoginSource {
+    /// The gate as a client of their provider.
+    pub client: LoginClient,
+    /// How claims of a session become a caller.
+    pub claims: ClaimNames,
+}
+
 /// The gate as a client of an OpenID provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginClient {
@@ -29,4 +40,16 @@ pub struct LoginClient {
     pub previous_session_key: Option<Secret>,
     /// Claims that a session keeps; empty keeps all.
     pub keep_claims: Vec<String>,
+}
+
+impl LoginClient {
+    /// The origin and the path of the address that browsers come back to.
+    #[must_use]
+    pub fn origin_and_path(&self) -> (&str, &str) {
+        let url = &*self.redirect_url;
+        let after = url.find("://").map_or(0, |scheme| scheme + 3);
+        let path = url.get(after..).and_then(|rest| rest.find('/'));
+        url.split_at_checked(path.map_or(url.len(), |path| after + path))
+            .unwrap_or((url, ""))
+    }
 }

@@ -37,6 +37,10 @@ pub(super) fn keep_only(services: &Services, written: &[CredentialSource]) {
         .iter()
         .filter_map(|source| match &source.kind {
             CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
+            CredentialKind::Login(login) => {
+                let keys = crate::login::keys_of(&login.client);
+                Some(name(&login.client.issuer, &keys))
+            }
             CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
         })
         .collect();

@@ -19,6 +19,14 @@ fn written() -> LoginClient {
     }
 }
 
+fn mapping() -> Mapping {
+    Mapping {
+        workload: identity::claims::Workload::Fixed("chat".into()),
+        user: "sub".to_owned(),
+        tags: Vec::new(),
+    }
+}
+
 fn session(logins: &Logins) -> String {
     let claims = serde_json::json!({ "iss": "http://127.0.0.1:9", "sub": "ada" });
     let claims = claims.as_object().expect("claims");
@@ -68,7 +76,7 @@ fn what_is_wrong_is_named() {
     let faults = |change: fn(&mut LoginClient)| {
         let mut written = written();
         change(&mut written);
-        let checked = check(Listener::Data, &written).expect_err("a fault");
+        let checked = checked(Listener::Data, &written, mapping()).expect_err("a fault");
         let made = Logins::of(&Services::default(), Listener::Data, &written);
         assert_eq!(made.err().as_ref(), Some(&checked));
         checked
@@ -80,7 +88,7 @@ fn what_is_wrong_is_named() {
         short,
         "session_key: it has 31 bytes, and needs 32 or more; make one with: openssl rand -hex 32"
     );
-    assert_eq!(check(Listener::Data, &written()), Ok(()));
+    assert!(checked(Listener::Data, &written(), mapping()).is_ok());
 }
 
 #[test]
