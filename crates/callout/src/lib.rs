@@ -13,6 +13,7 @@ mod ext_authz;
 mod fault;
 mod form;
 mod introspection;
+mod issuer_document;
 mod json;
 mod jwks;
 mod kubernetes;

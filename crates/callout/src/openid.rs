@@ -1,21 +1,18 @@
-//! An OpenID provider: its document, and ID tokens for codes.
+//! An OpenID provider where people log in: where browsers are sent, and ID tokens for codes.
 //!
-//! Invariant: a document that names another issuer is of no use, in whatever small way the name differs; what is named
-//! by an issuer that is spoken to over TLS is spoken to over TLS.
-//! Not here: keys (`jwks`), what an ID token says (the host).
+//! Invariant: what anybody can have asked takes a bounded room.
+//! Not here: its document (`issuer_document`), its keys (`jwks`), what an ID token says (the host).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ACCEPT, HeaderValue};
-use http::{Method, StatusCode};
 use policy::secret::Secret;
-use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
-use crate::client::{Call, Client};
+use crate::client::Client;
 use crate::client_auth::ClientAuth;
 use crate::fault::Fault;
-use crate::json;
+use crate::issuer_document::{Document, UrlFaults};
 use crate::jwks::{IssuerFault, KeySource};
 use crate::secret_source::SecretSource;
 use crate::service::{Answered, Handle};
@@ -23,111 +20,10 @@ use crate::shared::{Found, Shared};
 use crate::token::{Grant, OAuthRequest};
 use crate::url::Url;
 
-/// The longest document of an issuer.
-const DOCUMENT_BYTES_MAX: usize = 256 << 10;
+/// Codes that are given for ID tokens at once: anybody can bring one, and must not take the room of other questions.
+const CODES_MAX: usize = 64;
 /// How long a document is used before it is fetched again.
 const DOCUMENT_KEPT: Duration = Duration::from_secs(60 * 60);
-
-/// What an issuer says of itself (OpenID Connect Discovery 1.0, 3; RFC 8414).
-pub(crate) struct Document {
-    members: Map<String, Value>,
-    is_tls: bool,
-}
-
-impl Document {
-    /// Fetches it.
-    pub(crate) async fn fetch(client: &Client, issuer: &str, at: &Url) -> Result<Self, Fault> {
-        let mut call = Call::new(Method::GET, at, DOCUMENT_BYTES_MAX);
-        let kind = HeaderValue::from_static("application/json");
-        call.headers.insert(ACCEPT, kind);
-        let reply = client.send(&call).await?;
-        if reply.status != StatusCode::OK {
-            return Err(reply.refusal());
-        }
-        let members = json::object(&reply.body)?;
-        let named = json::text(&members, "issuer", "its issuer is no text")?;
-        if named != Some(issuer) {
-            return Err(Fault::Garbage("it names another issuer, or none"));
-        }
-        let is_tls = at.is_tls();
-        Ok(Self { members, is_tls })
-    }
-
-    /// Where its keys are.
-    pub(crate) fn jwks_uri(&self) -> Result<Url, Fault> {
-        let faults = Faults {
-            absent: "it names no jwks_uri",
-            mistyped: "its jwks_uri is no text",
-            unusable: "its jwks_uri is no URL to be used",
-            clear: "its jwks_uri is not https",
-        };
-        self.url("jwks_uri", &faults)?
-            .ok_or(Fault::Garbage(faults.absent))
-    }
-
-    fn url(&self, name: &str, faults: &Faults) -> Result<Option<Url>, Fault> {
-        let Some(text) = json::text(&self.members, name, faults.mistyped)? else {
-            return Ok(None);
-        };
-        let url = Url::parse(text).map_err(|_| Fault::Garbage(faults.unusable))?;
-        if self.is_tls && !url.is_tls() {
-            return Err(Fault::Garbage(faults.clear));
-        }
-        Ok(Some(url))
-    }
-
-    /// What of it a login needs.
-    fn provider(&self) -> Result<Provider, Fault> {
-        const AUTHORIZATION: Faults = Faults {
-            absent: "it names no authorization_endpoint",
-            mistyped: "its authorization_endpoint is no text",
-            unusable: "its authorization_endpoint is no URL to be used",
-            clear: "its authorization_endpoint is not https",
-        };
-        const TOKEN: Faults = Faults {
-            absent: "it names no token_endpoint",
-            mistyped: "its token_endpoint is no text",
-            unusable: "its token_endpoint is no URL to be used",
-            clear: "its token_endpoint is not https",
-        };
-        const END_SESSION: Faults = Faults {
-            absent: "",
-            mistyped: "its end_session_endpoint is no text",
-            unusable: "its end_session_endpoint is no URL to be used",
-            clear: "its end_session_endpoint is not https",
-        };
-        let authorization = self.url("authorization_endpoint", &AUTHORIZATION)?;
-        let authorization = authorization.ok_or(Fault::Garbage(AUTHORIZATION.absent))?;
-        let token = self.url("token_endpoint", &TOKEN)?;
-        let end_session = self.url("end_session_endpoint", &END_SESSION)?;
-        let names_itself = match self
-            .members
-            .get("authorization_response_iss_parameter_supported")
-        {
-            None => false,
-            Some(Value::Bool(does)) => *does,
-            Some(_) => {
-                let says =
-                    "its authorization_response_iss_parameter_supported is not true or false";
-                return Err(Fault::Garbage(says));
-            }
-        };
-        Ok(Provider {
-            authorization_endpoint: authorization.to_text(),
-            token_endpoint: token.ok_or(Fault::Garbage(TOKEN.absent))?,
-            end_session_endpoint: end_session.map(|url| url.to_text()),
-            names_itself,
-        })
-    }
-}
-
-/// What is wrong with a URL of a document, in words.
-struct Faults {
-    absent: &'static str,
-    mistyped: &'static str,
-    unusable: &'static str,
-    clear: &'static str,
-}
 
 /// A provider as its document says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,6 +62,7 @@ struct Asker {
     document: Url,
     auth: ClientAuth,
     shared: Arc<Shared<Arc<Provider>>>,
+    codes: Arc<Semaphore>,
 }
 
 impl OpenId {
@@ -185,6 +82,7 @@ impl OpenId {
             document: KeySource::openid_document(issuer)?,
             auth,
             shared: Shared::new(1),
+            codes: Arc::new(Semaphore::new(CODES_MAX)),
         };
         Ok(Self {
             handle: handle.clone(),
@@ -199,11 +97,15 @@ impl OpenId {
             .ask(within, async move { asker.provider().await })
     }
 
-    /// The ID token that the provider gives for a code. A code is good once, whatever comes of it.
+    /// The ID token that the provider gives for a code. A code is good once, whatever comes of it; past [`CODES_MAX`] that
+    /// wait, the next is not asked about.
     pub fn id_token(&self, code: Code, within: Duration) -> Answered<Secret> {
         let asker = Arc::clone(&self.asker);
-        self.handle
-            .ask(within, async move { asker.id_token(code).await })
+        let place = Arc::clone(&asker.codes).try_acquire_owned();
+        self.handle.ask(within, async move {
+            let _place = place.map_err(|_| Fault::Full)?;
+            asker.id_token(code).await
+        })
     }
 }
 
@@ -219,9 +121,7 @@ impl Asker {
                 document,
                 ..
             } = &*asker;
-            let provider = Document::fetch(client, issuer, document)
-                .await?
-                .provider()?;
+            let provider = provider(&Document::fetch(client, issuer, document).await?)?;
             Ok(Found {
                 weight: provider.authorization_endpoint.len(),
                 value: Arc::new(provider),
@@ -249,6 +149,42 @@ impl std::fmt::Debug for Asker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("OpenId").field(&self.issuer).finish()
     }
+}
+
+/// What of a document a login needs.
+fn provider(document: &Document) -> Result<Provider, Fault> {
+    const AUTHORIZATION: UrlFaults = UrlFaults {
+        absent: "it names no authorization_endpoint",
+        mistyped: "its authorization_endpoint is no text",
+        unusable: "its authorization_endpoint is no URL to be used",
+        clear: "its authorization_endpoint is not https",
+    };
+    const TOKEN: UrlFaults = UrlFaults {
+        absent: "it names no token_endpoint",
+        mistyped: "its token_endpoint is no text",
+        unusable: "its token_endpoint is no URL to be used",
+        clear: "its token_endpoint is not https",
+    };
+    const END_SESSION: UrlFaults = UrlFaults {
+        absent: "",
+        mistyped: "its end_session_endpoint is no text",
+        unusable: "its end_session_endpoint is no URL to be used",
+        clear: "its end_session_endpoint is not https",
+    };
+    let authorization = document.url("authorization_endpoint", &AUTHORIZATION)?;
+    let authorization = authorization.ok_or(Fault::Garbage(AUTHORIZATION.absent))?;
+    let token = document.url("token_endpoint", &TOKEN)?;
+    let end_session = document.url("end_session_endpoint", &END_SESSION)?;
+    let names_itself = document.flag(
+        "authorization_response_iss_parameter_supported",
+        "its authorization_response_iss_parameter_supported is not true or false",
+    )?;
+    Ok(Provider {
+        authorization_endpoint: authorization.to_text(),
+        token_endpoint: token.ok_or(Fault::Garbage(TOKEN.absent))?,
+        end_session_endpoint: end_session.map(|url| url.to_text()),
+        names_itself,
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use std::net::IpAddr;
 
 use wire::head::{Known, Method, RequestHead};
 
-use crate::login::LoginSite;
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 
@@ -77,7 +76,7 @@ pub enum Sender<'h> {
 pub fn sender<'h>(
     head: &'h RequestHead,
     web: &Web,
-    login: Option<&LoginSite>,
+    own: Option<&str>,
 ) -> Result<Sender<'h>, Refusal> {
     if !web.hosts.allows(head.authority()) {
         return Err(Refusal::HostNotAllowed);
@@ -87,14 +86,14 @@ pub fn sender<'h>(
         .only(Known::Origin)
         .map_err(|_| Refusal::OriginNotAllowed)?;
     let Some(origin) = origin else {
-        let is_led_here = login.is_some() && is_navigation(head);
+        let is_led_here = own.is_some() && is_navigation(head);
         return if is_from_another_site(head) && !is_led_here {
             Err(Refusal::OriginNotAllowed)
         } else {
             Ok(Sender::Client)
         };
     };
-    let is_own = login.is_some_and(|login| login.origin.as_bytes() == origin);
+    let is_own = own.is_some_and(|own| own.as_bytes() == origin);
     if !is_own && !web.origins.allows(origin) {
         return Err(Refusal::OriginNotAllowed);
     }
@@ -118,12 +117,12 @@ fn is_from_another_site(head: &RequestHead) -> bool {
 /// Whether what a browser sends along by itself, such as the cookie of a session, may count: the request is of a page
 /// that is named as allowed, of the gate's own, or of the person alone. A browser says so; what does not is refused.
 #[must_use]
-pub fn may_bring_session(head: &RequestHead, web: &Web, login: &LoginSite) -> bool {
+pub fn may_bring_session(head: &RequestHead, web: &Web, own: &str) -> bool {
     match head.fields.only(Known::Origin) {
         Ok(Some(origin)) => {
             // A `*` is for pages that bring a credential of their own.
             let is_named = matches!(&web.origins, Origins::Only(_)) && web.origins.allows(origin);
-            is_named || login.origin.as_bytes() == origin
+            is_named || own.as_bytes() == origin
         }
         Ok(None) => {
             let mut sites = head.fields.by_name(b"sec-fetch-site");

@@ -6,7 +6,6 @@
 //! (`policy::identity`).
 
 mod asked;
-pub(crate) mod issuers;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use policy::identity::{Source, Verifier};
 use policy::login::LoginSite;
 use policy::snapshot::Snapshot;
 
+use crate::issuers;
 use crate::login::{self, Listener, Logins};
 use crate::services::{Moment, now_s};
 

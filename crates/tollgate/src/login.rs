@@ -1,17 +1,16 @@
 //! Logins in browsers, for one listener at one provider.
 //!
-//! Invariant: it is kept by what is configured, so that a reload ends no session and no login; nothing is kept of
-//! whoever logs in.
+//! Invariant: a reload ends no session and no login; nothing is kept of whoever logs in.
 //! Not here: the flow (`identity::login`), asking the provider (`callout`), which requests are of a login (`policy`,
 //! `admin`).
 
 mod page;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use callout::{Bounds, Client, ClientAuth, Code, OpenId, SecretSource, Tls};
-use config::{Fetched, JwksSource, LoginClient};
+use callout::{Bounds, Client, ClientAuth, Code, Handle, OpenId, SecretSource, Tls};
+use config::LoginClient;
 use identity::claims::Mapping;
 use identity::jwt::IssuerKeys;
 use identity::login::{self, Chance, LoginFault, Registration, ReturnPath, Returned};
@@ -24,7 +23,7 @@ use policy::cookie;
 use policy::login::{CookieNames, Login, LoginReply, LoginStatus};
 use policy::secret::Secret;
 
-use crate::identity::issuers;
+use crate::issuers;
 use crate::services::{Services, now_s};
 
 /// How long a browser waits for the provider's document.
@@ -33,8 +32,6 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(8);
 const CODE_WITHIN: Duration = Duration::from_secs(10);
 /// How far clocks may differ, seconds.
 const LEEWAY_S: u64 = 60;
-/// How long keys of a provider that cannot be reached are used.
-const KEYS_STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A listener whose users log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +67,8 @@ struct Inner {
 }
 
 impl Logins {
-    /// One for a listener: the one that is kept, where nothing of it changed.
+    /// One for a listener. What is known of its provider is kept where nothing of it changed, and so is the key of
+    /// sessions that the configuration brings none for.
     ///
     /// # Errors
     /// In words, with the field that is wrong.
@@ -79,23 +77,9 @@ impl Logins {
         listener: Listener,
         written: &LoginClient,
     ) -> Result<Self, String> {
-        services
-            .logins
-            .get(listener, written, || Self::new(services, listener, written))
-    }
-
-    fn new(services: &Services, listener: Listener, written: &LoginClient) -> Result<Self, String> {
-        let tls =
-            Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| format!("ca: {fault}"))?;
-        let client = Client::new(&tls, Bounds::default());
-        let openid = OpenId::new(
-            &services.handle()?,
-            client,
-            &written.issuer,
-            client_auth(written),
-        );
-        let keys = issuers::issuer(services, &written.issuer, &keys_of(written))?;
-        let (sessions, states) = sealers(listener, written, services.logins.drawn_key())?;
+        let openid = services.provider(listener.name(), written, openid)?;
+        let keys = issuers::issuer(services, &written.issuer, &issuers::of_login(written))?;
+        let (sessions, states) = sealers(listener, written, &services.session_key(drawn_key))?;
         Ok(Self(Arc::new(Inner {
             registration: Registration {
                 issuer: written.issuer.clone(),
@@ -104,7 +88,7 @@ impl Logins {
                 scopes: written.scopes.clone(),
             },
             names: names(listener, written),
-            openid: openid.map_err(|fault| format!("issuer: {fault}"))?,
+            openid,
             keys,
             rules: Rules {
                 issuer: written.issuer.as_str().into(),
@@ -147,6 +131,17 @@ impl Logins {
     }
 }
 
+fn openid(handle: &Handle, written: &LoginClient) -> Result<OpenId, String> {
+    let tls = trust(written)?;
+    let client = Client::new(&tls, Bounds::default());
+    let openid = OpenId::new(handle, client, &written.issuer, client_auth(written));
+    openid.map_err(|fault| format!("issuer: {fault}"))
+}
+
+fn trust(written: &LoginClient) -> Result<Tls, String> {
+    Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| format!("ca: {fault}"))
+}
+
 /// What takes sessions where nobody is asked anything: what is written is only looked at.
 ///
 /// # Errors
@@ -156,8 +151,8 @@ pub(crate) fn checked(
     written: &LoginClient,
     mapping: Mapping,
 ) -> Result<SessionVerifier, String> {
-    Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| format!("ca: {fault}"))?;
-    issuers::source(&written.issuer, &keys_of(written))?;
+    trust(written)?;
+    issuers::source(&written.issuer, &issuers::of_login(written))?;
     let (sessions, _states) = sealers(listener, written, &drawn_key())?;
     Ok(SessionVerifier {
         sealer: Arc::new(sessions),
@@ -171,14 +166,6 @@ pub(crate) fn checked(
 pub(crate) fn names(listener: Listener, written: &LoginClient) -> CookieNames {
     let is_secure = written.redirect_url.starts_with("https:");
     CookieNames::new(listener.name(), is_secure)
-}
-
-/// Where the keys are that sign its ID tokens.
-pub(crate) fn keys_of(written: &LoginClient) -> JwksSource {
-    JwksSource::Discovery(Fetched {
-        ca_pem: written.ca_pem.clone(),
-        stale: KEYS_STALE,
-    })
 }
 
 fn sealers(
@@ -401,46 +388,6 @@ fn drawn<const N: usize>() -> [u8; N] {
 
 fn drawn_key() -> Secret {
     Secret::new(drawn::<32>().to_vec())
-}
-
-/// The logins of listeners, and the key of those that bring none.
-#[derive(Debug)]
-pub(crate) struct KeptLogins {
-    key: Secret,
-    kept: Mutex<Vec<(Listener, LoginClient, Logins)>>,
-}
-
-impl Default for KeptLogins {
-    fn default() -> Self {
-        Self {
-            key: drawn_key(),
-            kept: Mutex::default(),
-        }
-    }
-}
-
-impl KeptLogins {
-    /// What seals where the configuration brings no key: another one each time that a gate starts.
-    fn drawn_key(&self) -> &Secret {
-        &self.key
-    }
-
-    fn get(
-        &self,
-        listener: Listener,
-        written: &LoginClient,
-        make: impl FnOnce() -> Result<Logins, String>,
-    ) -> Result<Logins, String> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = kept.iter();
-        if let Some((_, _, logins)) = known.find(|(of, by, _)| *of == listener && by == written) {
-            return Ok(logins.clone());
-        }
-        let made = make()?;
-        kept.retain(|(of, ..)| *of != listener);
-        kept.push((listener, written.clone(), made.clone()));
-        Ok(made)
-    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod demo;
 mod explain;
 mod gateway;
 mod identity;
+mod issuers;
 mod keys;
 mod ledger_log;
 mod logging;

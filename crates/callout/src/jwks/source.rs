@@ -1,9 +1,9 @@
 //! Where a key set is: at a URL, or where its issuer says.
 //!
-//! Not here: the document (`openid`).
+//! Not here: the document (`issuer_document`).
 
 use crate::client::Client;
-use crate::openid::Document;
+use crate::issuer_document::Document;
 use crate::url::{Url, UrlFault};
 
 /// Where a key set is.

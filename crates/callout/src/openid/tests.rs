@@ -3,6 +3,7 @@
 use super::*;
 use crate::client::Bounds;
 use crate::fixture::{Does, Seen, Server, client, json, response, status};
+use crate::json as strict;
 
 const LONG: Duration = Duration::from_secs(60);
 const ISSUER: &str = "http://server.test/realm";
@@ -122,7 +123,7 @@ async fn a_document_that_is_not_whole_or_anothers_is_of_no_use() {
 
 #[test]
 fn of_an_issuer_over_tls_everything_is_over_tls() {
-    let members = |text: &str| json::object(text.as_bytes()).expect("an object");
+    let members = |text: &str| strict::object(text.as_bytes()).expect("an object");
     for name in [
         "authorization_endpoint",
         "token_endpoint",
@@ -138,7 +139,7 @@ fn of_an_issuer_over_tls_everything_is_over_tls() {
         };
         let fault = match name {
             "jwks_uri" => document.jwks_uri().map(|_| ()),
-            _ => document.provider().map(|_| ()),
+            _ => provider(&document).map(|_| ()),
         };
         let says = fault.expect_err(name).to_string();
         assert!(
@@ -278,4 +279,27 @@ async fn what_is_no_id_token_is_a_fault_that_repeats_nothing() {
     let (_server, openid) = issuing(nobody(), || Does::Hang).await;
     let late = openid.id_token(code(), Duration::from_millis(100)).await;
     assert!(matches!(late, Err(Fault::Late { .. })), "{late:?}");
+}
+
+#[tokio::test]
+async fn codes_that_anybody_brings_wait_in_a_bounded_room() {
+    let (server, openid) = issuing(nobody(), || Does::Hang).await;
+    openid.provider(LONG).await.expect("a provider");
+    let waiting: Vec<_> = (0..CODES_MAX)
+        .map(|_| openid.id_token(code(), LONG))
+        .collect();
+    let next = openid.id_token(code(), LONG).await;
+    assert_eq!(next, Err(Fault::Full));
+    drop(waiting);
+    let mut is_free = false;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let later = openid.id_token(code(), Duration::from_millis(50)).await;
+        is_free = matches!(later, Err(Fault::Late { .. }));
+        if is_free {
+            break;
+        }
+    }
+    assert!(is_free, "the room is free again");
+    assert!(server.asked() > 1);
 }

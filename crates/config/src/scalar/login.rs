@@ -47,7 +47,7 @@ impl Written for RedirectUrl {
         }
         let canonical = format!("{scheme}://{authority}{base_path}");
         if canonical != text {
-            let hint = format!("write {canonical}");
+            let hint = "write the host in lower case, without the scheme's own port and without a / at the end";
             return Err(Problem::new("is not written as browsers write it", hint));
         }
         Ok(Self {

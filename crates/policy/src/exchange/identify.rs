@@ -132,7 +132,7 @@ pub(super) fn identify(
                 if let Some(site) = &s.login
                     && let Some(session) = site.session(head)
                 {
-                    if !web::may_bring_session(head, &s.web, site) {
+                    if !web::may_bring_session(head, &s.web, &site.origin) {
                         return Err(Refusal::OriginNotAllowed.into());
                     }
                     let found = proven(

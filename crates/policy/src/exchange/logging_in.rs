@@ -29,7 +29,7 @@ impl Exchange {
         head: &RequestHead,
         s: &Snapshot,
     ) -> Result<Verdict, Refusal> {
-        if step == LoginStep::End && !web::may_bring_session(head, &s.web, site) {
+        if step == LoginStep::End && !web::may_bring_session(head, &s.web, &site.origin) {
             return Err(Refusal::OriginNotAllowed);
         }
         self.stage = Stage::LoggingIn;

@@ -64,7 +64,7 @@ impl Exchange {
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
-        match web::sender(head, &s.web, s.login.as_ref())? {
+        match web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin))? {
             Sender::Client => {}
             Sender::Page(origin) => self.asked_by(origin),
             Sender::Preflight(origin) => {

@@ -42,11 +42,10 @@ fn a_reload_ends_no_session() {
     let first = logins(&written()).expect("logins");
     let brought = session(&first);
     let again = logins(&written()).expect("logins");
-    assert!(Arc::ptr_eq(&first.0, &again.0), "nothing changed");
+    assert!(again.who(brought.as_bytes()).is_ok(), "nothing changed");
     let mut other = written();
     other.scopes = vec!["email".to_owned()];
     let changed = logins(&other).expect("logins");
-    assert!(!Arc::ptr_eq(&first.0, &changed.0));
     let who = changed.who(brought.as_bytes()).expect("a session");
     assert_eq!(who.subject(), "ada");
     let mut anothers = written();
