@@ -109,6 +109,13 @@ impl Logins {
     ///
     /// # Errors
     /// [`NotASession`].
+    #[cfg_attr(
+        not(test),
+        expect(
+            dead_code,
+            reason = "the listener of calls asks the verifier; pages of others ask this"
+        )
+    )]
     pub(crate) fn who(&self, session: &[u8]) -> Result<Session, NotASession> {
         let Inner {
             sessions,
