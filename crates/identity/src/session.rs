@@ -18,10 +18,8 @@ use crate::sealed::{NONCE_BYTES, NotSealed, SEALED_BYTES_MAX, Sealer, TooLong};
 /// How far the clocks of gates that share a secret may be apart, seconds.
 const AHEAD_MAX_S: u64 = 60;
 
-/// Claims of the token itself, not of whom it tells of.
-const OF_TOKEN: [&str; 8] = [
-    "at_hash", "c_hash", "exp", "iat", "jti", "nbf", "nonce", "s_hash",
-];
+/// Claims of the token itself, not of whom it tells of; `iat` is for rules, which may ask how long ago that was.
+const OF_TOKEN: [&str; 7] = ["at_hash", "c_hash", "exp", "jti", "nbf", "nonce", "s_hash"];
 
 /// Somebody is logged in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

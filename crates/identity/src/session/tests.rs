@@ -47,7 +47,7 @@ fn open(cookie: &str, at: (u64, u64)) -> Result<Session, NotASession> {
 fn it_says_what_the_issuer_said_of_whom_it_is() {
     let session = open(&cookie(&session()), (NOW, HOUR)).expect("a session");
     let kept: Vec<_> = session.claims.keys().map(String::as_str).collect();
-    assert_eq!(kept, ["aud", "groups", "iss", "realm_access", "sub"]);
+    assert_eq!(kept, ["aud", "groups", "iat", "iss", "realm_access", "sub"]);
     assert_eq!((session.issuer(), session.subject()), (ISSUER, "ada"));
     assert!(!format!("{session:?}").contains("ada"));
     let keep = ["realm_access.roles".to_owned()];
