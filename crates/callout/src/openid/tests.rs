@@ -133,10 +133,7 @@ fn of_an_issuer_over_tls_everything_is_over_tls() {
         let text = document("https://i.test", "https://i.test", "");
         let mut members = members(&text);
         members.insert(name.to_owned(), "http://i.test/".into());
-        let document = Document {
-            members,
-            is_tls: true,
-        };
+        let document = Document::with(members, true);
         let fault = match name {
             "jwks_uri" => document.jwks_uri().map(|_| ()),
             _ => provider(&document).map(|_| ()),
@@ -240,7 +237,8 @@ async fn a_code_is_given_for_an_id_token_with_its_verifier() {
 
 #[tokio::test]
 async fn what_is_no_id_token_is_a_fault_that_repeats_nothing() {
-    let answers: [(fn() -> Does, &str); 7] = [
+    type Answers = fn() -> Does;
+    let answers: [(Answers, &str); 7] = [
         (
             || {
                 Does::Answer(response(

@@ -153,7 +153,7 @@ fn it_is_a_credential_as_a_token_is() {
     assert_eq!((&*caller.workload, caller.by), ("dev", Proven::Session));
     assert_eq!(caller.user.as_deref(), Some("ada"));
     assert!(!caller.claims.members().is_empty());
-    let other = verifier.verify(cookie[1..].as_bytes(), NOW);
+    let other = verifier.verify(&cookie.as_bytes()[1..], NOW);
     assert!(matches!(other, Err(Unproven::Invalid(_))), "{other:?}");
     let no_groups = Session::begin(&ada(), &["email".to_owned()], NOW, HOUR);
     let sealed = no_groups.seal(&sealer(Purpose::Session), [3; NONCE_BYTES]);
