@@ -13,9 +13,11 @@ mod ext_authz;
 mod fault;
 mod form;
 mod introspection;
+mod issuer_document;
 mod json;
 mod jwks;
 mod kubernetes;
+mod openid;
 mod secret_source;
 mod service;
 mod shared;
@@ -45,6 +47,7 @@ pub use kubernetes::{
     Access, AccessAction, AccessQuestion, AccessReview, ApiServer, Reviewed, TokenReview,
     TokenReviewSettings, User,
 };
+pub use openid::{Code, OpenId, Provider};
 pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
 pub use tls::{ClientIdentity, Tls, TlsFault};

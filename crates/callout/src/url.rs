@@ -110,6 +110,17 @@ impl Url {
         self.origin.authority()
     }
 
+    /// All of it, as a browser is sent there.
+    pub(crate) fn to_text(&self) -> String {
+        let origin = &self.origin;
+        format!(
+            "{}://{}{}",
+            origin.scheme(),
+            origin.authority(),
+            self.target
+        )
+    }
+
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }

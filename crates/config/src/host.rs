@@ -3,6 +3,7 @@
 //! Not here: what workers read (`policy::snapshot`), how fields become this (`lower`).
 
 mod credential;
+mod login;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use self::credential::{
     AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
     GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource, UpstreamCredential,
 };
+pub use self::login::{LoginClient, LoginSource};
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.
 #[derive(Debug)]
@@ -133,6 +135,8 @@ pub enum CredentialKind {
     Jwt(Box<JwtSource>),
     /// Tokens that somebody is asked about.
     Introspection(Box<IntrospectionSource>),
+    /// Sessions of people who log in.
+    Login(Box<LoginSource>),
 }
 
 /// Tokens that somebody is asked about.
@@ -204,6 +208,22 @@ pub struct ClaimNames {
     pub user: String,
     /// Tags and the claims that say them, ordered by tag.
     pub tags: Vec<(String, String)>,
+}
+
+impl ClaimNames {
+    /// All claims that are read.
+    pub(crate) fn all(&self) -> Vec<&str> {
+        let workload = match &self.workload {
+            WorkloadFrom::Fixed(_) => None,
+            WorkloadFrom::Claim(claim, _) => Some(&**claim),
+        };
+        let tags = self.tags.iter().map(|(_, claim)| &**claim);
+        [&*self.user]
+            .into_iter()
+            .chain(workload)
+            .chain(tags)
+            .collect()
+    }
 }
 
 /// What says the workload.

@@ -13,8 +13,9 @@ pub use host::{
     AccessLog, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
     ClientCertificate, ClientProof, ClientTls, CredentialKind, CredentialSource, ExchangeGrant,
     ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource, JwksSource,
-    JwtSource, Ledger, Lines, MadeCredential, MadeKind, OtlpProtocol, Tls, TokenSource,
-    TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom, WrittenRule,
+    JwtSource, Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol,
+    Tls, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
+    WrittenRule,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

@@ -28,6 +28,7 @@ mod host;
 mod identity;
 mod ledger;
 mod limit;
+mod login;
 mod price;
 mod proxy;
 mod retry;

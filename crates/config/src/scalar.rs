@@ -11,6 +11,7 @@ pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
 pub(crate) use identity::{
     Algorithm, CallUser, Claim, ClientAuth, ClientCertificates, RecordUser, Text, Trust,
 };
+pub(crate) use login::{RedirectUrl, Scope};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
     Age, Amount, Brief, Charge, Count, Currency, Decimal, Money, Percent, PricePer, Ratio, Size,
@@ -29,6 +30,7 @@ mod client;
 mod extra;
 mod header;
 mod identity;
+mod login;
 mod name;
 mod number;
 mod period;

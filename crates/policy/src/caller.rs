@@ -15,7 +15,7 @@ use crate::limit::{Kind, Rate};
 use crate::model::ModelPattern;
 
 /// What is answered later. It is awaited by the worker that asked, and may be dropped at any time.
-pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
+pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Who calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -114,6 +114,8 @@ pub enum Proven {
     Introspection,
     /// The certificate of the connection.
     Certificate,
+    /// The session of a browser.
+    Session,
 }
 
 impl Proven {
@@ -126,6 +128,7 @@ impl Proven {
             Self::Token => "token",
             Self::Introspection => "introspection",
             Self::Certificate => "certificate",
+            Self::Session => "session",
         }
     }
 }

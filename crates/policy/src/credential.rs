@@ -146,15 +146,11 @@ pub fn given(head: &RequestHead) -> Given<'_> {
 /// # Errors
 /// [`Refusal::ConflictingCredentials`].
 pub fn check(head: &RequestHead) -> Result<(), Refusal> {
-    let in_headers = head.fields.iter().filter(|f| is_key(f.known)).count();
-    let in_query = head
-        .query()
-        .map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count());
     let listed = head
         .fields
         .iter()
         .any(|f| is_key(f.known) && f.value.contains(&b','));
-    if in_headers + in_query > 1 || listed {
+    if brought(head) > 1 || listed {
         return Err(Refusal::ConflictingCredentials);
     }
     Ok(())
@@ -173,6 +169,16 @@ pub fn target_without_keys(head: &RequestHead) -> Cow<'_, str> {
     let (path, query) = (head.path(), kept.join("&"));
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{path}{mark}{query}").into()
+}
+
+/// In how many places of headers and query a request carries credentials; cookies are not looked at.
+#[inline]
+pub(crate) fn brought(head: &RequestHead) -> usize {
+    let in_headers = head.fields.iter().filter(|f| is_key(f.known)).count();
+    let in_query = head
+        .query()
+        .map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count());
+    in_headers + in_query
 }
 
 /// Whether a request header goes upstream: what is on the list, and what the route adds to it.

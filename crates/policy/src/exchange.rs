@@ -17,6 +17,7 @@ mod cost;
 mod ending;
 mod event;
 mod identify;
+mod logging_in;
 mod look;
 mod reading;
 mod request;
@@ -118,6 +119,8 @@ pub struct Exchange {
 enum Stage {
     /// Its head was not judged yet, or it is refused, answered by the gate itself, or over.
     Idle,
+    /// A login is asked how it goes on.
+    LoggingIn,
     Identifying(Box<Identifying>),
     Reading(Reading),
     Active(Active),
@@ -213,7 +216,7 @@ impl Exchange {
         let unknown = Subjects::default();
         let known = match &self.stage {
             Stage::Active(active) => active.reservation.as_ref().map(Reservation::subjects),
-            Stage::Idle | Stage::Identifying(_) | Stage::Reading(_) => None,
+            Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Reading(_) => None,
         };
         let who = s.who(workload, self.record.caller.as_ref());
         for limit in reservation::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
@@ -364,6 +367,7 @@ impl Exchange {
                 reading.is_asking = false;
                 self.read(env)
             }
+            (Stage::LoggingIn, Answer::LoggedIn(reply)) => Ok(self.logged_in(reply, env.snapshot)),
             (_, Answer::Authorized(Authorization::Denied(reason))) => {
                 self.record.reason = Some(reason);
                 Err(Refusal::NotAuthorized)
@@ -382,7 +386,9 @@ impl Exchange {
     fn unanswered(&mut self, env: &mut Env<'_>) -> Verdict {
         let active = match &mut self.stage {
             Stage::Active(active) => active,
-            Stage::Identifying(_) => return self.refuse(Refusal::IdentityUnavailable),
+            Stage::Identifying(_) | Stage::LoggingIn => {
+                return self.refuse(Refusal::IdentityUnavailable);
+            }
             Stage::Idle | Stage::Reading(_) => return self.refuse(Refusal::AuthorizerUnavailable),
         };
         if active.minting.take().is_some() {
@@ -408,9 +414,11 @@ impl Exchange {
                 self.end(Ending::Cut);
                 Verdict::Cut
             }
-            Stage::Idle | Stage::Identifying(_) | Stage::Reading(_) | Stage::Active(_) => {
-                self.unanswered(env)
-            }
+            Stage::Idle
+            | Stage::LoggingIn
+            | Stage::Identifying(_)
+            | Stage::Reading(_)
+            | Stage::Active(_) => self.unanswered(env),
         }
     }
 

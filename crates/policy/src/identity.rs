@@ -59,7 +59,7 @@ impl Identity {
     #[must_use]
     pub fn budgeted(&self) -> Vec<Arc<Caller>> {
         let known = self.sources.iter().flat_map(|source| match source {
-            Source::Credential(verifier) => verifier.budgeted(),
+            Source::Credential(verifier) | Source::Session(verifier) => verifier.budgeted(),
             Source::Certificate(known) => {
                 let prefixes = known.prefixes.iter().map(|(_, caller)| caller);
                 known.exact.values().chain(prefixes).cloned().collect()
@@ -68,6 +68,14 @@ impl Identity {
         });
         known.filter(|caller| !caller.budgets.is_empty()).collect()
     }
+
+    /// What holds of users who log in.
+    pub(crate) fn users_of_sessions(&self) -> UserRule {
+        let mut sources = self.sources.iter();
+        let place = sources.position(|source| matches!(source, Source::Session(_)));
+        let rule = place.and_then(|place| self.users.get(place));
+        rule.copied().unwrap_or_default()
+    }
 }
 
 /// One way to recognise a caller.
@@ -75,6 +83,8 @@ impl Identity {
 pub enum Source {
     /// By a credential.
     Credential(Arc<dyn Verifier>),
+    /// By the session of a browser, whose cookie [`crate::login::LoginSite`] names.
+    Session(Arc<dyn Verifier>),
     /// By the certificate of its connection.
     Certificate(Certificates),
     /// By a header, where its peer is trusted to say it.

@@ -22,6 +22,7 @@ use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate};
+use crate::login::LoginSite;
 use crate::model::ModelPattern;
 use crate::price::Prices;
 use crate::retry::{Ejection, Retries};
@@ -60,6 +61,8 @@ pub struct Snapshot {
     pub bounds: Bounds,
     /// The hosts and the origins that are answered.
     pub web: Web,
+    /// Where people log in, where they do.
+    pub login: Option<LoginSite>,
     /// How clients are known by address.
     pub clients: Clients,
     /// Who may make which call, beside routes and limits; where there are no rules, everybody.

@@ -68,11 +68,16 @@ pub enum Sender<'h> {
     Preflight(&'h [u8]),
 }
 
-/// Who sent this request, if the host that it names and the page that it came from are allowed.
+/// Who sent this request, if the host that it names and the page that it came from are allowed. Where people log in, the
+/// gate's own pages are, and so is a person who follows a link: the provider sends them back so.
 ///
 /// # Errors
 /// [`Refusal::HostNotAllowed`], [`Refusal::OriginNotAllowed`].
-pub fn sender<'h>(head: &'h RequestHead, web: &Web) -> Result<Sender<'h>, Refusal> {
+pub fn sender<'h>(
+    head: &'h RequestHead,
+    web: &Web,
+    own: Option<&str>,
+) -> Result<Sender<'h>, Refusal> {
     if !web.hosts.allows(head.authority()) {
         return Err(Refusal::HostNotAllowed);
     }
@@ -81,13 +86,15 @@ pub fn sender<'h>(head: &'h RequestHead, web: &Web) -> Result<Sender<'h>, Refusa
         .only(Known::Origin)
         .map_err(|_| Refusal::OriginNotAllowed)?;
     let Some(origin) = origin else {
-        return if is_from_another_site(head) {
+        let is_led_here = own.is_some() && is_navigation(head);
+        return if is_from_another_site(head) && !is_led_here {
             Err(Refusal::OriginNotAllowed)
         } else {
             Ok(Sender::Client)
         };
     };
-    if !web.origins.allows(origin) {
+    let is_own = own.is_some_and(|own| own.as_bytes() == origin);
+    if !is_own && !web.origins.allows(origin) {
         return Err(Refusal::OriginNotAllowed);
     }
     let mut method = head.fields.by_name(b"access-control-request-method");
@@ -105,6 +112,53 @@ fn is_from_another_site(head: &RequestHead) -> bool {
             .fields
             .by_name(b"sec-fetch-site")
             .any(|site| !matches!(site, b"none" | b"same-origin"))
+}
+
+/// Whether what a browser sends along by itself, such as the cookie of a session, may count: the request is of a page
+/// that is named as allowed, of the gate's own, or of the person alone. A browser says so; what does not is refused.
+#[must_use]
+pub fn may_bring_session(head: &RequestHead, web: &Web, own: &str) -> bool {
+    match head.fields.only(Known::Origin) {
+        Ok(Some(origin)) => {
+            // A `*` is for pages that bring a credential of their own.
+            let is_named = matches!(&web.origins, Origins::Only(_)) && web.origins.allows(origin);
+            is_named || own.as_bytes() == origin
+        }
+        Ok(None) => {
+            let mut sites = head.fields.by_name(b"sec-fetch-site");
+            let site = sites.next().filter(|_| sites.next().is_none());
+            matches!(site, Some(b"none" | b"same-origin")) || is_navigation(head)
+        }
+        Err(_) => false,
+    }
+}
+
+/// Whether a browser says that a person is led here, and sees what comes of it as a page of its own: no other page can
+/// read that.
+fn is_navigation(head: &RequestHead) -> bool {
+    let says = |name: &[u8], word: &[u8]| {
+        let mut values = head.fields.by_name(name);
+        values.next() == Some(word) && values.next().is_none()
+    };
+    head.method == Method::Get
+        && says(b"sec-fetch-mode", b"navigate")
+        && says(b"sec-fetch-dest", b"document")
+}
+
+/// Whether a person waits for a page, and not a program for an answer.
+pub(crate) fn is_for_a_person(head: &RequestHead) -> bool {
+    let accepts_page = || {
+        let mut accepted = head.fields.of(Known::Accept);
+        accepted.any(|line| {
+            let mut kinds = line.split(|byte| matches!(byte, b',' | b';'));
+            kinds.any(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"text/html"))
+        })
+    };
+    let mut modes = head.fields.by_name(b"sec-fetch-mode");
+    head.method == Method::Get
+        && modes
+            .next()
+            .map_or_else(accepts_page, |mode| mode == b"navigate")
 }
 
 impl Hosts {

@@ -84,7 +84,10 @@ pub(crate) async fn serve<D: Downstream>(
                 Verdict::Finish
             }
             Verdict::Finish => break,
-            own @ (Verdict::Refuse(_) | Verdict::Models { .. } | Verdict::Preflight) => {
+            own @ (Verdict::Refuse(_)
+            | Verdict::Models { .. }
+            | Verdict::Login(_)
+            | Verdict::Preflight) => {
                 response = None;
                 deadline.clear();
                 // Boxed: rare, and its state would make every exchange larger.
@@ -130,6 +133,7 @@ async fn answer<D: Downstream>(
         Verdict::Models { names, one } => {
             reply::models(client, names, one.as_ref(), id, &cors, patience).await
         }
+        Verdict::Login(told) => reply::login(client, told, id, &cors, patience).await,
         Verdict::Preflight => {
             let told = reply::preflight(client, &cors, head, id, patience).await;
             told.map(|()| 0)

@@ -1,6 +1,6 @@
 //! Answers of the gate's own, and the headers it adds to others'.
 //!
-//! Invariant: every error is JSON in OpenAI's shape and carries `x-request-id`.
+//! Invariant: every error is JSON in OpenAI's shape, but for what a person sees of a login, and carries `x-request-id`.
 //! Not here: which status and text (`policy::refusal`).
 
 use std::future::poll_fn;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use policy::clock::Mono;
 use policy::exchange::Exchange;
 use policy::limit::{Kind, Level};
+use policy::login::LoginReply;
 use policy::refusal::{ErrorFormat, LocalReply, escape};
 use policy::revision::Revision;
 use wire::head::RequestHead;
@@ -211,6 +212,40 @@ pub(crate) async fn refuse<D: Downstream>(
     }
     to.begun();
     whole(to, &body, patience).await
+}
+
+/// Tells a browser how its login goes on.
+///
+/// # Errors
+/// As [`refuse`].
+pub(crate) async fn login<D: Downstream>(
+    to: &mut D,
+    reply: &LoginReply,
+    id: &str,
+    cors: &Cors<'_>,
+    patience: Patience<'_>,
+) -> io::Result<u64> {
+    let body = reply.page.as_bytes();
+    to.begin(reply.status.code(), BodyLength::Length(body.len() as u64));
+    to.date();
+    if !body.is_empty() {
+        to.field(b"content-type", b"text/html; charset=utf-8");
+        let shown = b"default-src 'none'; frame-ancestors 'none'";
+        to.field(b"content-security-policy", shown);
+    }
+    to.field(b"cache-control", b"no-store");
+    to.field(b"referrer-policy", b"no-referrer");
+    to.field(b"x-content-type-options", b"nosniff");
+    to.field(b"x-request-id", id.as_bytes());
+    cors.write(to);
+    if let Some(location) = &reply.location {
+        to.field(b"location", location.as_bytes());
+    }
+    for cookie in &reply.cookies {
+        to.field(b"set-cookie", cookie.expose());
+    }
+    to.begun();
+    whole(to, body, patience).await
 }
 
 /// Answers a preflight: the page may send whatever the gate takes.

@@ -13,7 +13,7 @@ mod key;
 
 use policy::disconnect::DisconnectOutcome;
 use policy::limit::Kind;
-use policy::record::{Closed, Record};
+use policy::record::{Closed, Outcome, Record};
 
 pub(crate) use cell::{Cell, SOURCES, Times, Tries};
 pub(crate) use cost::{Cost, cost_key, cost_parts};
@@ -73,7 +73,9 @@ impl Series {
         };
         let code = (record.outcome, record.code);
         let ended = bump(&mut cell.endings, ending, room);
-        let coded = record.code.is_empty().then_some(Bumped::Old);
+        // A login that went well says so by a code, and is no failure.
+        let has_no_error = record.code.is_empty() || record.outcome == Outcome::Completed;
+        let coded = has_no_error.then_some(Bumped::Old);
         let coded = coded.unwrap_or_else(|| bump(&mut cell.codes, code, room));
         if !is_other {
             self.held += usize::from(ended == Bumped::New) + usize::from(coded == Bumped::New);

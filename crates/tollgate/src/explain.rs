@@ -207,7 +207,8 @@ async fn answered(
     snapshot: &Snapshot,
 ) -> Option<Said> {
     match question {
-        Question::Enter { .. } | Question::Mint(..) => None,
+        // A login is of a browser, and not explained.
+        Question::Enter { .. } | Question::Mint(..) | Question::LogIn(..) => None,
         Question::Identify(verifier, credential) => Some(Said::Who(verifier.ask(credential).await)),
         Question::Authorize(authorizer) => {
             let record = exchange.record();

@@ -6,21 +6,24 @@
 //! (`policy::identity`).
 
 mod asked;
-mod issuers;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use config::{
-    ClaimNames, CredentialKind, CredentialSource, JwksSource, JwtSource, Sources, WorkloadFrom,
+    ClaimNames, CredentialKind, CredentialSource, JwksSource, JwtSource, LoginSource, Sources,
+    WorkloadFrom,
 };
 use identity::claims::{Mapping, Workload};
 use identity::jwt::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
 use identity::keys::{KeyFile, KeyTable};
 use jose::{Algorithm, KeySet, Rules};
 use policy::identity::{Source, Verifier};
+use policy::login::LoginSite;
 use policy::snapshot::Snapshot;
 
+use crate::issuers;
+use crate::login::{self, Listener, Logins};
 use crate::services::{Moment, now_s};
 
 /// Most of a file of keys, bytes: a million keys.
@@ -42,7 +45,6 @@ pub(crate) fn complete(
     let mut rest = written.iter().peekable();
     while let Some(source) = rest.next() {
         let position = source.position - left_out;
-        let identity = &mut snapshot.identity;
         let verifier: Arc<dyn Verifier> = match &source.kind {
             CredentialKind::Keys(path) => {
                 let keys = keys(path, &source.place, sources, moment)?;
@@ -58,8 +60,16 @@ pub(crate) fn complete(
                 let at = |fault| format!("{}.introspection: {fault}", source.place);
                 asked::verifier(asked, moment.services()).map_err(at)?
             }
+            CredentialKind::Login(login) => {
+                let at = |fault| format!("{}.login: {fault}", source.place);
+                let verifier = sessions(login, snapshot, moment).map_err(at)?;
+                let known = &mut snapshot.identity.sources;
+                known.insert(position.min(known.len()), Source::Session(verifier));
+                continue;
+            }
             CredentialKind::Jwt(first) => {
                 let mut issuers = vec![issuer(first, &source.place, moment)?];
+                let identity = &mut snapshot.identity;
                 let rule = identity.users.get(position).copied();
                 while let Some(next) = rest.peek()
                     && let CredentialKind::Jwt(jwt) = &next.kind
@@ -74,7 +84,7 @@ pub(crate) fn complete(
                 Arc::new(JwtVerifier::new(issuers, now_s))
             }
         };
-        let known = &mut identity.sources;
+        let known = &mut snapshot.identity.sources;
         known.insert(position.min(known.len()), Source::Credential(verifier));
     }
     Ok(())
@@ -118,6 +128,28 @@ fn issuer_of(written: &JwtSource, moment: Moment<'_>) -> Result<Issuer, String> 
         mapping: Arc::new(mapping(&written.claims)),
         keys,
     })
+}
+
+/// What takes sessions, and where browsers begin them.
+fn sessions(
+    written: &LoginSource,
+    snapshot: &mut Snapshot,
+    moment: Moment<'_>,
+) -> Result<Arc<dyn Verifier>, String> {
+    let LoginSource { client, claims } = written;
+    let mapping = mapping(claims);
+    let Some(services) = moment.services() else {
+        return Ok(Arc::new(login::checked(Listener::Data, client, mapping)?));
+    };
+    let logins = Logins::of(services, Listener::Data, client)?;
+    let verifier = logins.verifier(mapping);
+    let (origin, callback) = client.origin_and_path();
+    snapshot.login = Some(LoginSite {
+        login: Arc::new(logins),
+        callback: callback.into(),
+        origin: origin.into(),
+    });
+    Ok(Arc::new(verifier))
 }
 
 fn mapping(written: &ClaimNames) -> Mapping {

@@ -51,7 +51,9 @@ fn configured(named: Option<&std::path::Path>) -> Result<Configured, String> {
     let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
     let file = loaded.host.credentials.iter().find_map(|c| match &c.kind {
         CredentialKind::Keys(file) => Some(file.clone()),
-        CredentialKind::Jwt(_) | CredentialKind::Introspection(_) => None,
+        CredentialKind::Jwt(_) | CredentialKind::Introspection(_) | CredentialKind::Login(_) => {
+            None
+        }
     });
     let file = file.ok_or_else(|| {
         format!(

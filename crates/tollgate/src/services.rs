@@ -1,4 +1,5 @@
-//! The thread that asks others, and what of it outlives a reload: issuers' keys, and what makes credentials.
+//! The thread that asks others, and what of it outlives a reload: issuers' keys, providers where
+//! people log in, and what makes credentials.
 //!
 //! Not here: who is asked and what for (`identity`, `authority`, `credential`), asking (`callout`).
 
@@ -6,10 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use callout::{Handle, Service};
-use config::MadeCredential;
+use callout::{Handle, OpenId, Service};
+use config::{LoginClient, MadeCredential};
 use identity::jwt::IssuerKeys;
 use policy::credential::Minter;
+use policy::secret::Secret;
 
 /// Who has a configuration completed.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +41,10 @@ pub(crate) struct Services {
     issuers: Mutex<HashMap<String, Arc<dyn IssuerKeys>>>,
     /// What makes credentials for upstreams.
     pub(crate) makers: Makers,
+    /// Where people log in: of each listener, by what is written.
+    providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
+    /// What seals sessions where nothing is configured for that.
+    session_key: OnceLock<Secret>,
 }
 
 impl Services {
@@ -64,6 +70,32 @@ impl Services {
         let begun = begin(&self.handle()?)?;
         issuers.insert(name.to_owned(), Arc::clone(&begun));
         Ok(begun)
+    }
+
+    /// The provider of a listener's logins; another one where anything else is written of it.
+    pub(crate) fn provider(
+        &self,
+        listener: &'static str,
+        written: &LoginClient,
+        begin: impl FnOnce(&Handle, &LoginClient) -> Result<OpenId, String>,
+    ) -> Result<OpenId, String> {
+        let mut providers = self
+            .providers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match providers.get(listener) {
+            Some((of, known)) if of == written => Ok(known.clone()),
+            _ => {
+                let begun = begin(&self.handle()?, written)?;
+                providers.insert(listener, (written.clone(), begun.clone()));
+                Ok(begun)
+            }
+        }
+    }
+
+    /// What seals sessions where nothing is configured for that: drawn once.
+    pub(crate) fn session_key(&self, draw: impl FnOnce() -> Secret) -> Secret {
+        self.session_key.get_or_init(draw).clone()
     }
 
     /// Forgets issuers of other names.

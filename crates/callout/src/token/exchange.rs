@@ -65,7 +65,7 @@ impl CallerExchange {
         match &mut request.grant {
             Grant::Exchange { subject_token, .. } => *subject_token = caller,
             Grant::JwtBearer { assertion } => *assertion = caller,
-            Grant::ClientCredentials => {
+            Grant::ClientCredentials | Grant::AuthorizationCode { .. } => {
                 return Err(Fault::Unaskable("its grant takes no token of a caller"));
             }
         }

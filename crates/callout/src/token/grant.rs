@@ -1,4 +1,4 @@
-//! A token of an OAuth token endpoint (RFC 6749, 4.4 and 5; RFC 7523, 2.1; RFC 8693).
+//! A token of an OAuth token endpoint (RFC 6749, 4.1.3, 4.4 and 5; RFC 7523, 2.1; RFC 7636, 4.5; RFC 8693).
 //!
 //! Invariant: what is taken for a token goes into a header as it is. An endpoint's refusal is told by its status and its
 //! code; what it describes is not repeated, since it may repeat what it was sent.
@@ -46,6 +46,15 @@ pub enum Grant {
         /// The assertion.
         assertion: SecretSource,
     },
+    /// A code that a browser brought back from the provider (`authorization_code`).
+    AuthorizationCode {
+        /// The code.
+        code: SecretSource,
+        /// What its challenge was made of.
+        verifier: SecretSource,
+        /// Where the browser came back to.
+        redirect_url: String,
+    },
 }
 
 /// A request to a token endpoint.
@@ -86,6 +95,21 @@ impl OAuthRequest {
     }
 
     pub(super) async fn fetch(&self, client: &Client) -> Result<AccessToken, Fault> {
+        let asked = Instant::now();
+        let body = self.answer(client).await?;
+        self.read(&body).map(|token| token.asked_for(asked))
+    }
+
+    /// The ID token that comes with the access token, which is not looked at (OpenID Connect Core, 3.1.3.3).
+    pub(crate) async fn id_token(&self, client: &Client) -> Result<Secret, Fault> {
+        let body = self.answer(client).await?;
+        let members = json::object(&body)?;
+        let token = json::text(&members, "id_token", "its id_token is no text")?;
+        let token = token.ok_or(Fault::Garbage("it holds no id_token"))?;
+        Ok(Secret::new(token.into()))
+    }
+
+    async fn answer(&self, client: &Client) -> Result<Bytes, Fault> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let call = Call {
@@ -93,13 +117,12 @@ impl OAuthRequest {
             headers,
             ..Call::new(Method::POST, &self.url, ANSWER_BYTES_MAX)
         };
-        let asked = Instant::now();
         let reply = client.send(&call).await?;
         if !reply.status.is_success() {
             return Err(refusal(&reply));
         }
-        let body = reply.good(&["application/json"], "it is not application/json")?;
-        self.read(body).map(|token| token.asked_for(asked))
+        let body = reply.good(&["application/json"], "it is not application/json");
+        body.cloned()
     }
 
     fn form(&self, headers: &mut HeaderMap) -> Result<Bytes, Fault> {
@@ -146,6 +169,16 @@ impl Grant {
     fn add_to(&self, form: &mut Form) -> Result<(), Fault> {
         match self {
             Self::ClientCredentials => form.add("grant_type", b"client_credentials"),
+            Self::AuthorizationCode {
+                code,
+                verifier,
+                redirect_url,
+            } => {
+                form.add("grant_type", b"authorization_code");
+                form.add("code", code.give()?.expose());
+                form.add("redirect_uri", redirect_url.as_bytes());
+                form.add("code_verifier", verifier.give()?.expose());
+            }
             Self::JwtBearer { assertion } => {
                 form.add("grant_type", b"urn:ietf:params:oauth:grant-type:jwt-bearer");
                 form.add("assertion", assertion.give()?.expose());

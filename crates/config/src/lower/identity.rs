@@ -13,13 +13,14 @@ use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 
 use super::host::data_address;
+use super::login::LoginFields;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::{
     ClaimNames, CredentialKind, CredentialSource, Fetched, IntrospectionSource, JwksSource,
-    JwtSource, WorkloadFrom,
+    JwtSource, LoginSource, WorkloadFrom,
 };
 use crate::scalar::{Claim, ClientAuth, File, Name, Text};
-use crate::schema::identity::{IdentitySource, Introspection, Jwks, Jwt};
+use crate::schema::identity::{IdentitySource, Introspection, Jwks, Jwt, Login};
 use crate::schema::{Bearer, Document};
 use crate::target::Target;
 
@@ -61,6 +62,9 @@ impl super::Lowering<'_> {
             } else if let Some(asked) = source.introspection.get() {
                 let asked = self.introspection(place, asked, document, snapshot);
                 asked.map(|asked| CredentialKind::Introspection(Box::new(asked)))
+            } else if let Some(login) = source.login.get() {
+                let login = self.login(place, login, document, snapshot);
+                login.map(|login| CredentialKind::Login(Box::new(login)))
             } else {
                 None
             };
@@ -77,6 +81,7 @@ impl super::Lowering<'_> {
                 let header = self.header(place, source, document, snapshot);
                 identity.sources.push(Source::Header(header));
             }
+            self.one_login(place, source, &written.map_or(&[][..], |w| &w.0)[..index]);
             let more = written.map_or(0, |w| w.0.len()) > index + 1;
             if more && !source.default.is_absent() {
                 let says = "with a default workload no later source is ever asked";
@@ -100,12 +105,28 @@ impl super::Lowering<'_> {
             !source.keys.is_absent(),
             !source.jwt.is_absent(),
             !source.introspection.is_absent(),
+            !source.login.is_absent(),
             !source.certificates.is_absent(),
             source.is_header(),
         ];
         if kinds.iter().filter(|present| **present).count() != 1 {
             let says = "says no single way to recognise callers";
-            let hint = "write exactly one of keys, jwt, introspection, certificates and header, each as an item of a list";
+            let hint = "write exactly one of keys, jwt, introspection, login, certificates and header, each as an item of a list";
+            self.findings.fault(place, says, hint);
+        }
+    }
+
+    /// Browsers keep one session for the gate.
+    fn one_login(
+        &mut self,
+        place: &Place,
+        source: &IdentitySource,
+        before: &[(Place, Option<IdentitySource>)],
+    ) {
+        let mut before = before.iter().filter_map(|(_, source)| source.as_ref());
+        if !source.login.is_absent() && before.any(|source| !source.login.is_absent()) {
+            let says = "is a second `login`, and a browser has one session";
+            let hint = "keep one, at a provider that knows all of these people";
             self.findings.fault(place, says, hint);
         }
     }
@@ -322,6 +343,50 @@ impl super::Lowering<'_> {
             ca_pem,
             cache: cache.map_or(CACHE_DEFAULT, |at| at.value.0),
             audiences: texts(&written.audience),
+            claims: claims?,
+        })
+    }
+
+    fn login(
+        &mut self,
+        place: &Place,
+        written: &Login,
+        document: &Document,
+        snapshot: &Snapshot,
+    ) -> Option<LoginSource> {
+        let hosts = &snapshot.web.hosts;
+        if let Some(at) = written.redirect_url.get()
+            && !hosts.allows(Some(at.value.authority.as_bytes()))
+        {
+            let says = format!("the gate does not answer for the host of {}", at.shown);
+            let hint = "add it to listen.hosts";
+            self.findings.fault(&at.place, says, hint);
+        }
+        let names = Names {
+            workload: &written.workload,
+            workload_claim: &written.workload_claim,
+            workloads: &written.workloads,
+            user_claim: &written.user_claim,
+            tags: &written.tags,
+        };
+        let claims = self.claims(place, &names, document, snapshot);
+        let fields = LoginFields {
+            issuer: &written.issuer,
+            client_id: &written.client_id,
+            client_secret: &written.client_secret,
+            client_auth: &written.client_auth,
+            ca: &written.ca,
+            scopes: &written.scopes,
+            redirect_url: &written.redirect_url,
+            session: &written.session,
+            session_key: &written.session_key,
+            previous_session_key: &written.previous_session_key,
+            keep_claims: &written.keep_claims,
+        };
+        let named = claims.as_ref().map_or_else(Vec::new, ClaimNames::all);
+        let client = self.login_client(place, &fields, &named);
+        Some(LoginSource {
+            client: client?,
             claims: claims?,
         })
     }

@@ -9,7 +9,7 @@ use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, Place,
 use crate::node::{Node, Value};
 use crate::scalar::{
     Algorithm, CallUser, Claim, ClientAuth, File, IdentityHeader, Name, Network, RecordUser,
-    SecretFile, Span, Text, Trust,
+    RedirectUrl, Scope, SecretFile, Span, Text, Trust,
 };
 use crate::target::Target;
 
@@ -36,7 +36,7 @@ impl Decode for Identity {
 }
 
 record! {
-    /// A way to recognise callers: exactly one of `keys`, `jwt`, `introspection`, `certificates` and `header`.
+    /// A way to recognise callers: exactly one of `keys`, `jwt`, `introspection`, `login`, `certificates` and `header`.
     IdentitySource {
         /// Keys of the gate's own, as `tollgate keys` makes them.
         optional keys: Keys,
@@ -44,6 +44,8 @@ record! {
         optional jwt: Jwt,
         /// Tokens that whoever issued them is asked about (RFC 7662).
         optional introspection: Introspection,
+        /// People who log in with a browser at an OpenID provider, and their sessions.
+        optional login: Login,
         /// Workloads by a DNS or URI name of the client's certificate, such as spiffe://cluster.local/ns/chat/sa/web; a * at the end fits any rest. They need `listen.tls.client_ca`.
         optional certificates: MapOf<Text, At<Name>>,
         /// The request header that names the workload. Default x-workload-app.
@@ -125,6 +127,44 @@ record! {
         /// The member that says who the person or service behind the call is. Default sub.
         optional user_claim: At<Claim>,
         /// Tags of the call's record, by name, and the members that say them.
+        optional tags: MapOf<Name, At<Claim>>,
+    }
+}
+
+record! {
+    /// People who log in with a browser at an OpenID provider (authorisation code with PKCE), and their sessions.
+    Login {
+        /// The provider's issuer, exactly as its discovery document says it.
+        required issuer: At<Text>,
+        /// The gate's own name there.
+        required client_id: At<Text>,
+        /// Its secret there; without one the gate is a public client.
+        optional client_secret: Bearer,
+        /// How both are sent: basic or post. Default basic.
+        optional client_auth: At<ClientAuth>,
+        /// PEM file with the roots to trust there, in place of the system's.
+        optional ca: At<File>,
+        /// What is asked for beside openid, such as profile and email.
+        optional scopes: OneOrMany<Scope>,
+        /// Where the provider sends browsers back to, as it is registered there: the gate's public address with a path of its own, such as https://ai.example/login/callback. With http for loopback hosts only.
+        required redirect_url: At<RedirectUrl>,
+        /// How long a session is: 1m to 7d. Default 8h.
+        optional session: At<Span>,
+        /// What sessions are sealed with, 32 bytes or more. Without it sessions end with a restart, and no other gate takes them.
+        optional session_key: Bearer,
+        /// What they were sealed with before.
+        optional previous_session_key: Bearer,
+        /// Claims of the ID token that a session keeps beside those named below, for rules. All unless said.
+        optional keep_claims: OneOrMany<Claim>,
+        /// The workload of all sessions.
+        optional workload: At<Name>,
+        /// The claim that says the workload; one of `workload` and `workload_claim`.
+        optional workload_claim: At<Claim>,
+        /// Workloads by the values of that claim, where the claim does not name them itself.
+        optional workloads: MapOf<Text, At<Name>>,
+        /// The claim that says who the person is. Default sub.
+        optional user_claim: At<Claim>,
+        /// Tags of the call's record, by name, and the claims that say them.
         optional tags: MapOf<Name, At<Claim>>,
     }
 }

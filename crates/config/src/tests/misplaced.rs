@@ -35,7 +35,9 @@ const PASSWORDS: [&str; 4] = [
 const EVERY_FIELD: &str = include_str!("../../../../vectors/config/every_field.txt");
 const MORE: &str = "
 listen: { data: 127.0.0.1:1975, hosts: [gate.example], tls: { certificate: gate.pem, key: gate.key } }
-identity: { jwt: { issuer: https://login.example, audience: gate, workload: w } }
+identity:
+  - { jwt: { issuer: https://login.example, audience: gate, workload: w } }
+  - { login: { issuer: https://login.example, client_id: gate, client_secret: { file: secrets/a }, client_auth: post, ca: gate.pem, scopes: [email, profile], redirect_url: https://gate.example/login/callback, session: 1h, session_key: { file: secrets/a }, previous_session_key: { env: KEY }, keep_claims: [groups], workload_claim: azp, workloads: { a: w }, user_claim: email, tags: { team: dept } } }
 cors: { origins: [https://app.example] }
 admin: { bearer: { file: secrets/admin } }
 client_address: { record: shortened, trusted_proxies: [10.0.0.0/8], proxy_protocol: required }

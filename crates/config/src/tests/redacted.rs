@@ -39,7 +39,16 @@ prices: { m: { input: 0.10, output: 1 } }
 
 #[test]
 fn a_secret_below_another_name_is_masked_too() {
-    let text = "identity: { introspection: { url: https://login.example/i, client_id: gate, client_secret: { inline: canary-of-identity }, workload: w } }
+    let text = "identity:
+  - { introspection: { url: https://login.example/i, client_id: gate, client_secret: { inline: canary-of-identity }, workload: w } }
+  - login:
+      issuer: https://login.example
+      client_id: gate
+      client_secret: { inline: canary-of-login }
+      redirect_url: http://127.0.0.1:1975/login/callback
+      session_key: { inline: canary-of-sessions }
+      previous_session_key: { inline: canary-of-sessions-before }
+      workload: w
 backends:
   a: { url: https://one.example/v1, credential: { oauth: { token_url: https://login.example/t, client_id: gate, client_secret: { inline: canary-of-oauth } } } }
   b: { url: https://one.example/v1, credential: { aws: { region: r, access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: { inline: canary-of-aws }, session_token: { inline: \"${TOKEN}\" } } } }
@@ -49,7 +58,7 @@ routes: [ { workload: w, backend: [a, b] } ]
     world.set("TOKEN", "canary-of-session");
     let shown = world.load().unwrap().document.json().to_string();
     assert!(!shown.contains("canary"), "{shown}");
-    assert_eq!(shown.matches(r#"{"inline":"***"}"#).count(), 4, "{shown}");
+    assert_eq!(shown.matches(r#"{"inline":"***"}"#).count(), 7, "{shown}");
 }
 
 #[test]

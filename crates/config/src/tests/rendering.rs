@@ -43,7 +43,9 @@ fn identity(loaded: &Loaded, out: &mut String) {
                     .collect();
                 format!("certificates {exact:?} {prefixes:?}")
             }
-            Source::Credential(_) => unreachable!("verifiers are the host's to make"),
+            Source::Credential(_) | Source::Session(_) => {
+                unreachable!("verifiers are the host's to make")
+            }
         })
         .collect();
     for source in &loaded.host.credentials {

@@ -49,6 +49,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Jwt", "identity: { jwt: "),
         ("Jwks", "identity: { jwt: { jwks: "),
         ("Introspection", "identity: { introspection: "),
+        ("Login", "identity: { login: "),
         ("Authority", "authority: "),
         ("Rule", "authority: { rules: [ "),
         ("Rego", "authority: { rego: "),

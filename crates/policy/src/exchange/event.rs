@@ -17,6 +17,7 @@ use crate::caller::Peer;
 use crate::credential::{Credential, Minter};
 use crate::id::EndpointId;
 use crate::identity::{Proof, Unproven, Verifier};
+use crate::login::{Login, LoginReply, LoginStep};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::usage_ledger::Estimate;
@@ -150,6 +151,8 @@ pub enum Verdict {
         /// The one that was asked for.
         one: Option<Arc<str>>,
     },
+    /// Tell a browser how its login goes on.
+    Login(Box<LoginReply>),
     /// The gate answers itself. Boxed: rare, and every verdict would be as large.
     Refuse(Box<Refusal>),
     /// Ask the world, and tell the exchange what it says.
@@ -194,6 +197,8 @@ pub enum Question {
     },
     /// Whose credential is this?
     Identify(Arc<dyn Verifier>, Secret),
+    /// How does this login go on?
+    LogIn(Arc<dyn Login>, LoginStep),
     /// May this caller make this call?
     Authorize(Arc<dyn Authorizer>),
     /// Which credential does the next attempt take? With the caller's own token, where it is given for that.
@@ -205,6 +210,8 @@ pub enum Question {
 pub enum Answer {
     /// The exchange is in the ledger, as durably as was asked.
     Entered,
+    /// What a browser is told of its login.
+    LoggedIn(Box<LoginReply>),
     /// Whether the call may be made.
     Authorized(Authorization),
     /// The credential of one attempt.

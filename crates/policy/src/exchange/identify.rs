@@ -17,6 +17,7 @@ use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::shard::Shard;
 use crate::snapshot::Snapshot;
+use crate::web;
 
 /// What is known of who calls.
 #[derive(Debug)]
@@ -73,7 +74,8 @@ impl From<Refusal> for Unidentified {
 /// # Errors
 /// [`Refusal::IdentityRepeated`] for several values of the header; [`Refusal::WorkloadNotRegistered`] where a header
 /// alone identifies and names nobody; else [`Refusal::CredentialMissing`], [`Refusal::CredentialInvalid`],
-/// [`Refusal::IdentityUnavailable`], [`Refusal::IdentityContradicted`].
+/// [`Refusal::IdentityUnavailable`], [`Refusal::IdentityContradicted`]; [`Refusal::OriginNotAllowed`] for a session that
+/// another site's page has a browser bring.
 pub(super) fn identify(
     head: &RequestHead,
     peer: &Peer,
@@ -127,6 +129,28 @@ pub(super) fn identify(
                     )
                 {
                     return found.map(|found| found.under(users));
+                }
+            }
+            Source::Session(verifier) => {
+                takes_credentials = true;
+                if let Some(site) = &s.login
+                    && let Some(session) = site.session(head)
+                {
+                    if !web::may_bring_session(head, &s.web, &site.origin) {
+                        return Err(Refusal::OriginNotAllowed.into());
+                    }
+                    let found = proven(
+                        (place, verifier),
+                        (session, &mut Brought::new(head)),
+                        named,
+                        (head, peer),
+                        s,
+                        shard,
+                        unix_s,
+                    );
+                    if let Some(found) = found {
+                        return found.map(|found| found.under(users));
+                    }
                 }
             }
         }

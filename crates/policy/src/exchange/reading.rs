@@ -64,7 +64,7 @@ impl Exchange {
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
-        match web::sender(head, &s.web)? {
+        match web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin))? {
             Sender::Client => {}
             Sender::Page(origin) => self.asked_by(origin),
             Sender::Preflight(origin) => {
@@ -72,6 +72,12 @@ impl Exchange {
                 self.record.status = 204;
                 return Ok(Verdict::Preflight);
             }
+        }
+        if let Some(site) = &s.login {
+            if let Some(step) = site.step(head)? {
+                return self.log_in(step, site, head, s);
+            }
+            site.check(head)?;
         }
         let operation = admission::purpose(head)?;
         self.record.operation = Some(operation);
@@ -87,7 +93,7 @@ impl Exchange {
                 length,
                 awaits_continue,
             })),
-            Err(unidentified) => Err(self.unidentified(unidentified)),
+            Err(unidentified) => self.unidentified(unidentified, head, s),
         }
     }
 
@@ -108,9 +114,19 @@ impl Exchange {
     }
 
     #[cold]
-    fn unidentified(&mut self, unidentified: Unidentified) -> Refusal {
-        self.record.reason = unidentified.reason.map(|reason| reason.into());
-        unidentified.refusal
+    fn unidentified(
+        &mut self,
+        unidentified: Unidentified,
+        head: &RequestHead,
+        s: &Snapshot,
+    ) -> Result<Verdict, Refusal> {
+        let Unidentified { refusal, reason } = unidentified;
+        self.record.reason = reason.map(|reason| reason.into());
+        let site = s.login.as_ref();
+        match site.and_then(|site| site.instead_of(&refusal, head)) {
+            Some(reply) => Ok(self.sent_to_log_in(reply)),
+            None => Err(refusal),
+        }
     }
 
     /// It was answered whose the credential is.
@@ -139,7 +155,7 @@ impl Exchange {
                 self.identified((workload, caller, users), opened, awaits_continue, env)
             }
             Ok(Identified::Asks(_)) => Err(Refusal::Bug("an answer that asks")),
-            Err(unidentified) => Err(self.unidentified(unidentified)),
+            Err(unidentified) => self.unidentified(unidentified, head, s),
         }
     }
 

@@ -169,9 +169,11 @@ impl Exchange {
                 let bounds = active.leave(events, reading_on, &self.record, env);
                 (active.form, bounds)
             }
-            Stage::Idle | Stage::Identifying(_) | Stage::Reading(_) | Stage::Active(_) => {
-                (Form::Unread, None)
-            }
+            Stage::Idle
+            | Stage::LoggingIn
+            | Stage::Identifying(_)
+            | Stage::Reading(_)
+            | Stage::Active(_) => (Form::Unread, None),
         };
         match bounds {
             Some(bounds) => Verdict::ReadToEnd {

@@ -62,7 +62,7 @@ fn asked(method: &str, fields: &[(&str, &str)], origins: Origins) -> Result<Stri
         origins,
     };
     let head = request(method, "/v1/chat/completions", fields);
-    let sender = sender(&head, &web).map_err(|refusal| refusal.reply().code)?;
+    let sender = sender(&head, &web, None).map_err(|refusal| refusal.reply().code)?;
     let text = |origin: &[u8]| String::from_utf8_lossy(origin).into_owned();
     Ok(match sender {
         Sender::Client => "client".to_owned(),

@@ -221,9 +221,11 @@ impl ActiveExchange {
 
     /// Who may read the answer.
     pub(super) fn cors(&self) -> Cors<'_> {
+        let snapshot = self.view.snapshot();
         Cors {
-            origins: &self.view.snapshot().web.origins,
+            origins: &snapshot.web.origins,
             page: self.exchange.page(),
+            takes_sessions: snapshot.login.is_some(),
         }
     }
 

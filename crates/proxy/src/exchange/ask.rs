@@ -100,6 +100,10 @@ fn begin(
             let asked = verifier.ask(credential);
             Box::pin(async { Said::Who(asked.await) })
         }
+        Question::LogIn(login, step) => {
+            let asked = step.ask(&*login, head);
+            Box::pin(async { Said::Else(Answer::LoggedIn(Box::new(asked.await))) })
+        }
         Question::Authorize(authorizer) => {
             let (snapshot, record) = (active.view.snapshot(), active.exchange.record());
             let workload = record.workload.and_then(|id| snapshot.workload(id));

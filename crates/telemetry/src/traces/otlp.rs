@@ -88,7 +88,7 @@ fn write_exchange(span: &mut Message, exchange: &Exchange) {
     if record.status != 0 {
         attributes.number("http.response.status_code", u64::from(record.status));
     }
-    let error = if record.code.is_empty() {
+    let error = if record.code.is_empty() || record.outcome == Outcome::Completed {
         None
     } else {
         Some(record.code)

@@ -5,7 +5,9 @@
 mod authority;
 mod issuer;
 mod keys;
+mod login;
 mod matrix;
+mod provider;
 mod tokens;
 
 use serde_json::Value;

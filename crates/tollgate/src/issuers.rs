@@ -10,7 +10,7 @@ use std::time::Duration;
 use callout::{
     Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Tls, Url,
 };
-use config::{CredentialKind, CredentialSource, Fetched, JwksSource};
+use config::{CredentialKind, CredentialSource, Fetched, JwksSource, LoginClient};
 use identity::jwt::IssuerKeys;
 use jose::KeySet;
 use policy::caller::Later;
@@ -19,9 +19,11 @@ use crate::services::Services;
 
 /// How long a call waits for newer keys: less than policy waits for an answer.
 const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
+/// How long keys of a provider that cannot be reached are used for logins.
+const LOGIN_KEYS_STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The keys of an issuer; a new one begins to be fetched.
-pub(super) fn issuer(
+pub(crate) fn issuer(
     services: &Services,
     issuer: &str,
     keys: &JwksSource,
@@ -32,15 +34,26 @@ pub(super) fn issuer(
 }
 
 /// Forgets issuers that the configuration does not name any more.
-pub(super) fn keep_only(services: &Services, written: &[CredentialSource]) {
+pub(crate) fn keep_only(services: &Services, written: &[CredentialSource]) {
     let names: Vec<String> = written
         .iter()
         .filter_map(|source| match &source.kind {
             CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
+            CredentialKind::Login(login) => {
+                Some(name(&login.client.issuer, &of_login(&login.client)))
+            }
             CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
         })
         .collect();
     services.keep_only_issuers(&names);
+}
+
+/// Where the keys are that sign the ID tokens of people who log in.
+pub(crate) fn of_login(written: &LoginClient) -> JwksSource {
+    JwksSource::Discovery(Fetched {
+        ca_pem: written.ca_pem.clone(),
+        stale: LOGIN_KEYS_STALE,
+    })
 }
 
 /// What tells one way to an issuer's keys from another.
@@ -53,7 +66,7 @@ fn name(issuer: &str, keys: &JwksSource) -> String {
 }
 
 /// Where the keys are.
-pub(super) fn source(issuer: &str, keys: &JwksSource) -> Result<KeySource, String> {
+pub(crate) fn source(issuer: &str, keys: &JwksSource) -> Result<KeySource, String> {
     match keys {
         JwksSource::Url(url, _) => {
             let url = Url::parse(url).map_err(|fault| format!("jwks.url: {fault}"))?;
@@ -124,7 +137,7 @@ fn client(how: &Fetched) -> Result<Client, String> {
 }
 
 /// Says what of a key set is of use.
-pub(super) fn tell_of(set: &KeySet, issuer: &str) {
+pub(crate) fn tell_of(set: &KeySet, issuer: &str) {
     for left_out in set.left_out() {
         tracing::warn!(
             issuer,

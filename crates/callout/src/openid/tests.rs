@@ -1,0 +1,303 @@
+//! Providers in memory and on loopback: which documents are of use, and what a code is given for.
+
+use super::*;
+use crate::client::Bounds;
+use crate::fixture::{Does, Seen, Server, client, json, response, status};
+use crate::json as strict;
+
+const LONG: Duration = Duration::from_secs(60);
+const ISSUER: &str = "http://server.test/realm";
+
+fn nobody() -> ClientAuth {
+    let id = Some("gate".to_owned());
+    ClientAuth::Nothing { id }
+}
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text.into())
+}
+
+fn code() -> Code {
+    Code {
+        code: secret("c&1"),
+        verifier: secret("v-1"),
+        redirect_url: "https://ai.example/login/callback".to_owned(),
+    }
+}
+
+fn openid(answering: impl Fn(&Seen) -> Does + Send + Sync + 'static) -> (Server, OpenId) {
+    let (server, client) = Server::in_memory(Bounds::default(), answering);
+    let openid = OpenId::new(&Handle::here(), client, ISSUER, nobody());
+    (server, openid.expect("a provider"))
+}
+
+fn document(issuer: &str, base: &str, more: &str) -> String {
+    format!(
+        r#"{{"issuer":"{issuer}","authorization_endpoint":"{base}/authorize?p=1","token_endpoint":"{base}/token",
+            "jwks_uri":"{base}/jwks"{more}}}"#
+    )
+}
+
+/// What a document that says this comes to.
+async fn read(text: &str) -> Result<Arc<Provider>, String> {
+    let text = text.to_owned();
+    let (_server, openid) = openid(move |_| json(text.clone()));
+    let provider = openid.provider(LONG).await;
+    provider.map_err(|fault| fault.to_string())
+}
+
+#[tokio::test]
+async fn a_document_names_where_browsers_and_codes_go() {
+    let base = "http://server.test/realm";
+    let plain = read(&document(ISSUER, base, "")).await.expect("a provider");
+    assert_eq!(
+        plain.authorization_endpoint,
+        "http://server.test/realm/authorize?p=1"
+    );
+    assert_eq!(plain.end_session_endpoint, None);
+    assert!(!plain.names_itself);
+    let more = r#","end_session_endpoint":"http://server.test:8080/end",
+        "authorization_response_iss_parameter_supported":true"#;
+    let full = read(&document(ISSUER, base, more))
+        .await
+        .expect("a provider");
+    let end = full.end_session_endpoint.as_deref();
+    assert_eq!(end, Some("http://server.test:8080/end"));
+    assert!(full.names_itself);
+}
+
+#[tokio::test]
+async fn a_document_that_is_not_whole_or_anothers_is_of_no_use() {
+    let base = "http://server.test";
+    let good = document(ISSUER, base, "");
+    for (text, says) in [
+        (
+            document("http://server.test/realm/", base, ""),
+            "another issuer",
+        ),
+        (
+            document("http://SERVER.test/realm", base, ""),
+            "another issuer",
+        ),
+        (good.replace("\"issuer\"", "\"x\""), "another issuer"),
+        (
+            good.replace("authorization_endpoint", "x"),
+            "no authorization_endpoint",
+        ),
+        (good.replace("token_endpoint", "x"), "no token_endpoint"),
+        (
+            good.replace("\"http://server.test/token\"", "7"),
+            "is no text",
+        ),
+        (
+            good.replace("http://server.test/token", "ftp://a/"),
+            "no URL",
+        ),
+        (
+            good.replace("http://server.test/authorize", "javascript:"),
+            "no URL",
+        ),
+        (
+            document(ISSUER, base, r#","end_session_endpoint":"/end""#),
+            "no URL",
+        ),
+        (
+            document(
+                ISSUER,
+                base,
+                r#","authorization_response_iss_parameter_supported":"yes""#,
+            ),
+            "not true or false",
+        ),
+        (
+            document(ISSUER, base, r#","token_endpoint":"http://evil.test/""#),
+            "twice",
+        ),
+        ("[]".to_owned(), "no JSON object"),
+        (format!("{good}{}", " ".repeat(300 << 10)), "longer than"),
+    ] {
+        let fault = read(&text).await.expect_err(&text);
+        assert!(fault.contains(says), "{fault}: {text}");
+    }
+}
+
+#[test]
+fn of_an_issuer_over_tls_everything_is_over_tls() {
+    let members = |text: &str| strict::object(text.as_bytes()).expect("an object");
+    for name in [
+        "authorization_endpoint",
+        "token_endpoint",
+        "end_session_endpoint",
+        "jwks_uri",
+    ] {
+        let text = document("https://i.test", "https://i.test", "");
+        let mut members = members(&text);
+        members.insert(name.to_owned(), "http://i.test/".into());
+        let document = Document::with(members, true);
+        let fault = match name {
+            "jwks_uri" => document.jwks_uri().map(|_| ()),
+            _ => provider(&document).map(|_| ()),
+        };
+        let says = fault.expect_err(name).to_string();
+        assert!(
+            says.contains(name) && says.contains("is not https"),
+            "{says}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_is_fetched_when_it_is_needed_and_once_an_hour() {
+    let (server, openid) = openid(|_| json(document(ISSUER, "http://server.test", "")));
+    tokio::time::sleep(LONG).await;
+    assert_eq!(server.asked(), 0, "nobody needed it");
+    for _ in 0..5 {
+        let several = [openid.provider(LONG), openid.provider(LONG)];
+        for one in several {
+            one.await.expect("a provider");
+        }
+    }
+    assert_eq!(server.asked(), 1);
+    assert_eq!(
+        server.seen()[0].target,
+        "/realm/.well-known/openid-configuration"
+    );
+    tokio::time::sleep(DOCUMENT_KEPT).await;
+    openid.provider(LONG).await.expect("a provider");
+    assert_eq!(server.asked(), 2);
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_down_is_asked_again() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let asked = AtomicUsize::new(0);
+    let (_server, openid) = openid(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0 => status(503),
+        _ => json(document(ISSUER, "http://server.test", "")),
+    });
+    let fault = openid.provider(LONG).await.expect_err("it is down");
+    assert_eq!(fault.to_string(), "it answered 503");
+    openid.provider(LONG).await.expect("it is up");
+}
+
+/// A provider on loopback, whose token endpoint answers so.
+async fn issuing(
+    auth: ClientAuth,
+    answering: impl Fn() -> Does + Send + Sync + 'static,
+) -> (Server, OpenId) {
+    let server = Server::start(move |seen| {
+        let base = format!("http://{}", seen.host);
+        match &*seen.target {
+            "/.well-known/openid-configuration" => json(document(&base, &base, "")),
+            _ => answering(),
+        }
+    })
+    .await;
+    let openid = OpenId::new(&Handle::here(), client(), &server.text(""), auth);
+    (server, openid.expect("a provider"))
+}
+
+#[tokio::test]
+async fn a_code_is_given_for_an_id_token_with_its_verifier() {
+    let hidden = || SecretSource::fixed(secret("hidden"));
+    let id = || "gate".to_owned();
+    let form = "grant_type=authorization_code&code=c%261&redirect_uri=https%3A%2F%2Fai.example%2Flogin%2Fcallback\
+                &code_verifier=v-1";
+    let table = [
+        (nobody(), "&client_id=gate", "(none)"),
+        (
+            ClientAuth::Post {
+                id: id(),
+                secret: hidden(),
+            },
+            "&client_id=gate&client_secret=hidden",
+            "(none)",
+        ),
+        // base64("gate:hidden")
+        (
+            ClientAuth::Basic {
+                id: id(),
+                secret: hidden(),
+            },
+            "",
+            "Basic Z2F0ZTpoaWRkZW4=",
+        ),
+    ];
+    for (auth, more, authorization) in table {
+        let answer = r#"{"id_token":"ey.J.x","access_token":"a","token_type":"DPoP"}"#;
+        let (server, openid) = issuing(auth, move || json(answer)).await;
+        let token = openid.id_token(code(), LONG).await.expect("a token");
+        assert_eq!(token.expose(), b"ey.J.x");
+        let seen = &server.seen()[1];
+        assert_eq!((&*seen.method, &*seen.target), ("POST", "/token"));
+        assert_eq!(seen.text(), format!("{form}{more}"));
+        assert_eq!(seen.header("authorization"), authorization);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_id_token_is_a_fault_that_repeats_nothing() {
+    type Answers = fn() -> Does;
+    let answers: [(Answers, &str); 7] = [
+        (
+            || {
+                Does::Answer(response(
+                    400,
+                    "application/json",
+                    r#"{"error":"invalid_grant"}"#,
+                ))
+            },
+            "400 (invalid_grant)",
+        ),
+        (
+            || Does::Answer(response(400, "text/html", "<b>secret c&1</b>")),
+            "it answered 400",
+        ),
+        (
+            || Does::Answer(response(302, "text/html", "")),
+            "it answered 302",
+        ),
+        (
+            || json(r#"{"access_token":"a","token_type":"bearer"}"#),
+            "no id_token",
+        ),
+        (|| json(r#"{"id_token":7}"#), "no text"),
+        (|| json(r#"{"id_token":"a","id_token":"b"}"#), "twice"),
+        (|| json(vec![b' '; 65 << 10]), "longer than"),
+    ];
+    for (answer, says) in answers {
+        let (_server, openid) = issuing(nobody(), answer).await;
+        let fault = openid
+            .id_token(code(), LONG)
+            .await
+            .expect_err(says)
+            .to_string();
+        assert!(fault.contains(says) && !fault.contains("c&1"), "{fault}");
+    }
+    let (_server, openid) = issuing(nobody(), || Does::Hang).await;
+    let late = openid.id_token(code(), Duration::from_millis(100)).await;
+    assert!(matches!(late, Err(Fault::Late { .. })), "{late:?}");
+}
+
+#[tokio::test]
+async fn codes_that_anybody_brings_wait_in_a_bounded_room() {
+    let (server, openid) = issuing(nobody(), || Does::Hang).await;
+    openid.provider(LONG).await.expect("a provider");
+    let waiting: Vec<_> = (0..CODES_MAX)
+        .map(|_| openid.id_token(code(), LONG))
+        .collect();
+    let next = openid.id_token(code(), LONG).await;
+    assert_eq!(next, Err(Fault::Full));
+    drop(waiting);
+    let mut is_free = false;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let later = openid.id_token(code(), Duration::from_millis(50)).await;
+        is_free = matches!(later, Err(Fault::Late { .. }));
+        if is_free {
+            break;
+        }
+    }
+    assert!(is_free, "the room is free again");
+    assert!(server.asked() > 1);
+}

@@ -1,0 +1,92 @@
+//! `login`: the gate as a client of an OpenID provider, whichever listener people log in to.
+//!
+//! Not here: whose sessions become which workload (`identity`).
+
+use std::time::Duration;
+
+use crate::decode::{At, Field, OneOrMany, Place};
+use crate::host::LoginClient;
+use crate::scalar::{Claim, ClientAuth, File, RedirectUrl, Scope, Span, Text};
+use crate::schema::Bearer;
+
+const SESSION_DEFAULT: Duration = Duration::from_secs(8 * 60 * 60);
+const SESSION_LEAST: Duration = Duration::from_secs(60);
+/// A session cannot be taken back before its end.
+const SESSION_MOST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The fields of a login, wherever it is written.
+pub(super) struct LoginFields<'w> {
+    pub(super) issuer: &'w Field<At<Text>>,
+    pub(super) client_id: &'w Field<At<Text>>,
+    pub(super) client_secret: &'w Field<Bearer>,
+    pub(super) client_auth: &'w Field<At<ClientAuth>>,
+    pub(super) ca: &'w Field<At<File>>,
+    pub(super) scopes: &'w Field<OneOrMany<Scope>>,
+    pub(super) redirect_url: &'w Field<At<RedirectUrl>>,
+    pub(super) session: &'w Field<At<Span>>,
+    pub(super) session_key: &'w Field<Bearer>,
+    pub(super) previous_session_key: &'w Field<Bearer>,
+    pub(super) keep_claims: &'w Field<OneOrMany<Claim>>,
+}
+
+impl super::Lowering<'_> {
+    /// The gate as a client; `named` are the claims that are read of each session.
+    pub(super) fn login_client(
+        &mut self,
+        place: &Place,
+        written: &LoginFields<'_>,
+        named: &[&str],
+    ) -> Option<LoginClient> {
+        let session = written.session.get();
+        let is_odd = |span: &Span| !(SESSION_LEAST..=SESSION_MOST).contains(&span.0);
+        if let Some(at) = session.filter(|at| is_odd(&at.value)) {
+            let says = format!("{} is no length of a session", at.shown);
+            self.findings.fault(&at.place, says, "write 1m to 7d");
+        }
+        if let Some(at) = written.issuer.get()
+            && !at.value.0.starts_with("https://")
+            && !at.value.0.starts_with("http://")
+        {
+            let says = format!("{} is no address of a provider", at.shown);
+            let hint =
+                "write the issuer as its discovery document says it, such as https://login.example";
+            self.findings.fault(&at.place, says, hint);
+        }
+        if written.session_key.is_absent() && !written.previous_session_key.is_absent() {
+            let says = "says what sessions were sealed with before, and not with what they are";
+            self.findings.fault(place, says, "say `session_key`, too");
+        }
+        let mut secret = |written: &Field<Bearer>, name: &str| match written {
+            Field::Absent => Some(None),
+            Field::Bad => None,
+            Field::Is(written) => self.secret_of(written, place, name).map(Some),
+        };
+        let client_secret = secret(written.client_secret, "client_secret");
+        let session_key = secret(written.session_key, "session_key");
+        let previous = secret(written.previous_session_key, "previous_session_key");
+        let ca_pem = self.roots_of(written.ca);
+        let keep = written.keep_claims.get();
+        let mut keep: Vec<String> = keep.map_or_else(Vec::new, |keep| {
+            keep.0.iter().map(|at| at.value.0.clone()).collect()
+        });
+        if !keep.is_empty() {
+            keep.extend(named.iter().map(|&claim| claim.to_owned()));
+        }
+        let scopes = written.scopes.get().map_or(&[][..], |scopes| &scopes.0);
+        let scopes = scopes.iter().map(|at| at.value.0.clone());
+        let auth = written.client_auth.get();
+        Some(LoginClient {
+            issuer: written.issuer.get()?.value.0.clone(),
+            client_id: written.client_id.get()?.value.0.clone(),
+            client_secret: client_secret?,
+            is_posted: auth.is_some_and(|at| at.value == ClientAuth::Post),
+            ca_pem,
+            scopes: scopes.filter(|scope| scope != "openid").collect(),
+            redirect_url: written.redirect_url.get()?.value.text.clone(),
+            session: session.map_or(SESSION_DEFAULT, |at| at.value.0),
+            session_key: session_key?,
+            previous_session_key: previous?,
+            keep_claims: keep,
+        })
+    }
+}

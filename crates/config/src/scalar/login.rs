@@ -1,0 +1,88 @@
+//! What a login in a browser is made of: the address that browsers come back to, scopes.
+//!
+//! Not here: the rest of its fields (`identity`, `source`).
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::decode::{Problem, Takes, Written};
+use crate::target::Target;
+
+/// Most bytes of a scope.
+const SCOPE_BYTES_MAX: usize = 256;
+
+/// Where a provider sends browsers back to: `https`, or `http` of a loopback host, and a path.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct RedirectUrl {
+    /// As it is written, and registered.
+    pub(crate) text: String,
+    /// `host[:port]`.
+    pub(crate) authority: String,
+}
+
+const EXAMPLE: &str = "write an address such as https://ai.example/login/callback";
+
+impl Written for RedirectUrl {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let target = Target::read(text)?;
+        let scheme = if target.tls { "https" } else { "http" };
+        let Target {
+            authority,
+            base_path,
+            ..
+        } = &target;
+        if base_path.is_empty() {
+            return Err(Problem::new("has no path of its own", EXAMPLE));
+        }
+        if matches!(&**base_path, "/login" | "/logout") || base_path.starts_with("/v1/") {
+            let is = "has a path that the gate answers otherwise";
+            return Err(Problem::new(is, "write another, such as /login/callback"));
+        }
+        if !target.tls && !is_loopback(&target.host) {
+            let is = "is not https, and leads to another machine";
+            return Err(Problem::new(is, "write https://"));
+        }
+        let canonical = format!("{scheme}://{authority}{base_path}");
+        if canonical != text {
+            let hint = "write the host in lower case, without the scheme's own port and without a / at the end";
+            return Err(Problem::new("is not written as browsers write it", hint));
+        }
+        Ok(Self {
+            text: canonical,
+            authority: target.authority,
+        })
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^https?://[^/?#@A-Z]+/[^?#]+$" })
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// A scope of OAuth (RFC 6749, 3.3).
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Scope(pub(crate) String);
+
+impl Written for Scope {
+    const TAKES: Takes = Takes::Text;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let is_known = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\');
+        if text.is_empty() || text.len() > SCOPE_BYTES_MAX || !text.bytes().all(is_known) {
+            let hint = "write one word for each scope, such as [profile, email]";
+            return Err(Problem::new("is not a scope", hint));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 1, "maxLength": SCOPE_BYTES_MAX })
+    }
+}
