@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use policy::admin::Access;
 use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
-use policy::web::Access;
 
 pub use self::credential::{
     AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
@@ -25,9 +25,9 @@ pub use self::login::{LoginClient, LoginSource};
 pub struct Host {
     /// Data plane.
     pub data: SocketAddr,
-    /// Metrics, health, `/config`.
+    /// Metrics, health, the API.
     pub admin: SocketAddr,
-    /// Who may read metrics and `/config`.
+    /// Who may do what there.
     pub admin_access: Access,
     /// TLS of the data plane.
     pub tls: Option<Tls>,

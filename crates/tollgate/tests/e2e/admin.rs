@@ -2,6 +2,8 @@
 //!
 //! Not here: what its pages contain (`observability`).
 
+mod changes;
+
 use std::time::Duration;
 
 use crate::fixture::{answer, config};
