@@ -149,7 +149,7 @@ fn shown(is: Is, caller: &Principal, gateway: &impl Gateway) -> Result<Value, Re
         Is::Budgets => json!({ "budgets": gateway.budgets() }),
         Is::Caller => {
             let roles: Vec<_> = caller.roles.names().collect();
-            json!({ "name": caller.name, "roles": roles })
+            json!({ "name": caller.name, "by": caller.by.as_str(), "roles": roles })
         }
         Is::Config => config(gateway),
         Is::Health => health(gateway.health()),

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use policy::admin::Access;
+use policy::admin::{Access, Person};
+use policy::login::Login;
 use policy::secret::Secret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +18,8 @@ use serde_json::Value;
 pub trait Gateway: Send + Sync + 'static {
     /// Who is answered.
     fn access(&self) -> Arc<Access>;
+    /// People who log in, where they may.
+    fn people(&self) -> Option<Arc<dyn People>>;
     /// How it is.
     fn health(&self) -> Health;
     /// The configuration in force.
@@ -66,6 +69,19 @@ pub trait Gateway: Send + Sync + 'static {
     /// # Errors
     /// [`KeyFault`].
     fn revoke_key(&self, id: &str) -> Result<Changed, KeyFault>;
+}
+
+/// People who log in with a browser. What they keep meanwhile is theirs: nothing of them is kept here.
+pub trait People: Login {
+    /// Where browsers reach the endpoint, as they write it: scheme, host and port.
+    fn origin(&self) -> &str;
+    /// The path to which the provider sends them back.
+    fn callback(&self) -> &str;
+    /// Whose session the value of the session's cookie is.
+    ///
+    /// # Errors
+    /// Why it is none, for the log.
+    fn who(&self, session: &[u8]) -> Result<Person, &'static str>;
 }
 
 /// A key that was changed.

@@ -3,8 +3,8 @@
 //! A crate of its own because it *waits*, on sockets that are not the data plane's, and because its resources are a
 //! contract: what it shows is plain data that the host fills in ([`Gateway`]).
 //! Invariant: nothing here can show a secret, but that of a key to who has it made: the document is the redacted one
-//! that `config` made. No web page is answered, neither one that says where it comes from nor one that rebinds its
-//! name to this host; nothing is changed for who brings no credential.
+//! that `config` made. No page of another origin is answered, nor one that rebinds its name to this host; nothing is
+//! changed for who brings no credential.
 //! Not here: the data plane (`proxy`), where levels, metrics and keys come from (the host).
 
 mod access;
@@ -12,8 +12,9 @@ mod api;
 mod body;
 mod gateway;
 mod keys;
+mod login;
 mod reply;
 mod server;
 
-pub use gateway::{Budget, Changed, Config, Gateway, Health, KeyFault, Limit};
+pub use gateway::{Budget, Changed, Config, Gateway, Health, KeyFault, Limit, People};
 pub use server::serve;

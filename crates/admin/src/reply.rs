@@ -40,9 +40,14 @@ pub(crate) fn private(status: StatusCode, resource: &impl Serialize) -> Reply {
     if reply.status() == StatusCode::OK {
         *reply.status_mut() = status;
     }
+    no_store(&mut reply);
+    reply
+}
+
+/// Has nobody keep a copy.
+pub(crate) fn no_store(reply: &mut Reply) {
     let never = HeaderValue::from_static("no-store");
     reply.headers_mut().insert(header::CACHE_CONTROL, never);
-    reply
 }
 
 pub(crate) fn fault(status: StatusCode, code: &str, message: &str) -> Reply {

@@ -12,12 +12,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 
-use policy::admin::Role;
+use policy::admin::{Role, Roles};
 
+use crate::access::{By, Principal};
 use crate::gateway::{Gateway, Health};
 use crate::keys::KeyDesk;
-use crate::reply::{Refusal, Reply, json, method_not_allowed, refusal, text};
-use crate::{access, api};
+use crate::reply::{Refusal, Reply, json, method_not_allowed, no_store, refusal, text};
+use crate::{access, api, login};
 
 /// Connections served at once; more wait.
 const CONNECTIONS: usize = 256;
@@ -74,15 +75,53 @@ async fn route<G: Gateway>(
 ) -> Result<Reply, Refusal> {
     let gateway = &*desk.gateway;
     let access = gateway.access();
-    access::check_origin(&request, &access)?;
-    let path = request.uri().path();
-    if let Some(probe) = probe(path, gateway.health()) {
+    let people = gateway.people();
+    let people = people.as_deref();
+    access::check_origin(&request, &access, people)?;
+    if let Some(probe) = probe(request.uri().path(), gateway.health()) {
         read_only(&request)?;
         return Ok(probe);
     }
-    let caller = access::principal(request.headers(), &access)?;
+    if let Some(people) = people
+        && let Some(step) = login::step(&request, people).await?
+    {
+        return Ok(step);
+    }
+    let is_person = people.is_some() && access::is_for_a_person(&request);
+    let caller = match (access::principal(&request, &access, people), people) {
+        (Ok(caller), _) => caller,
+        (Err(refused), Some(people))
+            if is_person && refused.status() == StatusCode::UNAUTHORIZED =>
+        {
+            return Ok(login::instead(&request, people));
+        }
+        (Err(refused), _) => return Err(refused),
+    };
+    if caller.by != By::Session {
+        return page(request, &caller, desk).await;
+    }
+    if is_person && caller.roles == Roles::NONE {
+        return Ok(login::no_role(&caller));
+    }
+    if request.uri().path() == "/" {
+        read_only(&request)?;
+        return Ok(login::home(&caller, gateway));
+    }
+    // A browser keeps nothing of what it was shown for a session.
+    let mut reply = page(request, &caller, desk).await?;
+    no_store(&mut reply);
+    Ok(reply)
+}
+
+async fn page<G: Gateway>(
+    request: Request<Incoming>,
+    caller: &Principal,
+    desk: &KeyDesk<G>,
+) -> Result<Reply, Refusal> {
+    let gateway = &*desk.gateway;
+    let path = request.uri().path();
     if api::is_of(path) {
-        return api::answer(request, &caller, desk).await;
+        return api::answer(request, caller, desk).await;
     }
     if !matches!(
         path,

@@ -18,7 +18,7 @@ pub use self::credential::{
     AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
     GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource, UpstreamCredential,
 };
-pub use self::login::{LoginClient, LoginSource};
+pub use self::login::{AdminLogin, LoginClient, LoginSource};
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Host {
     pub admin: SocketAddr,
     /// Who may do what there.
     pub admin_access: Access,
+    /// Who may log in there.
+    pub admin_login: Option<AdminLogin>,
     /// TLS of the data plane.
     pub tls: Option<Tls>,
     /// Worker threads, where the document says.

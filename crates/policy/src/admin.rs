@@ -100,6 +100,15 @@ pub struct Bearer {
     pub roles: Roles,
 }
 
+/// Somebody who is logged in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// As the log says it.
+    pub name: String,
+    /// What they may do.
+    pub roles: Roles,
+}
+
 /// Who may use the admin endpoint.
 #[derive(Debug, Clone)]
 pub struct Access {

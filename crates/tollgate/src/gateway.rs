@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use admin::{Budget, Changed, Config, Gateway, Health, KeyFault, Limit};
+use admin::{Budget, Changed, Config, Gateway, Health, KeyFault, Limit, People};
 use identity::keys::Entry;
 use policy::admin::Access;
 use policy::budget::{self, Scope, Unit};
@@ -25,6 +25,10 @@ use crate::services::now_s;
 impl Gateway for Running {
     fn access(&self) -> Arc<Access> {
         self.current().access
+    }
+
+    fn people(&self) -> Option<Arc<dyn People>> {
+        self.current().people
     }
 
     fn health(&self) -> Health {

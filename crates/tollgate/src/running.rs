@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use admin::People;
 use config::{Faults, Loaded, Sources};
 use counting::Counters;
 use ledger::LedgerService;
@@ -27,8 +28,10 @@ use crate::authority;
 use crate::credential;
 use crate::fixed::{Fixed, fixed};
 use crate::identity;
+use crate::issuers;
 use crate::keyring::Keyring;
 use crate::ledger_log;
+use crate::login;
 use crate::marks::{Marks, Reloaded};
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
@@ -80,6 +83,8 @@ pub(crate) struct Current {
     pub(crate) access: Arc<Access>,
     /// Keys of the gate's own, where a source of identities has them.
     pub(crate) keyring: Option<Arc<Keyring>>,
+    /// People who log in to the admin endpoint.
+    pub(crate) people: Option<Arc<dyn People>>,
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -109,6 +114,9 @@ pub(crate) fn publication(
     moment: Moment<'_>,
 ) -> Result<(RuntimeConfig, Current), String> {
     let keyring = Keyring::of(&loaded).map(Arc::new);
+    if let Some(services) = moment.services() {
+        issuers::keep_only(services, &loaded.host);
+    }
     let credentials = std::mem::take(&mut loaded.host.credentials);
     let has_ledger = loaded.host.ledger.is_some();
     identity::complete(
@@ -123,6 +131,10 @@ pub(crate) fn publication(
     let connectors = connectors(&loaded, sources)?;
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
+    let people = loaded.host.admin_login.as_ref();
+    let people = people
+        .map(|written| login::people(written, moment))
+        .transpose()?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls.map(acceptor).transpose()?;
     let revision = Arc::new(revision(loaded.snapshot));
@@ -132,6 +144,7 @@ pub(crate) fn publication(
         watched: loaded.watched.into(),
         access: Arc::new(loaded.host.admin_access),
         keyring,
+        people: people.flatten(),
     };
     Ok((
         RuntimeConfig {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::gateway::{Budget, Changed, Config, KeyFault, Limit};
+use crate::gateway::{Budget, Changed, Config, KeyFault, Limit, People};
 
 mod changes;
 
@@ -83,6 +83,10 @@ impl Gateway for Fake {
                 false => Roles::NONE,
             },
         })
+    }
+
+    fn people(&self) -> Option<Arc<dyn People>> {
+        None
     }
 
     fn health(&self) -> Health {

@@ -55,6 +55,7 @@ impl super::Lowering<'_> {
             data: data_address,
             admin: admin_address,
             admin_access: self.admin_access(document, admin_address)?,
+            admin_login: self.admin_login(document, admin_address),
             tls: match served {
                 Some(tls) => Some(tls?),
                 None => None,

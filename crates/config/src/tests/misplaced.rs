@@ -39,7 +39,7 @@ identity:
   - { jwt: { issuer: https://login.example, audience: gate, workload: w } }
   - { login: { issuer: https://login.example, client_id: gate, client_secret: { file: secrets/a }, client_auth: post, ca: gate.pem, scopes: [email, profile], redirect_url: https://gate.example/login/callback, session: 1h, session_key: { file: secrets/a }, previous_session_key: { env: KEY }, keep_claims: [groups], workload_claim: azp, workloads: { a: w }, user_claim: email, tags: { team: dept } } }
 cors: { origins: [https://app.example] }
-admin: { bearer: { file: secrets/admin }, bearers: { ops: { file: secrets/a, roles: [read, operate] } } }
+admin: { bearer: { file: secrets/admin }, bearers: { ops: { file: secrets/a, roles: [read, operate] } }, login: { issuer: https://login.example, client_id: gate, client_secret: { file: secrets/a }, client_auth: post, ca: gate.pem, scopes: [email], redirect_url: https://gate.example/login/callback, session: 1h, session_key: { file: secrets/a }, previous_session_key: { env: KEY }, user_claim: email, roles_claim: groups, roles: { admins: [read, keys] } } }
 client_address: { record: shortened, trusted_proxies: [10.0.0.0/8], proxy_protocol: required }
 backends:
   a: { url: https://one.example/v1, credential: { file: secrets/a, header: x-api-key, scheme: \"\" }, at_root: false, ca: gate.pem }

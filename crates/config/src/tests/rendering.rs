@@ -306,6 +306,14 @@ fn host(loaded: &Loaded, out: &mut String) {
         )
         .unwrap();
     }
+    if let Some(login) = &h.admin_login {
+        writeln!(out, "admin login {:?}", login.client).unwrap();
+        for (value, roles) in &login.roles {
+            let roles = roles.names().collect::<Vec<_>>().join(" ");
+            let (user, claim) = (&login.user, &login.roles_claim);
+            writeln!(out, "  {user} {claim} {value}: {roles}").unwrap();
+        }
+    }
     if let Some(ledger) = &h.ledger {
         writeln!(out, "{ledger:?}").unwrap();
     }

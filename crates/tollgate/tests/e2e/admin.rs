@@ -3,6 +3,7 @@
 //! Not here: what its pages contain (`observability`).
 
 mod changes;
+mod login;
 
 use std::time::Duration;
 

@@ -83,7 +83,10 @@ fn each_role_opens_its_own_resources_and_no_other() {
         let caller: Value = serde_json::from_str(&body).expect("JSON");
         assert_eq!(
             (status, caller),
-            (200, json!({ "name": role, "roles": [role] }))
+            (
+                200,
+                json!({ "name": role, "by": "bearer", "roles": [role] })
+            )
         );
         assert_eq!(served.ask("GET", "/api/v1", &with(role)).0, 200);
     }
@@ -94,7 +97,7 @@ fn nothing_is_changed_for_who_brings_no_credential() {
     let served = served(Some(json!({})), None);
     assert_eq!(
         served.json("/api/v1/caller"),
-        json!({ "name": null, "roles": ["read"] })
+        json!({ "name": null, "by": null, "roles": ["read"] })
     );
     for (method, path, role) in [
         ("POST", "/api/v1/reload", "operate"),

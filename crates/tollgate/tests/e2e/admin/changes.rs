@@ -93,7 +93,7 @@ fn a_credential_opens_what_its_roles_say_and_the_log_names_it() {
     let caller = ask(&gate, "GET /api/v1/caller", "canary-keys", "", "").json();
     assert_eq!(
         caller,
-        json!({ "name": "portal", "roles": ["read", "keys"] })
+        json!({ "name": "portal", "by": "bearer", "roles": ["read", "keys"] })
     );
     let log = gate.log();
     assert!(log.contains("read anew over the admin API") && log.contains("by=\"ops\""));
