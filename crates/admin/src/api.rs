@@ -1,27 +1,91 @@
-//! The JSON API: a tree of resources under `/api/v1`, all of them read only.
+//! The JSON API: a tree of resources under `/api/v1`.
 //!
-//! Invariant: within a version resources and fields are added and never renamed, retyped or taken away.
-//! Not here: what the fields are (`gateway`), who may ask (`access`).
+//! Invariant: within a version resources and fields are added and never renamed, retyped or taken away; whatever
+//! changes something is logged with who did it.
+//! Not here: what the fields are (`gateway`), who asks (`access`), keys (`keys`).
 
-use http::{Method, StatusCode};
+use std::sync::Arc;
+
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use policy::admin::Role;
 use serde_json::{Value, json};
 
+use crate::access::Principal;
+use crate::body;
 use crate::gateway::{Gateway, Health};
-use crate::reply::{self, Reply, fault, method_not_allowed};
+use crate::keys::{self, KeyDesk, Verb};
+use crate::reply::{self, Refusal, Reply, broken, fault, method_not_allowed, private, refusal};
 
 /// The root of this version.
 const ROOT: &str = "/api/v1";
+/// Methods that change nothing.
+pub(crate) const READ: &str = "GET, HEAD";
 
-/// Every resource, and what it is.
-const RESOURCES: [(&str, &str); 5] = [
-    (
-        "budgets",
-        "budgets and what is left of their running periods",
-    ),
-    ("config", "the configuration in force, secrets redacted"),
-    ("health", "whether the gate runs and takes traffic"),
-    ("ledger", "whether the ledger takes rows, and its head"),
-    ("limits", "limits and what is left of them"),
+/// A resource.
+struct Resource {
+    /// Its path below the root; `{id}` stands for a name of any kind.
+    name: &'static str,
+    /// Its methods, as the header `allow` lists them.
+    methods: &'static str,
+    /// What it needs; `None`: a credential of any role.
+    role: Option<Role>,
+    description: &'static str,
+    is: Is,
+}
+
+/// What a resource is.
+#[derive(Clone, Copy)]
+enum Is {
+    Index,
+    Budgets,
+    Caller,
+    Config,
+    Drain,
+    Health,
+    Keys,
+    Key,
+    Rotation,
+    Ledger,
+    Limits,
+    Reload,
+}
+
+const fn of(
+    name: &'static str,
+    methods: &'static str,
+    role: Option<Role>,
+    is: Is,
+    description: &'static str,
+) -> Resource {
+    Resource {
+        name,
+        methods,
+        role,
+        description,
+        is,
+    }
+}
+
+const READER: Option<Role> = Some(Role::Read);
+const OPERATOR: Option<Role> = Some(Role::Operate);
+const KEEPER: Option<Role> = Some(Role::Keys);
+
+/// Every resource, the index first.
+#[rustfmt::skip]
+const RESOURCES: [Resource; 12] = [
+    of("", READ, None, Is::Index, "the resources that there are"),
+    of("budgets", READ, READER, Is::Budgets, "budgets and what is left of their running periods"),
+    of("caller", READ, None, Is::Caller, "who asks, and with which roles"),
+    of("config", READ, READER, Is::Config, "the configuration in force, secrets redacted"),
+    of("drain", "POST", OPERATOR, Is::Drain, "stops the gate as SIGTERM does"),
+    of("health", READ, READER, Is::Health, "whether the gate runs and takes traffic"),
+    of("keys", "GET, HEAD, POST", KEEPER, Is::Keys, "the gate's own keys, without their secrets; makes one"),
+    of("keys/{id}", "DELETE, GET, HEAD", KEEPER, Is::Key, "a key; revokes it"),
+    of("keys/{id}/rotate", "POST", KEEPER, Is::Rotation, "gives a key another secret"),
+    of("ledger", READ, READER, Is::Ledger, "whether the ledger takes rows, and its head"),
+    of("limits", READ, READER, Is::Limits, "limits and what is left of them"),
+    of("reload", "POST", OPERATOR, Is::Reload, "reads the configuration anew"),
 ];
 
 /// Whether a path is of the API.
@@ -30,47 +94,103 @@ pub(crate) fn is_of(path: &str) -> bool {
 }
 
 /// The answer to a request of the API.
-pub(crate) fn answer(method: &Method, path: &str, gateway: &impl Gateway) -> Reply {
+pub(crate) async fn answer<G: Gateway>(
+    request: Request<Incoming>,
+    caller: &Principal,
+    desk: &KeyDesk<G>,
+) -> Result<Reply, Refusal> {
+    let path = request.uri().path().to_owned();
     let name = match path.strip_prefix(ROOT) {
         Some("" | "/") => Some(""),
         Some(rest) => rest.strip_prefix('/'),
         None => None,
     };
-    let resource = name.and_then(|name| resource(name, gateway));
-    match resource {
-        Some(_) if !matches!(*method, Method::GET | Method::HEAD) => method_not_allowed(),
-        Some(resource) => reply::json(&resource),
-        None if name == Some("ledger") => {
-            let says = "no ledger is configured";
-            fault(StatusCode::NOT_FOUND, "no_ledger", says)
-        }
-        None => {
-            let says = "there is no such resource; GET /api/v1 lists them";
-            fault(StatusCode::NOT_FOUND, "unknown_resource", says)
-        }
+    let found = name.and_then(|name| {
+        let mut all = RESOURCES.iter();
+        all.find_map(|resource| Some((resource, id_in(name, resource.name)?)))
+    });
+    let Some((resource, id)) = found else {
+        let says = "there is no such resource; GET /api/v1 lists them";
+        return Err(refusal(StatusCode::NOT_FOUND, "unknown_resource", says));
+    };
+    if let Some(role) = resource.role {
+        caller.may(role)?;
+    }
+    let method = request.method().clone();
+    if !resource.methods.split(", ").any(|known| method == known) {
+        return Err(method_not_allowed(resource.methods));
+    }
+    let gateway = &desk.gateway;
+    let id = id.to_owned();
+    match (resource.is, method) {
+        (Is::Drain, _) => drain(request, caller, gateway).await,
+        (Is::Reload, _) => reload(request, caller, gateway).await,
+        (Is::Keys, Method::POST) => keys::create(request, caller, desk).await,
+        (Is::Keys, _) => keys::list(request, desk).await,
+        (Is::Key, Method::DELETE) => keys::change(request, caller, desk, id, Verb::Revoke).await,
+        (Is::Key, _) => keys::one(desk, id).await,
+        (Is::Rotation, _) => keys::change(request, caller, desk, id, Verb::Rotate).await,
+        (is, _) => Ok(reply::json(&shown(is, caller, &**gateway)?)),
     }
 }
 
-pub(crate) fn resource(name: &str, gateway: &impl Gateway) -> Option<Value> {
-    Some(match name {
-        "" => index(),
-        "budgets" => json!({ "budgets": gateway.budgets() }),
-        "config" => {
-            let config = gateway.config();
-            json!({ "version": config.version, "document": *config.document })
+/// What stands for `{id}` in a name that fits a pattern; empty where the pattern has none.
+fn id_in<'n>(name: &'n str, pattern: &str) -> Option<&'n str> {
+    let Some((before, after)) = pattern.split_once("{id}") else {
+        return (name == pattern).then_some("");
+    };
+    let id = name.strip_prefix(before)?.strip_suffix(after)?;
+    (!id.is_empty() && !id.contains('/')).then_some(id)
+}
+
+/// A resource that is read.
+fn shown(is: Is, caller: &Principal, gateway: &impl Gateway) -> Result<Value, Refusal> {
+    Ok(match is {
+        Is::Budgets => json!({ "budgets": gateway.budgets() }),
+        Is::Caller => {
+            let roles: Vec<_> = caller.roles.names().collect();
+            json!({ "name": caller.name, "by": caller.by.as_str(), "roles": roles })
         }
-        "health" => health(gateway.health()),
-        "ledger" => gateway.ledger()?,
-        "limits" => json!({ "limits": gateway.limits() }),
-        _ => return None,
+        Is::Config => config(gateway),
+        Is::Health => health(gateway.health()),
+        Is::Ledger => ledger(gateway)?,
+        Is::Limits => json!({ "limits": gateway.limits() }),
+        Is::Index | Is::Drain | Is::Keys | Is::Key | Is::Rotation | Is::Reload => index(),
     })
 }
 
+/// The configuration in force, secrets redacted.
+pub(crate) fn config(gateway: &impl Gateway) -> Value {
+    let config = gateway.config();
+    json!({ "version": config.version, "document": *config.document })
+}
+
+/// The ledger's state.
+pub(crate) fn ledger(gateway: &impl Gateway) -> Result<Value, Refusal> {
+    let none = || {
+        refusal(
+            StatusCode::NOT_FOUND,
+            "no_ledger",
+            "no ledger is configured",
+        )
+    };
+    gateway.ledger().ok_or_else(none)
+}
+
 fn index() -> Value {
-    let resources = RESOURCES.map(
-        |(name, what)| json!({ "name": name, "path": format!("{ROOT}/{name}"), "description": what }),
-    );
-    json!({ "version": "v1", "resources": resources })
+    let listed = RESOURCES
+        .iter()
+        .filter(|resource| !resource.name.is_empty());
+    let row = |resource: &Resource| {
+        json!({
+            "name": resource.name,
+            "path": format!("{ROOT}/{}", resource.name),
+            "methods": resource.methods.split(", ").collect::<Vec<_>>(),
+            "role": resource.role.map(Role::as_str),
+            "description": resource.description,
+        })
+    };
+    json!({ "version": "v1", "resources": listed.map(row).collect::<Vec<_>>() })
 }
 
 fn health(health: Health) -> Value {
@@ -81,4 +201,46 @@ fn health(health: Health) -> Value {
         "draining": health.is_draining,
         "ledger_available": health.ledger_available,
     })
+}
+
+/// No member is known of what needs none.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+async fn reload<G: Gateway>(
+    request: Request<Incoming>,
+    caller: &Principal,
+    gateway: &Arc<G>,
+) -> Result<Reply, Refusal> {
+    body::json::<Nothing>(request).await?;
+    let reloading = Arc::clone(gateway);
+    let ended = tokio::task::spawn_blocking(move || reloading.reload()).await;
+    let by = caller.shown();
+    match ended {
+        Ok(Ok(version)) => {
+            tracing::info!(by, version, "configuration read anew over the admin API");
+            Ok(reply::json(&json!({ "version": version })))
+        }
+        Ok(Err(faults)) => {
+            tracing::warn!(
+                by,
+                "configuration read anew over the admin API, and refused"
+            );
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(fault(status, "configuration_refused", &faults))
+        }
+        Err(_) => Err(broken()),
+    }
+}
+
+async fn drain<G: Gateway>(
+    request: Request<Incoming>,
+    caller: &Principal,
+    gateway: &Arc<G>,
+) -> Result<Reply, Refusal> {
+    body::json::<Nothing>(request).await?;
+    tracing::warn!(by = caller.shown(), "told to stop over the admin API");
+    gateway.drain();
+    Ok(private(StatusCode::ACCEPTED, &json!({ "draining": true })))
 }

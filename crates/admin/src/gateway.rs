@@ -1,19 +1,25 @@
 //! What the endpoint asks of the running gate, and the resources that it shows.
 //!
+//! What waits for a disk is a plain function, and is called beside the runtime.
 //! Invariant: field names are a contract (docs/operations.md): one that is there stays, with its unit and its
 //! meaning; amounts are whole numbers of the unit that stands beside them.
 //! Not here: paths and statuses (`server`, `api`).
 
 use std::sync::Arc;
 
-use policy::web::Access;
+use policy::admin::{Access, Person};
+use policy::login::Login;
+use policy::secret::Secret;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The gate behind the endpoint. What is asked is answered as it is now.
 pub trait Gateway: Send + Sync + 'static {
     /// Who is answered.
     fn access(&self) -> Arc<Access>;
+    /// People who log in, where they may.
+    fn people(&self) -> Option<Arc<dyn People>>;
     /// How it is.
     fn health(&self) -> Health;
     /// The configuration in force.
@@ -26,6 +32,89 @@ pub trait Gateway: Send + Sync + 'static {
     fn ledger(&self) -> Option<Value>;
     /// The page for Prometheus.
     fn metrics(&self) -> impl Future<Output = String> + Send;
+    /// Reads the configuration anew, and gives its version. It waits for files.
+    ///
+    /// # Errors
+    /// Why it was refused, for people.
+    fn reload(&self) -> Result<String, String>;
+    /// Begins to stop the gate.
+    fn drain(&self);
+
+    /// What a new key is to be, as JSON says it.
+    type NewKey: DeserializeOwned + Send + 'static;
+    /// How a key is rotated, as JSON says it.
+    type Rotation: DeserializeOwned + Default + Send + 'static;
+    /// At most so many keys in the order made, from the one after an id. This and what follows waits for a file.
+    ///
+    /// # Errors
+    /// [`KeyFault`], as of all of these.
+    fn keys(&self, after: Option<&str>, most: usize) -> Result<Vec<Value>, KeyFault>;
+    /// One key.
+    ///
+    /// # Errors
+    /// [`KeyFault`].
+    fn key(&self, id: &str) -> Result<Value, KeyFault>;
+    /// Makes a key.
+    ///
+    /// # Errors
+    /// [`KeyFault`].
+    fn create_key(&self, wanted: Self::NewKey) -> Result<Changed, KeyFault>;
+    /// Gives a key another secret.
+    ///
+    /// # Errors
+    /// [`KeyFault`].
+    fn rotate_key(&self, id: &str, how: Self::Rotation) -> Result<Changed, KeyFault>;
+    /// Ends a key for good.
+    ///
+    /// # Errors
+    /// [`KeyFault`].
+    fn revoke_key(&self, id: &str) -> Result<Changed, KeyFault>;
+}
+
+/// People who log in with a browser. What they keep meanwhile is theirs: nothing of them is kept here.
+pub trait People: Login {
+    /// Where browsers reach the endpoint, as they write it: scheme, host and port.
+    fn origin(&self) -> &str;
+    /// The path to which the provider sends them back.
+    fn callback(&self) -> &str;
+    /// Whose session the value of the session's cookie is.
+    ///
+    /// # Errors
+    /// Why it is none, for the log.
+    fn who(&self, session: &[u8]) -> Result<Person, &'static str>;
+}
+
+/// A key that was changed.
+#[derive(Debug)]
+pub struct Changed {
+    /// As it is now, with its `id` and its `workload`, and without a secret or a hash.
+    pub key: Value,
+    /// Its new secret.
+    pub secret: Option<Secret>,
+    /// Whether the running gate has taken the change.
+    pub is_in_force: bool,
+}
+
+/// Why nothing was done with a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    /// No source of identities has keys.
+    #[error(
+        "the gate has no keys of its own; write identity: [ {{ keys: {{ file: keys.jsonl }} }} ]"
+    )]
+    NotConfigured,
+    /// There is no key of this id.
+    #[error("there is no key {0:?}; a list of the keys shows those there are")]
+    Unknown(String),
+    /// What is asked for cannot be.
+    #[error("{0}")]
+    Wrong(String),
+    /// The key of this id is revoked.
+    #[error("the key {0} is revoked; make another")]
+    Revoked(String),
+    /// The file of keys cannot be read or changed.
+    #[error("{0}")]
+    Unavailable(String),
 }
 
 /// How the gate is.

@@ -1,19 +1,24 @@
 //! Connections, and the pages that stand beside the API: probes, metrics, configuration, ledger.
 //!
-//! Not here: the API (`api`), who is answered (`access`).
+//! Not here: the API (`api`), who asks (`access`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 
+use policy::admin::{Role, Roles};
+
+use crate::access::{By, Principal};
 use crate::gateway::{Gateway, Health};
-use crate::reply::{Reply, fault, json, method_not_allowed, text};
-use crate::{access, api};
+use crate::keys::KeyDesk;
+use crate::reply::{Refusal, Reply, json, method_not_allowed, no_store, refusal, text};
+use crate::{access, api, login};
 
 /// Connections served at once; more wait.
 const CONNECTIONS: usize = 256;
@@ -27,6 +32,7 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
             return;
         }
     };
+    let desk = Arc::new(KeyDesk::new(gateway));
     let slots = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
@@ -40,10 +46,10 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
                 continue;
             }
         };
-        let gateway = Arc::clone(&gateway);
+        let desk = Arc::clone(&desk);
         tokio::spawn(async move {
             let _slot = slot;
-            let service = service_fn(|request| answer(request, &*gateway));
+            let service = service_fn(|request| answer(request, &desk));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(Duration::from_secs(10))
@@ -55,48 +61,108 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
     }
 }
 
-async fn answer<B>(request: Request<B>, gateway: &impl Gateway) -> Result<Reply, Infallible> {
-    if let Some(refused) = access::refused(&request, &gateway.access()) {
-        return Ok(refused);
-    }
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    Ok(match request.uri().path() {
-        "/livez" | "/health" | "/healthz" | "/readyz" | "/metrics" | "/stats/prometheus"
-        | "/config" | "/ledger"
-            if !is_read =>
-        {
-            method_not_allowed()
-        }
-        "/livez" | "/healthz" => {
-            let health = gateway.health();
-            probe(health.is_alive || health.is_draining, health)
-        }
-        "/health" | "/readyz" => {
-            let health = gateway.health();
-            probe(health.is_ready, health)
-        }
-        "/metrics" | "/stats/prometheus" => text(
-            StatusCode::OK,
-            "text/plain; version=0.0.4; charset=utf-8",
-            gateway.metrics().await,
-        ),
-        path if api::is_of(path) => api::answer(request.method(), path, gateway),
-        path => {
-            let name = path.strip_prefix('/');
-            let name = name.filter(|name| matches!(*name, "config" | "ledger"));
-            match name.and_then(|name| api::resource(name, gateway)) {
-                Some(resource) => json(&resource),
-                None => fault(
-                    StatusCode::NOT_FOUND,
-                    "unknown_url",
-                    "here are /livez, /readyz, /health, /metrics, /stats/prometheus, /config and, where there is one, /ledger",
-                ),
-            }
-        }
-    })
+async fn answer<G: Gateway>(
+    request: Request<Incoming>,
+    desk: &KeyDesk<G>,
+) -> Result<Reply, Infallible> {
+    let answered = route(request, desk).await;
+    Ok(answered.unwrap_or_else(|refused| *refused))
 }
 
-fn probe(good: bool, health: Health) -> Reply {
+async fn route<G: Gateway>(
+    request: Request<Incoming>,
+    desk: &KeyDesk<G>,
+) -> Result<Reply, Refusal> {
+    let gateway = &*desk.gateway;
+    let access = gateway.access();
+    let people = gateway.people();
+    let people = people.as_deref();
+    access::check_origin(&request, &access, people)?;
+    if let Some(probe) = probe(request.uri().path(), gateway.health()) {
+        read_only(&request)?;
+        return Ok(probe);
+    }
+    if let Some(people) = people
+        && let Some(step) = login::step(&request, people).await?
+    {
+        return Ok(step);
+    }
+    let is_person = people.is_some() && access::is_for_a_person(&request);
+    let caller = match (access::principal(&request, &access, people), people) {
+        (Ok(caller), _) => caller,
+        (Err(refused), Some(people))
+            if is_person && refused.status() == StatusCode::UNAUTHORIZED =>
+        {
+            return Ok(login::instead(&request, people));
+        }
+        (Err(refused), _) => return Err(refused),
+    };
+    if caller.by != By::Session {
+        return page(request, &caller, desk).await;
+    }
+    if is_person && caller.roles == Roles::NONE {
+        return Ok(login::no_role(&caller));
+    }
+    if request.uri().path() == "/" {
+        read_only(&request)?;
+        return Ok(login::home(&caller, gateway));
+    }
+    // A browser keeps nothing of what it was shown for a session.
+    let mut reply = page(request, &caller, desk).await?;
+    no_store(&mut reply);
+    Ok(reply)
+}
+
+async fn page<G: Gateway>(
+    request: Request<Incoming>,
+    caller: &Principal,
+    desk: &KeyDesk<G>,
+) -> Result<Reply, Refusal> {
+    let gateway = &*desk.gateway;
+    let path = request.uri().path();
+    if api::is_of(path) {
+        return api::answer(request, caller, desk).await;
+    }
+    if !matches!(
+        path,
+        "/metrics" | "/stats/prometheus" | "/config" | "/ledger"
+    ) {
+        return Err(unknown());
+    }
+    caller.may(Role::Read)?;
+    read_only(&request)?;
+    match path {
+        "/config" => Ok(json(&api::config(gateway))),
+        "/ledger" => api::ledger(gateway)
+            .map(|state| json(&state))
+            .map_err(|_| unknown()),
+        _ => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            Ok(text(StatusCode::OK, kind, gateway.metrics().await))
+        }
+    }
+}
+
+fn unknown() -> Refusal {
+    let says = "here are /livez, /readyz, /health, /metrics, /stats/prometheus, /config, /api/v1 and, where there is \
+                one, /ledger";
+    refusal(StatusCode::NOT_FOUND, "unknown_url", says)
+}
+
+fn read_only<B>(request: &Request<B>) -> Result<(), Refusal> {
+    match *request.method() {
+        Method::GET | Method::HEAD => Ok(()),
+        _ => Err(method_not_allowed(api::READ)),
+    }
+}
+
+/// The answer of a probe, where a path is one.
+fn probe(path: &str, health: Health) -> Option<Reply> {
+    let good = match path {
+        "/livez" | "/healthz" => health.is_alive || health.is_draining,
+        "/health" | "/readyz" => health.is_ready,
+        _ => return None,
+    };
     let (status, word) = if good {
         (StatusCode::OK, "ok")
     } else {
@@ -107,11 +173,8 @@ fn probe(good: bool, health: Health) -> Reply {
     } else {
         ""
     };
-    text(
-        status,
-        "application/json",
-        format!("{{\"status\":\"{word}\"{ledger}}}\n"),
-    )
+    let page = format!("{{\"status\":\"{word}\"{ledger}}}\n");
+    Some(text(status, "application/json", page))
 }
 
 #[cfg(test)]

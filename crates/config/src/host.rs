@@ -9,26 +9,28 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use policy::admin::Access;
 use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
-use policy::web::Access;
 
 pub use self::credential::{
     AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
     GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource, UpstreamCredential,
 };
-pub use self::login::{LoginClient, LoginSource};
+pub use self::login::{AdminLogin, LoginClient, LoginSource};
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.
 #[derive(Debug)]
 pub struct Host {
     /// Data plane.
     pub data: SocketAddr,
-    /// Metrics, health, `/config`.
+    /// Metrics, health, the API.
     pub admin: SocketAddr,
-    /// Who may read metrics and `/config`.
+    /// Who may do what there.
     pub admin_access: Access,
+    /// Who may log in there.
+    pub admin_login: Option<AdminLogin>,
     /// TLS of the data plane.
     pub tls: Option<Tls>,
     /// Worker threads, where the document says.

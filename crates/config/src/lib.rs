@@ -10,7 +10,7 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
+    AccessLog, AdminLogin, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
     ClientCertificate, ClientProof, ClientTls, CredentialKind, CredentialSource, ExchangeGrant,
     ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource, JwksSource,
     JwtSource, Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol,

@@ -18,6 +18,7 @@ use crate::schema::{self, Document};
 use crate::sources::Sources;
 use crate::vars;
 
+mod admin;
 mod authority;
 mod backend;
 mod budget;

@@ -1,8 +1,8 @@
 //! The document as it may be shown, and the version made from it.
 //!
 //! Invariant: values stand as they were written, so nothing that a variable or a file held is
-//! shown; below `credential`, `bearer`, `client_secret` and keys of sessions an inline secret is `***`, and so is
-//! whatever mentions a variable.
+//! shown; below `credential`, `bearer`, `bearers`, `client_secret` and keys of sessions an inline secret is `***`, and so
+//! is whatever mentions a variable.
 //! Not here: the admin endpoint that shows it.
 
 use serde_json::{Map, Number, Value as Json};
@@ -43,6 +43,7 @@ fn shown(node: &Node, in_credential: bool) -> Json {
                         entry.key.as_str(),
                         "credential"
                             | "bearer"
+                            | "bearers"
                             | "client_secret"
                             | "session_key"
                             | "previous_session_key"

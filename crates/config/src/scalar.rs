@@ -3,6 +3,7 @@
 //! Invariant: a value that reads is in range; nothing later has to check it again.
 //! Not here: addresses of backends (`target`).
 
+pub(crate) use admin::AdminRole;
 pub(crate) use authority::{Expression, OnFailure, SecretHeader};
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
@@ -24,6 +25,7 @@ pub(crate) use word::{
     Address, Apart, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol, Whose,
 };
 
+mod admin;
 mod authority;
 mod call;
 mod client;

@@ -4,6 +4,7 @@
 //! Not here: what the fields become (`lower`).
 
 pub(crate) mod abandon;
+pub(crate) mod admin;
 pub(crate) mod authority;
 pub(crate) mod credential;
 pub(crate) mod identity;
@@ -12,6 +13,7 @@ pub(crate) mod proxy;
 use serde_json::json;
 
 use self::abandon::Abandon;
+use self::admin::Admin;
 use self::authority::Authority;
 use self::credential::{ClientCertificate, UpstreamCredential};
 use self::identity::Identity;
@@ -38,7 +40,7 @@ record! {
         optional authority: Authority,
         /// Which web pages may call; none unless said.
         optional cors: Cors,
-        /// Who may read metrics and /config.
+        /// Who may do what on the admin endpoint; whoever reaches it may read unless said.
         optional admin: Admin,
         /// Whose word about a client's address counts, and what of it is recorded.
         optional client_address: ClientAddress,
@@ -104,14 +106,6 @@ record! {
     Cors {
         /// Their origins as browsers write them, such as https://app.example, or "*" for all but null.
         required origins: OneOrMany<Origin>,
-    }
-}
-
-record! {
-    /// Who may read metrics and /config.
-    Admin {
-        /// What a caller must bring as `authorization: Bearer …`, but to probes; nothing unless said.
-        optional bearer: Bearer,
     }
 }
 

@@ -117,7 +117,7 @@ fn named(
 }
 
 /// A claim: a member by this very name, else a path of members with dots between them.
-fn found<'c>(claims: &'c Map<String, Value>, claim: &str) -> Option<&'c Value> {
+pub(crate) fn found<'c>(claims: &'c Map<String, Value>, claim: &str) -> Option<&'c Value> {
     if let Some(value) = claims.get(claim) {
         return Some(value);
     }
@@ -131,7 +131,7 @@ fn found<'c>(claims: &'c Map<String, Value>, claim: &str) -> Option<&'c Value> {
 }
 
 /// A value as it is recorded: text, a number, yes or no, or a list of those; without control characters.
-fn text(value: &Value) -> Option<Arc<str>> {
+pub(crate) fn text(value: &Value) -> Option<Arc<str>> {
     let whole = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),

@@ -11,6 +11,7 @@ pub mod claims;
 pub mod jwt;
 pub mod keys;
 pub mod login;
+pub mod roles;
 pub mod sealed;
 pub mod session;
 

@@ -165,8 +165,9 @@ impl LoginSite {
     }
 }
 
-/// Where a browser logs in that comes back to this target then.
-fn back_to(target: &str) -> String {
+/// Where a browser logs in that comes back to this target then: the path and the query.
+#[must_use]
+pub fn back_to(target: &str) -> String {
     if target.len() > RETURN_BYTES_MAX || !target.starts_with('/') {
         return LOGIN.to_owned();
     }

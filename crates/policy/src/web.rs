@@ -13,7 +13,6 @@ use std::net::IpAddr;
 use wire::head::{Known, Method, RequestHead};
 
 use crate::refusal::Refusal;
-use crate::secret::Secret;
 
 /// The hosts and the origins that are answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,15 +33,6 @@ pub enum Hosts {
     Loopback(Vec<Box<str>>),
     /// These names and addresses, in lower case.
     Only(Vec<Box<str>>),
-}
-
-/// Who may read the admin endpoint.
-#[derive(Debug, Clone)]
-pub struct Access {
-    /// Hosts that a request may name.
-    pub hosts: Hosts,
-    /// What a reader must bring, where the configuration says.
-    pub bearer: Option<Secret>,
 }
 
 /// Origins of pages that may ask.

@@ -5,22 +5,30 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use admin::{Budget, Config, Gateway, Health, Limit};
+use admin::{Budget, Changed, Config, Gateway, Health, KeyFault, Limit, People};
+use identity::keys::Entry;
+use policy::admin::Access;
 use policy::budget::{self, Scope, Unit};
 use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::revision::Revision;
+use policy::secret::Secret;
 use policy::snapshot;
 use policy::subject::Whose;
-use policy::web::Access;
 
 use crate::budget::now_ms;
+use crate::keyring::{self, Keyring, Rotation, Wanted};
 use crate::metrics;
 use crate::running::Running;
+use crate::services::now_s;
 
 impl Gateway for Running {
     fn access(&self) -> Arc<Access> {
         self.current().access
+    }
+
+    fn people(&self) -> Option<Arc<dyn People>> {
+        self.current().people
     }
 
     fn health(&self) -> Health {
@@ -54,6 +62,66 @@ impl Gateway for Running {
 
     async fn metrics(&self) -> String {
         metrics::merged(self).await.render(&metrics::of(self))
+    }
+
+    fn reload(&self) -> Result<String, String> {
+        self.reload_now()
+    }
+
+    fn drain(&self) {
+        self.stop.notify_one();
+    }
+
+    type NewKey = Wanted;
+    type Rotation = Rotation;
+
+    fn keys(&self, after: Option<&str>, most: usize) -> Result<Vec<serde_json::Value>, KeyFault> {
+        let mut file = keys_of(self)?.read()?;
+        let first = match after {
+            None => 0,
+            Some(id) => {
+                let mut ids = file.entries.iter().map(|entry| &*entry.id);
+                let at = ids.position(|known| known == id);
+                at.ok_or_else(|| KeyFault::Wrong(format!("after: there is no key {id:?}")))? + 1
+            }
+        };
+        let now = now_s();
+        let page = file.entries.drain(first..).take(most);
+        Ok(page.map(|entry| keyring::row(&entry, now)).collect())
+    }
+
+    fn key(&self, id: &str) -> Result<serde_json::Value, KeyFault> {
+        let mut file = keys_of(self)?.read()?;
+        Ok(keyring::row(keyring::of_id(&mut file, id)?, now_s()))
+    }
+
+    fn create_key(&self, wanted: Wanted) -> Result<Changed, KeyFault> {
+        let (key, entry) = keys_of(self)?.create(wanted, now_s())?;
+        Ok(changed(self, &entry, Some(key.key)))
+    }
+
+    fn rotate_key(&self, id: &str, how: Rotation) -> Result<Changed, KeyFault> {
+        let (key, entry) = keys_of(self)?.rotate(id, how, now_s())?;
+        Ok(changed(self, &entry, Some(key.key)))
+    }
+
+    fn revoke_key(&self, id: &str) -> Result<Changed, KeyFault> {
+        let entry = keys_of(self)?.revoke(id, now_s())?;
+        Ok(changed(self, &entry, None))
+    }
+}
+
+fn keys_of(running: &Running) -> Result<Arc<Keyring>, KeyFault> {
+    running.current().keyring.ok_or(KeyFault::NotConfigured)
+}
+
+/// Has the gate take a change to its keys.
+fn changed(running: &Running, entry: &Entry, secret: Option<Secret>) -> Changed {
+    running.catch_up();
+    Changed {
+        key: keyring::row(entry, now_s()),
+        secret,
+        is_in_force: running.last_reload_good.load(Ordering::SeqCst),
     }
 }
 

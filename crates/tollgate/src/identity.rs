@@ -38,9 +38,6 @@ pub(crate) fn complete(
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<(), String> {
-    if let Some(services) = moment.services() {
-        issuers::keep_only(services, written);
-    }
     let mut left_out = 0;
     let mut rest = written.iter().peekable();
     while let Some(source) = rest.next() {

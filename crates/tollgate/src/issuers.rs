@@ -10,7 +10,7 @@ use std::time::Duration;
 use callout::{
     Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Tls, Url,
 };
-use config::{CredentialKind, CredentialSource, Fetched, JwksSource, LoginClient};
+use config::{CredentialKind, Fetched, Host, JwksSource, LoginClient};
 use identity::jwt::IssuerKeys;
 use jose::KeySet;
 use policy::caller::Later;
@@ -34,18 +34,17 @@ pub(crate) fn issuer(
 }
 
 /// Forgets issuers that the configuration does not name any more.
-pub(crate) fn keep_only(services: &Services, written: &[CredentialSource]) {
-    let names: Vec<String> = written
-        .iter()
-        .filter_map(|source| match &source.kind {
-            CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
-            CredentialKind::Login(login) => {
-                Some(name(&login.client.issuer, &of_login(&login.client)))
-            }
-            CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
-        })
-        .collect();
-    services.keep_only_issuers(&names);
+pub(crate) fn keep_only(services: &Services, host: &Host) {
+    let of_client = |client: &LoginClient| name(&client.issuer, &of_login(client));
+    let sources = host.credentials.iter();
+    let sources = sources.filter_map(|source| match &source.kind {
+        CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
+        CredentialKind::Login(login) => Some(of_client(&login.client)),
+        CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
+    });
+    let admin = host.admin_login.as_ref();
+    let admin = admin.map(|login| of_client(&login.client));
+    services.keep_only_issuers(&sources.chain(admin).collect::<Vec<_>>());
 }
 
 /// Where the keys are that sign the ID tokens of people who log in.

@@ -2,22 +2,20 @@
 //!
 //! A gate that runs watches the file and knows of a change within a second.
 //! Invariant: the secret of a key is shown once, when it is made, and is kept nowhere.
-//! Not here: what a key is (`identity::keys`), how its file is changed (`store`).
+//! Not here: what is done to them (`keyring`), what a key is (`identity::keys`).
 
 mod arguments;
-mod store;
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::PathBuf;
 
-use config::CredentialKind;
-use identity::keys::{Entry, KeyFile, NewKey, Previous};
+use admin::KeyFault;
+use identity::keys::NewKey;
 use ledger::date;
 use ledger::report::laid_out;
 
 pub(crate) use self::arguments::Keys;
 use self::arguments::{Create, List, Revoke, Rotate, Verb};
+use crate::keyring::{Keyring, Rotation, Wanted, row, state};
 use crate::running::load;
 use crate::services::now_s;
 use crate::source::Source;
@@ -37,108 +35,50 @@ pub(crate) fn keys(asked: &Keys) -> Result<String, String> {
     }
 }
 
-/// What the configuration says of keys.
-struct Configured {
-    /// Their file.
-    file: PathBuf,
-    /// Workloads that there are.
-    workloads: Vec<String>,
-    has_ledger: bool,
-}
-
-fn configured(named: Option<&std::path::Path>) -> Result<Configured, String> {
+/// The keys of a configuration.
+fn keyring(named: Option<&std::path::Path>) -> Result<Keyring, String> {
     let source = Source::of(named);
     let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
-    let file = loaded.host.credentials.iter().find_map(|c| match &c.kind {
-        CredentialKind::Keys(file) => Some(file.clone()),
-        CredentialKind::Jwt(_) | CredentialKind::Introspection(_) | CredentialKind::Login(_) => {
-            None
-        }
-    });
-    let file = file.ok_or_else(|| {
+    Keyring::of(&loaded).ok_or_else(|| {
         format!(
             "{} has no keys; write identity: [ {{ keys: {{ file: keys.jsonl }} }} ]",
             source.name().display()
         )
-    })?;
-    let workloads = loaded.snapshot.workloads.iter();
-    Ok(Configured {
-        file,
-        has_ledger: loaded.host.ledger.is_some(),
-        workloads: workloads.map(|w| w.name.to_string()).collect(),
     })
 }
 
+fn said(fault: KeyFault) -> String {
+    fault.to_string()
+}
+
 fn create(asked: &Create) -> Result<String, String> {
-    let configured = configured(asked.config.config.as_deref())?;
-    if !configured.workloads.contains(&asked.workload) {
-        let known = configured.workloads.join(", ");
-        return Err(format!(
-            "no route is for the workload {:?}; there are {known}",
-            asked.workload
-        ));
-    }
-    if !asked.budget.is_empty() && !configured.has_ledger {
-        return Err("a budget needs a ledger, from which it is read back after a restart; write ledger: { path: usage.db }".to_owned());
-    }
-    let now = now_s();
-    let key = NewKey::make().map_err(|fault| fault.to_string())?;
-    let entry = Entry {
-        id: key.id.clone(),
-        sha256: key.hash.to_string(),
+    let keyring = keyring(asked.config.config.as_deref())?;
+    let wanted = Wanted {
         workload: asked.workload.clone(),
-        created_unix_s: now,
-        name: asked.name.clone(),
         user: asked.user.clone(),
-        tags: asked.tag.iter().cloned().collect::<BTreeMap<_, _>>(),
+        name: asked.name.clone(),
+        tags: asked.tag.iter().cloned().collect(),
         models: asked.model.clone(),
         limits: asked.limit.clone(),
         budgets: asked.budget.clone(),
-        expires_unix_s: asked.expires.map(|expires| expires.after(now)),
-        revoked_unix_s: None,
-        previous: None,
+        expires: asked.expires,
     };
-    entry.check().map_err(str::to_owned)?;
-    store::change(&configured.file, |file| {
-        if file.entries.iter().any(|known| known.id == entry.id) {
-            return Err("an id came twice by chance; try again".to_owned());
-        }
-        file.entries.push(entry);
-        Ok(())
-    })?;
-    Ok(shown_once(&key, asked.json, "made", &asked.workload))
+    let (key, entry) = keyring.create(wanted, now_s()).map_err(said)?;
+    Ok(shown_once(&key, asked.json, "made", &entry.workload))
 }
 
 fn rotate(asked: &Rotate) -> Result<String, String> {
-    let configured = configured(asked.config.config.as_deref())?;
-    let now = now_s();
-    let key = NewKey::of_id(asked.id.clone()).map_err(|fault| fault.to_string())?;
-    let mut workload = String::new();
-    store::change(&configured.file, |file| {
-        let entry = of_id(file, &asked.id)?;
-        if entry.revoked_unix_s.is_some() {
-            return Err(format!("the key {} is revoked; make another", asked.id));
-        }
-        workload.clone_from(&entry.workload);
-        let old = std::mem::replace(&mut entry.sha256, key.hash.to_string());
-        let overlap = asked.overlap.seconds();
-        entry.previous = (overlap > 0).then(|| Previous {
-            sha256: old,
-            until_unix_s: now.saturating_add(overlap),
-        });
-        Ok(())
-    })?;
-    Ok(shown_once(&key, asked.json, "rotated", &workload))
+    let keyring = keyring(asked.config.config.as_deref())?;
+    let how = Rotation {
+        overlap: asked.overlap,
+    };
+    let (key, entry) = keyring.rotate(&asked.id, how, now_s()).map_err(said)?;
+    Ok(shown_once(&key, asked.json, "rotated", &entry.workload))
 }
 
 fn revoke(asked: &Revoke) -> Result<String, String> {
-    let configured = configured(asked.config.config.as_deref())?;
-    let now = now_s();
-    store::change(&configured.file, |file| {
-        let entry = of_id(file, &asked.id)?;
-        entry.revoked_unix_s.get_or_insert(now);
-        Ok(())
-    })?;
+    let keyring = keyring(asked.config.config.as_deref())?;
+    keyring.revoke(&asked.id, now_s()).map_err(said)?;
     if asked.json {
         return Ok(serde_json::json!({ "id": asked.id, "revoked": true }).to_string());
     }
@@ -148,18 +88,9 @@ fn revoke(asked: &Revoke) -> Result<String, String> {
     ))
 }
 
-fn of_id<'f>(file: &'f mut KeyFile, id: &str) -> Result<&'f mut Entry, String> {
-    file.entry(id)
-        .ok_or_else(|| format!("there is no key {id}; `tollgate keys list` shows those there are"))
-}
-
 fn list(asked: &List) -> Result<String, String> {
-    let configured = configured(asked.config.config.as_deref())?;
-    let file = if configured.file.exists() {
-        crate::identity::read_keys(&configured.file, &World)?
-    } else {
-        KeyFile::default()
-    };
+    let keyring = keyring(asked.config.config.as_deref())?;
+    let file = keyring.read().map_err(said)?;
     let now = now_s();
     if asked.json {
         let keys: Vec<_> = file.entries.iter().map(|entry| row(entry, now)).collect();
@@ -185,37 +116,6 @@ fn list(asked: &List) -> Result<String, String> {
     }));
     let width = width::of(std::io::stdout());
     Ok(laid_out(&rows, heads.len(), width))
-}
-
-/// A key for other programs: all but its hash.
-fn row(entry: &Entry, now: u64) -> serde_json::Value {
-    let mut row = serde_json::to_value(entry).unwrap_or_default();
-    if let Some(members) = row.as_object_mut() {
-        members.remove("sha256");
-        let previous = members.remove("previous");
-        if let Some(until) = previous.as_ref().and_then(|p| p.get("until_unix_s")) {
-            members.insert("previous_until_unix_s".to_owned(), until.clone());
-        }
-        members.insert("state".to_owned(), state(entry, now).into());
-    }
-    row
-}
-
-fn state(entry: &Entry, now: u64) -> &'static str {
-    let is_past = |at: u64| now >= at;
-    if entry.revoked_unix_s.is_some() {
-        "revoked"
-    } else if entry.expires_unix_s.is_some_and(is_past) {
-        "expired"
-    } else if entry
-        .previous
-        .as_ref()
-        .is_some_and(|p| now < p.until_unix_s)
-    {
-        "rotating"
-    } else {
-        "active"
-    }
 }
 
 /// A key on its way to its owner.

@@ -5,6 +5,7 @@
 //! `admin`).
 
 mod page;
+mod people;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use policy::cookie;
 use policy::login::{CookieNames, Login, LoginReply, LoginStatus};
 use policy::secret::Secret;
 
+pub(crate) use self::people::people;
 use crate::issuers;
 use crate::services::{Services, now_s};
 
@@ -38,6 +40,8 @@ const LEEWAY_S: u64 = 60;
 pub(crate) enum Listener {
     /// That of calls.
     Data,
+    /// That of metrics and of the API of the gate itself.
+    Admin,
 }
 
 impl Listener {
@@ -45,6 +49,7 @@ impl Listener {
     const fn name(self) -> &'static str {
         match self {
             Self::Data => "tollgate",
+            Self::Admin => "tollgate-admin",
         }
     }
 }
@@ -109,13 +114,6 @@ impl Logins {
     ///
     /// # Errors
     /// [`NotASession`].
-    #[cfg_attr(
-        not(test),
-        expect(
-            dead_code,
-            reason = "the listener of calls asks the verifier; pages of others ask this"
-        )
-    )]
     pub(crate) fn who(&self, session: &[u8]) -> Result<Session, NotASession> {
         let Inner {
             sessions,
@@ -158,15 +156,23 @@ pub(crate) fn checked(
     written: &LoginClient,
     mapping: Mapping,
 ) -> Result<SessionVerifier, String> {
-    trust(written)?;
-    issuers::source(&written.issuer, &issuers::of_login(written))?;
-    let (sessions, _states) = sealers(listener, written, &drawn_key())?;
     Ok(SessionVerifier {
-        sealer: Arc::new(sessions),
+        sealer: Arc::new(check(listener, written)?),
         issuer: written.issuer.clone(),
         life_s: written.session.as_secs(),
         mapping,
     })
+}
+
+/// Looks at what is written, and gives what would open sessions.
+///
+/// # Errors
+/// In words, with the field that is wrong.
+pub(crate) fn check(listener: Listener, written: &LoginClient) -> Result<Sealer, String> {
+    trust(written)?;
+    issuers::source(&written.issuer, &issuers::of_login(written))?;
+    let (sessions, _states) = sealers(listener, written, &drawn_key())?;
+    Ok(sessions)
 }
 
 /// The cookies of a listener.

@@ -4,30 +4,35 @@
 //! serving.
 //! Not here: when to reload (`watch`), where it is shown (`admin`).
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use admin::People;
 use config::{Faults, Loaded, Sources};
 use counting::Counters;
 use ledger::LedgerService;
+use policy::admin::Access;
 use policy::clock::Mono;
-use policy::counting::Settings;
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
-use policy::web::Access;
 use proxy::gate::{Connectors, Gate, RuntimeConfig};
 use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
+use tokio::sync::Notify;
 
 use crate::authority;
 use crate::credential;
+use crate::fixed::{Fixed, fixed};
 use crate::identity;
+use crate::issuers;
+use crate::keyring::Keyring;
 use crate::ledger_log;
+use crate::login;
+use crate::marks::{Marks, Reloaded};
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
 
@@ -39,6 +44,9 @@ pub(crate) struct Running {
     pub(crate) workers: usize,
     pub(crate) started: Instant,
     pub(crate) draining: AtomicBool,
+    /// Told when somebody asks the gate to stop, but for signals.
+    pub(crate) stop: Notify,
+    marks: Marks,
     /// Who is asked about credentials.
     services: Services,
     pub(crate) reloads: [AtomicU64; 2],
@@ -66,99 +74,6 @@ pub(crate) struct Origin {
     pub(crate) fixed: Fixed,
 }
 
-/// Settings that a reload cannot change.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fixed {
-    data: SocketAddr,
-    admin: SocketAddr,
-    workers: Option<usize>,
-    access_log: config::AccessLog,
-    drain: [Duration; 2],
-    ledger: Option<config::Ledger>,
-    counting: Settings,
-    traces: Option<config::Traces>,
-    subjects: usize,
-}
-
-impl Fixed {
-    /// The settings that differ, as the document names them.
-    fn changed(&self, now: &Self) -> Vec<&'static str> {
-        // A field that is added has to be named here, too.
-        let Self {
-            data,
-            admin,
-            workers,
-            access_log,
-            drain: [delay, grace],
-            ledger,
-            counting,
-            traces,
-            subjects,
-        } = self;
-        let mut changed = vec![
-            ("listen.data", *data != now.data),
-            ("listen.admin", *admin != now.admin),
-            ("workers", *workers != now.workers),
-            ("access_log", *access_log != now.access_log),
-            ("bounds.subjects", *subjects != now.subjects),
-            ("drain.delay", *delay != now.drain[0]),
-            ("drain.grace", *grace != now.drain[1]),
-            ("counting.threads", counting.threads != now.counting.threads),
-            (
-                "counting.queue",
-                counting.queue_bytes != now.counting.queue_bytes,
-            ),
-            (
-                "counting.longest",
-                counting.longest_bytes != now.counting.longest_bytes,
-            ),
-            (
-                "counting.prompt_tolerance",
-                counting.prompt_per_mille != now.counting.prompt_per_mille,
-            ),
-            (
-                "counting.output_tolerance",
-                counting.output_per_mille != now.counting.output_per_mille,
-            ),
-        ];
-        match (ledger, &now.ledger) {
-            (Some(was), Some(is)) => changed.extend([
-                ("ledger.path", was.path != is.path),
-                ("ledger.node", was.node != is.node),
-                ("ledger.retention", was.retention != is.retention),
-                ("ledger.size", was.bytes_max != is.bytes_max),
-                ("ledger.postgres", was.postgres != is.postgres),
-            ]),
-            (was, is) => changed.push(("ledger", was != is)),
-        }
-        changed.push(("traces", *traces != now.traces));
-        let mut names: Vec<_> = changed
-            .into_iter()
-            .filter_map(|(name, differs)| differs.then_some(name))
-            .collect();
-        // Whatever has no name of its own yet is not passed over.
-        if names.is_empty() && self != now {
-            names.push("a setting of the process");
-        }
-        names
-    }
-}
-
-/// Those of a document.
-pub(crate) fn fixed(Loaded { host, snapshot, .. }: &Loaded) -> Fixed {
-    Fixed {
-        data: host.data,
-        admin: host.admin,
-        workers: host.workers,
-        access_log: host.access_log.clone(),
-        drain: [host.drain_delay, host.drain_grace],
-        ledger: host.ledger.clone(),
-        counting: host.counting,
-        traces: host.traces.clone(),
-        subjects: snapshot.bounds.subjects,
-    }
-}
-
 /// What is published now.
 #[derive(Clone)]
 pub(crate) struct Current {
@@ -166,6 +81,10 @@ pub(crate) struct Current {
     pub(crate) document: Arc<serde_json::Value>,
     pub(crate) watched: Arc<[PathBuf]>,
     pub(crate) access: Arc<Access>,
+    /// Keys of the gate's own, where a source of identities has them.
+    pub(crate) keyring: Option<Arc<Keyring>>,
+    /// People who log in to the admin endpoint.
+    pub(crate) people: Option<Arc<dyn People>>,
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -194,6 +113,10 @@ pub(crate) fn publication(
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<(RuntimeConfig, Current), String> {
+    let keyring = Keyring::of(&loaded).map(Arc::new);
+    if let Some(services) = moment.services() {
+        issuers::keep_only(services, &loaded.host);
+    }
     let credentials = std::mem::take(&mut loaded.host.credentials);
     let has_ledger = loaded.host.ledger.is_some();
     identity::complete(
@@ -208,6 +131,10 @@ pub(crate) fn publication(
     let connectors = connectors(&loaded, sources)?;
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
+    let people = loaded.host.admin_login.as_ref();
+    let people = people
+        .map(|written| login::people(written, moment))
+        .transpose()?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls.map(acceptor).transpose()?;
     let revision = Arc::new(revision(loaded.snapshot));
@@ -216,6 +143,8 @@ pub(crate) fn publication(
         document: Arc::new(loaded.document.json().clone()),
         watched: loaded.watched.into(),
         access: Arc::new(loaded.host.admin_access),
+        keyring,
+        people: people.flatten(),
     };
     Ok((
         RuntimeConfig {
@@ -274,6 +203,8 @@ impl Running {
             workers,
             started: Instant::now(),
             draining: AtomicBool::new(false),
+            stop: Notify::new(),
+            marks: Marks::of(Arc::clone(&current.watched)),
             reloads: [AtomicU64::new(0), AtomicU64::new(0)],
             last_reload_good: AtomicBool::new(true),
             origin,
@@ -330,11 +261,28 @@ impl Running {
         }
     }
 
-    /// Loads anew and publishes, or says why not and changes nothing. Gives the files to watch.
-    pub(crate) fn reload(&self) -> Arc<[PathBuf]> {
+    /// Reloads where a watched file changed, unless that is going on.
+    pub(crate) fn look(&self) {
+        self.marks.try_to_catch_up(|| self.reload());
+    }
+
+    /// Has what changed before it was called taken, if it is good.
+    pub(crate) fn catch_up(&self) {
+        self.marks.catch_up(|| self.reload());
+    }
+
+    /// Reloads, and gives the version, or why it was refused.
+    pub(crate) fn reload_now(&self) -> Result<String, String> {
+        self.marks.reload(|| self.reload())
+    }
+
+    /// Loads anew and publishes, or says why not and changes nothing. One at a time: [`Marks`] sees to it.
+    fn reload(&self) -> Reloaded {
         let before = self.current();
         if self.origin.file.is_none() {
-            return before.watched;
+            let says =
+                "the configuration comes from the environment, which is read at the start alone";
+            return (before.watched, Err(says.to_owned()));
         }
         let world = crate::world::World;
         let loaded = load(self.origin.file.as_deref(), &world);
@@ -372,17 +320,15 @@ impl Running {
                 }
                 self.gate.publish(&publication);
                 let watched = Arc::clone(&current.watched);
-                tracing::info!(
-                    version = current.revision.snapshot.version,
-                    "configuration taken"
-                );
+                let version = current.revision.snapshot.version.clone();
+                tracing::info!(version, "configuration taken");
                 *self
                     .current
                     .lock()
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
                 self.last_reload_good.store(true, Ordering::SeqCst);
                 self.reloads[0].fetch_add(1, Ordering::SeqCst);
-                watched
+                (watched, Ok(version))
             }
             Err((faults, consulted)) => {
                 tracing::error!(
@@ -395,7 +341,7 @@ impl Running {
                 watched.extend(consulted);
                 watched.sort();
                 watched.dedup();
-                watched.into()
+                (watched.into(), Err(faults))
             }
         }
     }

@@ -20,7 +20,8 @@ use proxy::quota;
 use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::running::{Origin, Outlets, Running, fixed, load, publication};
+use crate::fixed::fixed;
+use crate::running::{Origin, Outlets, Running, load, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
 use crate::world::World;
@@ -214,11 +215,12 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     let stopped = tokio::select! {
         word = told() => word,
         () = reloads(running) => Ok("reloads ended"),
+        () = running.stop.notified() => Ok(ASKED),
         () = also => Ok("done"),
     };
     // Readiness goes first, so that whoever balances load looks elsewhere before we close.
     running.draining.store(true, Ordering::SeqCst);
-    if matches!(stopped, Ok(TERMINATED)) && !ready.delay.is_zero() {
+    if matches!(stopped, Ok(TERMINATED | ASKED)) && !ready.delay.is_zero() {
         tracing::info!(delay = ?ready.delay, "not ready any more, and draining after the delay");
         tokio::select! {
             () = tokio::time::sleep(ready.delay) => {}
@@ -289,6 +291,7 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
 }
 
 const TERMINATED: &str = "SIGTERM";
+const ASKED: &str = "the admin API";
 
 /// Waits for SIGINT or SIGTERM.
 async fn told() -> io::Result<&'static str> {
@@ -306,7 +309,8 @@ async fn reloads(running: &Running) {
         return std::future::pending().await;
     };
     while hangup.recv().await.is_some() {
-        running.reload();
+        // What was refused is in the log.
+        drop(running.reload_now());
         if let Some(Err(error)) = running.outlets.log.as_ref().map(AccessLog::reopen) {
             tracing::error!(%error, "cannot reopen the access log");
         }

@@ -4,12 +4,16 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 
+use policy::admin::{Access, Bearer, Roles};
 use policy::secret::Secret;
-use policy::web::{Access, Hosts};
+use policy::web::Hosts;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::gateway::{Budget, Config, Limit};
+use crate::gateway::{Budget, Changed, Config, KeyFault, Limit, People};
+
+mod changes;
 
 const WELL: Health = Health {
     is_alive: true,
@@ -21,15 +25,68 @@ const WELL: Health = Health {
 struct Fake {
     health: Mutex<Health>,
     ledger: Option<Value>,
-    bearer: Option<Secret>,
+    bearers: Vec<Bearer>,
+    /// What was done, in order.
+    done: Mutex<Vec<String>>,
+}
+
+/// What a new key is to be.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewKey {
+    workload: String,
+    #[serde(default)]
+    limits: Vec<NewLimit>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewLimit {
+    amount: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rotation {
+    #[serde(default)]
+    overlap: Option<String>,
+}
+
+impl Fake {
+    fn did(&self, what: String) {
+        self.done.lock().expect("no panic").push(what);
+    }
+}
+
+/// One key, which has this id.
+const ID: &str = "0123456789";
+
+fn changed(id: &str, workload: &str, secret: Option<&str>) -> Result<Changed, KeyFault> {
+    match id {
+        ID => Ok(Changed {
+            key: json!({ "id": id, "workload": workload }),
+            secret: secret.map(|secret| Secret::new(secret.into())),
+            is_in_force: true,
+        }),
+        "revoked" => Err(KeyFault::Revoked(id.to_owned())),
+        _ => Err(KeyFault::Unknown(id.to_owned())),
+    }
 }
 
 impl Gateway for Fake {
     fn access(&self) -> Arc<Access> {
         Arc::new(Access {
             hosts: Hosts::Loopback(Vec::new()),
-            bearer: self.bearer.clone(),
+            bearers: self.bearers.clone(),
+            anonymous: match self.bearers.is_empty() {
+                true => Roles::NONE.and(Role::Read),
+                false => Roles::NONE,
+            },
         })
+    }
+
+    fn people(&self) -> Option<Arc<dyn People>> {
+        None
     }
 
     fn health(&self) -> Health {
@@ -81,6 +138,51 @@ impl Gateway for Fake {
     async fn metrics(&self) -> String {
         "one 1\n".to_owned()
     }
+
+    fn reload(&self) -> Result<String, String> {
+        let mut done = self.done.lock().expect("no panic");
+        done.push("reload".to_owned());
+        match done.len() {
+            1 => Ok("0123abcd".to_owned()),
+            _ => Err("tollgate.yaml:1: a fault".to_owned()),
+        }
+    }
+
+    fn drain(&self) {
+        self.did("drain".to_owned());
+    }
+
+    type NewKey = NewKey;
+    type Rotation = Rotation;
+
+    fn keys(&self, after: Option<&str>, most: usize) -> Result<Vec<Value>, KeyFault> {
+        if self.ledger.is_none() {
+            return Err(KeyFault::NotConfigured);
+        }
+        let first = after.map_or(0, |after| after.parse::<usize>().expect("a number") + 1);
+        let ids = (first..5).take(most);
+        Ok(ids.map(|id| json!({ "id": id.to_string() })).collect())
+    }
+
+    fn key(&self, id: &str) -> Result<Value, KeyFault> {
+        changed(id, "w", None).map(|changed| changed.key)
+    }
+
+    fn create_key(&self, wanted: NewKey) -> Result<Changed, KeyFault> {
+        let amounts: u64 = wanted.limits.iter().map(|limit| limit.amount).sum();
+        self.did(format!("create {} {amounts}", wanted.workload));
+        changed(ID, &wanted.workload, Some("canary-new"))
+    }
+
+    fn rotate_key(&self, id: &str, how: Rotation) -> Result<Changed, KeyFault> {
+        self.did(format!("rotate {id} {:?}", how.overlap));
+        changed(id, "w", Some("canary-next"))
+    }
+
+    fn revoke_key(&self, id: &str) -> Result<Changed, KeyFault> {
+        self.did(format!("revoke {id}"));
+        changed(id, "w", None)
+    }
 }
 
 /// The endpoint.
@@ -90,13 +192,25 @@ struct Served {
 }
 
 fn served(ledger: Option<Value>, bearer: Option<&str>) -> Served {
+    let bearer = bearer.map(|secret| ("admin", secret, Roles::ALL));
+    served_to(ledger, bearer.as_slice())
+}
+
+/// The same, with credentials of these names, secrets and roles.
+fn served_to(ledger: Option<Value>, bearers: &[(&str, &str, Roles)]) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("non-blocking");
     let address = listener.local_addr().expect("an address");
+    let bearer = |(name, secret, roles): &(&str, &str, Roles)| Bearer {
+        name: (*name).into(),
+        secret: Secret::new((*secret).into()),
+        roles: *roles,
+    };
     let gateway = Arc::new(Fake {
         health: Mutex::new(WELL),
         ledger,
-        bearer: bearer.map(|bearer| Secret::new(bearer.into())),
+        bearers: bearers.iter().map(bearer).collect(),
+        done: Mutex::default(),
     });
     let serving = Arc::clone(&gateway);
     // It ends with the test process.
@@ -111,15 +225,34 @@ fn served(ledger: Option<Value>, bearer: Option<&str>) -> Served {
 impl Served {
     /// Status, head and body of the answer.
     fn ask(&self, method: &str, path: &str, lines: &str) -> (u16, String, String) {
+        self.send(method, path, lines, "")
+    }
+
+    /// The same, of a request with a body, whose length is said where there is one.
+    fn send(&self, method: &str, path: &str, lines: &str, body: &str) -> (u16, String, String) {
+        let length = match body.is_empty() {
+            true => String::new(),
+            false => format!("content-length: {}\r\n", body.len()),
+        };
+        self.raw(method, path, &[lines, &length].concat(), body)
+    }
+
+    fn raw(&self, method: &str, path: &str, lines: &str, body: &str) -> (u16, String, String) {
         let mut socket = TcpStream::connect(self.address).expect("connects");
         let host = match lines.starts_with("host:") {
             true => "",
             false => "host: localhost\r\n",
         };
-        let request = format!("{method} {path} HTTP/1.1\r\n{host}{lines}connection: close\r\n\r\n");
-        socket.write_all(request.as_bytes()).expect("is sent");
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("is answered");
+        let request =
+            format!("{method} {path} HTTP/1.1\r\n{host}{lines}connection: close\r\n\r\n{body}");
+        // A body that is too long is not read to its end.
+        drop(socket.write_all(request.as_bytes()));
+        let mut answer = Vec::new();
+        let mut piece = [0; 4096];
+        while let Ok(read @ 1..) = socket.read(&mut piece) {
+            answer.extend_from_slice(&piece[..read]);
+        }
+        let answer = String::from_utf8(answer).expect("UTF-8");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         let status = head
             .split(' ')
@@ -215,12 +348,27 @@ fn the_api_lists_its_resources_and_each_is_there() {
     let names: Vec<&str> = resources
         .iter()
         .map(|resource| {
-            served.json(resource["path"].as_str().expect("a path"));
+            let path = resource["path"].as_str().expect("a path");
+            let is_read = resource["role"] == "read" || resource["role"].is_null();
+            if is_read {
+                served.json(path);
+            } else {
+                let path = path.replace("{id}", ID);
+                let method = resource["methods"][0].as_str().expect("a method");
+                let (status, _, body) = served.ask(method, &path, "");
+                assert_eq!(
+                    (status, code(&body).as_str()),
+                    (403, "role_required"),
+                    "{path}"
+                );
+            }
             assert!(resource["description"].is_string());
             resource["name"].as_str().expect("a name")
         })
         .collect();
-    assert_eq!(names, ["budgets", "config", "health", "ledger", "limits"]);
+    let all =
+        "budgets caller config drain health keys keys/{id} keys/{id}/rotate ledger limits reload";
+    assert_eq!(names.join(" "), all);
     assert_eq!(served.json("/api/v1/"), index);
     let (status, _, body) = served.ask("HEAD", "/api/v1/config", "");
     assert_eq!((status, body.as_str()), (200, ""));

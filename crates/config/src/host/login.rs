@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use policy::admin::Roles;
 use policy::secret::Secret;
 
 use super::ClaimNames;
@@ -13,6 +14,19 @@ pub struct LoginSource {
     pub client: LoginClient,
     /// How claims of a session become a caller.
     pub claims: ClaimNames,
+}
+
+/// People who log in to the admin endpoint.
+#[derive(Debug, Clone)]
+pub struct AdminLogin {
+    /// The gate as a client of their provider.
+    pub client: LoginClient,
+    /// The claim that says who it is.
+    pub user: String,
+    /// The claim that says what somebody may do.
+    pub roles_claim: String,
+    /// Roles by its values.
+    pub roles: Vec<(String, Roles)>,
 }
 
 /// The gate as a client of an OpenID provider.

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use policy::secret::Secret;
-use policy::web::Access;
 
+use super::admin::asks;
 use crate::decode::{Field, Place};
 use crate::host::{AccessLog, ClientTls, Host, Lines, Tls};
 use crate::scalar::{ClientCertificates, LogTarget};
@@ -40,14 +40,7 @@ impl super::Lowering<'_> {
             self.findings
                 .fault(&place, says, "give `data` and `admin` ports of their own");
         }
-        let bearer = document.admin.get().and_then(|admin| admin.bearer.get());
-        let asks = match &document.admin {
-            Field::Absent => false,
-            // What is wrong in it is a fault already.
-            Field::Bad => true,
-            Field::Is(admin) => !admin.bearer.is_absent(),
-        };
-        if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback() && !asks) {
+        if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback() && !asks(document)) {
             let says = format!(
                 "{} can be reached from other machines, and asks for no credential",
                 at.shown
@@ -61,13 +54,8 @@ impl super::Lowering<'_> {
         Some(Host {
             data: data_address,
             admin: admin_address,
-            admin_access: Access {
-                hosts: self.hosts(document, admin_address),
-                bearer: match bearer {
-                    Some(bearer) => Some(self.bearer(bearer)?),
-                    None => None,
-                },
-            },
+            admin_access: self.admin_access(document, admin_address)?,
+            admin_login: self.admin_login(document, admin_address),
             tls: match served {
                 Some(tls) => Some(tls?),
                 None => None,
@@ -123,16 +111,6 @@ impl super::Lowering<'_> {
                 AccessLog::File(path)
             }
         }
-    }
-
-    fn bearer(&mut self, written: &schema::Bearer) -> Option<Secret> {
-        let place = Place {
-            path: "admin.bearer".to_owned(),
-            line: 0,
-        };
-        let choice = "file, env and inline";
-        let found = self.secret(&written.file, &written.env, &written.inline, &place, choice);
-        found.map(|(secret, _)| secret)
     }
 
     fn tls(&mut self, tls: &schema::Tls) -> Option<Tls> {

@@ -52,13 +52,14 @@ fn a_secret_below_another_name_is_masked_too() {
 backends:
   a: { url: https://one.example/v1, credential: { oauth: { token_url: https://login.example/t, client_id: gate, client_secret: { inline: canary-of-oauth } } } }
   b: { url: https://one.example/v1, credential: { aws: { region: r, access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: { inline: canary-of-aws }, session_token: { inline: \"${TOKEN}\" } } } }
+admin: { bearer: { inline: canary-of-admin }, bearers: { ops: { inline: canary-of-ops, roles: read }, b: { inline: \"${TOKEN}\", roles: keys } } }
 routes: [ { workload: w, backend: [a, b] } ]
 ";
     let mut world = World::with(text);
     world.set("TOKEN", "canary-of-session");
     let shown = world.load().unwrap().document.json().to_string();
     assert!(!shown.contains("canary"), "{shown}");
-    assert_eq!(shown.matches(r#"{"inline":"***"}"#).count(), 7, "{shown}");
+    assert_eq!(shown.matches(r#""inline":"***""#).count(), 10, "{shown}");
 }
 
 #[test]

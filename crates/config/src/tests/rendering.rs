@@ -297,8 +297,22 @@ fn host(loaded: &Loaded, out: &mut String) {
         }
     )
     .unwrap();
-    if let Some(bearer) = &h.admin_access.bearer {
-        writeln!(out, "admin bearer {bearer:?}").unwrap();
+    for bearer in &h.admin_access.bearers {
+        let roles = bearer.roles.names().collect::<Vec<_>>().join(" ");
+        writeln!(
+            out,
+            "admin bearer {} {:?} {roles}",
+            bearer.name, bearer.secret
+        )
+        .unwrap();
+    }
+    if let Some(login) = &h.admin_login {
+        writeln!(out, "admin login {:?}", login.client).unwrap();
+        for (value, roles) in &login.roles {
+            let roles = roles.names().collect::<Vec<_>>().join(" ");
+            let (user, claim) = (&login.user, &login.roles_claim);
+            writeln!(out, "  {user} {claim} {value}: {roles}").unwrap();
+        }
     }
     if let Some(ledger) = &h.ledger {
         writeln!(out, "{ledger:?}").unwrap();

@@ -57,6 +57,8 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Cors", "cors: "),
         ("Admin", "admin: "),
         ("Bearer", "admin: { bearer: "),
+        ("AdminBearer", "admin: { bearers: { b: "),
+        ("AdminLogin", "admin: { login: "),
         ("ClientAddress", "client_address: "),
         ("Drain", "drain: "),
         ("Bounds", "bounds: "),

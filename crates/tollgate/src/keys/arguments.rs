@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use identity::keys::{BudgetPer, LimitOf, WrittenBudget, WrittenLimit};
 
+use crate::keyring::Time;
+
 /// Options of `keys`.
 #[derive(Debug, Args)]
 pub(crate) struct Keys {
@@ -87,9 +89,9 @@ pub(crate) struct Rotate {
     /// The key's id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// How long the old secret is good yet, such as 0s, 1h or 7d.
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = Time::parse)]
-    pub(crate) overlap: Time,
+    /// How long the old secret is good yet, such as 0s, 1h or 7d [default: 24h].
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    pub(crate) overlap: Option<Time>,
     /// Print {"id": …, "key": …}.
     #[arg(long)]
     pub(crate) json: bool,
@@ -105,43 +107,6 @@ pub(crate) struct Revoke {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// A span of time in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Time(u64);
-
-impl Time {
-    /// `90s`, `15m`, `12h`, `90d`, `52w`.
-    fn parse(text: &str) -> Result<Self, String> {
-        let units = [
-            ('s', 1),
-            ('m', 60),
-            ('h', 3600),
-            ('d', 86_400),
-            ('w', 604_800),
-        ];
-        let read = units.iter().find_map(|(unit, seconds)| {
-            let digits = text.strip_suffix(*unit)?;
-            let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            let number: u64 = digits.parse().ok().filter(|_| is_number)?;
-            number.checked_mul(*seconds)
-        });
-        let century = 100 * 366 * 86_400;
-        let read = read.filter(|seconds| *seconds <= century);
-        read.map(Self)
-            .ok_or_else(|| "write a number and s, m, h, d or w, such as 90d".to_owned())
-    }
-
-    /// How many seconds.
-    pub(crate) fn seconds(self) -> u64 {
-        self.0
-    }
-
-    /// The second that is so far after another.
-    pub(crate) fn after(self, unix_s: u64) -> u64 {
-        unix_s.saturating_add(self.0)
-    }
 }
 
 fn tag(text: &str) -> Result<(String, String), String> {
@@ -236,33 +201,6 @@ mod tests {
             "1.5tokens/day",
         ] {
             assert!(budget(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn spans_of_time_are_a_number_and_a_unit() {
-        for (text, seconds) in [
-            ("0s", 0),
-            ("90s", 90),
-            ("2m", 120),
-            ("12h", 43_200),
-            ("1w", 604_800),
-        ] {
-            assert_eq!(Time::parse(text).map(Time::seconds), Ok(seconds), "{text}");
-        }
-        for text in [
-            "",
-            "d",
-            "1",
-            "-1d",
-            "+1d",
-            "1.5h",
-            "1y",
-            "1 d",
-            "99999999999999999999w",
-            "101000d",
-        ] {
-            assert!(Time::parse(text).is_err(), "{text}");
         }
     }
 

@@ -2,6 +2,9 @@
 //!
 //! Not here: what its pages contain (`observability`).
 
+mod changes;
+mod login;
+
 use std::time::Duration;
 
 use crate::fixture::{answer, config};

@@ -7,7 +7,7 @@ mod issuer;
 mod keys;
 mod login;
 mod matrix;
-mod provider;
+pub(crate) mod provider;
 mod tokens;
 
 use serde_json::Value;

@@ -11,7 +11,7 @@ use super::issuer::{jwks, now, signed};
 use crate::harness::answer::{json as answer, whole};
 use crate::harness::{Connection, Seen, Step, Upstream};
 
-pub(super) const REDIRECT: &str = "https://ai.example/login/callback";
+pub(crate) const REDIRECT: &str = "https://ai.example/login/callback";
 
 /// What is known of a code until it is used.
 struct Grant {
@@ -30,13 +30,13 @@ struct State {
 }
 
 /// The provider.
-pub(super) struct Provider {
-    pub(super) server: Upstream,
+pub(crate) struct Provider {
+    pub(crate) server: Upstream,
     state: Arc<Mutex<State>>,
 }
 
 impl Provider {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let of = Arc::clone(&state);
         let server = Upstream::start(move |_, seen| {
@@ -46,18 +46,18 @@ impl Provider {
         Self { server, state }
     }
 
-    pub(super) fn issuer(&self) -> String {
+    pub(crate) fn issuer(&self) -> String {
         format!("http://{}", self.server.address)
     }
 
     /// From now on ID tokens say this.
-    pub(super) fn says(&self, claim: &'static str, value: Value) {
+    pub(crate) fn says(&self, claim: &'static str, value: Value) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.twist = Some((claim, value));
     }
 
     /// How often codes were brought.
-    pub(super) fn exchanges(&self) -> usize {
+    pub(crate) fn exchanges(&self) -> usize {
         let seen = self.server.seen();
         seen.iter()
             .filter(|s| s.head.starts_with("POST /token"))
@@ -65,7 +65,7 @@ impl Provider {
     }
 
     /// Ada logs in at the page to which a browser was sent; the path and query of the gate to which she is sent back.
-    pub(super) fn logs_in(&self, location: &str) -> String {
+    pub(crate) fn logs_in(&self, location: &str) -> String {
         let issuer = self.issuer();
         let path = location.strip_prefix(&issuer).expect("the provider's page");
         let request = format!(
@@ -193,6 +193,6 @@ fn base64url(bytes: &[u8]) -> String {
 }
 
 /// A page of another server, for a provider that is none.
-pub(super) fn nobody() -> Upstream {
+pub(crate) fn nobody() -> Upstream {
     Upstream::start(|_, _| vec![Step::Send(whole(500, "text/html", b"<b>down</b>"))])
 }

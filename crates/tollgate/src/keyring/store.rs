@@ -1,35 +1,60 @@
 //! Changing the file of keys.
 //!
 //! Invariant: the file is changed whole or not at all, on disk before it is said; two that change it wait for each
-//! other; nobody but its owner can read it at any time.
-//! Not here: what a change is (`keys`).
+//! other, ten seconds at most; nobody but its owner can read it at any time.
+//! Not here: what a change is (`keyring`).
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use admin::KeyFault;
 use identity::keys::KeyFile;
 
 use crate::identity::read_keys;
 use crate::world::World;
 
+/// Longest wait for others that change the file.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
 /// Changes the keys as `with` says; makes the file where there is none.
-pub(crate) fn change(
+pub(super) fn change<T>(
     path: &Path,
-    with: impl FnOnce(&mut KeyFile) -> Result<(), String>,
-) -> Result<(), String> {
+    with: impl FnOnce(&mut KeyFile) -> Result<T, KeyFault>,
+) -> Result<T, KeyFault> {
     let shown = path.display();
-    let cannot = |error: io::Error| format!("{shown} cannot be changed: {error}");
+    let cannot =
+        |error: io::Error| KeyFault::Unavailable(format!("{shown} cannot be changed: {error}"));
     let lock = private().open(beside(path, ".lock")).map_err(cannot)?;
-    lock.lock().map_err(cannot)?;
+    locked(&lock).map_err(cannot)?;
     let mut file = match path.try_exists() {
-        Ok(true) => read_keys(path, &World)?,
+        Ok(true) => read_keys(path, &World).map_err(KeyFault::Unavailable)?,
         Ok(false) => KeyFile::default(),
         Err(error) => return Err(cannot(error)),
     };
-    with(&mut file)?;
-    replace(path, &file.text()).map_err(cannot)
+    let done = with(&mut file)?;
+    replace(path, &file.text()).map_err(cannot)?;
+    Ok(done)
+}
+
+/// Waits until nobody else changes the file.
+fn locked(lock: &File) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < WAIT_MAX => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let says = "another process has been changing it for more than 10 seconds";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, says));
+            }
+        }
+    }
 }
 
 /// Puts a new file in the place of the old one.
@@ -88,12 +113,12 @@ mod tests {
         change(&path, |_| Ok(())).expect("a file");
         assert_eq!(mode(&path), 0o600);
         std::fs::write(&path, "\n").expect("a file");
-        let refused = change(&path, |_| Err("no".to_owned()));
-        assert_eq!(refused, Err("no".to_owned()));
+        let no = || KeyFault::Wrong("no".to_owned());
+        assert_eq!(change(&path, |_| Err::<(), _>(no())), Err(no()));
         assert_eq!(std::fs::read(&path).expect("a file"), b"\n");
         std::fs::write(&path, "damaged\n").expect("a file");
         let refused = change(&path, |_| Ok(())).expect_err("damaged");
-        assert!(refused.contains("line 1"), "{refused}");
+        assert!(refused.to_string().contains("line 1"), "{refused}");
         assert_eq!(std::fs::read(&path).expect("a file"), b"damaged\n");
     }
 
@@ -105,7 +130,7 @@ mod tests {
         let open = std::fs::Permissions::from_mode(0o640);
         std::fs::set_permissions(&path, open).expect("permissions");
         let refused = change(&path, |_| Ok(())).expect_err("open to others");
-        assert!(refused.contains("chmod 600"), "{refused}");
+        assert!(refused.to_string().contains("chmod 600"), "{refused}");
     }
 
     #[test]

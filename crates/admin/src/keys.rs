@@ -1,0 +1,199 @@
+//! The resource of the gate's own keys.
+//!
+//! Invariant: a secret is in one answer, the one to who had it made, which nobody keeps a copy of; files are waited for
+//! beside the runtime, by one request at a time.
+//! Not here: what a key is and where it is kept (`gateway::Keys`).
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Request, StatusCode, header};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::access::Principal;
+use crate::body::{self, bad};
+use crate::gateway::{Changed, Gateway, KeyFault};
+use crate::reply::{Refusal, Reply, broken, json as page, private, refusal};
+
+/// Keys of a page unless said.
+const PAGE_DEFAULT: usize = 1000;
+/// Most keys of a page.
+const PAGE_MAX: usize = 10_000;
+
+/// The gateway, and the order of who waits for its files.
+pub(crate) struct KeyDesk<G> {
+    pub(crate) gateway: Arc<G>,
+    turns: Semaphore,
+}
+
+/// What is done with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Rotate,
+    Revoke,
+}
+
+impl<G: Gateway> KeyDesk<G> {
+    pub(crate) fn new(gateway: Arc<G>) -> Self {
+        Self {
+            gateway,
+            turns: Semaphore::new(1),
+        }
+    }
+
+    /// Does something that waits for files.
+    async fn wait<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&G) -> Result<T, KeyFault> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let Ok(_turn) = self.turns.acquire().await else {
+            return Err(broken());
+        };
+        let gateway = Arc::clone(&self.gateway);
+        let done = tokio::task::spawn_blocking(move || work(&gateway)).await;
+        done.map_err(|_| broken())?.map_err(told)
+    }
+}
+
+pub(crate) async fn create<G: Gateway>(
+    request: Request<Incoming>,
+    caller: &Principal,
+    desk: &KeyDesk<G>,
+) -> Result<Reply, Refusal> {
+    let wanted = body::json::<G::NewKey>(request).await?;
+    let wanted =
+        wanted.ok_or_else(|| bad("send what the key is to be, at least {\"workload\": …}"))?;
+    let changed = desk.wait(|gateway| gateway.create_key(wanted)).await?;
+    let (id, workload) = (text(&changed.key, "id"), text(&changed.key, "workload"));
+    tracing::info!(
+        by = caller.shown(),
+        id,
+        workload,
+        "key made over the admin API"
+    );
+    let mut reply = private(StatusCode::CREATED, &with_secret(&changed));
+    if let Ok(at) = HeaderValue::from_str(&format!("/api/v1/keys/{id}")) {
+        reply.headers_mut().insert(header::LOCATION, at);
+    }
+    Ok(reply)
+}
+
+pub(crate) async fn change<G: Gateway>(
+    request: Request<Incoming>,
+    caller: &Principal,
+    desk: &KeyDesk<G>,
+    id: String,
+    verb: Verb,
+) -> Result<Reply, Refusal> {
+    let by = caller.shown();
+    let changed = match verb {
+        Verb::Rotate => {
+            let how = body::json::<G::Rotation>(request)
+                .await?
+                .unwrap_or_default();
+            let changed = desk
+                .wait(move |gateway| gateway.rotate_key(&id, how))
+                .await?;
+            let id = text(&changed.key, "id");
+            tracing::info!(by, id, "key rotated over the admin API");
+            changed
+        }
+        Verb::Revoke => {
+            let changed = desk.wait(move |gateway| gateway.revoke_key(&id)).await?;
+            let id = text(&changed.key, "id");
+            tracing::info!(by, id, "key revoked over the admin API");
+            changed
+        }
+    };
+    Ok(private(StatusCode::OK, &with_secret(&changed)))
+}
+
+pub(crate) async fn one<G: Gateway>(desk: &KeyDesk<G>, id: String) -> Result<Reply, Refusal> {
+    let key = desk.wait(move |gateway| gateway.key(&id)).await?;
+    Ok(page(&key))
+}
+
+/// A page of keys in the order made, from the one after `after`.
+pub(crate) async fn list<G: Gateway>(
+    request: Request<Incoming>,
+    desk: &KeyDesk<G>,
+) -> Result<Reply, Refusal> {
+    let (after, most) =
+        asked(request.uri().query().unwrap_or_default()).map_err(|says| bad(&says))?;
+    let mut keys = desk
+        .wait(move |gateway| gateway.keys(after.as_deref(), most + 1))
+        .await?;
+    let is_more = keys.len() > most;
+    keys.truncate(most);
+    let next = keys.last().filter(|_| is_more).map(|last| &last["id"]);
+    Ok(page(&json!({ "keys": keys, "next": next })))
+}
+
+/// `after` and `limit` of a query.
+fn asked(query: &str) -> Result<(Option<String>, usize), String> {
+    let (mut after, mut most) = (None, PAGE_DEFAULT);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("after", id)) => after = Some(id.to_owned()),
+            Some(("limit", number)) => {
+                let read = number.parse().ok().filter(|n| (1..=PAGE_MAX).contains(n));
+                most = read.ok_or_else(|| format!("limit: write a number from 1 to {PAGE_MAX}"))?;
+            }
+            _ => return Err("the query: its members are after and limit".to_owned()),
+        }
+    }
+    Ok((after, most))
+}
+
+/// The key as it is now, with its secret where it has a new one.
+fn with_secret(changed: &Changed) -> Value {
+    let mut shown = changed.key.clone();
+    if let Some(members) = shown.as_object_mut() {
+        if let Some(secret) = &changed.secret {
+            let secret = String::from_utf8_lossy(secret.expose());
+            members.insert("key".to_owned(), secret.into());
+        }
+        members.insert("in_force".to_owned(), changed.is_in_force.into());
+    }
+    shown
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn told(fault: KeyFault) -> Refusal {
+    let says = fault.to_string();
+    let (status, code) = match fault {
+        KeyFault::NotConfigured => (StatusCode::NOT_FOUND, "no_keys"),
+        KeyFault::Unknown(_) => (StatusCode::NOT_FOUND, "unknown_key"),
+        KeyFault::Wrong(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
+        KeyFault::Revoked(_) => (StatusCode::CONFLICT, "key_revoked"),
+        KeyFault::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "keys_unavailable"),
+    };
+    refusal(status, code, &says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_asked_for_by_its_members_alone() {
+        let is = |query| asked(query).ok();
+        assert_eq!(is(""), Some((None, PAGE_DEFAULT)));
+        assert_eq!(is("after=a&limit=2"), Some((Some("a".to_owned()), 2)));
+        assert_eq!(is("limit=10000"), Some((None, PAGE_MAX)));
+        for query in [
+            "limit=0",
+            "limit=10001",
+            "limit=x",
+            "limit",
+            "page=1",
+            "after",
+        ] {
+            assert_eq!(is(query), None, "{query}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Logging in to the endpoint with a browser, and the page that people begin at.
+//!
+//! Invariant: whatever comes from elsewhere is text on a page; a page runs no script, is in no frame and is not kept.
+//! Not here: the flow and what is sealed (`People`), whether a session counts (`access`).
+
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use policy::admin::Role;
+use policy::login::{LOGIN, LOGOUT, LoginReply, back_to};
+
+use crate::access::{Principal, check_own, cookie_of};
+use crate::gateway::{Gateway, People};
+use crate::reply::{Refusal, Reply, method_not_allowed, no_store};
+
+/// What pages may load: nothing but the style in them.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The answer to a request that is of a login; `None` for every other one.
+pub(crate) async fn step<B>(
+    request: &Request<B>,
+    people: &dyn People,
+) -> Result<Option<Reply>, Refusal> {
+    let path = request.uri().path();
+    let method = match path {
+        LOGIN => Method::GET,
+        LOGOUT => Method::POST,
+        path if path == people.callback() => Method::GET,
+        _ => return Ok(None),
+    };
+    if *request.method() != method {
+        return Err(method_not_allowed(if path == LOGOUT {
+            "POST"
+        } else {
+            "GET"
+        }));
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let reply = match path {
+        LOGIN if !is_at_origin(request, people) => {
+            // The cookies of a login are of the host that the provider sends browsers back to.
+            let between = if query.is_empty() { "" } else { "?" };
+            let there = format!("{}{LOGIN}{between}{query}", people.origin());
+            return Ok(Some(sent(&there)));
+        }
+        LOGIN => people.begin(query.as_bytes()).await,
+        LOGOUT => {
+            check_own(request, people)?;
+            people.end().await
+        }
+        _ => {
+            let state = cookie_of(request.headers(), &people.cookies().state);
+            people.finish(query.as_bytes(), state).await
+        }
+    };
+    tell(&reply);
+    Ok(Some(answer(reply)))
+}
+
+/// Whether a request names the host that browsers come back to.
+fn is_at_origin<B>(request: &Request<B>, people: &dyn People) -> bool {
+    let host = request.headers().get(header::HOST);
+    let own = people.origin().split_once("://").map(|(_, host)| host);
+    host.and_then(|host| host.to_str().ok()) == own
+}
+
+/// Sends a browser to log in, and back to this page then.
+pub(crate) fn instead<B>(request: &Request<B>, people: &dyn People) -> Reply {
+    let target = request.uri().path_and_query();
+    let target = target.map_or("/", |target| target.as_str());
+    sent(&format!("{}{}", people.origin(), back_to(target)))
+}
+
+fn sent(there: &str) -> Reply {
+    let mut reply = html(StatusCode::FOUND, String::new());
+    if let Ok(there) = HeaderValue::from_str(there) {
+        reply.headers_mut().insert(header::LOCATION, there);
+    }
+    reply
+}
+
+fn tell(reply: &LoginReply) {
+    let (code, user) = (reply.code, reply.user.as_deref().unwrap_or_default());
+    match reply.reason.as_deref() {
+        None => tracing::info!(code, user, "login to the admin endpoint"),
+        Some(reason) => tracing::warn!(code, reason, "nobody was logged in to the admin endpoint"),
+    }
+}
+
+fn answer(reply: LoginReply) -> Reply {
+    let status = StatusCode::from_u16(reply.status.code());
+    let mut answer = html(
+        status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        reply.page,
+    );
+    let headers = answer.headers_mut();
+    if let Some(Ok(there)) = reply.location.map(HeaderValue::try_from) {
+        headers.insert(header::LOCATION, there);
+    }
+    for cookie in &reply.cookies {
+        if let Ok(mut cookie) = HeaderValue::from_bytes(cookie.expose()) {
+            cookie.set_sensitive(true);
+            headers.append(header::SET_COOKIE, cookie);
+        }
+    }
+    answer
+}
+
+fn html(status: StatusCode, page: String) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from(page)));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    no_store(&mut reply);
+    reply
+}
+
+/// The page of who is logged in.
+pub(crate) fn home(caller: &Principal, gateway: &impl Gateway) -> Reply {
+    let has_ledger = gateway.ledger().is_some();
+    let mut links = String::new();
+    for (role, path, what) in [
+        (Role::Read, "/metrics", "metrics, as Prometheus reads them"),
+        (Role::Read, "/config", "the configuration in force"),
+        (Role::Read, "/api/v1/health", "how the gate is"),
+        (
+            Role::Read,
+            "/api/v1/limits",
+            "limits, and what is left of them",
+        ),
+        (
+            Role::Read,
+            "/api/v1/budgets",
+            "budgets, and what is left of them",
+        ),
+        (Role::Read, "/ledger", "the ledger"),
+        (Role::Keys, "/api/v1/keys", "keys"),
+    ] {
+        if caller.roles.has(role) && (path != "/ledger" || has_ledger) {
+            links.push_str(&format!("<li><a href=\"{path}\">{path}</a> {what}</li>\n"));
+        }
+    }
+    links.push_str(
+        "<li><a href=\"/api/v1\">/api/v1</a> everything that programs may ask for</li>\n",
+    );
+    let roles = caller.roles.names().collect::<Vec<_>>().join(", ");
+    let says = format!("<p>Your roles: {roles}</p>\n<ul>\n{links}</ul>");
+    html(StatusCode::OK, page(caller, "Tollgate", &says))
+}
+
+/// The page of somebody to whom nothing is open.
+pub(crate) fn no_role(caller: &Principal) -> Reply {
+    let says = "<p>You have no role here: nothing that your provider says of you is among <code>admin.login.roles</code>.</p>";
+    html(
+        StatusCode::FORBIDDEN,
+        page(caller, "Nothing is open to you", says),
+    )
+}
+
+fn page(caller: &Principal, title: &str, says: &str) -> String {
+    let name = escaped(caller.name.as_deref().unwrap_or_default());
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>body {{ font: 16px sans-serif; max-width: 40em; margin: 2em auto; padding: 0 1em }}</style>\n\
+         <h1>{title}</h1>\n<p>You are logged in as <b>{name}</b>.</p>\n{says}\n\
+         <form method=\"post\" action=\"{LOGOUT}\"><button>Log out</button></form>\n"
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.chars().fold(String::new(), |mut to, c| {
+        match c {
+            '<' => to.push_str("&lt;"),
+            '>' => to.push_str("&gt;"),
+            '&' => to.push_str("&amp;"),
+            '"' => to.push_str("&quot;"),
+            '\'' => to.push_str("&#39;"),
+            _ => to.push(c),
+        }
+        to
+    })
+}

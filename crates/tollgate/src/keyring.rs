@@ -1,0 +1,211 @@
+//! The keys of a configuration: made, listed, rotated and revoked. `tollgate keys` and the admin API both do it here.
+//!
+//! Invariant: what is not checked here goes into no file; the secret of a key is kept nowhere.
+//! Not here: how the file is changed (`store`), what a key is (`identity::keys`).
+
+mod store;
+mod time;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use admin::KeyFault;
+use config::{CredentialKind, Loaded};
+use identity::keys::{Entry, KeyFile, NewKey, Previous, WrittenBudget, WrittenLimit};
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(crate) use self::time::Time;
+use crate::world::World;
+
+/// Where keys are, and what they may be for.
+#[derive(Debug)]
+pub(crate) struct Keyring {
+    file: PathBuf,
+    /// Workloads that there are.
+    workloads: Vec<String>,
+    has_ledger: bool,
+}
+
+/// What a new key is to be.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// The workload that brings it.
+    pub(crate) workload: String,
+    /// The person or service that it is given to.
+    #[serde(default)]
+    pub(crate) user: Option<String>,
+    /// A name for people.
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    /// What else is recorded of each of its calls.
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
+    /// Models that it may ask for; none given: all of its workload's.
+    #[serde(default)]
+    pub(crate) models: Vec<String>,
+    /// Limits of its own.
+    #[serde(default)]
+    pub(crate) limits: Vec<WrittenLimit>,
+    /// Budgets of its own.
+    #[serde(default)]
+    pub(crate) budgets: Vec<WrittenBudget>,
+    /// How long it is good.
+    #[serde(default)]
+    pub(crate) expires: Option<Time>,
+}
+
+/// How a key is rotated.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rotation {
+    /// How long the old secret is good yet. Default 24h.
+    #[serde(default)]
+    pub(crate) overlap: Option<Time>,
+}
+
+impl Keyring {
+    /// That of the first source with keys, where there is one.
+    pub(crate) fn of(loaded: &Loaded) -> Option<Self> {
+        let mut sources = loaded.host.credentials.iter();
+        let file = sources.find_map(|source| {
+            let CredentialKind::Keys(file) = &source.kind else {
+                return None;
+            };
+            Some(file.clone())
+        })?;
+        let workloads = loaded.snapshot.workloads.iter();
+        Some(Self {
+            file,
+            has_ledger: loaded.host.ledger.is_some(),
+            workloads: workloads.map(|w| w.name.to_string()).collect(),
+        })
+    }
+
+    /// All keys.
+    pub(crate) fn read(&self) -> Result<KeyFile, KeyFault> {
+        if !self.file.exists() {
+            return Ok(KeyFile::default());
+        }
+        crate::identity::read_keys(&self.file, &World).map_err(KeyFault::Unavailable)
+    }
+
+    /// Makes a key, `now` in seconds since the Unix epoch, as everywhere here.
+    pub(crate) fn create(&self, wanted: Wanted, now: u64) -> Result<(NewKey, Entry), KeyFault> {
+        self.check(&wanted)?;
+        let key = NewKey::make().map_err(|fault| KeyFault::Unavailable(fault.to_string()))?;
+        let entry = Entry {
+            id: key.id.clone(),
+            sha256: key.hash.to_string(),
+            workload: wanted.workload,
+            created_unix_s: now,
+            name: wanted.name,
+            user: wanted.user,
+            tags: wanted.tags,
+            models: wanted.models,
+            limits: wanted.limits,
+            budgets: wanted.budgets,
+            expires_unix_s: wanted.expires.map(|expires| expires.after(now)),
+            revoked_unix_s: None,
+            previous: None,
+        };
+        let wrong = |says: &str| KeyFault::Wrong(says.to_owned());
+        entry.check().map_err(wrong)?;
+        let entry = store::change(&self.file, |file| {
+            if file.entry(&entry.id).is_some() {
+                return Err(wrong("an id came twice by chance; try again"));
+            }
+            file.entries.push(entry.clone());
+            Ok(entry)
+        })?;
+        Ok((key, entry))
+    }
+
+    fn check(&self, wanted: &Wanted) -> Result<(), KeyFault> {
+        if !self.workloads.contains(&wanted.workload) {
+            let known = self.workloads.join(", ");
+            return Err(KeyFault::Wrong(format!(
+                "no route is for the workload {:?}; there are {known}",
+                wanted.workload
+            )));
+        }
+        if !wanted.budgets.is_empty() && !self.has_ledger {
+            let says = "a budget needs a ledger, from which it is read back after a restart; write ledger: { path: usage.db }";
+            return Err(KeyFault::Wrong(says.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Gives a key another secret.
+    pub(crate) fn rotate(
+        &self,
+        id: &str,
+        how: Rotation,
+        now: u64,
+    ) -> Result<(NewKey, Entry), KeyFault> {
+        let key = NewKey::of_id(id.to_owned());
+        let key = key.map_err(|fault| KeyFault::Unavailable(fault.to_string()))?;
+        let overlap = how.overlap.unwrap_or(Time::OVERLAP).seconds();
+        let entry = store::change(&self.file, |file| {
+            let entry = of_id(file, id)?;
+            if entry.revoked_unix_s.is_some() {
+                return Err(KeyFault::Revoked(id.to_owned()));
+            }
+            let old = std::mem::replace(&mut entry.sha256, key.hash.to_string());
+            entry.previous = (overlap > 0).then(|| Previous {
+                sha256: old,
+                until_unix_s: now.saturating_add(overlap),
+            });
+            Ok(entry.clone())
+        })?;
+        Ok((key, entry))
+    }
+
+    /// Ends a key for good.
+    pub(crate) fn revoke(&self, id: &str, now: u64) -> Result<Entry, KeyFault> {
+        store::change(&self.file, |file| {
+            let entry = of_id(file, id)?;
+            entry.revoked_unix_s.get_or_insert(now);
+            Ok(entry.clone())
+        })
+    }
+}
+
+/// The key of an id.
+pub(crate) fn of_id<'f>(file: &'f mut KeyFile, id: &str) -> Result<&'f mut Entry, KeyFault> {
+    file.entry(id)
+        .ok_or_else(|| KeyFault::Unknown(id.to_owned()))
+}
+
+/// A key for other programs: all but its hash.
+pub(crate) fn row(entry: &Entry, now: u64) -> Value {
+    let mut row = serde_json::to_value(entry).unwrap_or_default();
+    if let Some(members) = row.as_object_mut() {
+        members.remove("sha256");
+        let previous = members.remove("previous");
+        if let Some(until) = previous.as_ref().and_then(|p| p.get("until_unix_s")) {
+            members.insert("previous_until_unix_s".to_owned(), until.clone());
+        }
+        members.insert("state".to_owned(), state(entry, now).into());
+    }
+    row
+}
+
+/// One word for how a key is.
+pub(crate) fn state(entry: &Entry, now: u64) -> &'static str {
+    let is_past = |at: u64| now >= at;
+    if entry.revoked_unix_s.is_some() {
+        "revoked"
+    } else if entry.expires_unix_s.is_some_and(is_past) {
+        "expired"
+    } else if entry
+        .previous
+        .as_ref()
+        .is_some_and(|p| now < p.until_unix_s)
+    {
+        "rotating"
+    } else {
+        "active"
+    }
+}
