@@ -8,6 +8,7 @@ mod keys;
 mod login;
 mod matrix;
 mod provider;
+mod openid;
 mod tokens;
 
 use serde_json::Value;
