@@ -3,6 +3,7 @@
 //! Not here: assertions.
 
 pub(crate) mod answer;
+mod chromium;
 mod command;
 mod demo;
 mod gate;
@@ -16,6 +17,7 @@ pub(crate) mod tls;
 pub(crate) mod tls_client;
 mod upstream;
 
+pub(crate) use chromium::in_browser;
 pub(crate) use command::tollgate;
 pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
