@@ -53,8 +53,12 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "zstandard==0.25.0",
 ];
 
-/// npm packages of the end-to-end tests; they need no others.
-pub(crate) const NODE_PACKAGES: &[&str] = &["openai@7.55.0"];
+/// npm packages of the end-to-end tests.
+pub(crate) const NODE_PACKAGES: &str = include_str!("../node/package.json");
+
+/// What they are with all that they need, by version and hash. After a change of `package.json`, in its folder: `npm install
+/// --package-lock-only --omit-lockfile-registry-resolved`, which leaves out from where each came.
+pub(crate) const NODE_LOCK: &str = include_str!("../node/package-lock.json");
 
 /// What the Node of [`PYTHON_PACKAGES`] calls itself.
 pub(crate) const NODE_VERSION: &str = "v24.19.0";

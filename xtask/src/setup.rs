@@ -1,5 +1,5 @@
-//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, and programs of the
-//! distribution: nginx, promtool, valgrind, Postgres.
+//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs and an OpenID provider, and programs of
+//! the distribution: nginx, promtool, valgrind, Postgres, Chromium.
 //!
 //! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run
 //! only looks.
@@ -21,6 +21,7 @@ pub(crate) struct Installed {
     pub(crate) python: PathBuf,
     pub(crate) node: PathBuf,
     pub(crate) node_modules: PathBuf,
+    pub(crate) chromium: PathBuf,
 }
 
 pub(crate) fn run() -> Result<Installed, String> {
@@ -36,10 +37,11 @@ pub(crate) fn run() -> Result<Installed, String> {
         python,
         node,
         node_modules,
+        chromium: debian::install("chromium", "chromium")?,
     })
 }
 
 /// What counts instructions.
 pub(crate) fn valgrind() -> Result<(), String> {
-    debian::install("valgrind", "valgrind")
+    debian::install("valgrind", "valgrind").map(drop)
 }

@@ -139,7 +139,8 @@ fn end_to_end(installed: &Installed, binary: PathBuf, filter: Option<&str>) -> C
         .env("TOLLGATE_BIN", binary)
         .env("TOLLGATE_E2E_PYTHON", &installed.python)
         .env("TOLLGATE_E2E_NODE", &installed.node)
-        .env("TOLLGATE_E2E_NODE_MODULES", &installed.node_modules);
+        .env("TOLLGATE_E2E_NODE_MODULES", &installed.node_modules)
+        .env("TOLLGATE_E2E_CHROMIUM", &installed.chromium);
     command
 }
 

@@ -77,6 +77,8 @@ pub struct ActiveToken {
     pub claims: Map<String, Value>,
     /// When it ends, in seconds after 1970, where the issuer says so.
     pub exp: Option<u64>,
+    /// When it was asked about, in seconds after 1970: who keeps the answer counts from there.
+    pub asked_s: u64,
 }
 
 /// The way to one endpoint; clones share what is kept.
@@ -173,7 +175,11 @@ impl IntrospectionSettings {
             });
         }
         Ok(Found {
-            value: Introspected::Active(Arc::new(ActiveToken { claims, exp })),
+            value: Introspected::Active(Arc::new(ActiveToken {
+                claims,
+                exp,
+                asked_s: now.as_secs(),
+            })),
             is_yes: true,
             good_for: left.map_or(self.cache, |left| left.min(self.cache)),
             weight: body.len(),

@@ -1,4 +1,5 @@
-//! Programs from the distribution: nginx, beside which the gate is measured, and promtool, which checks metrics.
+//! Programs from the distribution: nginx, beside which the gate is measured, promtool, which checks metrics, and Chromium,
+//! in which people log in.
 //!
 //! Not here: what is pinned. These are whatever the distribution has.
 
@@ -7,15 +8,13 @@ use std::path::{Path, PathBuf};
 
 use super::command::apt_install;
 
-/// Installs `package` unless its `program` is there.
-pub(super) fn install(program: &str, package: &str) -> Result<(), String> {
-    if find(program).is_some() {
-        return Ok(());
+/// Installs `package` unless its `program` is there. Gives the program.
+pub(super) fn install(program: &str, package: &str) -> Result<PathBuf, String> {
+    if let Some(found) = find(program) {
+        return Ok(found);
     }
     apt_install(package)?;
-    find(program)
-        .map(drop)
-        .ok_or_else(|| format!("{package} was installed but {program} is not on the path"))
+    find(program).ok_or_else(|| format!("{package} was installed but {program} is not on the path"))
 }
 
 /// Looks in the path, and where Debian keeps servers, which users' paths often leave out.

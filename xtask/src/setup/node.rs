@@ -1,4 +1,4 @@
-//! The OpenAI SDK for Node, installed by the Node that came with the Python environment.
+//! The npm packages, installed by the Node that came with the Python environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::command::run_quietly;
 use super::stamp::Stamp;
-use crate::parts::{NODE_PACKAGES, NODE_VERSION};
+use crate::parts::{NODE_LOCK, NODE_PACKAGES, NODE_VERSION};
 
 /// Gives the Node and the directory of its modules.
 pub(super) fn install(dir: &Path, python: &Path) -> Result<(PathBuf, PathBuf), String> {
@@ -21,7 +21,7 @@ pub(super) fn install(dir: &Path, python: &Path) -> Result<(PathBuf, PathBuf), S
     }
     let prefix = dir.join("node");
     let modules = prefix.join("node_modules");
-    let stamp = Stamp::new(&prefix, NODE_PACKAGES);
+    let stamp = Stamp::new(&prefix, &[NODE_PACKAGES, NODE_LOCK]);
     if !(stamp.is_there() && modules.is_dir()) {
         install_packages(&home, &node, &prefix)?;
         stamp.put()?;
@@ -30,24 +30,20 @@ pub(super) fn install(dir: &Path, python: &Path) -> Result<(PathBuf, PathBuf), S
 }
 
 fn install_packages(home: &Path, node: &Path, prefix: &Path) -> Result<(), String> {
-    println!("installing {}", NODE_PACKAGES.join(" "));
+    println!("installing the npm packages of xtask/node/package.json");
+    let told = |cause| format!("{}: {cause}", prefix.display());
     if prefix.exists() {
-        fs::remove_dir_all(prefix).map_err(|cause| format!("{}: {cause}", prefix.display()))?;
+        fs::remove_dir_all(prefix).map_err(told)?;
     }
-    fs::create_dir_all(prefix).map_err(|cause| format!("{}: {cause}", prefix.display()))?;
+    fs::create_dir_all(prefix).map_err(told)?;
+    fs::write(prefix.join("package.json"), NODE_PACKAGES).map_err(told)?;
+    fs::write(prefix.join("package-lock.json"), NODE_LOCK).map_err(told)?;
     run_quietly(
         Command::new(node)
             .arg(home.join("lib/node_modules/npm/bin/npm-cli.js"))
-            .args([
-                "install",
-                "--save-exact",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-            ])
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
             .arg("--prefix")
-            .arg(prefix)
-            .args(NODE_PACKAGES),
+            .arg(prefix),
     )
     .map(drop)
     .map_err(|says| {

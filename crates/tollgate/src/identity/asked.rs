@@ -7,21 +7,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callout::{
-    Bounds, Client, ClientAuth, Introspected, Introspection, IntrospectionSettings, SecretSource,
-    Tls, Url,
+    ActiveToken, Bounds, Client, ClientAuth, Introspected, Introspection, IntrospectionSettings,
+    SecretSource, Tls, Url,
 };
 use config::IntrospectionSource;
 use identity::claims::Mapping;
 use policy::caller::{Later, Proven};
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::mapping;
 use crate::services::{Services, now_s};
 
 /// How long a call waits for an answer: less than policy does.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
+
+/// A worker keeps an answer to the end of a second: what all of them share ends so much earlier.
+const KEPT_BY_WORKERS: Duration = Duration::from_secs(1);
 
 /// A verifier that asks; without services one that nobody answers.
 pub(super) fn verifier(
@@ -32,7 +35,7 @@ pub(super) fn verifier(
     let tls = Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
     let auth = client_auth(written);
     let mut settings = IntrospectionSettings::new(url, auth);
-    settings.cache = written.cache;
+    settings.cache = written.cache.saturating_sub(KEPT_BY_WORKERS);
     let client = Client::new(&tls, Bounds::default());
     let introspection = match services {
         Some(services) => Some(Introspection::new(&services.handle()?, client, settings)),
@@ -79,8 +82,8 @@ struct Rules {
 }
 
 impl Rules {
-    fn proof(&self, claims: &Map<String, Value>, exp: Option<u64>) -> Result<Proof, Unproven> {
-        let now = now_s();
+    fn proof(&self, token: &ActiveToken) -> Result<Proof, Unproven> {
+        let (now, claims, exp) = (now_s(), &token.claims, token.exp);
         if exp.is_some_and(|exp| exp <= now) {
             return Err(Unproven::Invalid(
                 "the answer says that it has expired".into(),
@@ -91,7 +94,8 @@ impl Rules {
         }
         let caller = self.mapping.caller(claims, Proven::Introspection);
         let caller = caller.map_err(|why| Unproven::Invalid(why.into()))?;
-        let until = now.saturating_add(self.cache_s);
+        // Counted from the question, which may be another worker's: two caches in a row would be twice as long.
+        let until = token.asked_s.saturating_add(self.cache_s);
         Ok(Proof {
             caller: Arc::new(caller),
             // At least this call's own second.
@@ -140,7 +144,7 @@ impl Verifier for Asks {
         let rules = Arc::clone(&self.rules);
         Box::pin(async move {
             match asked.await {
-                Ok(Introspected::Active(token)) => rules.proof(&token.claims, token.exp),
+                Ok(Introspected::Active(token)) => rules.proof(&token),
                 Ok(Introspected::Inactive) => Err(Unproven::Invalid(
                     "whoever issued it says that it is not active".into(),
                 )),

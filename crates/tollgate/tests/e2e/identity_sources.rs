@@ -7,6 +7,7 @@ mod issuer;
 mod keys;
 mod login;
 mod matrix;
+mod openid;
 pub(crate) mod provider;
 mod tokens;
 

@@ -7,6 +7,7 @@
 mod admin;
 mod bodies;
 mod browser;
+mod browser_login;
 mod budgets;
 mod charging;
 mod cli;

@@ -45,6 +45,11 @@ impl Gate {
         Self::start_at(data, admin, listen, config, files, &[])
     }
 
+    /// Starts on these addresses of the listeners, which its own configuration names.
+    pub(crate) fn start_on(data: SocketAddr, admin: SocketAddr, config: &str) -> Self {
+        Self::start_at(data, admin, any_host(), config, &[], &[])
+    }
+
     /// Starts with files that nobody but their owner can read.
     pub(crate) fn start_with_private(config: &str, files: &[(&str, &[u8])]) -> Self {
         let (data, admin) = (free_address(), free_address());

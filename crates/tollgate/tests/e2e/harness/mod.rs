@@ -3,10 +3,12 @@
 //! Not here: assertions.
 
 pub(crate) mod answer;
+mod chromium;
 mod command;
 mod demo;
 mod gate;
 pub(crate) mod h2;
+pub(crate) mod openid;
 mod partial_upstream;
 mod raw;
 mod sdk;
@@ -15,9 +17,11 @@ pub(crate) mod tls;
 pub(crate) mod tls_client;
 mod upstream;
 
+pub(crate) use chromium::in_browser;
 pub(crate) use command::tollgate;
 pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
+pub(crate) use openid::OpenId;
 pub(crate) use partial_upstream::PartialUpstream;
 pub(crate) use raw::{Connection, Response};
 pub(crate) use sdk::Sdk;

@@ -57,10 +57,23 @@ impl Sdk {
     }
 }
 
+/// A Node that runs a script of these tests, where it finds the packages that are installed for them.
+pub(super) fn node(script: &str) -> Command {
+    let modules = "TOLLGATE_E2E_NODE_MODULES";
+    let mut command = Command::new(installed("TOLLGATE_E2E_NODE"));
+    command.arg(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/e2e")
+            .join(script),
+    );
+    command.env_clear().env(modules, installed(modules));
+    command
+}
+
 /// A path that `cargo xtask test` provides in the environment.
-fn installed(name: &str) -> PathBuf {
+pub(super) fn installed(name: &str) -> PathBuf {
     std::env::var_os(name).map_or_else(
-        || panic!("{name} is not set: run these tests with `cargo xtask test`, which installs the SDKs"),
+        || panic!("{name} is not set: run these tests with `cargo xtask test`, which installs it"),
         PathBuf::from,
     )
 }
