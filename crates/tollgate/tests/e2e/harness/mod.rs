@@ -19,7 +19,7 @@ pub(crate) use command::tollgate;
 pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
 pub(crate) use partial_upstream::PartialUpstream;
-pub(crate) use raw::{Connection, Response};
+pub(crate) use raw::{Connection, Response, connect_from};
 pub(crate) use sdk::Sdk;
 pub(crate) use upstream::{Seen, Step, Upstream};
 
