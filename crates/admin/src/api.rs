@@ -57,7 +57,8 @@ pub(crate) fn resource(name: &str, gateway: &impl Gateway) -> Option<Value> {
         "budgets" => json!({ "budgets": gateway.budgets() }),
         "config" => {
             let config = gateway.config();
-            json!({ "version": config.version, "document": *config.document })
+            let files = config.key_files;
+            json!({ "version": config.version, "key_files": files, "document": *config.document })
         }
         "health" => health(gateway.health()),
         "ledger" => gateway.ledger()?,

@@ -13,5 +13,5 @@ mod gateway;
 mod reply;
 mod server;
 
-pub use gateway::{Budget, Config, Gateway, Health, Limit};
+pub use gateway::{Budget, Config, Gateway, Health, KeyFile, Limit};
 pub use server::serve;

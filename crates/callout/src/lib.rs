@@ -16,6 +16,7 @@ mod introspection;
 mod json;
 mod jwks;
 mod kubernetes;
+mod questions;
 mod secret_source;
 mod service;
 mod shared;
@@ -45,6 +46,7 @@ pub use kubernetes::{
     Access, AccessAction, AccessQuestion, AccessReview, ApiServer, Reviewed, TokenReview,
     TokenReviewSettings, User,
 };
+pub use questions::{QuestionCounts, Questions};
 pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
 pub use tls::{ClientIdentity, Tls, TlsFault};

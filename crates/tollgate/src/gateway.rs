@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use admin::{Budget, Config, Gateway, Health, Limit};
+use admin::{Budget, Config, Gateway, Health, KeyFile, Limit};
 use policy::budget::{self, Scope, Unit};
 use policy::clock::Mono;
 use policy::id::LimitId;
@@ -15,6 +15,7 @@ use policy::subject::Whose;
 use policy::web::Access;
 
 use crate::budget::now_ms;
+use crate::identity::KeysState;
 use crate::metrics;
 use crate::running::Running;
 
@@ -37,6 +38,7 @@ impl Gateway for Running {
         Config {
             version: current.revision.snapshot.version.clone(),
             document: current.document,
+            key_files: current.key_files.iter().map(key_file).collect(),
         }
     }
 
@@ -54,6 +56,14 @@ impl Gateway for Running {
 
     async fn metrics(&self) -> String {
         metrics::merged(self).await.render(&metrics::of(self))
+    }
+}
+
+fn key_file(state: &KeysState) -> KeyFile {
+    KeyFile {
+        source: state.source.clone(),
+        keys: state.keys,
+        version: state.version.clone(),
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Running {
     pub(crate) started: Instant,
     pub(crate) draining: AtomicBool,
     /// Who is asked about credentials.
-    services: Services,
+    pub(crate) services: Services,
     pub(crate) reloads: [AtomicU64; 2],
     pub(crate) last_reload_good: AtomicBool,
     origin: Origin,
@@ -166,6 +166,8 @@ pub(crate) struct Current {
     pub(crate) document: Arc<serde_json::Value>,
     pub(crate) watched: Arc<[PathBuf]>,
     pub(crate) access: Arc<Access>,
+    /// Files of keys as they were last read.
+    pub(crate) key_files: Arc<[identity::KeysState]>,
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -196,7 +198,7 @@ pub(crate) fn publication(
 ) -> Result<(RuntimeConfig, Current), String> {
     let credentials = std::mem::take(&mut loaded.host.credentials);
     let has_ledger = loaded.host.ledger.is_some();
-    identity::complete(
+    let key_files = identity::complete(
         &mut loaded.snapshot,
         &credentials,
         has_ledger,
@@ -216,6 +218,7 @@ pub(crate) fn publication(
         document: Arc::new(loaded.document.json().clone()),
         watched: loaded.watched.into(),
         access: Arc::new(loaded.host.admin_access),
+        key_files: key_files.into(),
     };
     Ok((
         RuntimeConfig {

@@ -15,8 +15,9 @@ use policy::secret::Secret;
 use sigv4::{Keys, Request, Scope};
 
 use super::{ANSWER_WITHIN, Asks, url};
+use crate::services::{MadeState, Maker};
 
-pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn Minter>>, String> {
+pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn Maker>>, String> {
     let scope = Scope {
         region: source.region.clone(),
         service: source.service.clone(),
@@ -71,6 +72,9 @@ struct Fixed {
     account: String,
     signs: Arc<Credential>,
 }
+
+/// They do not end.
+impl Maker for Fixed {}
 
 impl Minter for Fixed {
     fn account(&self) -> &str {
@@ -132,6 +136,12 @@ impl Signers {
             *last = Some((Arc::clone(keys), Arc::clone(&signs)));
         }
         signs
+    }
+}
+
+impl Maker for Session {
+    fn state(&self) -> Option<MadeState> {
+        Some(self.endpoint.state().into())
     }
 }
 
