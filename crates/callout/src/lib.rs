@@ -51,8 +51,8 @@ pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
 pub use tls::{ClientIdentity, Tls, TlsFault};
 pub use token::{
-    AccessToken, CallerExchange, Grant, Impersonation, InstanceKeys, Issued, KeysRequest,
-    MetadataMethod, MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint, TokenRequest,
-    TokenState, WebIdentity, fetch_text,
+    AccessToken, CallerExchange, ContainerKeys, Grant, Impersonation, InstanceKeys, Issued,
+    KeysRequest, MetadataMethod, MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint,
+    TokenRequest, TokenState, WebIdentity, fetch_text,
 };
 pub use url::{Url, UrlFault};

@@ -14,8 +14,9 @@ use policy::secret::Secret;
 use policy::web::Access;
 
 pub use self::credential::{
-    AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
-    GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource, UpstreamCredential,
+    AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ContainerToken,
+    ExchangeGrant, GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource,
+    UpstreamCredential,
 };
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.

@@ -11,9 +11,9 @@ pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
     AccessLog, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
-    ClientCertificate, ClientProof, ClientTls, CredentialKind, CredentialSource, ExchangeGrant,
-    ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource, JwksSource,
-    JwtSource, Ledger, Lines, MadeCredential, MadeKind, OtlpProtocol, Tls, TokenSource,
+    ClientCertificate, ClientProof, ClientTls, ContainerToken, CredentialKind, CredentialSource,
+    ExchangeGrant, ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource,
+    JwksSource, JwtSource, Ledger, Lines, MadeCredential, MadeKind, OtlpProtocol, Tls, TokenSource,
     TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom, WrittenRule,
 };
 pub use lower::Loaded;

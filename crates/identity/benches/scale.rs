@@ -1,11 +1,13 @@
 //! What many keys and many users cost: memory, loading, and a call.
 //!
-//! `cargo bench -p identity --bench scale`. Memory is what the process takes more (resident set, Linux). Calls go through
-//! policy from their head to their admission, each by another caller than the one before, in an order that no cache
-//! foresees; what a call costs without many callers stands in the first row.
+//! `cargo bench -p identity --bench scale`. Each row is measured by a process of its own; memory is what it takes more
+//! (resident set, Linux), what a load has given back included. Calls go through policy from their head to their
+//! admission, each by another caller than the one before, in an order that no cache foresees; what a call costs without
+//! many callers stands in the first row.
 //! Not here: sockets and bodies (the proving ground).
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,20 +33,37 @@ const UNIX_S: u64 = 1_700_000_000;
 const BODY: &str = r#"{"model":"m","max_tokens":10}"#;
 
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+    match (words.first().map(String::as_str), number(1), number(2)) {
+        (Some("keys"), Some(count), _) => keys(count),
+        (Some("calls"), Some(users), Some(subjects)) => calls(users, subjects),
+        // Cargo says `--bench`.
+        _ => each_alone(),
+    }
+}
+
+/// Every row, one process after the other.
+fn each_alone() {
+    let own = std::env::current_exe().expect("its own path");
+    let row = |words: &[&str]| {
+        let ended = Command::new(&own).args(words).status();
+        assert!(ended.expect("it starts").success(), "{words:?}");
+    };
     println!("keys: a file is read, and its keys are looked up");
     for count in [1_000, 100_000, 1_000_000] {
-        keys(count);
+        row(&["keys", &count.to_string()]);
     }
     println!("\nusers: calls under a limit for each user");
     for (users, subjects) in [
-        (100, 1 << 16),
+        (100, 1_usize << 16),
         (10_000, 1 << 16),
         (1_000_000, 1 << 16),
         (1_000_000, 1 << 20),
         (1_000_000, 1 << 21),
         (1_000_000, 1 << 24),
     ] {
-        calls(users, subjects);
+        row(&["calls", &users.to_string(), &subjects.to_string()]);
     }
 }
 

@@ -5,10 +5,10 @@
 use std::sync::{Arc, RwLock};
 
 use callout::{
-    Handle, InstanceKeys, Issued, KeysRequest, SecretSource, SessionKeys, TokenEndpoint,
-    WebIdentity,
+    ContainerKeys, Handle, InstanceKeys, Issued, KeysRequest, SecretSource, SessionKeys,
+    TokenEndpoint, WebIdentity,
 };
-use config::{AwsFrom, AwsSource};
+use config::{AwsFrom, AwsSource, ContainerToken};
 use policy::caller::Later;
 use policy::credential::{Credential, Minter, Signable, Signer};
 use policy::secret::Secret;
@@ -48,8 +48,18 @@ pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn
             token: SecretSource::file(file.clone()),
         }),
         AwsFrom::Instance(at) => KeysRequest::Instance(InstanceKeys { url: url(at)? }),
+        AwsFrom::Container { url: at, token } => KeysRequest::Container(ContainerKeys {
+            url: url(at)?,
+            token: token.as_ref().map(|token| match token {
+                ContainerToken::File(file) => SecretSource::file(file.clone()),
+                ContainerToken::Text(text) => SecretSource::fixed(text.clone()),
+            }),
+        }),
     };
-    let is_local = matches!(source.from, AwsFrom::Instance(_));
+    let is_local = matches!(
+        source.from,
+        AwsFrom::Instance(_) | AwsFrom::Container { .. }
+    );
     let client = asks.client(is_local)?;
     let Some(handle) = &asks.handle()? else {
         return Ok(None);
