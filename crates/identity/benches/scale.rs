@@ -118,8 +118,12 @@ impl Verifier for Users {
         true
     }
 
-    fn fingerprint(&self, _: &[u8]) -> Option<[u8; 32]> {
-        None
+    fn keeps_proofs(&self) -> bool {
+        false
+    }
+
+    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
+        identity::fingerprint(credential)
     }
 
     fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
