@@ -20,6 +20,8 @@ pub(crate) fn fuzz_one(input: &[u8]) {
             assert_eq!(KeyFile::parse(text.as_bytes()).as_ref(), Ok(&file));
             let table = KeyTable::new(&file);
             assert_eq!(table.len(), file.entries.len());
+            let other = KeyTable::parse(input).expect("as the file is read");
+            assert_eq!(other.len(), table.len());
             for line in input.split(|byte| *byte == b'\n').take(64) {
                 assert!(table.verify(line, NOW).is_err());
             }
@@ -28,7 +30,10 @@ pub(crate) fn fuzz_one(input: &[u8]) {
                 assert!(table.verify(guess.as_bytes(), NOW).is_err());
             }
         }
-        Err(fault) => assert!(!fault.to_string().contains(char::is_control)),
+        Err(fault) => {
+            assert!(!fault.to_string().contains(char::is_control));
+            assert_eq!(KeyTable::parse(input).err(), Some(fault));
+        }
     }
     let none = KeyTable::new(&KeyFile::default());
     assert!(none.verify(input, NOW).is_err());

@@ -16,7 +16,7 @@ use config::{
 };
 use identity::claims::{Mapping, Workload};
 use identity::jwt::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
-use identity::keys::{KeyFile, KeyTable};
+use identity::keys::{FileFault, KeyFile, KeyTable};
 use jose::{Algorithm, KeySet, Rules};
 use policy::identity::{Source, Verifier};
 use policy::snapshot::Snapshot;
@@ -157,9 +157,12 @@ fn keys(
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<(KeyTable, Option<String>), String> {
-    let read = key_bytes(path, sources).and_then(|bytes| Ok((parsed(path, &bytes)?, bytes)));
+    let read = key_bytes(path, sources).and_then(|bytes| {
+        let table = KeyTable::parse(&bytes).map_err(damaged(path))?;
+        Ok((table, Some(version(&bytes))))
+    });
     match read {
-        Ok((file, bytes)) => Ok((KeyTable::new(&file), Some(version(&bytes)))),
+        Ok(read) => Ok(read),
         Err(fault) if matches!(moment, Moment::Reload(_)) => {
             tracing::error!(%fault, "the keys cannot be trusted: nobody is let in by a key until they can");
             Ok((KeyTable::unavailable(&fault), None))
@@ -180,7 +183,7 @@ fn version(bytes: &[u8]) -> String {
 
 /// Reads a file of keys.
 pub(crate) fn read_keys(path: &Path, sources: &dyn Sources) -> Result<KeyFile, String> {
-    parsed(path, &key_bytes(path, sources)?)
+    KeyFile::parse(&key_bytes(path, sources)?).map_err(damaged(path))
 }
 
 /// The file's content, where nobody but its owner can see or change it.
@@ -209,9 +212,10 @@ fn key_bytes(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn parsed(path: &Path, bytes: &[u8]) -> Result<KeyFile, String> {
-    let shown = path.display();
-    KeyFile::parse(bytes).map_err(|fault| {
+/// What is said of a file with a fault.
+fn damaged(path: &Path) -> impl Fn(FileFault) -> String {
+    let shown = path.display().to_string();
+    move |fault| {
         format!("{shown} is damaged at {fault}; restore it from a copy, or take that line out")
-    })
+    }
 }
