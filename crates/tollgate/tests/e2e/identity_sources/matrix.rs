@@ -8,6 +8,7 @@
 
 mod attempt;
 mod client;
+mod credential;
 mod expected;
 mod scene;
 

@@ -3,7 +3,7 @@
 //! Invariant: who makes an attempt notes what it brings while it writes it; nothing is read back out of the text.
 //! Not here: what must come of it (`expected`), how it is sent (`client`).
 
-use super::scene::Credential;
+use super::credential::Credential;
 
 /// A small generator, so that a seed repeats a run.
 pub(super) struct Chance(u64);

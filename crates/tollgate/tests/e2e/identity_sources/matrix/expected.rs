@@ -3,7 +3,8 @@
 //! Not here: the gate's own decision (`policy::exchange`), which this must not use.
 
 use super::attempt::{Attempt, Version};
-use super::scene::{Credential, Kind, Peer, Source};
+use super::credential::{Credential, Kind};
+use super::scene::{Peer, Source};
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(super) enum Expected {
@@ -40,6 +41,11 @@ pub(super) fn of(list: &[Source], peer: Peer, attempt: &Attempt<'_>) -> Expected
         }
     }
     let takes_credentials = list.iter().any(|source| !source.is_header());
+    // A credential that no source took is not nothing; a key in a query is.
+    let brings_nothing = attempt.given.is_empty() || !takes_credentials;
+    if brings_nothing && list.contains(&Source::HeaderOrChat) {
+        return Expected::In("chat");
+    }
     Expected::Out(if takes_credentials { &[401] } else { &[404] })
 }
 
@@ -70,7 +76,7 @@ fn said(
         _ => None,
     };
     match source {
-        Source::Header => headers_word(true),
+        Source::Header | Source::HeaderOrChat => headers_word(true),
         Source::DistantHeader => headers_word(false),
         Source::HeaderOfProxy => headers_word(peer == Peer::Proxy),
         Source::Certificates => peer.workload().map(|workload| proven(Some(workload))),
