@@ -25,7 +25,7 @@ pub(super) enum Source {
     Certificates,
     /// A header, believed of everybody here.
     Header,
-    /// The same, and who brings nothing is the workload `chat`.
+    /// The same, and who brings nothing is the workload `chat`; last in its list.
     HeaderOrChat,
     /// A header, believed of nobody here.
     DistantHeader,
@@ -59,7 +59,7 @@ pub(super) const CLEARTEXT: &[&[Source]] = &[
     &[Keys, Jwt, OtherJwt, Introspection, Header],
     &[Header, Introspection, OtherJwt, Jwt, Keys],
     &[HeaderOrChat],
-    &[HeaderOrChat, Jwt, Keys],
+    &[Jwt, Keys, HeaderOrChat],
     &[Keys, Introspection, HeaderOrChat],
 ];
 
@@ -75,7 +75,7 @@ pub(super) const OVER_TLS: &[&[Source]] = &[
     &[Certificates, Keys, Jwt, Introspection, HeaderOfProxy],
     &[HeaderOfProxy, Introspection, Jwt, Keys, Certificates],
     &[Certificates, Jwt, HeaderOrChat],
-    &[HeaderOrChat, Keys, Certificates],
+    &[Keys, Certificates, HeaderOrChat],
 ];
 
 impl Source {
