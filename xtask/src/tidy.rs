@@ -9,6 +9,7 @@ mod circles;
 mod deny;
 mod expression;
 mod fault;
+mod fuzz;
 mod graph;
 mod least_versions;
 mod links;
@@ -51,6 +52,7 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         vectors::faults(tree),
         sizes::faults(tree),
         circles::faults(tree),
+        fuzz::faults(tree),
     ]
     .into_iter()
     .flatten()

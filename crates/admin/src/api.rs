@@ -162,7 +162,8 @@ fn shown(is: Is, caller: &Principal, gateway: &impl Gateway) -> Result<Value, Re
 /// The configuration in force, secrets redacted.
 pub(crate) fn config(gateway: &impl Gateway) -> Value {
     let config = gateway.config();
-    json!({ "version": config.version, "document": *config.document })
+    let files = config.key_files;
+    json!({ "version": config.version, "key_files": files, "document": *config.document })
 }
 
 /// The ledger's state.

@@ -153,6 +153,19 @@ pub struct Config {
     pub version: String,
     /// The document, with secrets redacted.
     pub document: Arc<Value>,
+    /// Files of keys, which the version says nothing of.
+    pub key_files: Vec<KeyFile>,
+}
+
+/// A file of keys as it was last read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyFile {
+    /// Which source of identities it is of, such as `identity[0]`.
+    pub source: String,
+    /// Keys in it, revoked ones included.
+    pub keys: usize,
+    /// Short hash of its content; none where it is not well, and nobody is let in by it.
+    pub version: Option<String>,
 }
 
 /// One limit of one workload on one route.

@@ -16,5 +16,7 @@ mod login;
 mod reply;
 mod server;
 
-pub use gateway::{Budget, Changed, Config, Gateway, Health, KeyFault, Limit, People};
+pub use gateway::{
+    Budget, Changed, Config, Gateway, Health, KeyFault, KeyFile, Limit, People,
+};
 pub use server::serve;

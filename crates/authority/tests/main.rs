@@ -2,6 +2,7 @@
 
 mod docs;
 mod fixture;
+mod fuzz_corpus;
 mod opa;
 #[expect(
     clippy::disallowed_methods,

@@ -21,6 +21,7 @@ use crate::client_auth::ClientAuth;
 use crate::fault::Fault;
 use crate::form::Form;
 use crate::json;
+use crate::questions::Questions;
 use crate::service::{Answered, Handle};
 use crate::shared::{Found, Key, Shared};
 use crate::url::Url;
@@ -45,6 +46,8 @@ pub struct IntrospectionSettings {
     pub cache_inactive: Duration,
     /// Tokens that are kept.
     pub entries_max: usize,
+    /// Where questions are counted.
+    pub questions: Arc<Questions>,
 }
 
 impl IntrospectionSettings {
@@ -57,6 +60,7 @@ impl IntrospectionSettings {
             cache: Duration::from_secs(60),
             cache_inactive: Duration::from_secs(5),
             entries_max: 65_536,
+            questions: Arc::default(),
         }
     }
 }
@@ -98,7 +102,7 @@ impl Introspection {
     /// One that has asked nothing yet.
     #[must_use]
     pub fn new(handle: &Handle, client: Client, settings: IntrospectionSettings) -> Self {
-        let shared = Shared::new(settings.entries_max);
+        let shared = Shared::counted(settings.entries_max, Arc::clone(&settings.questions));
         let asker = Asker {
             client,
             settings,

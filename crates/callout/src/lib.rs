@@ -18,6 +18,7 @@ mod json;
 mod jwks;
 mod kubernetes;
 mod openid;
+mod questions;
 mod secret_source;
 mod service;
 mod shared;
@@ -48,12 +49,13 @@ pub use kubernetes::{
     TokenReviewSettings, User,
 };
 pub use openid::{Code, OpenId, Provider};
+pub use questions::{QuestionCounts, Questions};
 pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
 pub use tls::{ClientIdentity, Tls, TlsFault};
 pub use token::{
-    AccessToken, CallerExchange, Grant, Impersonation, InstanceKeys, Issued, KeysRequest,
-    MetadataMethod, MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint, TokenRequest,
-    TokenState, WebIdentity, fetch_text,
+    AccessToken, CallerExchange, ContainerKeys, Grant, Impersonation, InstanceKeys, Issued,
+    KeysRequest, MetadataMethod, MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint,
+    TokenRequest, TokenState, WebIdentity, fetch_text,
 };
 pub use url::{Url, UrlFault};

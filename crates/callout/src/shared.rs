@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::fault::Fault;
+use crate::questions::Questions;
 use cache::Cache;
 use circuit::Circuit;
 
@@ -40,7 +41,10 @@ pub(crate) struct Found<V> {
 }
 
 /// Answers of one service.
-pub(crate) struct Shared<V>(Mutex<State<V>>);
+pub(crate) struct Shared<V> {
+    state: Mutex<State<V>>,
+    questions: Arc<Questions>,
+}
 
 struct State<V> {
     yes: Cache<V>,
@@ -53,13 +57,22 @@ type Flight<V> = watch::Receiver<Option<Result<V, Fault>>>;
 
 impl<V: Clone + Send + Sync + 'static> Shared<V> {
     pub(crate) fn new(entries_max: usize) -> Arc<Self> {
+        Self::counted(entries_max, Arc::default())
+    }
+
+    /// One whose questions are counted there.
+    pub(crate) fn counted(entries_max: usize, questions: Arc<Questions>) -> Arc<Self> {
         let share = |of: usize| (of / NO_SHARE).max(1);
-        Arc::new(Self(Mutex::new(State {
+        let state = State {
             yes: Cache::new(entries_max, WEIGHT_MAX),
             no: Cache::new(share(entries_max), share(WEIGHT_MAX)),
             flights: HashMap::new(),
             circuit: Circuit::default(),
-        })))
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            questions,
+        })
     }
 
     /// The answer that is kept, or that comes of the one question that runs.
@@ -75,11 +88,15 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
             let mut state = self.state();
             let now = Instant::now();
             if let Some(kept) = state.kept(&key, now) {
+                self.questions.note_kept();
                 return Ok(kept);
             }
             match state.flights.get(&key) {
                 Some(flight) => flight.clone(),
-                None => self.depart(&mut state, key, now, question())?,
+                None => {
+                    let departed = self.depart(&mut state, key, now, question());
+                    departed.inspect_err(|_| self.questions.note(false))?
+                }
             }
         };
         let landed = flight.wait_for(Option::is_some).await;
@@ -113,6 +130,7 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
         let landing = Landing(Arc::clone(self), key);
         tokio::spawn(async move {
             let found = question.await;
+            landing.0.questions.note(found.is_ok());
             landing.0.state().take(key, &found);
             // Gone before it is told, so that who comes later asks again or finds it kept.
             drop(landing);
@@ -122,7 +140,7 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<V>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -152,7 +170,7 @@ struct Landing<V>(Arc<Shared<V>>, Key);
 impl<V> Drop for Landing<V> {
     fn drop(&mut self) {
         let Self(shared, key) = self;
-        let mut state = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.flights.remove(key);
     }
 }

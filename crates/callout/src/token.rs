@@ -26,7 +26,7 @@ use crate::client::Client;
 use crate::fault::Fault;
 use crate::service::{Answered, Handle, Running};
 use crate::turns::{Turns, back_off};
-pub use aws::{InstanceKeys, KeysRequest, SessionKeys, WebIdentity};
+pub use aws::{ContainerKeys, InstanceKeys, KeysRequest, SessionKeys, WebIdentity};
 pub use exchange::CallerExchange;
 pub use grant::{Grant, OAuthRequest};
 pub use impersonation::Impersonation;

@@ -15,8 +15,9 @@ use policy::credential::UpstreamAuth;
 use policy::secret::Secret;
 
 pub use self::credential::{
-    AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ExchangeGrant,
-    GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource, UpstreamCredential,
+    AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ContainerToken,
+    ExchangeGrant, GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource,
+    UpstreamCredential,
 };
 pub use self::login::{AdminLogin, LoginClient, LoginSource};
 

@@ -11,7 +11,7 @@ pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
     AccessLog, AdminLogin, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
-    ClientCertificate, ClientProof, ClientTls, CredentialKind, CredentialSource, ExchangeGrant,
+    ClientCertificate, ClientProof, ClientTls, ContainerToken, CredentialKind, CredentialSource, ExchangeGrant,
     ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource, JwksSource,
     JwtSource, Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol,
     Tls, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,

@@ -1,7 +1,7 @@
 //! The claims of a token that was proven, to a caller.
 //!
 //! Invariant: a claim that says the workload says one, or the token is nobody's; no value of a claim becomes a name
-//! unchecked.
+//! unchecked; two texts that differ are recorded as two, however long they are.
 //! Not here: whether the token is good (`jose`, `callout`).
 
 use std::sync::Arc;
@@ -10,8 +10,12 @@ use policy::authority::{Claim, Members};
 use policy::caller::{Caller, Claims, Proven};
 use serde_json::{Map, Value};
 
-/// Most bytes of a user or of a tag's value; what is longer is cut at a character.
+/// Most bytes of a user or of a tag's value. What is longer, or has control characters, is cut and ends in its digest.
 const TEXT_BYTES_MAX: usize = 256;
+/// Stands before the digest.
+const DIGEST_MARK: char = '~';
+/// Hexadecimal digits of a SHA-256.
+const DIGEST_CHARS: usize = 64;
 
 /// How claims become a caller.
 #[derive(Debug, Clone)]
@@ -130,7 +134,7 @@ pub(crate) fn found<'c>(claims: &'c Map<String, Value>, claim: &str) -> Option<&
     Some(value)
 }
 
-/// A value as it is recorded: text, a number, yes or no, or a list of those; without control characters.
+/// A value as it is recorded: text, a number, yes or no, or a list of those.
 pub(crate) fn text(value: &Value) -> Option<Arc<str>> {
     let whole = match value {
         Value::String(text) => text.clone(),
@@ -142,9 +146,34 @@ pub(crate) fn text(value: &Value) -> Option<Arc<str>> {
         }
         Value::Null | Value::Object(_) => return None,
     };
-    let mut plain: String = whole.chars().filter(|c| !c.is_control()).collect();
-    plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX));
-    (!plain.is_empty()).then(|| plain.into())
+    match whole.as_str() {
+        "" => None,
+        plain if is_recorded_whole(plain) => Some(plain.into()),
+        other => Some(digested(other).into()),
+    }
+}
+
+/// Whether a text is recorded as it is. One that looks like what is cut is not: else it could be made to be another's.
+fn is_recorded_whole(text: &str) -> bool {
+    let is_digest = |end: &str| {
+        let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        end.len() == DIGEST_CHARS && end.bytes().all(is_hex)
+    };
+    let end = text.rsplit_once(DIGEST_MARK).map(|(_, end)| end);
+    text.len() <= TEXT_BYTES_MAX && !text.contains(char::is_control) && !end.is_some_and(is_digest)
+}
+
+/// The beginning of a text without control characters, and the SHA-256 of all of it.
+fn digested(text: &str) -> String {
+    let mut plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX - 1 - DIGEST_CHARS));
+    plain.push(DIGEST_MARK);
+    for byte in crate::fingerprint(text.as_bytes()) {
+        for half in [byte >> 4, byte & 0xf] {
+            plain.extend(char::from_digit(u32::from(half), 16));
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -241,5 +270,39 @@ mod tests {
         let caller = fixed.caller(&claims, Proven::Token).expect("a caller");
         let user = caller.user.expect("a user");
         assert!(user.len() <= 256 && user.starts_with("aé"), "{user}");
+        assert!(!user.contains(char::is_control), "{user}");
+    }
+
+    #[test]
+    fn users_that_differ_anywhere_are_recorded_as_two() {
+        let fixed = mapping(Workload::Fixed("chat".into()));
+        let user = |sub: &str| {
+            let claims = json!({ "sub": sub });
+            let caller = fixed.caller(claims.as_object().expect("claims"), Proven::Token);
+            caller.expect("a caller").user.map(|user| user.to_string())
+        };
+        let long = "x".repeat(256);
+        assert_eq!(user(&long), Some(long.clone()), "as long as may be");
+        assert_eq!(user(""), None);
+        let cut = user(&format!("{long}1")).expect("a user");
+        let all = [
+            user(&format!("{long}1")),
+            user(&format!("{long}2")),
+            user(&long),
+            // What another's text is cut to, brought as a text.
+            user(&cut),
+            user("ada"),
+            user("a\u{7}da"),
+            user("ad\u{7}a"),
+            user("\u{7}"),
+            user("\u{8}"),
+        ];
+        let different: std::collections::HashSet<_> = all.iter().flatten().collect();
+        assert_eq!(different.len(), all.len(), "{all:?}");
+        assert!(
+            different
+                .iter()
+                .all(|user| user.len() <= 256 && !user.contains(char::is_control))
+        );
     }
 }

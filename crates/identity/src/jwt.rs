@@ -89,7 +89,7 @@ impl JwtVerifier {
 impl Verifier for JwtVerifier {
     fn takes(&self, credential: &[u8]) -> bool {
         // A JSON object in base64url, and three parts.
-        credential.starts_with(b"ey") && credential.iter().filter(|b| **b == b'.').count() == 2
+        credential.starts_with(b"ey") && dots(credential) == 2
     }
 
     fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
@@ -129,6 +129,13 @@ impl Verifier for JwtVerifier {
 
 /// Most of an issuer's name that the log repeats, characters.
 const SHOWN: usize = 100;
+
+/// How many dots there are. They are counted in bytes, as many of which are added at once as a register holds.
+fn dots(credential: &[u8]) -> usize {
+    let of = |part: &[u8]| part.iter().map(|byte| u8::from(*byte == b'.')).sum::<u8>();
+    let parts = credential.chunks(usize::from(u8::MAX));
+    parts.map(|part| usize::from(of(part))).sum()
+}
 
 const UNKNOWN_KEY: &str = "the issuer has no key that fits the token";
 

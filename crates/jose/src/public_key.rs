@@ -74,6 +74,9 @@ impl Material {
         if !is_exponent(e) {
             return Err(Unusable::RsaExponent);
         }
+        if is_of_weak_primes(n) {
+            return Err(Unusable::RsaPrimes);
+        }
         Ok(Self::Rsa(RsaPublicKeyComponents {
             n: n.into(),
             e: e.into(),
@@ -181,6 +184,28 @@ fn without_zeros(number: &[u8]) -> &[u8] {
 fn bits(number: &[u8]) -> usize {
     let first = number.first().map_or(0, |first| first.leading_zeros());
     (number.len() * 8).saturating_sub(first as usize)
+}
+
+/// Whether the modulus has the mark of Infineon's library (CVE-2017-15361, "ROCA"): its primes are powers of 65537 modulo
+/// every small prime, and so is their product; with that its 2048-bit keys are factored in practice. Of other moduli one
+/// in 2^27 has it by chance.
+fn is_of_weak_primes(n: &[u8]) -> bool {
+    const GENERATOR: u32 = 65_537;
+    /// The odd primes of which the library's smallest keys are made.
+    const PRIMES: [u32; 38] = [
+        3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89,
+        97, 101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,
+    ];
+    PRIMES.iter().all(|prime| {
+        let rest = n
+            .iter()
+            .fold(0, |rest, byte| (rest << 8 | u32::from(*byte)) % prime);
+        let mut power = 1;
+        (1..*prime).any(|_| {
+            power = power * (GENERATOR % prime) % prime;
+            power == rest
+        })
+    })
 }
 
 /// From 65537, the least that FIPS 186-5 allows, to the most that ring takes.

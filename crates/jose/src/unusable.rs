@@ -58,6 +58,11 @@ pub enum Unusable {
     /// The RSA exponent is even, less than 65537 or too large.
     #[error("its exponent is even, less than 65537 or more than 33 bits long")]
     RsaExponent,
+    /// The RSA modulus was made by a library whose primes are guessed.
+    #[error(
+        "its modulus has the mark of a library that made primes which can be guessed (ROCA, CVE-2017-15361): replace it"
+    )]
+    RsaPrimes,
     /// The point is not on the curve, or one that signs everything.
     #[error("its point is not on the curve, is of small order or is not written in full")]
     Point,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use authority::cel::{Effect, Rule};
 use callout::{
     Authorized, AuthzPeer, AuthzRequest, AuthzTransport, Bounds, Client, ExtAuthz,
-    ExtAuthzSettings, Protocol, Tls, Url,
+    ExtAuthzSettings, Protocol, Questions, Tls, Url,
 };
 use config::{AuthorityRules, ExtAuthzSource};
 use policy::authority::Rules;
@@ -98,6 +98,9 @@ fn authorizer(
         protocol,
         ..Bounds::default()
     };
+    let questions = moment
+        .services()
+        .map(|services| services.questions("ext_authz", &url));
     let transport = if written.is_grpc {
         AuthzTransport::Grpc {
             url,
@@ -117,6 +120,7 @@ fn authorizer(
         service: ExtAuthz::new(&services.handle()?, client, settings),
         timeout: written.timeout,
         fails_open: written.fails_open,
+        questions: questions.unwrap_or_default(),
     })))
 }
 
@@ -126,6 +130,7 @@ struct Asks {
     service: ExtAuthz,
     timeout: Duration,
     fails_open: bool,
+    questions: Arc<Questions>,
 }
 
 impl Authorizer for Asks {
@@ -156,9 +161,11 @@ impl Authorizer for Asks {
             destination: AuthzPeer::default(),
         };
         let asked = self.service.ask(request, self.timeout);
-        let fails_open = self.fails_open;
+        let (fails_open, questions) = (self.fails_open, Arc::clone(&self.questions));
         Box::pin(async move {
-            match asked.await {
+            let answer = asked.await;
+            questions.note(answer.is_ok());
+            match answer {
                 Ok(Authorized::Allowed(_)) => Authorization::Allowed,
                 Ok(Authorized::Denied(denial)) => {
                     let says = format!("the authorisation service says {}", denial.status);

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use callout::{Bounds, Client, Handle, Tls, Url};
 use config::{MadeCredential, MadeKind, UpstreamCredential};
-use policy::credential::{Minter, UpstreamAuth};
+use policy::credential::UpstreamAuth;
 use policy::snapshot::Snapshot;
 
-use crate::services::{Moment, Services};
+use crate::services::{Maker, Moment, Services};
 
 /// How long a call waits for a credential: less than policy does.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
@@ -31,7 +31,7 @@ pub(crate) fn complete(
     written: &[UpstreamCredential],
     moment: Moment<'_>,
 ) -> Result<(), String> {
-    let mut makers: Vec<(MadeCredential, Arc<dyn Minter>)> = Vec::new();
+    let mut makers: Vec<(MadeCredential, Arc<dyn Maker>)> = Vec::new();
     for UpstreamCredential {
         endpoint,
         place,
@@ -68,7 +68,7 @@ pub(crate) fn complete(
 fn maker(
     made: &MadeCredential,
     services: Option<&Services>,
-) -> Result<Option<Arc<dyn Minter>>, String> {
+) -> Result<Option<Arc<dyn Maker>>, String> {
     let asks = Asks { made, services };
     match &made.kind {
         MadeKind::OAuth(source) => {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use admin::{Budget, Changed, Config, Gateway, Health, KeyFault, Limit, People};
+use admin::{Budget, Changed, Config, Gateway, Health, KeyFault, KeyFile, Limit, People};
 use identity::keys::Entry;
 use policy::admin::Access;
 use policy::budget::{self, Scope, Unit};
@@ -17,6 +17,7 @@ use policy::snapshot;
 use policy::subject::Whose;
 
 use crate::budget::now_ms;
+use crate::identity::KeysState;
 use crate::keyring::{self, Keyring, Rotation, Wanted};
 use crate::metrics;
 use crate::running::Running;
@@ -45,6 +46,7 @@ impl Gateway for Running {
         Config {
             version: current.revision.snapshot.version.clone(),
             document: current.document,
+            key_files: current.key_files.iter().map(key_file).collect(),
         }
     }
 
@@ -122,6 +124,14 @@ fn changed(running: &Running, entry: &Entry, secret: Option<Secret>) -> Changed 
         key: keyring::row(entry, now_s()),
         secret,
         is_in_force: running.last_reload_good.load(Ordering::SeqCst),
+    }
+}
+
+fn key_file(state: &KeysState) -> KeyFile {
+    KeyFile {
+        source: state.source.clone(),
+        keys: state.keys,
+        version: state.version.clone(),
     }
 }
 

@@ -16,7 +16,7 @@ use config::{
 };
 use identity::claims::{Mapping, Workload};
 use identity::jwt::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
-use identity::keys::{KeyFile, KeyTable};
+use identity::keys::{FileFault, KeyFile, KeyTable};
 use jose::{Algorithm, KeySet, Rules};
 use policy::identity::{Source, Verifier};
 use policy::login::LoginSite;
@@ -29,22 +29,39 @@ use crate::services::{Moment, now_s};
 /// Most of a file of keys, bytes: a million keys.
 const KEY_FILE_BYTES_MAX: usize = 512 << 20;
 
-/// Puts a verifier for each source that takes credentials into its place. Issuers of signed tokens that follow one
-/// another, under the same rule for users, are one source: which of them is meant, a token says.
+/// A file of keys as it was last read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeysState {
+    /// Which source it is of, as the document has it: `identity[0]`.
+    pub(crate) source: String,
+    /// Keys in it, revoked ones included; 0 where it is not well.
+    pub(crate) keys: usize,
+    /// The beginning of its SHA-256; none where it is not well, and nobody is let in by it.
+    pub(crate) version: Option<String>,
+}
+
+/// Puts a verifier for each source that takes credentials into its place, and gives the files of keys. Issuers of signed
+/// tokens that follow one another, under the same rule for users, are one source: which of them is meant, a token says.
 pub(crate) fn complete(
     snapshot: &mut Snapshot,
     written: &[CredentialSource],
     has_ledger: bool,
     sources: &dyn Sources,
     moment: Moment<'_>,
-) -> Result<(), String> {
+) -> Result<Vec<KeysState>, String> {
+    let mut files = Vec::new();
     let mut left_out = 0;
     let mut rest = written.iter().peekable();
     while let Some(source) = rest.next() {
         let position = source.position - left_out;
         let verifier: Arc<dyn Verifier> = match &source.kind {
             CredentialKind::Keys(path) => {
-                let keys = keys(path, &source.place, sources, moment)?;
+                let (keys, version) = keys(path, &source.place, sources, moment)?;
+                files.push(KeysState {
+                    source: source.place.clone(),
+                    keys: keys.len(),
+                    version,
+                });
                 if !has_ledger && !keys.budgeted().is_empty() {
                     let place = &source.place;
                     return Err(format!(
@@ -84,7 +101,7 @@ pub(crate) fn complete(
         let known = &mut snapshot.identity.sources;
         known.insert(position.min(known.len()), Source::Credential(verifier));
     }
-    Ok(())
+    Ok(files)
 }
 
 fn issuer(written: &JwtSource, place: &str, moment: Moment<'_>) -> Result<Issuer, String> {
@@ -168,19 +185,38 @@ fn keys(
     place: &str,
     sources: &dyn Sources,
     moment: Moment<'_>,
-) -> Result<KeyTable, String> {
-    match read_keys(path, sources) {
-        Ok(file) => Ok(KeyTable::new(&file)),
+) -> Result<(KeyTable, Option<String>), String> {
+    let read = key_bytes(path, sources).and_then(|bytes| {
+        let table = KeyTable::parse(&bytes).map_err(damaged(path))?;
+        Ok((table, Some(version(&bytes))))
+    });
+    match read {
+        Ok(read) => Ok(read),
         Err(fault) if matches!(moment, Moment::Reload(_)) => {
             tracing::error!(%fault, "the keys cannot be trusted: nobody is let in by a key until they can");
-            Ok(KeyTable::unavailable(&fault))
+            Ok((KeyTable::unavailable(&fault), None))
         }
         Err(fault) => Err(format!("{place}.keys.file: {fault}")),
     }
 }
 
+/// Tells a file from others: 48 bits of its SHA-256, as many as the version of a configuration has.
+fn version(bytes: &[u8]) -> String {
+    let digest = identity::fingerprint(bytes);
+    digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
 /// Reads a file of keys.
 pub(crate) fn read_keys(path: &Path, sources: &dyn Sources) -> Result<KeyFile, String> {
+    KeyFile::parse(&key_bytes(path, sources)?).map_err(damaged(path))
+}
+
+/// The file's content, where nobody but its owner can see or change it.
+fn key_bytes(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let bytes = sources.read(path).map_err(|error| {
         if error.kind() == std::io::ErrorKind::NotFound {
@@ -202,7 +238,13 @@ pub(crate) fn read_keys(path: &Path, sources: &dyn Sources) -> Result<KeyFile, S
         let mib = KEY_FILE_BYTES_MAX >> 20;
         return Err(format!("{shown} is larger than {mib} MiB"));
     }
-    KeyFile::parse(&bytes).map_err(|fault| {
+    Ok(bytes)
+}
+
+/// What is said of a file with a fault.
+fn damaged(path: &Path) -> impl Fn(FileFault) -> String {
+    let shown = path.display().to_string();
+    move |fault| {
         format!("{shown} is damaged at {fault}; restore it from a copy, or take that line out")
-    })
+    }
 }

@@ -15,7 +15,7 @@ use identity::jwt::IssuerKeys;
 use jose::KeySet;
 use policy::caller::Later;
 
-use crate::services::Services;
+use crate::services::{FetchedKeys, IssuerState, Services};
 
 /// How long a call waits for newer keys: less than policy waits for an answer.
 const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
@@ -154,6 +154,23 @@ impl Held {
         *keys = Some(Arc::new(set));
         // While nobody reads: whoever sees the number sees the keys.
         self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl FetchedKeys for Fetching {
+    fn state(&self) -> IssuerState {
+        let state = self.jwks.state();
+        let keys = self.keys.keys.read();
+        let keys = keys.unwrap_or_else(PoisonError::into_inner);
+        IssuerState {
+            issuer: self.issuer.clone(),
+            keys: keys.as_ref().map_or(0, |keys| keys.len()),
+            age: state.age,
+            are_available: state.availability == Availability::Available,
+            is_last_good: state.last_error.is_none(),
+            fetches: state.fetches,
+            failures: state.failures,
+        }
     }
 }
 

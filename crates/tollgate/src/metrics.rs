@@ -3,6 +3,7 @@
 //! Not here: what exchanges leave behind, budgets, spans, memory and CPU time (`telemetry`).
 
 mod counting;
+mod identity;
 pub(crate) mod ledger;
 
 use std::sync::atomic::Ordering;
@@ -80,6 +81,10 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     extras.extend(budget::metrics(&running.current().revision, now_ms()));
     let revision = running.current().revision;
     extras.extend(subjects(revision.levels.usage(running.now(), now_ms())));
+    extras.extend(identity::of(
+        &running.services,
+        &running.current().key_files,
+    ));
     if let Some(counting) = &running.outlets.counting {
         extras.extend(counting::of(counting));
     }

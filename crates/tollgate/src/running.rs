@@ -48,7 +48,7 @@ pub(crate) struct Running {
     pub(crate) stop: Notify,
     marks: Marks,
     /// Who is asked about credentials.
-    services: Services,
+    pub(crate) services: Services,
     pub(crate) reloads: [AtomicU64; 2],
     pub(crate) last_reload_good: AtomicBool,
     origin: Origin,
@@ -85,6 +85,8 @@ pub(crate) struct Current {
     pub(crate) keyring: Option<Arc<Keyring>>,
     /// People who log in to the admin endpoint.
     pub(crate) people: Option<Arc<dyn People>>,
+    /// Files of keys as they were last read.
+    pub(crate) key_files: Arc<[identity::KeysState]>,
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -119,7 +121,7 @@ pub(crate) fn publication(
     }
     let credentials = std::mem::take(&mut loaded.host.credentials);
     let has_ledger = loaded.host.ledger.is_some();
-    identity::complete(
+    let key_files = identity::complete(
         &mut loaded.snapshot,
         &credentials,
         has_ledger,
@@ -145,6 +147,7 @@ pub(crate) fn publication(
         access: Arc::new(loaded.host.admin_access),
         keyring,
         people: people.flatten(),
+        key_files: key_files.into(),
     };
     Ok((
         RuntimeConfig {

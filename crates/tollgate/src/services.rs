@@ -1,13 +1,15 @@
 //! The thread that asks others, and what of it outlives a reload: issuers' keys, providers where
 //! people log in, and what makes credentials.
 //!
-//! Not here: who is asked and what for (`identity`, `authority`, `credential`), asking (`callout`).
+//! Invariant: what is counted of questions outlives a reload, so that no count falls.
+//! Not here: who is asked and what for (`identity`, `authority`, `credential`), asking (`callout`), how it is shown
+//! (`metrics::identity`).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use callout::{Handle, OpenId, Service};
+use callout::{Handle, OpenId, Questions, Service, Url};
 use config::{LoginClient, MadeCredential};
 use identity::jwt::IssuerKeys;
 use policy::credential::Minter;
@@ -38,13 +40,66 @@ impl<'s> Moment<'s> {
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     service: OnceLock<Service>,
-    issuers: Mutex<HashMap<String, Arc<dyn IssuerKeys>>>,
+    issuers: Mutex<HashMap<String, Arc<dyn FetchedKeys>>>,
     /// What makes credentials for upstreams.
     pub(crate) makers: Makers,
     /// Where people log in: of each listener, by what is written.
     providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
     /// What seals sessions where nothing is configured for that.
     session_key: OnceLock<Secret>,
+    asked: Mutex<BTreeMap<Asked, Arc<Questions>>>,
+}
+
+/// Who is asked: what for, and which host.
+pub(crate) type Asked = (&'static str, String);
+
+/// Keys of an issuer that are fetched.
+pub(crate) trait FetchedKeys: IssuerKeys {
+    /// How they stand.
+    fn state(&self) -> IssuerState;
+}
+
+/// How the keys of an issuer stand.
+#[derive(Debug, Clone)]
+pub(crate) struct IssuerState {
+    /// As its tokens name it.
+    pub(crate) issuer: String,
+    /// Keys that are of use.
+    pub(crate) keys: usize,
+    /// Since they were last fetched well; none where they never were.
+    pub(crate) age: Option<Duration>,
+    /// They may be used.
+    pub(crate) are_available: bool,
+    /// The last fetch that ended did so well, or none has ended yet.
+    pub(crate) is_last_good: bool,
+    pub(crate) fetches: u64,
+    pub(crate) failures: u64,
+}
+
+/// Makes a credential, and says how it stands.
+pub(crate) trait Maker: Minter {
+    /// How what is held ready stands; none where nothing is.
+    fn state(&self) -> Option<MadeState> {
+        None
+    }
+}
+
+/// How a credential stands that is held ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MadeState {
+    /// How long it still lives; none where there is none.
+    pub(crate) left: Option<Duration>,
+    /// The last fetch that ended did so well, or none has ended yet.
+    pub(crate) is_last_good: bool,
+}
+
+impl From<callout::TokenState> for MadeState {
+    fn from(state: callout::TokenState) -> Self {
+        Self {
+            left: state.left,
+            is_last_good: state.last_fault.is_none(),
+        }
+    }
 }
 
 impl Services {
@@ -61,11 +116,11 @@ impl Services {
     pub(crate) fn issuer(
         &self,
         name: &str,
-        begin: impl FnOnce(&Handle) -> Result<Arc<dyn IssuerKeys>, String>,
+        begin: impl FnOnce(&Handle) -> Result<Arc<dyn FetchedKeys>, String>,
     ) -> Result<Arc<dyn IssuerKeys>, String> {
-        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut issuers = locked(&self.issuers);
         if let Some(known) = issuers.get(name) {
-            return Ok(Arc::clone(known));
+            return Ok(Arc::clone(known) as _);
         }
         let begun = begin(&self.handle()?)?;
         issuers.insert(name.to_owned(), Arc::clone(&begun));
@@ -98,27 +153,63 @@ impl Services {
         self.session_key.get_or_init(draw).clone()
     }
 
+    /// How the keys of all issuers stand that are fetched.
+    pub(crate) fn issuers(&self) -> Vec<IssuerState> {
+        locked(&self.issuers)
+            .values()
+            .map(|of| of.state())
+            .collect()
+    }
+
+    /// Where questions to a service are counted.
+    pub(crate) fn questions(&self, service: &'static str, url: &Url) -> Arc<Questions> {
+        let mut asked = locked(&self.asked);
+        Arc::clone(asked.entry((service, url.authority())).or_default())
+    }
+
+    /// Everybody who is or was asked, with what became of the questions.
+    pub(crate) fn asked(&self) -> Vec<(Asked, callout::QuestionCounts)> {
+        let asked = locked(&self.asked);
+        asked
+            .iter()
+            .map(|(who, questions)| (who.clone(), questions.counts()))
+            .collect()
+    }
+
     /// Forgets issuers of other names.
     pub(crate) fn keep_only_issuers(&self, names: &[String]) {
-        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut issuers = locked(&self.issuers);
         issuers.retain(|name, _| names.contains(name));
     }
 }
 
 /// What makes credentials now, and of what.
 #[derive(Debug, Default)]
-pub(crate) struct Makers(Mutex<Vec<(MadeCredential, Arc<dyn Minter>)>>);
+pub(crate) struct Makers(Mutex<Vec<(MadeCredential, Arc<dyn Maker>)>>);
 
 impl Makers {
-    pub(crate) fn kept(&self, made: &MadeCredential) -> Option<Arc<dyn Minter>> {
-        let makers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn kept(&self, made: &MadeCredential) -> Option<Arc<dyn Maker>> {
+        let makers = locked(&self.0);
         let found = makers.iter().find(|(of, _)| of == made);
         found.map(|(_, maker)| Arc::clone(maker))
     }
 
-    pub(crate) fn replace(&self, makers: Vec<(MadeCredential, Arc<dyn Minter>)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = makers;
+    pub(crate) fn replace(&self, makers: Vec<(MadeCredential, Arc<dyn Maker>)>) {
+        *locked(&self.0) = makers;
     }
+
+    /// What is held ready, by account.
+    pub(crate) fn states(&self) -> Vec<(String, MadeState)> {
+        let makers = locked(&self.0);
+        let states = makers.iter();
+        let states =
+            states.filter_map(|(_, maker)| Some((maker.account().to_owned(), maker.state()?)));
+        states.collect()
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Seconds since the Unix epoch.

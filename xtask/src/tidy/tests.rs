@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::graph::Graph;
 use super::tree::{File, Tree};
 use super::{
-    Fault, all_faults, arrows, circles, deny, least_versions, links, purity, sizes, sources,
+    Fault, all_faults, arrows, circles, deny, fuzz, least_versions, links, purity, sizes, sources,
     vectors,
 };
 use crate::cargo::{metadata, root};
@@ -294,6 +294,34 @@ fn a_tree_of_long_files_and_functions_is_found() {
         .map(|fault| fault.place)
         .collect();
     assert_eq!(places, ["files", "functions", "functions"]);
+}
+
+#[test]
+fn a_fuzz_target_that_cannot_be_built_is_found() {
+    let manifest = "[package]\nname = \"fuzz\"\n\n[dependencies]\nlibfuzzer-sys = \"0\"\nwire = {}\n\n[[bin]]\nname = \"a\"\n";
+    let check = "//! A.\nuse std::fmt;\nuse wire::head;\n\nuse super::rows;\n";
+    let target = "//! A.\n#[path = \"../checks/a.rs\"]\nmod check;\n";
+    let found = |manifest: &str, check: &str, readme: &str| {
+        let files = [
+            ("fuzz/Cargo.toml", manifest),
+            ("fuzz/README.md", readme),
+            ("fuzz/checks/a.rs", check),
+            ("fuzz/corpus/a/1", ""),
+            ("fuzz/fuzz_targets/a.rs", target),
+        ];
+        let faults = fuzz::faults(&tree(&files));
+        faults
+            .iter()
+            .map(Fault::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert_eq!(found(manifest, check, "| `a` | |"), "");
+    let other = format!("{check}    use rusqlite::Connection;\n");
+    assert!(found(manifest, &other, "| `a` | |").contains("uses rusqlite, which"));
+    assert!(found(manifest, check, "").contains("no row"));
+    let none = manifest.replace("name = \"a\"", "name = \"b\"");
+    assert!(found(&none, check, "| `a` | |").contains("no [[bin]]"));
 }
 
 /// A tree with nothing but the picture of the crates.

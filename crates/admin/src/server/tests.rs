@@ -97,6 +97,11 @@ impl Gateway for Fake {
         Config {
             version: "0123abcd".to_owned(),
             document: Arc::new(json!({ "workers": 2 })),
+            key_files: vec![crate::KeyFile {
+                source: "identity[0]".to_owned(),
+                keys: 3,
+                version: Some("89abcdef".to_owned()),
+            }],
         }
     }
 
@@ -319,6 +324,15 @@ fn probes_say_how_the_gate_is() {
     }
 }
 
+/// What is shown of the configuration.
+fn shown_config() -> serde_json::Value {
+    json!({
+        "version": "0123abcd",
+        "key_files": [{ "source": "identity[0]", "keys": 3, "version": "89abcdef" }],
+        "document": { "workers": 2 },
+    })
+}
+
 #[test]
 fn pages_beside_the_api_are_as_they_always_were() {
     let served_without = served(None, None);
@@ -328,8 +342,7 @@ fn pages_beside_the_api_are_as_they_always_were() {
         assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"));
     }
     let (status, config) = served_without.get("/config");
-    let keys = json!({ "version": "0123abcd", "document": { "workers": 2 } });
-    assert_eq!((status, config), (200, format!("{keys:#}\n")));
+    assert_eq!((status, config), (200, format!("{:#}\n", shown_config())));
     for path in ["/ledger", "/", "/nothing", "/apis"] {
         let (status, body) = served_without.get(path);
         assert_eq!((status, code(&body).as_str()), (404, "unknown_url"));
@@ -377,10 +390,7 @@ fn the_api_lists_its_resources_and_each_is_there() {
 #[test]
 fn resources_have_the_fields_that_are_documented() {
     let served = served(None, None);
-    assert_eq!(
-        served.json("/api/v1/config"),
-        json!({ "version": "0123abcd", "document": { "workers": 2 } })
-    );
+    assert_eq!(served.json("/api/v1/config"), shown_config());
     assert_eq!(
         served.json("/api/v1/limits"),
         json!({ "limits": [{

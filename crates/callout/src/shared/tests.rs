@@ -111,3 +111,36 @@ async fn as_many_questions_run_as_may() {
     assert!(asking.join_all().await.iter().all(|found| *found == Ok(1)));
     assert_eq!(shared.get(key(9999), slow).await, Ok(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn questions_are_counted_by_what_became_of_them() {
+    let questions = Arc::new(Questions::default());
+    let shared = Shared::<u32>::counted(16, Arc::clone(&questions));
+    let counted = |answered, kept, failed| {
+        let counts = questions.counts();
+        assert_eq!(
+            (counts.answered, counts.kept, counts.failed),
+            (answered, kept, failed)
+        );
+    };
+    let slow = || async {
+        sleep(Duration::from_secs(1)).await;
+        Ok(found(1, true))
+    };
+    let (one, other) = tokio::join!(shared.get(key(1), slow), shared.get(key(1), slow));
+    assert_eq!((one, other), (Ok(1), Ok(1)));
+    counted(1, 0, 0);
+    assert_eq!(shared.get(key(1), slow).await, Ok(1));
+    counted(1, 1, 0);
+    let fails = || async { Err(Fault::Garbage("x")) };
+    assert!(shared.get(key(2), fails).await.is_err());
+    counted(1, 1, 1);
+    let mut asking = JoinSet::new();
+    for number in 0..u32::try_from(FLIGHTS_MAX).expect("few") {
+        let shared = Arc::clone(&shared);
+        asking.spawn(async move { shared.get(key(100 + number), slow).await });
+    }
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(shared.get(key(3), slow).await, Err(Fault::Full));
+    counted(1, 1, 2);
+}

@@ -1,4 +1,4 @@
-//! Keys of a session at AWS: of a role that a token of another issuer may take, or of the machine's own role.
+//! Keys of a session at AWS: of a role that a token of another issuer may take, or of the machine's or container's own.
 //!
 //! Invariant: an answer is read strictly: each of its four parts once. The machine is asked by version 2 of its metadata
 //! service alone, which a request that somebody else had the gate send could not use.
@@ -40,6 +40,8 @@ pub enum KeysRequest {
     WebIdentity(WebIdentity),
     /// At the machine's metadata service.
     Instance(InstanceKeys),
+    /// At the container's agent.
+    Container(ContainerKeys),
 }
 
 /// A role, and the token that lets the gate take it (`AssumeRoleWithWebIdentity`).
@@ -62,11 +64,21 @@ pub struct InstanceKeys {
     pub url: Url,
 }
 
+/// The agent of a container (ECS task roles, EKS Pod Identity).
+#[derive(Debug, Clone)]
+pub struct ContainerKeys {
+    /// The agent.
+    pub url: Url,
+    /// What proves the container to it, where it asks for that.
+    pub token: Option<SecretSource>,
+}
+
 impl KeysRequest {
     pub(super) async fn fetch(&self, client: &Client) -> Result<Issued<SessionKeys>, Fault> {
         match self {
             Self::WebIdentity(request) => request.fetch(client).await,
             Self::Instance(request) => request.fetch(client).await,
+            Self::Container(request) => request.fetch(client).await,
         }
     }
 }
@@ -129,16 +141,35 @@ impl InstanceKeys {
             return Err(Fault::Garbage("it names no role of this machine"));
         }
         let of_role = ask(MetadataMethod::Get, &format!("{ROLES}{role}"), shown())?;
-        let body = of_role.body(client).await?;
-        let members = json::object(body.expose())?;
-        let part = |name| json::text(&members, name, "a part of its keys is no text");
-        keys(
-            part("AccessKeyId")?,
-            part("SecretAccessKey")?,
-            part("Token")?,
-            part("Expiration")?,
-        )
+        members_as_keys(&of_role.body(client).await?)
     }
+}
+
+impl ContainerKeys {
+    async fn fetch(&self, client: &Client) -> Result<Issued<SessionKeys>, Fault> {
+        let proof = self
+            .token
+            .iter()
+            .map(|token| ("authorization".to_owned(), token.clone()));
+        let request = MetadataRequest {
+            method: MetadataMethod::Get,
+            url: self.url.clone(),
+            headers: proof.collect(),
+        };
+        members_as_keys(&request.body(client).await?)
+    }
+}
+
+/// Keys of an answer in JSON.
+fn members_as_keys(body: &Secret) -> Result<Issued<SessionKeys>, Fault> {
+    let members = json::object(body.expose())?;
+    let part = |name| json::text(&members, name, "a part of its keys is no text");
+    keys(
+        part("AccessKeyId")?,
+        part("SecretAccessKey")?,
+        part("Token")?,
+        part("Expiration")?,
+    )
 }
 
 /// Keys of the parts of an answer.

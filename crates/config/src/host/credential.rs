@@ -213,6 +213,22 @@ pub enum AwsFrom {
     },
     /// Those of the machine's role, from its metadata service at this address.
     Instance(String),
+    /// Those of the container's role, from its agent.
+    Container {
+        /// The agent.
+        url: String,
+        /// What proves the container to it, where it asks for that.
+        token: Option<ContainerToken>,
+    },
+}
+
+/// What proves a container to its agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContainerToken {
+    /// A file with it; read each time.
+    File(PathBuf),
+    /// It.
+    Text(Secret),
 }
 
 /// A certificate that the gate shows to upstreams.

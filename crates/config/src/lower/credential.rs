@@ -7,6 +7,7 @@
 
 mod aws;
 mod azure;
+mod container;
 mod google;
 mod oauth;
 

@@ -161,7 +161,7 @@ record! {
 }
 
 record! {
-    /// With whose keys requests are signed for AWS: `access_key_id` and `secret_access_key`, `web_identity`, or `imds`.
+    /// With whose keys requests are signed for AWS: `access_key_id` and `secret_access_key`, `web_identity`, `imds`, or `container`.
     Aws {
         /// The region of the service.
         required region: At<Name>,
@@ -177,6 +177,8 @@ record! {
         optional web_identity: WebIdentity,
         /// true: the role of the machine, from its metadata service (IMDSv2).
         optional imds: At<Flag>,
+        /// true: the role of the container, from its agent (ECS, EKS Pod Identity), as the environment says.
+        optional container: At<Flag>,
         /// Another address of the token service or of the metadata service.
         optional endpoint: At<Target>,
         /// PEM file with the roots to trust at the token service, in place of the system's.

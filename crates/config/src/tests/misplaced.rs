@@ -56,7 +56,7 @@ backends:
   l: { url: https://one.example/v1, credential: { azure: { managed_identity: true, client_id: a, endpoint: http://127.0.0.1:1 } } }
   m: { url: https://one.example/v1, credential: { aws: { region: r, service: s, access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: { file: secrets/a }, session_token: { env: KEY }, ca: gate.pem } } }
   n: { url: https://one.example/v1, credential: { aws: { region: r, web_identity: { role_arn: a, token_file: secrets/a, session_name: n }, endpoint: http://127.0.0.1:1 } } }
-  o: { url: https://one.example/v1, credential: { aws: { region: r, imds: true } }, client_certificate: { certificate: gate.pem, key: gate.key }, headers: { x-own: a }, query: { b: c } }
+  o: { url: https://one.example/v1, credential: { aws: { region: r, imds: true, container: false } }, client_certificate: { certificate: gate.pem, key: gate.key }, headers: { x-own: a }, query: { b: c } }
 routes:
   - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
 tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json } }

@@ -14,7 +14,7 @@ use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
 use serde_json::{Value, json};
 
-use super::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
+use super::{FixedKeys, Issuer, IssuerKeys, JwtVerifier, dots};
 use crate::claims::{Mapping, Workload};
 
 const NOW: u64 = 1_700_000_000;
@@ -237,4 +237,14 @@ fn an_issuer_may_stand_several_times_for_several_audiences() {
         assert!(verify(good).starts_with("chat"), "{good:?}");
     }
     assert!(verify(&["other", "another"]).starts_with("Invalid"));
+}
+
+#[test]
+fn dots_are_counted_however_many_there_are() {
+    for count in [0, 1, 2, 3, 254, 255, 256, 257, 510, 1000] {
+        for between in [0, 1, 200, 300] {
+            let text = format!("{}.", "e".repeat(between)).repeat(count);
+            assert_eq!(dots(text.as_bytes()), count, "{between}");
+        }
+    }
 }

@@ -95,6 +95,13 @@ impl KeyFile {
     /// The first line that is damaged, is not understood, or says an id twice.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileFault> {
         let mut entries = Vec::new();
+        Self::each(bytes, |entry| entries.push(entry))?;
+        Ok(Self { entries })
+    }
+
+    /// Gives the entries of a file one by one, so that who wants something else of them keeps one at a time. What was
+    /// given before a fault is to be forgotten.
+    pub(super) fn each(bytes: &[u8], mut take: impl FnMut(Entry)) -> Result<(), FileFault> {
         let mut ids = HashSet::new();
         if bytes.last().is_some_and(|last| *last != b'\n') {
             let line = bytes.split(|b| *b == b'\n').count();
@@ -109,7 +116,7 @@ impl KeyFile {
                 line: nth + 1,
                 says,
             };
-            if line.len() > LINE_BYTES_MAX || entries.len() == KEYS_MAX {
+            if line.len() > LINE_BYTES_MAX || ids.len() == KEYS_MAX {
                 return Err(fault(format!(
                     "more than {LINE_BYTES_MAX} bytes, or more than {KEYS_MAX} keys"
                 )));
@@ -125,9 +132,9 @@ impl KeyFile {
             if !ids.insert(entry.id.clone()) {
                 return Err(fault("its id stands in an earlier line, too".to_owned()));
             }
-            entries.push(entry);
+            take(entry);
         }
-        Ok(Self { entries })
+        Ok(())
     }
 
     /// The file's text.

@@ -10,7 +10,7 @@ use policy::fast_hash::Mix;
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::model::ModelPattern;
 
-use super::{Entry, KeyFile, KeyHash, PREFIX, WrittenBudget, WrittenLimit, id_of};
+use super::{Entry, FileFault, KeyFile, KeyHash, PREFIX, WrittenBudget, WrittenLimit, id_of};
 
 /// The keys of a gate; or why there are none that could be trusted.
 #[derive(Debug)]
@@ -26,14 +26,21 @@ struct Known {
 }
 
 impl KeyTable {
-    /// Of a file.
+    /// Of the entries of a file.
     #[must_use]
     pub fn new(file: &KeyFile) -> Self {
-        let known = file.entries.iter().filter_map(|entry| {
-            let known = Known::of(entry)?;
-            Some((Box::from(entry.id.as_str()), known))
-        });
-        Self(Ok(known.collect()))
+        Self(Ok(file.entries.iter().filter_map(pair).collect()))
+    }
+
+    /// Of a file's content, of which one entry at a time is kept.
+    ///
+    /// # Errors
+    /// As [`KeyFile::parse`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, FileFault> {
+        let mut known = HashMap::default();
+        KeyFile::each(bytes, |entry| known.extend(pair(&entry)))?;
+        known.shrink_to_fit();
+        Ok(Self(Ok(known)))
     }
 
     /// The file is damaged or gone: nobody is let in by a key until it is well again.
@@ -53,6 +60,10 @@ impl KeyTable {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn pair(entry: &Entry) -> Option<(Box<str>, Known)> {
+    Some((entry.id.as_str().into(), Known::of(entry)?))
 }
 
 impl Known {

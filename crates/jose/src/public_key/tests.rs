@@ -65,6 +65,31 @@ fn an_rsa_exponent_is_odd_and_neither_tiny_nor_huge() {
     }
 }
 
+/// The product of two primes of the form `k * M + (65537^a mod M)`, M the product of the first 126 primes: what the
+/// library made for 2048 bits.
+const WEAK: &str = "\
+    ce67bc4e03328f737286cb394ebbf3219febb5a7cf3a3bf485c1102332cca13abcf5c0e03f3ea66eef143bf3a095e411 \
+    007158b2a926de339b2ef47178f55c6c9aa21fbb4dadf9b5c6b1c7c7614177e0f28a23c65deb4fca3bd2126a22086bab \
+    b72bb04a57c78711372d0479ef6e5486960d5a73755032df887aa412658a81d702839688e70eaacc8b02f61c1ef15947 \
+    69d46535ae5743c2d227a0c9efe8f4e7cea4d7a6e37d06c6d8a6200061373d71ed33dd64b423d4f0e474e96e03e52c40 \
+    4721e68d8e7bf9686378003f4d055c1f85360af0ee13159305c0a9993a562359cb4ddfdb724231d68f4d8e2bf0daddcc \
+    70f3008d380e8fde87e278cd24ba0f8d";
+
+#[test]
+fn a_modulus_of_primes_that_can_be_guessed_is_no_key() {
+    let digits: String = WEAK.split_whitespace().collect();
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    let weak: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+    assert_eq!(weak.len(), 256);
+    assert_eq!(rsa(&weak, &[1, 0, 1]), Err(Unusable::RsaPrimes));
+    // One bit elsewhere, and it is a number like any other.
+    for at in [1, 8, 100, 255] {
+        let mut other = weak.clone();
+        other[at] ^= 2;
+        assert_eq!(rsa(&other, &[1, 0, 1]), Ok(()), "{at}");
+    }
+}
+
 #[test]
 fn a_point_is_on_its_curve_and_written_in_full() {
     let keys = [

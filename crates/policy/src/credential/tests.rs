@@ -4,7 +4,7 @@
 
 use wire::head::{Head, ResponseHead};
 
-use super::{check, forwards, may_be_listed, returns, target_without_keys};
+use super::{Given, check, forwards, given, may_be_listed, returns, target_without_keys};
 use crate::fixture::{IDENTITY, request};
 use crate::refusal::Refusal;
 
@@ -37,6 +37,35 @@ fn returned(fields: &[(&str, &str)]) -> Vec<String> {
 fn names(fields: &Head, keep: impl Fn(&wire::head::FieldRef<'_>) -> bool) -> Vec<String> {
     let name = |f: wire::head::FieldRef<'_>| String::from_utf8_lossy(f.name).into_owned();
     fields.iter().filter(|f| keep(f)).map(name).collect()
+}
+
+#[test]
+fn a_token_is_visible_ascii_at_every_place() {
+    let token = "abcdefgh".repeat(13);
+    let given_of = |token: &[u8]| {
+        let mut head = request("POST", "/v1/chat/completions", &[]);
+        head.fields.push(b"x-api-key", token).expect("a field");
+        matches!(given(&head), Given::Token(found) if found == token)
+    };
+    assert!(given_of(token.as_bytes()));
+    for at in 0..token.len() {
+        // A blank at an end is none of the value.
+        for odd in [b'\t', 0x80, 0xff] {
+            let mut bytes = token.clone().into_bytes();
+            bytes[at] = odd;
+            let is_end = at == 0 || at == token.len() - 1;
+            assert!(!given_of(&bytes) || is_end, "{at} {odd}");
+        }
+    }
+    for graphic in b'!'..=b'~' {
+        assert!(
+            given_of(&[b"a", &[graphic][..], b"b"].concat()),
+            "{graphic}"
+        );
+    }
+    let longest = "a".repeat(super::TOKEN_BYTES_MAX);
+    assert!(given_of(longest.as_bytes()));
+    assert!(!given_of(format!("{longest}a").as_bytes()));
 }
 
 fn conflicts(target: &str, fields: &[(&str, &str)]) -> bool {

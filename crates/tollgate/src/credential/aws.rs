@@ -5,18 +5,19 @@
 use std::sync::{Arc, RwLock};
 
 use callout::{
-    Handle, InstanceKeys, Issued, KeysRequest, SecretSource, SessionKeys, TokenEndpoint,
-    WebIdentity,
+    ContainerKeys, Handle, InstanceKeys, Issued, KeysRequest, SecretSource, SessionKeys,
+    TokenEndpoint, WebIdentity,
 };
-use config::{AwsFrom, AwsSource};
+use config::{AwsFrom, AwsSource, ContainerToken};
 use policy::caller::Later;
 use policy::credential::{Credential, Minter, Signable, Signer};
 use policy::secret::Secret;
 use sigv4::{Keys, Request, Scope};
 
 use super::{ANSWER_WITHIN, Asks, url};
+use crate::services::{MadeState, Maker};
 
-pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn Minter>>, String> {
+pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn Maker>>, String> {
     let scope = Scope {
         region: source.region.clone(),
         service: source.service.clone(),
@@ -47,8 +48,18 @@ pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn
             token: SecretSource::file(file.clone()),
         }),
         AwsFrom::Instance(at) => KeysRequest::Instance(InstanceKeys { url: url(at)? }),
+        AwsFrom::Container { url: at, token } => KeysRequest::Container(ContainerKeys {
+            url: url(at)?,
+            token: token.as_ref().map(|token| match token {
+                ContainerToken::File(file) => SecretSource::file(file.clone()),
+                ContainerToken::Text(text) => SecretSource::fixed(text.clone()),
+            }),
+        }),
     };
-    let is_local = matches!(source.from, AwsFrom::Instance(_));
+    let is_local = matches!(
+        source.from,
+        AwsFrom::Instance(_) | AwsFrom::Container { .. }
+    );
     let client = asks.client(is_local)?;
     let Some(handle) = &asks.handle()? else {
         return Ok(None);
@@ -71,6 +82,9 @@ struct Fixed {
     account: String,
     signs: Arc<Credential>,
 }
+
+/// They do not end.
+impl Maker for Fixed {}
 
 impl Minter for Fixed {
     fn account(&self) -> &str {
@@ -132,6 +146,12 @@ impl Signers {
             *last = Some((Arc::clone(keys), Arc::clone(&signs)));
         }
         signs
+    }
+}
+
+impl Maker for Session {
+    fn state(&self) -> Option<MadeState> {
+        Some(self.endpoint.state().into())
     }
 }
 

@@ -14,7 +14,7 @@ use policy::secret::Secret;
 
 use super::token::Line;
 use super::{ANSWER_WITHIN, Asks};
-use crate::services::now_s;
+use crate::services::{Maker, now_s};
 
 /// Of questions without an answer one is logged in so many seconds.
 const TOLD_EVERY_S: u64 = 10;
@@ -22,7 +22,7 @@ const TOLD_EVERY_S: u64 = 10;
 pub(super) fn maker(
     asks: Asks<'_>,
     request: OAuthRequest,
-) -> Result<Option<Arc<dyn Minter>>, String> {
+) -> Result<Option<Arc<dyn Maker>>, String> {
     let client = asks.client(false)?;
     let Some(handle) = &asks.handle()? else {
         return Ok(None);
@@ -67,6 +67,9 @@ impl How {
         }
     }
 }
+
+/// Nothing is held ready: what is made is each caller's.
+impl Maker for Exchanged {}
 
 impl Minter for Exchanged {
     fn account(&self) -> &str {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use config::{Loaded, Sources};
+use policy::credential::Minter;
 
 use super::*;
 

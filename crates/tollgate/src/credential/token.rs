@@ -10,13 +10,14 @@ use policy::credential::{Credential, Minter};
 use policy::secret::Secret;
 
 use super::{ANSWER_WITHIN, Asks};
+use crate::services::{MadeState, Maker};
 
 /// A minter of tokens that are asked for so.
 pub(super) fn maker(
     asks: Asks<'_>,
     request: TokenRequest,
     is_local: bool,
-) -> Result<Option<Arc<dyn Minter>>, String> {
+) -> Result<Option<Arc<dyn Maker>>, String> {
     let client = asks.client(is_local)?;
     let Some(handle) = &asks.handle()? else {
         return Ok(None);
@@ -34,6 +35,12 @@ struct Token {
     account: String,
     line: Arc<Line>,
     endpoint: TokenEndpoint,
+}
+
+impl Maker for Token {
+    fn state(&self) -> Option<MadeState> {
+        Some(self.endpoint.state().into())
+    }
 }
 
 impl Minter for Token {

@@ -36,6 +36,9 @@ pub(super) fn verifier(
     let auth = client_auth(written);
     let mut settings = IntrospectionSettings::new(url, auth);
     settings.cache = written.cache.saturating_sub(KEPT_BY_WORKERS);
+    if let Some(services) = services {
+        settings.questions = services.questions("introspection", &settings.url);
+    }
     let client = Client::new(&tls, Bounds::default());
     let introspection = match services {
         Some(services) => Some(Introspection::new(&services.handle()?, client, settings)),

@@ -3,7 +3,7 @@
 //! Not here: identity headers alone (`identity`), which source decides (`policy::identity`), attacks on tokens (`jose`).
 
 mod authority;
-mod issuer;
+pub(crate) mod issuer;
 mod keys;
 mod login;
 mod matrix;

@@ -126,3 +126,35 @@ async fn a_machines_own_role_is_asked_for_in_three_steps() {
         assert!(fault.to_string().contains(why), "{role}: {fault}");
     }
 }
+
+#[tokio::test]
+async fn a_containers_agent_is_shown_what_proves_the_container() {
+    let agent = |seen: &Seen| {
+        assert_eq!((&*seen.method, &*seen.target), ("GET", "/v1/credentials"));
+        let is_proven = seen.header("authorization") == "pod-hidden";
+        let body = r#"{"AccessKeyId":"ASIA3","SecretAccessKey":"hidden","Token":"t","Expiration":"2999-01-01T00:00:00Z"}"#;
+        match is_proven {
+            true => Does::Answer(response(200, "application/json", body)),
+            false => Does::Answer(response(401, "application/json", "{}")),
+        }
+    };
+    let container = |proof: &'static str| {
+        move |url: Url| {
+            KeysRequest::Container(ContainerKeys {
+                url: url.at("/v1/credentials").expect("a path"),
+                token: Some(SecretSource::fixed(Secret::new(proof.into()))),
+            })
+        }
+    };
+    let (server, found) = asked(agent, container("pod-hidden")).await;
+    let keys = found.expect("keys").value.clone();
+    assert_eq!(keys.access_key_id, "ASIA3");
+    assert_eq!(keys.session_token.expose(), b"t");
+    assert_eq!(server.asked(), 1);
+    let fault = asked(agent, container("another"))
+        .await
+        .1
+        .expect_err("no keys");
+    assert!(fault.to_string().contains("401"), "{fault}");
+    assert!(!fault.to_string().contains("another"), "{fault}");
+}

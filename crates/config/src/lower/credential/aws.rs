@@ -13,11 +13,17 @@ impl super::super::Lowering<'_> {
         let has_keys = !written.access_key_id.is_absent()
             || !written.secret_access_key.is_absent()
             || !written.session_token.is_absent();
-        let kinds = [has_keys, !written.web_identity.is_absent(), is_instance];
-        let hint = "write access_key_id and secret_access_key, web_identity, or imds: true";
+        let is_container = written.container.get().is_some_and(|at| at.value.0);
+        let is_role = !written.web_identity.is_absent();
+        let kinds = [has_keys, is_role, is_instance, is_container];
+        let hint = "write access_key_id and secret_access_key, web_identity, imds: true, or container: true";
         self.one_of(place, kinds, hint);
-        if let Some(at) = written.endpoint.get().filter(|_| has_keys) {
-            let says = "nobody is asked for keys that stand here";
+        if let Some(at) = written.endpoint.get().filter(|_| has_keys || is_container) {
+            let says = if has_keys {
+                "nobody is asked for keys that stand here"
+            } else {
+                "the environment says where a container's keys are"
+            };
             self.findings.fault(&at.place, says, "leave it out");
         }
         let region = written.region.get().map(|at| at.value.0.clone());
@@ -25,6 +31,8 @@ impl super::super::Lowering<'_> {
             self.aws_keys(written, place)?
         } else if let Some(identity) = written.web_identity.get() {
             self.web_identity(identity, written, region.as_deref()?)?
+        } else if is_container {
+            self.container(place)?
         } else {
             let base = written.endpoint.get();
             let base = base.map_or_else(|| METADATA.to_owned(), |at| address(&at.value));

@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::harness::answer::json;
 use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address, post};
+use crate::identity_sources::issuer::jwks;
 
 pub(super) struct Fixture {
     gate: Gate,
     engine: engine::EngineHandle,
     dcgm: SocketAddr,
     _odd: Upstream,
+    _services: Upstream,
 }
 
 impl Fixture {
@@ -37,12 +40,22 @@ impl Fixture {
             );
             vec![Step::Send((head + &body).into_bytes())]
         });
-        let gate = Gate::start(&config(engine.addr(), odd.address), &[]);
+        let services = services();
+        let key = identity::keys::NewKey::make().expect("chance");
+        let (id, hash) = (&key.id, &key.hash);
+        let line = format!(
+            "{{\"id\":\"{id}\",\"sha256\":\"{hash}\",\"workload\":\"w\",\"created_unix_s\":1}}\n"
+        );
+        let gate = Gate::start_with_private(
+            &config(engine.addr(), odd.address, services.address),
+            &[("keys.jsonl", line.as_bytes())],
+        );
         let fixture = Self {
             gate,
             engine,
             dcgm,
             _odd: odd,
+            _services: services,
         };
         fixture.traffic();
         fixture
@@ -73,6 +86,13 @@ impl Fixture {
             let answer = self.gate.call(&call(workload, false));
             assert_eq!(answer.status, status, "{workload}: {}", answer.text());
         }
+        // Without a header, somebody is asked.
+        let opaque = post(
+            "/v1/chat/completions",
+            &["authorization: Bearer opaque"],
+            &chat("gpt-oss-120b", false),
+        );
+        assert_eq!(self.gate.call(&opaque).status, 200);
         let streamed = self.gate.call(&call("w", true));
         assert!(
             streamed.whole && streamed.status == 200,
@@ -91,6 +111,12 @@ impl Fixture {
                 && of("tollgate_abandoned_total", "rest=\"cancelled\"") == 1.0
                 && of("tollgate_abandoned_total", "rest=\"read_to_end\"") == 1.0
         });
+        eventually("keys and a credential were fetched", within, || {
+            of("tollgate_identity_issuer_available", "issuer") == 1.0
+                && of("tollgate_upstream_credential_left_seconds", "account") > 0.0
+                && of("tollgate_identity_key_file_ok", "source=\"identity[1]\"") == 1.0
+                && of("tollgate_callout_questions_total", "result=\"answered\"") == 1.0
+        });
         eventually("money and counts are there", within, || {
             of("tollgate_cost_total", "currency=\"USD\"") > 0.0
                 && of("tollgate_unpriced_total", "workload=\"odd\"") > 0.0
@@ -98,6 +124,19 @@ impl Fixture {
                 && of("tollgate_token_drift_exchanges_total", "within=\"yes\"") > 0.0
         });
     }
+}
+
+/// An issuer, who is asked about tokens and gives one, too.
+fn services() -> Upstream {
+    Upstream::start(|_, seen| {
+        let path = seen.head.split(' ').nth(1).unwrap_or_default();
+        let said = match path {
+            "/keys" => return vec![Step::Send(json(200, &jwks(&["rsa", "p256"])))],
+            "/token" => r#"{"access_token":"t","token_type":"Bearer","expires_in":3600}"#,
+            _ => r#"{"active":true,"sub":"ada"}"#,
+        };
+        vec![Step::Send(json(200, said))]
+    })
 }
 
 fn call(workload: &str, stream: bool) -> Vec<u8> {
@@ -115,11 +154,16 @@ fn call(workload: &str, stream: bool) -> Vec<u8> {
     )
 }
 
-fn config(engine: SocketAddr, odd: SocketAddr) -> String {
+fn config(engine: SocketAddr, odd: SocketAddr, services: SocketAddr) -> String {
     let (dead, collector) = (free_address(), free_address());
     format!(
         "workers: 1\n\
-         backends: {{ engine: {{ url: http://{engine}/v1, models: gpt-oss-120b }}, odd: {{ url: http://{odd}/v1 }}, dead: {{ url: http://{dead}/v1 }} }}\n\
+         identity:\n\
+         - {{ header: x-workload-app, from: 127.0.0.0/8 }}\n\
+         - {{ keys: {{ file: keys.jsonl }} }}\n\
+         - {{ jwt: {{ issuer: \"https://issuer.test/\", audience: gate, jwks: {{ url: \"http://{services}/keys\" }}, workload: w }} }}\n\
+         - {{ introspection: {{ url: \"http://{services}/introspect\", workload: w }} }}\n\
+         backends: {{ engine: {{ url: http://{engine}/v1, models: gpt-oss-120b, credential: {{ oauth: {{ token_url: \"http://{services}/token\", client_id: gate, client_secret: {{ inline: s3cret }} }} }} }}, odd: {{ url: http://{odd}/v1 }}, dead: {{ url: http://{dead}/v1 }} }}\n\
          routes:\n\
          - {{ workload: w, backend: engine }}\n\
          - {{ workload: again, backend: [dead, engine] }}\n\

@@ -52,6 +52,15 @@ impl Gate {
 
     /// Starts with files that nobody but their owner can read.
     pub(crate) fn start_with_private(config: &str, files: &[(&str, &[u8])]) -> Self {
+        Self::start_with_private_listening(any_host(), config, files)
+    }
+
+    /// The same, with these further fields of `listen`.
+    pub(crate) fn start_with_private_listening(
+        listen: &str,
+        config: &str,
+        files: &[(&str, &[u8])],
+    ) -> Self {
         let (data, admin) = (free_address(), free_address());
         let mut command = Command::new("sh");
         // The harness has written them when this runs.
@@ -61,7 +70,7 @@ impl Gate {
                 "cd \"$(dirname \"$3\")\" && chmod 600 *.jsonl && exec \"$0\" \"$@\"",
             ])
             .arg(Self::binary());
-        Self::start_as(command, data, admin, any_host(), config, files, &[])
+        Self::start_as(command, data, admin, listen, config, files, &[])
     }
 
     /// Starts with these environment variables besides its own.

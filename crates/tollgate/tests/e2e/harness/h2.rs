@@ -38,8 +38,8 @@ pub(crate) const CANCEL: u32 = 8;
 pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// A connection on which any frame can be sent.
-pub(crate) struct Frames {
-    tcp: TcpStream,
+pub(crate) struct Frames<S = TcpStream> {
+    stream: S,
     unread: Vec<u8>,
 }
 
@@ -70,12 +70,24 @@ impl Frames {
     pub(crate) fn open(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let tcp = TcpStream::connect(address).expect("something listens there");
         tcp.set_nodelay(true).expect("a socket option");
-        tcp.set_read_timeout(Some(TIMEOUT))
-            .expect("a socket option");
-        tcp.set_write_timeout(Some(TIMEOUT))
-            .expect("a socket option");
+        let mut frames = Self::over(tcp, settings);
+        frames.timeout(TIMEOUT);
+        frames
+    }
+
+    /// Sets the timeout of further reads and writes.
+    pub(crate) fn timeout(&mut self, limit: Duration) {
+        let tcp = &self.stream;
+        tcp.set_read_timeout(Some(limit)).expect("a socket option");
+        tcp.set_write_timeout(Some(limit)).expect("a socket option");
+    }
+}
+
+impl<S: Read + Write> Frames<S> {
+    /// Exchanges the preface on this stream.
+    pub(crate) fn over(stream: S, settings: &[(u16, u32)]) -> Self {
         let mut frames = Self {
-            tcp,
+            stream,
             unread: Vec::new(),
         };
         let mut payload = Vec::new();
@@ -96,17 +108,7 @@ impl Frames {
 
     /// Sends these bytes as they are.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> bool {
-        self.tcp.write_all(bytes).is_ok()
-    }
-
-    /// Sets the timeout of further reads.
-    pub(crate) fn timeout(&mut self, limit: Duration) {
-        self.tcp
-            .set_read_timeout(Some(limit))
-            .expect("a socket option");
-        self.tcp
-            .set_write_timeout(Some(limit))
-            .expect("a socket option");
+        self.stream.write_all(bytes).is_ok()
     }
 
     /// Opens a stream with this header list.
@@ -188,7 +190,7 @@ impl Frames {
     fn fill(&mut self, wanted: usize) -> Option<()> {
         let mut buffer = [0; 16384];
         while self.unread.len() < wanted {
-            match self.tcp.read(&mut buffer) {
+            match self.stream.read(&mut buffer) {
                 Ok(0) | Err(_) => return None,
                 Ok(read) => self.unread.extend_from_slice(&buffer[..read]),
             }

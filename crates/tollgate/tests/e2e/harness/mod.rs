@@ -23,7 +23,7 @@ pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
 pub(crate) use openid::OpenId;
 pub(crate) use partial_upstream::PartialUpstream;
-pub(crate) use raw::{Connection, Response};
+pub(crate) use raw::{Connection, Response, connect_from};
 pub(crate) use sdk::Sdk;
 pub(crate) use upstream::{Seen, Step, Upstream};
 

@@ -1,15 +1,15 @@
 //! A client that sends exactly the given bytes.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest wait for anything.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a gate or an engine.
-pub(crate) struct Connection {
-    pub(crate) tcp: TcpStream,
+pub(crate) struct Connection<S = TcpStream> {
+    pub(crate) tcp: S,
     unread: Vec<u8>,
 }
 
@@ -58,23 +58,37 @@ impl Connection {
         Self::of(TcpStream::connect(address).expect("something listens there"))
     }
 
-    /// From an address of its own of the loopback network.
-    pub(crate) fn open_from(from: std::net::Ipv4Addr, to: SocketAddr) -> Self {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
-        let socket = socket.expect("a socket");
-        let from = SocketAddr::from((from, 0));
-        socket.bind(&from.into()).expect("a loopback address");
-        socket.connect(&to.into()).expect("something listens there");
-        Self::of(socket.into())
-    }
-
     /// The client's side of this connection.
     pub(crate) fn of(tcp: TcpStream) -> Self {
-        tcp.set_nodelay(true).expect("a socket option");
-        tcp.set_read_timeout(Some(TIMEOUT))
-            .expect("a socket option");
-        tcp.set_write_timeout(Some(TIMEOUT))
-            .expect("a socket option");
+        patient(&tcp);
+        Self::over(tcp)
+    }
+}
+
+/// A connection from an address of its own of the loopback network.
+pub(crate) fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let socket = socket.expect("a socket");
+    let from = SocketAddr::from((from, 0));
+    socket.bind(&from.into()).expect("a loopback address");
+    socket.connect(&to.into()).expect("something listens there");
+    let tcp = socket.into();
+    patient(&tcp);
+    tcp
+}
+
+/// Sends at once, and waits no longer than [`TIMEOUT`].
+fn patient(tcp: &TcpStream) {
+    tcp.set_nodelay(true).expect("a socket option");
+    tcp.set_read_timeout(Some(TIMEOUT))
+        .expect("a socket option");
+    tcp.set_write_timeout(Some(TIMEOUT))
+        .expect("a socket option");
+}
+
+impl<S: Read + Write> Connection<S> {
+    /// The client's side of this stream.
+    pub(crate) fn over(tcp: S) -> Self {
         Self {
             tcp,
             unread: Vec::new(),

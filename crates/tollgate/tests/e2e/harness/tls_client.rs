@@ -16,7 +16,10 @@ use hyper_util::rt::TokioIo;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, HandshakeKind, RootCertStore, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
+    SupportedProtocolVersion,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -68,6 +71,19 @@ impl TlsClient {
             config,
             begins: Vec::new(),
         }
+    }
+
+    /// This version of HTTP over this connection, for clients that wait.
+    pub(crate) fn over(
+        &self,
+        tcp: std::net::TcpStream,
+        version: &[u8],
+    ) -> StreamOwned<ClientConnection, std::net::TcpStream> {
+        let mut config = self.config.clone();
+        config.alpn_protocols = vec![version.to_vec()];
+        let name = ServerName::try_from("gate.test").expect("a name");
+        let connection = ClientConnection::new(Arc::new(config), name);
+        StreamOwned::new(connection.expect("a good name"), tcp)
     }
 
     async fn connect(

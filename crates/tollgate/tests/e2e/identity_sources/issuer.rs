@@ -21,7 +21,7 @@ fn section(name: &str) -> &'static str {
 }
 
 /// A key set with these keys alone: `rsa`, `p256`, `ed25519`.
-pub(super) fn jwks(kids: &[&str]) -> String {
+pub(crate) fn jwks(kids: &[&str]) -> String {
     let all: Value = serde_json::from_str(section("keys")).expect("a key set");
     let keys = all["keys"].as_array().expect("keys");
     let is_wanted = |key: &&Value| kids.iter().any(|kid| key["kid"] == *kid);

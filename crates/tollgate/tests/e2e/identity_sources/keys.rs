@@ -154,11 +154,35 @@ fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
             std::fs::set_permissions(&path, open).expect("permissions");
         }),
     ];
+    let shown = || {
+        let config = gate.admin("/api/v1/config").json();
+        (config["version"].clone(), config["key_files"].clone())
+    };
+    let is_well = || gate.metric("tollgate_identity_key_file_ok", &["source=\"identity[0]\""]);
+    let (version, well) = shown();
+    assert_eq!((is_well(), &well[0]["keys"]), (1.0, &json!(2)), "{well}");
+    assert_eq!(well[0]["source"], "identity[0]");
+    let unwell = json!([{ "source": "identity[0]", "keys": 0, "version": null }]);
     for (what, damaged) in damages {
         damaged();
         eventually(what, SOON, unavailable);
+        assert_eq!((is_well(), shown().1), (0.0, unwell.clone()), "{what}");
         heal();
+        assert_eq!((is_well(), shown().1), (1.0, well.clone()), "{what}");
     }
+    // What another key changes is the file's version, and the file's alone.
+    keys(gate.dir.path(), &["create", "--workload", "ci"]);
+    eventually("the file has another version", SOON, || {
+        let keys = &shown().1[0];
+        keys["keys"] == 3 && keys["version"] != well[0]["version"]
+    });
+    let hash = |version: &Value| {
+        version
+            .as_str()
+            .and_then(|v| v.split('-').next())
+            .map(str::to_owned)
+    };
+    assert_eq!(hash(&shown().0), hash(&version));
     assert!(gate.log().contains("the keys cannot be trusted"));
 }
 

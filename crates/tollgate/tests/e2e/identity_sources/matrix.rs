@@ -1,294 +1,149 @@
-//! Attempts of every make at every source: no bypass, and nobody refused who is good.
+//! Attempts of every make at every list of sources, over both versions of HTTP: no bypass, and nobody refused who is good.
 //!
-//! Each attempt puts a credential into a place, perhaps twice, perhaps in another case, beside identity headers, on a
-//! path in some spelling. What must come of it is decided here from the parts alone, without the gate's code.
+//! Each attempt puts a credential into a place, perhaps twice, perhaps in another case, beside identity headers and a
+//! client's certificate, on a path in some spelling. What must come of it is decided from the parts alone, without the
+//! gate's code. The upstream says whose credential it got, so that who is let in is let in as who it is.
+//! `TOLLGATE_MATRIX_CASES` and `TOLLGATE_MATRIX_SEED` repeat a run, or make a longer one.
+//! Not here: what an attempt is made of (`attempt`), what must come of it (`expected`), lists of sources (`scene`).
 
-use super::issuer::{claims, jwks, signed};
-use super::{config, echo, told};
-use crate::harness::{Connection, Gate, chat, eventually, post};
-use serde_json::Value;
-use std::time::Duration;
+mod attempt;
+mod client;
+mod credential;
+mod expected;
+mod scene;
 
-/// Attempts, unless `TOLLGATE_MATRIX_CASES` says.
+use std::net::Ipv4Addr;
+
+use self::attempt::{Attempt, Chance, Version};
+use self::client::Client;
+use self::expected::Expected;
+use self::scene::{CLEARTEXT, OVER_TLS, Peer, Scene, Source, World};
+
+/// Attempts of each test, unless `TOLLGATE_MATRIX_CASES` says.
 const CASES: usize = 4_000;
+/// Attempts from one address: fewer than the bad credentials after which none of it is looked at.
+const LOT: usize = 40;
 
-/// A small generator, so that a seed repeats a run.
-struct Chance(u64);
-
-impl Chance {
-    fn of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        let at = usize::try_from(self.0 >> 33).expect("31 bits") % of.len();
-        &of[at]
-    }
+/// What came of attempts over one version of HTTP.
+#[derive(Default, Clone, Copy)]
+struct Tally {
+    let_in: usize,
+    refused: usize,
 }
 
-/// A credential, and whose it is.
-struct Credential {
-    text: String,
-    workload: Option<&'static str>,
+fn number(name: &str, default: usize) -> usize {
+    let said = std::env::var(name).ok();
+    said.map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// What is put where.
-struct Attempt {
-    lines: Vec<String>,
-    path: String,
-    expected: Expected,
-}
-
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-enum Expected {
-    /// Let in as this workload.
-    In(&'static str),
-    /// Refused with one of these statuses.
-    Out(&'static [u16]),
-}
-
-fn attempt(chance: &mut Chance, credentials: &[Credential]) -> Attempt {
-    let names = [
-        "authorization",
-        "Authorization",
-        "AUTHORIZATION",
-        "x-api-key",
-        "X-Api-Key",
-        "api-key",
-        "x-goog-api-key",
-    ];
-    let forms = [
-        "Bearer {}",
-        "Bearer {}",
-        "Bearer {}",
-        "bearer {}",
-        "BEARER {}",
-        "{}",
-        "Basic {}",
-        "Bearer {},{}",
-        "Bearer  {}",
-    ];
-    let mut lines = Vec::new();
-    let count = *chance.of(&[0, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
-    let mut given = Vec::new();
-    for _ in 0..count {
-        let credential = chance.of(credentials);
-        let name = *chance.of(&names);
-        let is_authorization = name.eq_ignore_ascii_case("authorization");
-        let form = if is_authorization {
-            *chance.of(&forms)
-        } else {
-            *chance.of(&["{}", "{}", "{}", "Bearer {}"])
-        };
-        lines.push(format!("{name}: {}", form.replace("{}", &credential.text)));
-        let is_bearer = form.eq_ignore_ascii_case("bearer {}");
-        let is_read = if is_authorization {
-            is_bearer
-        } else {
-            form == "{}"
-        };
-        let is_listed = form.contains(',');
-        given.push((credential.workload.filter(|_| is_read), is_listed));
-    }
-    let header = *chance.of(&[
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "x-workload-app: chat",
-        "x-workload-app: ci",
-        "x-workload-app: nobody",
-        "X-Workload-App: chat",
-        "x-workload_app: ci",
-        "x-workload-app: chat, ci",
-    ]);
-    let twice = *chance.of(&[false, false, false, true]);
-    if !header.is_empty() {
-        lines.push(header.to_owned());
-        if twice {
-            lines.push(header.to_owned());
+/// As many attempts as are asked for, spread over these lists of sources.
+fn run(lists: &[&[Source]]) {
+    let cases = number("TOLLGATE_MATRIX_CASES", CASES);
+    let seed = number("TOLLGATE_MATRIX_SEED", 0x5eed_0001);
+    println!("{cases} attempts or a few more, TOLLGATE_MATRIX_SEED={seed}");
+    let mut chance = Chance::new(seed as u64);
+    let world = World::new();
+    let lots = cases.div_ceil(LOT * lists.len());
+    let mut tallies = [Tally::default(); 2];
+    for (nth, list) in lists.iter().enumerate() {
+        let scene = Scene::start(&world, list);
+        for lot in 0..lots {
+            let byte = |n: usize| u8::try_from(n).expect("a byte");
+            let from = Ipv4Addr::new(127, byte(nth + 1), byte(lot / 250), byte(lot % 250 + 1));
+            let version = *chance.of(&[Version::H1, Version::H2]);
+            let tally = &mut tallies[usize::from(version == Version::H2)];
+            one_lot(&scene, version, from, &mut chance, tally).expect("as expected");
         }
     }
-    if *chance.of(&[true, false]) {
-        lines.push("connection: authorization, x-workload-app, x-api-key".to_owned());
+    let mut let_in = 0;
+    for (version, tally) in ["HTTP/1.1", "HTTP/2"].iter().zip(tallies) {
+        println!(
+            "{version}: {} let in, {} refused",
+            tally.let_in, tally.refused
+        );
+        let all = tally.let_in + tally.refused;
+        assert!(
+            tally.let_in * 5 > all && tally.refused * 5 > all,
+            "{version}: too few of one kind say little"
+        );
+        let_in += tally.let_in;
     }
-    let query = *chance.of(&[
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "?key=abc",
-        "?api-key=abc",
-        "?api%2Dkey=abc",
-        "?beta=true",
-    ]);
-    let base = *chance.of(&[
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "//v1/chat/completions",
-        "/v1//chat/completions",
-        "/V1/chat/completions",
-        "/v1/chat/%63ompletions",
-        "/v1/chat/completions;x",
-        "/v1/./chat/completions",
-        "/v1/x/../chat/completions",
-    ]);
-    let is_plain = base == "/v1/chat/completions";
-    let keys_in_query = usize::from(query.contains("key"));
-    let named = header
-        .split_once(": ")
-        .filter(|(name, _)| name.eq_ignore_ascii_case("x-workload-app"));
-    let named = named.map(|(_, value)| value);
-    let is_repeated = named.is_some() && (twice || header.contains(','));
-    let workload = match &given[..] {
-        [(workload, false)] => *workload,
-        _ => None,
-    };
-    let is_ambiguous =
-        given.len() + keys_in_query > 1 || given.iter().any(|(_, listed)| *listed) || is_repeated;
-    let expected = if !is_plain {
-        // Another spelling is another path, or none at all; nobody is let in by it.
-        Expected::Out(&[400, 401, 403, 404])
-    } else if is_ambiguous {
-        Expected::Out(&[400])
+    assert_eq!(world.calls(), let_in, "calls that went upstream");
+}
+
+/// Attempts of one client, on connections from one address.
+fn one_lot(
+    scene: &Scene<'_>,
+    version: Version,
+    from: Ipv4Addr,
+    chance: &mut Chance,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let peer = *chance.of(if scene.is_tls {
+        Peer::ALL
     } else {
-        match (workload, named) {
-            (None, _) => Expected::Out(&[401]),
-            (Some(workload), None) => Expected::In(workload),
-            (Some(workload), Some(named)) if named == workload => Expected::In(workload),
-            (Some(_), Some(_)) => Expected::Out(&[403]),
+        &[Peer::Nobody]
+    });
+    let all = &scene.world.credentials;
+    let good = all.iter().filter(|of| expected::is_good(scene.list, of));
+    let good: Vec<_> = good.collect();
+    let mut client: Option<Client> = None;
+    for n in 0..LOT {
+        let attempt = Attempt::by_chance(chance, version, all, &good);
+        let expected = expected::of(scene.list, peer, &attempt);
+        let open = client.get_or_insert_with(|| Client::open(scene, version, peer, from));
+        let answer = open.call(&attempt);
+        let is_as_expected = match expected {
+            Expected::In(workload) => {
+                tally.let_in += 1;
+                answer.status == 200 && answer.says.contains(&format!(r#""id":"{workload}""#))
+            }
+            Expected::Out(statuses) => {
+                tally.refused += 1;
+                statuses.contains(&answer.status)
+            }
+        };
+        if !is_as_expected {
+            return Err(format!(
+                "{:?}, {peer:?}, {from}, attempt {n}: {attempt:?}\nexpected {expected:?}, and not {} {}",
+                scene.list, answer.status, answer.says
+            ));
         }
-    };
-    Attempt {
-        lines,
-        path: format!("{base}{query}"),
-        expected,
+        if !answer.is_open {
+            client = None;
+        }
     }
-}
-
-/// Keys of both workloads, tokens of both, and what is neither.
-fn credentials(keys: &[(String, &'static str)]) -> Vec<Credential> {
-    let of = |text: String, workload| Credential { text, workload };
-    let token = |azp: &str, kid: &str| {
-        let mut claims = claims();
-        claims["azp"] = Value::from(azp);
-        signed(&claims, kid)
-    };
-    let mut all: Vec<_> = keys
-        .iter()
-        .map(|(key, w)| of(key.clone(), Some(w)))
-        .collect();
-    let key = keys[0].0.clone();
-    let good = token("chat", "p256");
-    all.extend([
-        of(token("ci", "rsa"), Some("ci")),
-        of(good.clone(), Some("chat")),
-        of(key[..key.len() - 1].to_owned(), None),
-        of(format!("{key}0"), None),
-        of(key.to_uppercase(), None),
-        of(key.replace("tgk_", "tgx_"), None),
-        of(good[..good.len() - 2].to_owned(), None),
-        of(good.replacen('.', "..", 1), None),
-        of(token("chat", "ed25519"), None),
-        of("sk-0123456789".to_owned(), None),
-        of("null".to_owned(), None),
-        of("chat".to_owned(), None),
-    ]);
-    all
+    Ok(())
 }
 
 #[test]
 fn no_attempt_gets_in_that_should_not_and_none_is_refused_that_is_good() {
-    let upstream = echo();
-    let sources = "[ { keys: { file: keys.jsonl } }, { jwt: { issuer: \"https://issuer.test/\", audience: gate, \
-                   jwks: { file: jwks.json }, workload_claim: azp } }, { header: x-workload-app, from: 192.0.2.0/24 } ]";
-    let config = config(&upstream, sources);
-    let mut lines = Vec::new();
-    let mut keys = Vec::new();
-    for workload in ["chat", "ci"] {
-        let key = identity::keys::NewKey::make().expect("chance");
-        let (id, hash) = (&key.id, &key.hash);
-        lines.push(format!(
-            r#"{{"id":"{id}","sha256":"{hash}","workload":"{workload}","created_unix_s":1}}"#
-        ));
-        let text = String::from_utf8(key.key.expose().to_vec()).expect("text");
-        keys.push((text, workload));
-    }
-    let file = lines.join("\n") + "\n";
-    let set = jwks(&["rsa", "p256"]);
-    let files: [(&str, &[u8]); 2] = [
-        ("keys.jsonl", file.as_bytes()),
-        ("jwks.json", set.as_bytes()),
-    ];
-    let gate = Gate::start_with_private(&config, &files);
-    let credentials = credentials(&keys);
-    let cases = std::env::var("TOLLGATE_MATRIX_CASES").ok();
-    let cases = cases.map_or(CASES, |text| text.parse().expect("a number"));
-    let seed = std::env::var("TOLLGATE_MATRIX_SEED").ok();
-    let seed = seed.map_or(0x5eed_0001, |text| text.parse().expect("a number"));
-    println!("{cases} attempts, TOLLGATE_MATRIX_SEED={seed}");
-    let mut chance = Chance(seed);
-    let (mut let_in, mut refused) = (0, 0);
-    for n in 0..cases {
-        let Attempt {
-            lines,
-            path,
-            expected,
-        } = attempt(&mut chance, &credentials);
-        // Another address for each lot: bad credentials of one are not looked at for long.
-        let from = std::net::Ipv4Addr::new(
-            127,
-            1,
-            u8::try_from(n / 40 / 250 % 250).expect("a byte"),
-            u8::try_from(n / 40 % 250 + 1).expect("a byte"),
-        );
-        let shown: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let request = post(&path, &shown, &chat("m", false));
-        let mut connection = Connection::open_from(from, gate.data);
-        let response = connection.call(&request);
-        match expected {
-            Expected::In(_) => {
-                let_in += 1;
-                assert_eq!(
-                    response.status,
-                    200,
-                    "{n} {path} {lines:?}: {}",
-                    response.text()
-                );
-            }
-            Expected::Out(statuses) => {
-                refused += 1;
-                assert!(
-                    statuses.contains(&response.status),
-                    "{n} {path} {lines:?}: {:?}",
-                    told(&response)
-                );
-            }
-        }
-    }
-    println!("{let_in} let in, {refused} refused");
-    assert!(let_in * 20 > cases && refused * 20 > cases);
-    eventually(
-        "every call that went upstream was good",
-        Duration::from_secs(5),
-        || upstream.seen().len() == let_in,
+    run(CLEARTEXT);
+}
+
+#[test]
+fn no_attempt_beside_a_certificate_gets_in_that_should_not_and_none_is_refused_that_is_good() {
+    run(OVER_TLS);
+}
+
+/// What keeps the tests above honest: sources in another order than they are judged by are seen.
+#[test]
+fn sources_in_the_wrong_order_do_not_pass() {
+    let world = World::new();
+    let (written, judged) = (
+        [Source::Introspection, Source::Jwt],
+        [Source::Jwt, Source::Introspection],
     );
+    let scene = Scene::start_with(&world, &written, &judged);
+    for version in [Version::H1, Version::H2] {
+        let (mut chance, mut tally) = (Chance::new(7), Tally::default());
+        let mut lots = (1..=10).map(|lot| {
+            let from = Ipv4Addr::new(127, 99, version as u8, lot);
+            one_lot(&scene, version, from, &mut chance, &mut tally)
+        });
+        assert!(
+            lots.any(|lot| lot.is_err()),
+            "{version:?}: 400 attempts saw nothing"
+        );
+    }
 }

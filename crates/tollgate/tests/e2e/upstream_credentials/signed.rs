@@ -188,3 +188,43 @@ fn the_machines_role_is_asked_of_its_metadata_service() {
     assert_signed(&upstream.got()[0], &keys, "us-west-2");
     assert_silent(&gate);
 }
+
+#[test]
+fn a_containers_role_signs_with_keys_that_its_agent_gives() {
+    let upstream = Recorder::clear(false);
+    let agent = Upstream::start(|_, seen: &Seen| {
+        let is_asked = seen.head.starts_with("GET /v1/credentials HTTP/1.1\r\n");
+        let is_proven = seen.header("authorization") == [format!("{CANARY}-pod")];
+        if !is_asked || !is_proven {
+            return vec![Step::Send(json(401, "{}"))];
+        }
+        vec![Step::Send(json(
+            200,
+            &format!(
+                r#"{{"AccessKeyId":"ASIACONTAINER","SecretAccessKey":"{CANARY}/c","Token":"{CANARY}","Expiration":"2999-01-01T00:00:00Z"}}"#
+            ),
+        ))]
+    });
+    let dir = tempfile::tempdir().expect("a directory");
+    let proof = dir.path().join("token");
+    std::fs::write(&proof, format!("{CANARY}-pod\n")).expect("a file");
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/openai/v1, credential: {{ aws: {{ region: us-west-2, container: true }} }} }} }}\n\
+         routes: [ {{ workload: w, backend: up }} ]\n",
+        upstream.address
+    );
+    let url = format!("http://{}/v1/credentials", agent.address);
+    let env = [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str()),
+        (
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+            proof.to_str().expect("UTF-8"),
+        ),
+    ];
+    let gate = Gate::start_env(&config, &[], &env);
+    let response = call(&gate);
+    assert_eq!(response.status, 200, "{}", response.text());
+    let keys = keys("ASIACONTAINER", &format!("{CANARY}/c"), Some(CANARY));
+    assert_signed(&upstream.got()[0], &keys, "us-west-2");
+    assert_silent(&gate);
+}
