@@ -6,6 +6,7 @@
 mod audit;
 mod files;
 mod host;
+mod issuer;
 mod offline;
 mod race;
 mod simulate;
@@ -36,6 +37,9 @@ enum Command {
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
+    /// The issuer of the tokens that callers bring.
+    #[command(hide = true)]
+    Issuer(issuer::serve::Serve),
     /// Runs a program that ends with us.
     #[command(hide = true)]
     Guard {
@@ -79,6 +83,10 @@ fn main() -> ExitCode {
             }
         }
         Command::Upstream(options) => match upstream::serve(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::Issuer(options) => match issuer::serve::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },

@@ -1,6 +1,8 @@
-//! `prove audit` at a small size, against the gate that users run.
+//! `prove audit` and `prove race` at a small size, against the gate that users run.
 //!
 //! Not here: what an audit must detect, which unit tests cover without a gate.
+
+mod race;
 
 use std::path::PathBuf;
 use std::process::Command;
