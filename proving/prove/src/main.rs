@@ -7,6 +7,7 @@ mod audit;
 mod files;
 mod host;
 mod issuer;
+mod oauth_rbac;
 mod offline;
 mod race;
 mod simulate;
@@ -32,6 +33,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Race(race::Race),
+    OauthRbac(oauth_rbac::OauthRbac),
     Audit(audit::Audit),
     Engine(Box<Engine>),
     /// The upstream of a race.
@@ -63,6 +65,11 @@ struct Engine {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Race(options) => match race::race(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
+        Command::OauthRbac(options) => match oauth_rbac::oauth_rbac(&options) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
