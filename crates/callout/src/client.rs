@@ -55,14 +55,18 @@ pub enum Protocol {
     Http2,
 }
 
+/// Requests to a service at once. As many connections are kept: with fewer, a service that is asked at every call is
+/// opened a connection for most of them (`prove oauth-rbac`: 35 µs of the gate's CPU each).
+const AT_ONCE: usize = 64;
+
 impl Default for Bounds {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(3),
             head: Duration::from_secs(5),
             total: Duration::from_secs(10),
-            requests: 64,
-            kept: 8,
+            requests: AT_ONCE,
+            kept: AT_ONCE,
             idle: Duration::from_secs(60),
             allow_link_local: false,
             protocol: Protocol::Either,

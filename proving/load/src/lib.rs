@@ -12,6 +12,7 @@
 
 mod connection;
 mod cpu;
+mod expected;
 mod fetch;
 mod observations;
 mod pace;
@@ -26,7 +27,7 @@ pub use cpu::thread_cpu;
 pub use fetch::{FetchError, Fetched, Piece, fetch};
 pub use observations::{Failure, Observations, Quantiles};
 pub use plan::{Arrivals, Plan};
-pub use request::Request;
+pub use request::{Request, Requests};
 pub use response::{Malformed, Parser, Progress};
 pub use run::{LoadError, Running, start};
 pub use sse::EventCounter;

@@ -29,6 +29,8 @@ pub enum Failure {
     Malformed,
     /// A whole response with a status other than 2xx.
     Status(u16),
+    /// A whole response of 2xx with another body than the plan expects.
+    Body,
 }
 
 impl fmt::Display for Failure {
@@ -41,6 +43,7 @@ impl fmt::Display for Failure {
             Self::Timeout => out.write_str("timeout"),
             Self::Malformed => out.write_str("malformed"),
             Self::Status(code) => write!(out, "status_{code}"),
+            Self::Body => out.write_str("body"),
         }
     }
 }
@@ -52,6 +55,8 @@ pub struct Quantiles {
     pub p50: u64,
     /// 90 of 100 are at or below.
     pub p90: u64,
+    /// 95 of 100 are at or below.
+    pub p95: u64,
     /// 99 of 100 are at or below.
     pub p99: u64,
     /// 999 of 1,000 are at or below.
@@ -131,6 +136,7 @@ fn quantiles(histogram: &Histogram<u64>) -> Option<Quantiles> {
     (!histogram.is_empty()).then(|| Quantiles {
         p50: histogram.value_at_quantile(0.5),
         p90: histogram.value_at_quantile(0.9),
+        p95: histogram.value_at_quantile(0.95),
         p99: histogram.value_at_quantile(0.99),
         p999: histogram.value_at_quantile(0.999),
         max: histogram.max(),

@@ -6,15 +6,19 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::request::Request;
+use bytes::Bytes;
 
-/// A run of one request shape against one address.
+use crate::request::Requests;
+
+/// A run against one address.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Where to.
     pub target: SocketAddr,
     /// What.
-    pub request: Request,
+    pub requests: Requests,
+    /// The body that every good answer has; another is a failure. `None`: bodies are not looked at.
+    pub expects: Option<Bytes>,
     /// When.
     pub arrivals: Arrivals,
     /// Connections open evenly over this time from the start.
@@ -23,7 +27,7 @@ pub struct Plan {
     pub warm_up: Duration,
     /// Time that is measured, after the warm-up.
     pub measure: Duration,
-    /// No more than so many requests in all.
+    /// No more than so many requests in all; where they are not of an open loop, the run ends with the last of them.
     pub most: Option<u64>,
     /// A request that has no complete answer after this is a `timeout`.
     pub timeout: Duration,

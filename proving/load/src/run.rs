@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep_until, timeout_at};
 
@@ -40,7 +41,7 @@ pub enum LoadError {
 pub struct Running {
     /// When the measurement begins.
     pub begin: Instant,
-    /// When the measurement ends.
+    /// When the measurement ends at the latest.
     pub end: Instant,
     open: Arc<AtomicU64>,
     thread: JoinHandle<Result<Observations, LoadError>>,
@@ -120,6 +121,7 @@ fn drive(
         buffer,
         sent,
         open,
+        done: Notify::new(),
     });
     LocalSet::new().block_on(&runtime, orchestrate(&shared))?;
     let mut seen = shared.seen.borrow().clone();
@@ -142,17 +144,25 @@ async fn orchestrate(shared: &Rc<Shared>) -> io::Result<()> {
             None => Ok(()),
         }
     };
-    let all = async { while users.join_next().await.is_some() {} };
+    let all = async {
+        while users.join_next().await.is_some() {}
+        if shared.all_sent() {
+            shared.done.notify_one();
+        }
+    };
     let patience = shared.end + shared.plan.timeout * 2;
     let (released, (), _) = tokio::join!(release, watch(shared), timeout_at(patience, all));
     released
 }
 
-/// Takes the thread's CPU time over exactly the measured interval.
+/// Takes the thread's CPU time over exactly the measured interval, which ends early with the last of a number of requests.
 async fn watch(shared: &Shared) {
     sleep_until(shared.begin).await;
     let before = (thread_cpu(), tokio::time::Instant::now());
-    sleep_until(shared.end).await;
+    tokio::select! {
+        () = sleep_until(shared.end) => {}
+        () = shared.done.notified() => {}
+    }
     let mut seen = shared.seen.borrow_mut();
     seen.client_cpu = thread_cpu().saturating_sub(before.0);
     seen.measured = before.1.elapsed();

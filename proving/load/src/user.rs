@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::connection::{Answer, Buffer, Connection};
+use crate::expected::Expected;
 use crate::observations::{Failure, Observations};
 use crate::pace::Schedule;
 use crate::plan::{Arrivals, Plan};
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) buffer: Buffer,
     pub(crate) sent: Cell<u64>,
     pub(crate) open: Arc<AtomicU64>,
+    /// Told once no further request is to be sent and all have ended.
+    pub(crate) done: Notify,
 }
 
 pub(crate) async fn live(shared: Rc<Shared>, place: usize) {
@@ -68,12 +72,16 @@ impl Shared {
             Some(schedule) => schedule.next().await?,
             None => Instant::now(),
         };
-        let most = self.plan.most.unwrap_or(u64::MAX);
-        if (due >= self.end && !self.holds()) || self.sent.get() >= most {
+        if (due >= self.end && !self.holds()) || self.all_sent() {
             return None;
         }
         self.sent.set(self.sent.get() + 1);
         Some(due)
+    }
+
+    /// Whether as many were sent as may be.
+    pub(crate) fn all_sent(&self) -> bool {
+        self.plan.most.is_some_and(|most| self.sent.get() >= most)
     }
 
     async fn connect(&self) -> Option<Connection> {
@@ -91,19 +99,24 @@ impl Shared {
     async fn ask(&self, connection: &mut Connection, due: Instant) -> bool {
         let mut events = EventCounter::default();
         let mut opened = false;
-        let outcome = connection.exchange(self.plan.request.bytes(), |now, body| {
+        let mut expected = Expected::new(self.plan.expects.as_deref());
+        let outcome = connection.exchange(self.plan.requests.next().bytes(), |now, body| {
             if !opened {
                 opened = true;
                 self.open.fetch_add(1, Ordering::Relaxed);
             }
             let ended = events.feed(body);
+            expected.feed(body);
             if self.in_window(now) {
                 let mut seen = self.seen.borrow_mut();
                 seen.events += ended;
                 seen.body_bytes += body.len() as u64;
             }
         });
-        let outcome = outcome.await;
+        let outcome = match outcome.await {
+            Ok(answer) if is_good(answer.status) && !expected.came() => Err(Failure::Body),
+            outcome => outcome,
+        };
         if opened {
             self.open.fetch_sub(1, Ordering::Relaxed);
         }
@@ -119,7 +132,7 @@ impl Shared {
             }
             Ok(Answer {
                 status, reusable, ..
-            }) if !(200..300).contains(&status) => {
+            }) if !is_good(status) => {
                 seen.fail(Failure::Status(status));
                 reusable
             }
@@ -144,4 +157,8 @@ impl Shared {
     fn in_window(&self, now: Instant) -> bool {
         now >= self.begin && now < self.end
     }
+}
+
+const fn is_good(status: u16) -> bool {
+    matches!(status, 200..300)
 }

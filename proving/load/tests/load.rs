@@ -10,7 +10,8 @@ use server::Server;
 fn plan(server: &Server, arrivals: Arrivals) -> Plan {
     Plan {
         target: server.address,
-        request: Request::post("/v1/chat/completions", "test", &[], b"{}"),
+        requests: Request::post("/v1/chat/completions", "test", &[], b"{}").into(),
+        expects: None,
         arrivals,
         ramp: Duration::ZERO,
         warm_up: Duration::from_millis(50),
@@ -53,6 +54,42 @@ fn a_request_count_ends_the_run() {
     };
     let seen = start(plan).expect("a thread").finish().expect("a run");
     assert_eq!((seen.answered, server.requests()), (7, 7));
+}
+
+#[test]
+fn a_run_of_a_number_of_requests_is_as_long_as_they_take() {
+    let server = Server::new(|_| vec![server::wait(30), server::whole(b"hello")]);
+    let plan = Plan {
+        most: Some(8),
+        warm_up: Duration::ZERO,
+        measure: Duration::from_secs(60),
+        ..plan(&server, closed(4))
+    };
+    let seen = start(plan).expect("a thread").finish().expect("a run");
+    assert_eq!(seen.answered, 8);
+    let (shortest, longest) = (Duration::from_millis(60), Duration::from_secs(10));
+    assert!(
+        seen.measured >= shortest && seen.measured < longest,
+        "two turns of 30 ms: {:?}",
+        seen.measured
+    );
+}
+
+#[test]
+fn an_answer_with_another_body_than_expected_is_a_failure() {
+    let server = Server::new(|index| match index {
+        0 | 2 => vec![server::whole(b"hello")],
+        _ => vec![server::whole(b"hellO")],
+    });
+    let plan = Plan {
+        most: Some(4),
+        warm_up: Duration::ZERO,
+        expects: Some(b"hello".as_slice().into()),
+        ..plan(&server, closed(1))
+    };
+    let seen = start(plan).expect("a thread").finish().expect("a run");
+    assert_eq!(seen.answered, 2);
+    assert_eq!(seen.failures.get(&Failure::Body), Some(&2));
 }
 
 #[test]

@@ -6,6 +6,8 @@
 mod audit;
 mod files;
 mod host;
+mod issuer;
+mod oauth_rbac;
 mod offline;
 mod race;
 mod simulate;
@@ -31,11 +33,15 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Race(race::Race),
+    OauthRbac(oauth_rbac::OauthRbac),
     Audit(audit::Audit),
     Engine(Box<Engine>),
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
+    /// The issuer of the tokens that callers bring.
+    #[command(hide = true)]
+    Issuer(issuer::serve::Serve),
     /// Runs a program that ends with us.
     #[command(hide = true)]
     Guard {
@@ -63,6 +69,11 @@ fn main() -> ExitCode {
             Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
         },
+        Command::OauthRbac(options) => match oauth_rbac::oauth_rbac(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
         Command::Audit(options) => match audit::audit(&options) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(1),
@@ -79,6 +90,10 @@ fn main() -> ExitCode {
             }
         }
         Command::Upstream(options) => match upstream::serve(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::Issuer(options) => match issuer::serve::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },

@@ -24,6 +24,7 @@ use experiment::interleave;
 
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
+use crate::issuer::Issuer;
 use bench::{Bench, Problem};
 use cell::Cell;
 use result::{RaceResult, Row};
@@ -102,7 +103,8 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
         .tempdir()
         .map_err(rig)?;
     let upstream = Upstream::start(home.path()).map_err(RaceError::Rig)?;
-    let mut benches: Vec<Bench> = subjects
+    let mut issuer = Issuer::new().map_err(RaceError::Rig)?;
+    let benches: Result<Vec<Bench>, String> = subjects
         .into_iter()
         .filter(|subject| {
             let mut names = scenarios.iter().map(|scenario| &scenario.name);
@@ -110,9 +112,13 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
         })
         .map(|subject| {
             let cgroup = options.cgroup.clone();
-            Bench::new(subject, home.path(), upstream.port(), cgroup)
+            Bench::new(subject, home.path(), upstream.port(), cgroup, &mut issuer)
         })
         .collect();
+    let mut benches = benches.map_err(RaceError::Rig)?;
+    if issuer.is_asked() {
+        issuer.start(home.path(), None).map_err(RaceError::Rig)?;
+    }
     for bench in &mut benches {
         if options.install {
             bench.install();

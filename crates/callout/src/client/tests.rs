@@ -74,6 +74,23 @@ async fn a_kept_connection_that_is_gone_is_replaced_once() {
 }
 
 #[tokio::test]
+async fn as_many_connections_are_kept_as_requests_run_at_once() {
+    let wait = Duration::from_millis(20);
+    let answer = move || Does::After(wait, response(200, "application/json", "{}"));
+    let server = Server::start(move |_| answer()).await;
+    let (client, url) = (client(), server.url("/"));
+    for _ in 0..3 {
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let (client, url) = (client.clone(), url.clone());
+            calls.spawn(async move { get(&client, &url).await.is_ok() });
+        }
+        assert!(calls.join_all().await.into_iter().all(|is_ok| is_ok));
+    }
+    assert_eq!((server.asked(), server.connections()), (150, 50));
+}
+
+#[tokio::test]
 async fn a_fresh_connection_that_ends_is_no_answer_and_nothing_is_sent_again() {
     let server = Server::start(|_| Does::Close).await;
     let found = get(&client(), &server.url("/")).await;

@@ -4,12 +4,14 @@
 //! rows; while another is measured it stands still.
 //! Not here: what a good answer is (`check`), the figures (`cell`), when one is ready (`ready`).
 
+mod credentials;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use load::Request;
+use load::Requests;
 use serde::Serialize;
 
 use super::cell::{self, Cell, Parties};
@@ -23,6 +25,8 @@ use crate::host::quota::Cgroup;
 use crate::host::ready::{await_ready, last_lines};
 use crate::host::usage::Process;
 use crate::host::{descriptors, ports};
+use crate::issuer::Issuer;
+use credentials::Credentials;
 
 #[cfg(test)]
 mod tests;
@@ -37,8 +41,9 @@ pub(crate) struct Bench {
     places: Places,
     home: PathBuf,
     version: Option<String>,
-    /// What the client sends it, filled in.
+    /// What the client sends it, filled in but for the token.
     client: Client,
+    credentials: Credentials,
     group: Option<Group>,
     /// The quota that it runs under, with its group; dropped after the processes have ended.
     quota: Option<(f64, Cgroup)>,
@@ -85,29 +90,33 @@ impl Bench {
         home: &Path,
         upstream_port: u16,
         cgroups: Option<PathBuf>,
-    ) -> Self {
+        issuer: &mut Issuer,
+    ) -> Result<Self, String> {
         let home = home.join(&subject.name);
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let places = Places {
             port: 0,
             admin_port: 0,
             upstream_port,
+            issuer_port: issuer.port(),
             cores,
             dir: home.clone(),
         };
-        Self {
+        let credentials = Credentials::new(&subject.manifest.client, issuer)?;
+        Ok(Self {
             subject,
             places,
             home,
             version: None,
             client: Client::default(),
+            credentials,
             group: None,
             quota: None,
             cgroups,
             fault: None,
             checked: Checked::default(),
             flame: None,
-        }
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -138,7 +147,8 @@ impl Bench {
             return;
         }
         let checked = self.start().and_then(|()| {
-            let who = (&self.subject.manifest, &self.client);
+            let client = self.credentials.first(&self.client);
+            let who = (&self.subject.manifest, &client);
             check::check(who, self.address(upstream), upstream.address())
         });
         match checked {
@@ -178,10 +188,11 @@ impl Bench {
             (self.places.port, self.places.admin_port) = (port, admin_port);
         }
         let launch = self.subject.render(&self.places).map_err(said)?;
+        self.client = self.credentials.prepare(&program, &self.home, &launch)?;
         self.await_port()?;
-        self.launch(&program, launch).map_err(said)?;
+        self.launch(&program, &launch).map_err(said)?;
         let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
-        let request = check::unary(Some(&self.client), &[]);
+        let request = check::unary(Some(&self.credentials.first(&self.client)), &[]);
         let (address, log) = (ports::loopback(self.places.port), self.log());
         match &mut self.group {
             Some(group) => await_ready(group, address, &request, patience, &log),
@@ -201,7 +212,7 @@ impl Bench {
         Ok(())
     }
 
-    fn launch(&mut self, program: &Path, launch: Launch) -> std::io::Result<()> {
+    fn launch(&mut self, program: &Path, launch: &Launch) -> std::io::Result<()> {
         let group = Group::start(Start {
             program,
             args: &launch.args,
@@ -210,7 +221,6 @@ impl Bench {
             log: &self.log(),
             cgroup: self.quota.as_ref().map(|(_, group)| group.dir()),
         })?;
-        self.client = launch.client;
         self.group = Some(group);
         Ok(())
     }
@@ -291,7 +301,7 @@ impl Bench {
     ) -> Result<Cell, String> {
         self.ensure(scenario)?;
         let timing = scenario.timing(seconds);
-        let request = self.request(scenario, &timing);
+        let requests = self.requests(scenario, &timing);
         let own = || self.processes(upstream);
         let parties = Parties {
             subject: &own,
@@ -302,7 +312,7 @@ impl Bench {
         };
         cell::measure(
             self.address(upstream),
-            request,
+            requests,
             scenario,
             timing,
             round,
@@ -310,12 +320,10 @@ impl Bench {
         )
     }
 
-    fn request(&self, scenario: &Scenario, timing: &Timing) -> Request {
-        check::request(
-            Some(&self.client),
-            &check::asks(scenario, timing),
-            &scenario.body(),
-        )
+    fn requests(&self, scenario: &Scenario, timing: &Timing) -> Requests {
+        let (asks, body) = (check::asks(scenario, timing), scenario.body());
+        let render = |client: &Client| check::request(Some(client), &asks, &body);
+        self.credentials.requests(&self.client, render)
     }
 
     /// Leaves a flame graph of the subject under `scenario` in `dir`; what came of it is kept.
@@ -329,8 +337,8 @@ impl Bench {
         let name = format!("flame-{}.svg", self.subject.name);
         let taken = self.ensure(scenario).and_then(|()| {
             let timing = scenario.timing(seconds);
-            let request = self.request(scenario, &timing);
-            let plan = cell::plan(self.address(upstream), request, scenario, timing);
+            let requests = self.requests(scenario, &timing);
+            let plan = cell::plan(self.address(upstream), requests, scenario, timing);
             let title = format!("{}, {}", self.subject.name, scenario.name);
             let processes = || self.processes(upstream);
             profile::profile(&title, plan, &processes, &self.home, &dir.join(&name))

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::Limit;
-use load::{Plan, Request, Running, start};
+use load::{Plan, Requests, Running, start};
 
 use super::scenario::{Scenario, Timing};
 use crate::host::machine::CoreTicks;
@@ -70,13 +70,13 @@ struct Memory {
 /// Measures; the error says why there are no figures.
 pub(crate) fn measure(
     target: SocketAddr,
-    request: Request,
+    requests: Requests,
     scenario: &Scenario,
     timing: Timing,
     round: usize,
     parties: &Parties<'_>,
 ) -> Result<Cell, String> {
-    let plan = plan(target, request, scenario, timing);
+    let plan = plan(target, requests, scenario, timing);
     let mut memory = Memory {
         before: resident(&(parties.subject)()),
         peak: 0,
@@ -128,13 +128,14 @@ pub(crate) fn measure(
 /// What the client is to do in `scenario`.
 pub(crate) const fn plan(
     target: SocketAddr,
-    request: Request,
+    requests: Requests,
     scenario: &Scenario,
     timing: Timing,
 ) -> Plan {
     Plan {
         target,
-        request,
+        requests,
+        expects: None,
         arrivals: scenario.arrivals(),
         ramp: timing.ramp,
         warm_up: timing.warm_up,

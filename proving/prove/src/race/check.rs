@@ -111,11 +111,13 @@ pub(crate) fn unary(client: Option<&Client>, asks: &[(String, String)]) -> Reque
 
 /// A request as `client` wants it, with what is asked of the upstream in headers.
 pub(crate) fn request(client: Option<&Client>, asks: &[(String, String)], body: &[u8]) -> Request {
-    let mut headers = vec![
-        ("content-type".to_owned(), "application/json".to_owned()),
-        ("authorization".to_owned(), "Bearer sk-client".to_owned()),
-    ];
-    let further = client.into_iter().flat_map(|client| &client.headers);
+    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let further = client.map(|client| &client.headers);
+    let is_own = |name: &String| name.eq_ignore_ascii_case("authorization");
+    if !further.is_some_and(|further| further.keys().any(is_own)) {
+        headers.push(("authorization".to_owned(), "Bearer sk-client".to_owned()));
+    }
+    let further = further.into_iter().flatten();
     headers.extend(further.map(|(name, value)| (name.clone(), value.clone())));
     headers.extend_from_slice(asks);
     let path = client

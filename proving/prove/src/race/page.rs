@@ -18,7 +18,7 @@ use plot::{Bar, Lines, Point, Series, bars, lines};
 #[cfg(test)]
 mod tests;
 
-const STYLE: &str = include_str!("page/style.css");
+pub(crate) const STYLE: &str = include_str!("page/style.css");
 
 /// The whole page.
 pub(crate) fn render(result: &RaceResult) -> String {
@@ -257,7 +257,7 @@ const fn colour(index: usize) -> usize {
     index % 16
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

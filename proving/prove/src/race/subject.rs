@@ -35,6 +35,8 @@ pub(crate) struct Subject {
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) args: Vec<String>,
+    /// Arguments of the run before its first start.
+    pub(crate) prepare: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) client: Client,
 }
@@ -67,7 +69,7 @@ pub(crate) enum SubjectError {
 const PROFILES: [&str; 2] = ["dist", "release"];
 
 impl Subject {
-    /// Reads the subjects of `dir`: those `wanted`, in that order, or all by name.
+    /// Reads the subjects of `dir`: those `wanted`, in that order, or by name all that need not be wanted.
     pub(crate) fn load_all(dir: &Path, wanted: &[String]) -> Result<Vec<Self>, SubjectError> {
         let known = names(dir)?;
         let names = if wanted.is_empty() { &known } else { wanted };
@@ -81,7 +83,9 @@ impl Subject {
                 known: known.join(", "),
             })
         };
-        names.iter().map(load).collect()
+        let mut subjects: Vec<Self> = names.iter().map(load).collect::<Result<_, _>>()?;
+        subjects.retain(|subject| !wanted.is_empty() || !subject.manifest.only_when_named);
+        Ok(subjects)
     }
 
     fn load(dir: &Path, name: &str) -> Result<Self, SubjectError> {
@@ -226,9 +230,10 @@ impl Subject {
                 io::Error::new(error.kind(), format!("{}: {error}", dir.display()))
             })?;
         }
-        let args = self.manifest.start.iter().map(|arg| places.fill(arg));
+        let filled = |args: &[String]| args.iter().map(|arg| places.fill(arg)).collect();
         Ok(Launch {
-            args: args.collect(),
+            args: filled(&self.manifest.start),
+            prepare: filled(&self.manifest.prepare),
             env: places.fill_values(&self.manifest.env),
             client: places.fill_client(&self.manifest.client),
         })

@@ -1,6 +1,11 @@
-//! `prove audit` at a small size, against the gate that users run.
+//! `prove audit` and `prove oauth-rbac` at a small size, against the gate that users run.
 //!
 //! Not here: what an audit must detect, which unit tests cover without a gate.
+
+mod oauth_rbac;
+mod race;
+#[path = "../../../../xtask/skipped.rs"]
+mod skipped;
 
 use std::path::PathBuf;
 use std::process::Command;

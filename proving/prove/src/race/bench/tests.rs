@@ -4,6 +4,7 @@ use std::net::TcpListener;
 
 use super::Bench;
 use crate::host::ports;
+use crate::issuer::Issuer;
 use crate::race::subject::Subject;
 
 #[test]
@@ -18,7 +19,9 @@ fn a_port_that_is_taken_is_a_fault_that_names_it() {
         .remove(0);
     let other = TcpListener::bind(ports::loopback(0)).expect("a port");
     let port = other.local_addr().expect("an address").port();
-    let mut bench = Bench::new(subject, dir.path(), 1, None);
+    let mut issuer = Issuer::new().expect("keys");
+    let bench = Bench::new(subject, dir.path(), 1, None, &mut issuer);
+    let mut bench = bench.expect("a bench");
     bench.places.port = port;
     let says = bench.start().expect_err("the port is taken");
     assert_eq!(says, format!("port {port} is already taken"));

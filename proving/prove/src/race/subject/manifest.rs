@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::SubjectError;
+use crate::issuer::Kind;
 
 /// A subject's manifest.
 #[derive(Debug, Clone, Deserialize)]
@@ -27,6 +28,10 @@ pub(crate) struct Manifest {
     /// Arguments that start it in the foreground, with placeholders.
     #[serde(default)]
     pub(crate) start: Vec<String>,
+    /// Arguments with which the program is run once before its first start, with placeholders; it prints a JSON object,
+    /// whose members fill `{prepared.NAME}` in the client's headers.
+    #[serde(default)]
+    pub(crate) prepare: Vec<String>,
     /// Environment variables, with placeholders.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
@@ -51,6 +56,9 @@ pub(crate) struct Manifest {
     /// Streaming is known not to work; the fault is a row, and no reason to distrust the race.
     #[serde(default)]
     pub(crate) known_stream_fault: Option<String>,
+    /// Takes part only where it is asked for by name: its start takes long.
+    #[serde(default)]
+    pub(crate) only_when_named: bool,
     /// Takes part only in scenarios whose names begin with one of these; without any, in all.
     #[serde(default)]
     pub(crate) scenarios: Vec<String>,
@@ -105,9 +113,42 @@ pub(crate) struct Client {
     /// Instead of `race-model`.
     #[serde(default)]
     pub(crate) model: Option<String>,
-    /// Further headers.
+    /// Further headers; `authorization` stands in place of the usual one.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
+    /// Tokens for `{token}` in the headers.
+    #[serde(default)]
+    pub(crate) tokens: Option<Tokens>,
+}
+
+/// Tokens that callers bring, each request the next.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tokens {
+    /// How they are made.
+    pub(crate) kind: Kind,
+    /// How many there are.
+    #[serde(default = "one")]
+    pub(crate) count: usize,
+}
+
+impl Client {
+    /// This with `value` in place of `placeholder`, in all headers.
+    pub(crate) fn with(&self, placeholder: &str, value: &str) -> Self {
+        let fill =
+            |(name, text): (&String, &String)| (name.clone(), text.replace(placeholder, value));
+        Self {
+            headers: self.headers.iter().map(fill).collect(),
+            ..self.clone()
+        }
+    }
+}
+
+/// Tokens of one subject at most: they are kept in memory with their requests.
+const TOKENS_MAX: usize = 200_000;
+
+const fn one() -> usize {
+    1
 }
 
 const fn fifteen() -> u64 {
@@ -143,6 +184,14 @@ fn nonsense(manifest: &Manifest) -> Option<&'static str> {
         }
         Find::Installed(_) if !fetched => {
             Some("`find.installed` needs `install = { pip = […] }` or `{ npm = […] }`")
+        }
+        _ if manifest
+            .client
+            .tokens
+            .as_ref()
+            .is_some_and(|tokens| !(1..=TOKENS_MAX).contains(&tokens.count)) =>
+        {
+            Some("`client.tokens.count` is from 1 to 200000")
         }
         _ if !manifest.differs.is_empty() && manifest.body == Body::Bytes => {
             Some("`differs` needs `body = \"json\"`")

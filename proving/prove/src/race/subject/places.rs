@@ -14,16 +14,18 @@ pub(crate) struct Places {
     pub(crate) port: u16,
     pub(crate) admin_port: u16,
     pub(crate) upstream_port: u16,
+    pub(crate) issuer_port: u16,
     pub(crate) cores: usize,
     pub(crate) dir: PathBuf,
 }
 
 impl Places {
-    pub(super) fn fill(&self, template: &str) -> String {
+    pub(crate) fn fill(&self, template: &str) -> String {
         template
             .replace("{port}", &self.port.to_string())
             .replace("{admin_port}", &self.admin_port.to_string())
             .replace("{upstream_port}", &self.upstream_port.to_string())
+            .replace("{issuer_port}", &self.issuer_port.to_string())
             .replace("{cores}", &self.cores.to_string())
             .replace("{dir}", &self.dir.to_string_lossy())
     }

@@ -64,6 +64,7 @@ fn every_placeholder_is_filled_in_files_and_arguments() {
         port: 1,
         admin_port: 2,
         upstream_port: 3,
+        issuer_port: 5,
         cores: 4,
         dir: to.clone(),
     };
@@ -149,6 +150,7 @@ fn templates_of_a_likeness_are_rendered_below_its_own() {
         port: 1,
         admin_port: 2,
         upstream_port: 3,
+        issuer_port: 5,
         cores: 4,
         dir: dir.path().join("run"),
     };
@@ -194,4 +196,20 @@ fn every_subject_that_is_shipped_parses_and_its_likeness_is_there() {
             assert!(names.contains(&like.as_str()), "{like}");
         }
     }
+}
+
+#[test]
+fn a_subject_that_must_be_named_takes_part_where_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, more) in [("a", ""), ("b", "only_when_named = true\n")] {
+        std::fs::create_dir(dir.path().join(name)).expect("a directory");
+        let toml = format!("summary = 'x'\nfind = {{ path = ['x'] }}\nstart = ['-c']\n{more}");
+        std::fs::write(dir.path().join(name).join("subject.toml"), toml).expect("a file");
+    }
+    let names = |wanted: &[String]| -> Vec<String> {
+        let subjects = Subject::load_all(dir.path(), wanted).expect("subjects");
+        subjects.into_iter().map(|subject| subject.name).collect()
+    };
+    assert_eq!(names(&[]), ["a"]);
+    assert_eq!(names(&["b".into(), "a".into()]), ["b", "a"]);
 }

@@ -1,0 +1,142 @@
+//! The result file: its schema is stable, and a figure that was not measured is absent.
+//!
+//! Not here: how it looks (`table`).
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::measure::{Iteration, Part};
+use super::rig::Check;
+use super::scenario::{Figures, Limit, Reference, Scenario, Variant};
+use crate::host::machine::Machine;
+use crate::host::quota::Throttling;
+use crate::issuer::Asked;
+
+/// Name and version of the schema.
+const SCHEMA: &str = "tollgate.oauth-rbac/1";
+
+/// Everything that was run.
+pub(super) struct Outcome {
+    pub(super) machine: Machine,
+    /// What the gate says of its version.
+    pub(super) gate: String,
+    pub(super) scenario: Scenario,
+    pub(super) runs: Vec<Run>,
+}
+
+/// One variant under one limit.
+#[derive(Debug, Serialize)]
+pub(super) struct Run {
+    pub(super) variant: String,
+    pub(super) summary: String,
+    pub(super) limit: String,
+    /// Cores that it may use; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gate_cores: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) service_cores: Option<f64>,
+    /// Why there are no figures, or why they are not to be trusted.
+    pub(super) problem: Option<String>,
+    pub(super) checks: Vec<Check>,
+    pub(super) iterations: Vec<Iteration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) average: Option<Figures>,
+    pub(super) parts: Vec<Part>,
+    /// What the service was asked in all iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<Asked>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gate_throttled: Option<Throttled>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) service_throttled: Option<Throttled>,
+}
+
+/// What a quota did to a part: the kernel's own count.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Throttled {
+    pub(super) periods: u64,
+    pub(super) throttled: u64,
+    pub(super) throttled_ms: u64,
+}
+
+impl From<Throttling> for Throttled {
+    fn from(spent: Throttling) -> Self {
+        Self {
+            periods: spent.periods,
+            throttled: spent.throttled,
+            throttled_ms: spent.throttled_us / 1_000,
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn new(variant: &Variant, limit: &Limit) -> Self {
+        Self {
+            variant: variant.name.clone(),
+            summary: variant.summary.clone(),
+            limit: limit.name.clone(),
+            gate_cores: limit.gate,
+            service_cores: limit.service,
+            problem: None,
+            checks: Vec::new(),
+            iterations: Vec::new(),
+            average: None,
+            parts: Vec::new(),
+            asked: None,
+            gate_throttled: None,
+            service_throttled: None,
+        }
+    }
+
+    /// The first caller that was treated as it must not be.
+    pub(super) fn wrong(&self) -> Option<Check> {
+        let mut checks = self.checks.iter();
+        checks.find(|check| check.status != check.expected).cloned()
+    }
+
+    /// Whether every request had a good answer.
+    pub(super) fn is_sound(&self) -> bool {
+        let is_whole = |one: &Iteration| one.answered == one.requests;
+        self.problem.is_none() && self.iterations.iter().all(is_whole)
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    schema: &'static str,
+    finished_at_unix_seconds: u64,
+    trusted: bool,
+    machine: &'a Machine,
+    gate: &'a str,
+    iterations: usize,
+    requests: u64,
+    connections: usize,
+    reference: &'a Reference,
+    runs: &'a [Run],
+}
+
+impl Outcome {
+    /// Whether every run was, and every request had a good answer.
+    pub(super) fn trusted(&self) -> bool {
+        !self.runs.is_empty() && self.runs.iter().all(Run::is_sound)
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let whole = Whole {
+            schema: SCHEMA,
+            finished_at_unix_seconds: since.map_or(0, |since| since.as_secs()),
+            trusted: self.trusted(),
+            machine: &self.machine,
+            gate: &self.gate,
+            iterations: self.scenario.iterations,
+            requests: self.scenario.requests,
+            connections: self.scenario.connections,
+            reference: &self.scenario.reference,
+            runs: &self.runs,
+        };
+        format!("{:#}", json!(whole))
+    }
+}

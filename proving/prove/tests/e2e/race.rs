@@ -1,0 +1,70 @@
+//! The race's subjects with callers that prove who they are, as they are shipped, with fewer tokens.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{PROVE, gate};
+
+const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/gateways");
+const SUBJECTS: [&str; 9] = [
+    "direct",
+    "tollgate",
+    "tollgate-key",
+    "tollgate-jwt",
+    "tollgate-jwt-rules",
+    "tollgate-introspection",
+    "tollgate-jwt-rs256-new",
+    "tollgate-jwt-es256-new",
+    "tollgate-jwt-eddsa-new",
+];
+
+/// A copy of a subject that finds the gate under test.
+fn copy(subject: &str, to: &Path) {
+    fs::create_dir(to).expect("a directory");
+    for entry in fs::read_dir(Path::new(SHIPPED).join(subject)).expect("a subject") {
+        let from = entry.expect("an entry").path();
+        let text = fs::read_to_string(&from).expect("a text");
+        let found = format!("find = {{ path = ['{}'] }}", gate().display());
+        let text = text.replace("find = { cargo = \"tollgate\" }", &found);
+        let text = text.replace("count = 50000", "count = 50");
+        fs::write(to.join(from.file_name().expect("a name")), text).expect("a file");
+    }
+}
+
+#[test]
+fn callers_prove_who_they_are_in_every_way_that_is_raced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let scenarios = "[[scenario]]\nname = 'unary_1k_c4'\nusers = 4\n";
+    fs::write(dir.path().join("race.toml"), scenarios).expect("a file");
+    for subject in SUBJECTS {
+        copy(subject, &dir.path().join(subject));
+    }
+    let output = Command::new(PROVE)
+        .arg("race")
+        .arg(dir.path())
+        .args(["--subjects", &SUBJECTS.join(",")])
+        .args(["--repeat", "2", "--seconds", "0.2", "--json", "--out"])
+        .arg(dir.path().join("result.json"))
+        .output()
+        .expect("prove runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = result["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), SUBJECTS.len());
+    for row in rows {
+        assert_eq!(
+            (&row["status"], &row["rounds"]),
+            (&"measured".into(), &2.into()),
+            "{row:#}"
+        );
+        assert_eq!(row["failed"]["max"], 0.0, "{row:#}");
+        assert!(
+            row["answered"]["min"].as_f64() > Some(50.0),
+            "more than there are tokens: {row:#}"
+        );
+    }
+}
