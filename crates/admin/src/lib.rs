@@ -16,7 +16,5 @@ mod login;
 mod reply;
 mod server;
 
-pub use gateway::{
-    Budget, Changed, Config, Gateway, Health, KeyFault, KeyFile, Limit, People,
-};
+pub use gateway::{Budget, Changed, Config, Gateway, Health, KeyFault, KeyFile, Limit, People};
 pub use server::serve;

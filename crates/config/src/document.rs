@@ -67,5 +67,6 @@ fn refused(path: &Path, faults: Vec<Fault>) -> Faults {
         faults,
         warnings: Vec::new(),
         watched: vec![path.to_owned()],
+        key_files: Vec::new(),
     }
 }

@@ -95,6 +95,7 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
             faults: vec![fault],
             warnings: Vec::new(),
             watched: vec![],
+            key_files: Vec::new(),
         });
     }
     let text = document(&present, sources);

@@ -31,6 +31,8 @@ pub struct Faults {
     pub warnings: Vec<Fault>,
     /// Every file that was consulted, so that a repair of any of them can be noticed.
     pub watched: Vec<PathBuf>,
+    /// Files of keys that the document names, as far as the faults let it be seen: keys can be revoked all the same.
+    pub key_files: Vec<PathBuf>,
 }
 
 impl fmt::Display for Fault {

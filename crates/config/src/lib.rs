@@ -11,11 +11,11 @@ pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
     AccessLog, AdminLogin, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
-    ClientCertificate, ClientProof, ClientTls, ContainerToken, CredentialKind, CredentialSource, ExchangeGrant,
-    ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource, JwksSource,
-    JwtSource, Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol,
-    Tls, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
-    WrittenRule,
+    ClientCertificate, ClientProof, ClientTls, ContainerToken, CredentialKind, CredentialSource,
+    ExchangeGrant, ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource,
+    JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind,
+    OtlpProtocol, Tls, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary,
+    WorkloadFrom, WrittenRule,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

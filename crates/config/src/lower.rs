@@ -64,6 +64,7 @@ struct Lowering<'a> {
     sources: &'a dyn Sources,
     findings: Findings,
     watched: Vec<PathBuf>,
+    key_files: Vec<PathBuf>,
     /// What the host makes of what backends say.
     made: Made,
 }
@@ -85,6 +86,7 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
         sources,
         findings: Findings::default(),
         watched,
+        key_files: Vec::new(),
         made: Made::default(),
     };
     let document = Document::decode(&root, "", &mut cx.findings);
@@ -99,6 +101,7 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
             faults,
             warnings,
             watched: cx.watched,
+            key_files: cx.key_files,
         });
     };
     let document = Redacted::of(&root);

@@ -88,7 +88,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let ready = serve::start(loaded, &world, None)?;
+    let ready = serve::start(loaded, &world, None, Files::default())?;
     let admin = ready.admin.local_addr().unwrap_or(options.admin);
     screen::introduce(
         ready.running.gate.address(),

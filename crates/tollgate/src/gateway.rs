@@ -123,7 +123,7 @@ fn changed(running: &Running, entry: &Entry, secret: Option<Secret>) -> Changed 
     Changed {
         key: keyring::row(entry, now_s()),
         secret,
-        is_in_force: running.last_reload_good.load(Ordering::SeqCst),
+        is_in_force: running.are_keys_taken.load(Ordering::SeqCst),
     }
 }
 

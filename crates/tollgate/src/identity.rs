@@ -7,7 +7,7 @@
 
 mod asked;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{
@@ -34,6 +34,7 @@ const KEY_FILE_BYTES_MAX: usize = 512 << 20;
 pub(crate) struct KeysState {
     /// Which source it is of, as the document has it: `identity[0]`.
     pub(crate) source: String,
+    pub(crate) path: PathBuf,
     /// Keys in it, revoked ones included; 0 where it is not well.
     pub(crate) keys: usize,
     /// The beginning of its SHA-256; none where it is not well, and nobody is let in by it.
@@ -56,18 +57,16 @@ pub(crate) fn complete(
         let position = source.position - left_out;
         let verifier: Arc<dyn Verifier> = match &source.kind {
             CredentialKind::Keys(path) => {
-                let (keys, version) = keys(path, &source.place, sources, moment)?;
+                let (mut keys, version) = keys(path, &source.place, sources, moment)?;
+                if !has_ledger {
+                    without_budgets(&mut keys, &source.place, moment)?;
+                }
                 files.push(KeysState {
                     source: source.place.clone(),
+                    path: path.clone(),
                     keys: keys.len(),
                     version,
                 });
-                if !has_ledger && !keys.budgeted().is_empty() {
-                    let place = &source.place;
-                    return Err(format!(
-                        "{place}.keys.file: keys have budgets, which need a ledger; write ledger: {{ path: usage.db }}"
-                    ));
-                }
                 Arc::new(keys)
             }
             CredentialKind::Introspection(asked) => {
@@ -198,6 +197,22 @@ fn keys(
         }
         Err(fault) => Err(format!("{place}.keys.file: {fault}")),
     }
+}
+
+/// Leaves out keys with budgets, which nobody would count; where a gate does not run yet they are a fault.
+fn without_budgets(keys: &mut KeyTable, place: &str, moment: Moment<'_>) -> Result<(), String> {
+    let left_out = keys.leave_out_budgeted();
+    if left_out == 0 {
+        return Ok(());
+    }
+    let says = format!(
+        "{place}.keys.file: keys have budgets, which need a ledger; write ledger: {{ path: usage.db }}"
+    );
+    if !matches!(moment, Moment::Reload(_)) {
+        return Err(says);
+    }
+    tracing::error!(keys = left_out, "{says}; these keys let nobody in");
+    Ok(())
 }
 
 /// Tells a file from others: 48 bits of its SHA-256, as many as the version of a configuration has.

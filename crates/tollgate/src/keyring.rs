@@ -83,6 +83,15 @@ impl Keyring {
         })
     }
 
+    /// Of a file alone, to list, rotate and revoke: its keys end whatever is wrong with the rest of a configuration.
+    pub(crate) fn bare(file: PathBuf) -> Self {
+        Self {
+            file,
+            workloads: Vec::new(),
+            has_ledger: false,
+        }
+    }
+
     /// All keys.
     pub(crate) fn read(&self) -> Result<KeyFile, KeyFault> {
         if !self.file.exists() {
@@ -151,6 +160,11 @@ impl Keyring {
             let entry = of_id(file, id)?;
             if entry.revoked_unix_s.is_some() {
                 return Err(KeyFault::Revoked(id.to_owned()));
+            }
+            if entry.expires_unix_s.is_some_and(|at| now >= at) {
+                return Err(KeyFault::Wrong(format!(
+                    "the key {id} has expired; make another"
+                )));
             }
             let old = std::mem::replace(&mut entry.sha256, key.hash.to_string());
             entry.previous = (overlap > 0).then(|| Previous {

@@ -7,6 +7,7 @@
 mod arguments;
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use admin::KeyFault;
 use identity::keys::NewKey;
@@ -35,16 +36,35 @@ pub(crate) fn keys(asked: &Keys) -> Result<String, String> {
     }
 }
 
-/// The keys of a configuration.
-fn keyring(named: Option<&std::path::Path>) -> Result<Keyring, String> {
+/// The keys of a configuration without faults.
+fn keyring(named: Option<&Path>) -> Result<Keyring, String> {
     let source = Source::of(named);
     let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
-    Keyring::of(&loaded).ok_or_else(|| {
-        format!(
-            "{} has no keys; write identity: [ {{ keys: {{ file: keys.jsonl }} }} ]",
-            source.name().display()
-        )
-    })
+    Keyring::of(&loaded).ok_or_else(|| none_in(&source))
+}
+
+/// The keys of a configuration, whatever is wrong with the rest of it.
+fn keyring_at_least(named: Option<&Path>) -> Result<Keyring, String> {
+    let source = Source::of(named);
+    match load(source.file(), &World) {
+        Ok(loaded) => Keyring::of(&loaded).ok_or_else(|| none_in(&source)),
+        Err(faults) => {
+            let file = faults.key_files.first().cloned();
+            let file = file.ok_or_else(|| faults.to_string())?;
+            tracing::warn!(
+                "the configuration has faults, which `tollgate check` shows; {} is used all the same",
+                file.display()
+            );
+            Ok(Keyring::bare(file))
+        }
+    }
+}
+
+fn none_in(source: &Source) -> String {
+    format!(
+        "{} has no keys; write identity: [ {{ keys: {{ file: keys.jsonl }} }} ]",
+        source.name().display()
+    )
 }
 
 fn said(fault: KeyFault) -> String {
@@ -68,7 +88,7 @@ fn create(asked: &Create) -> Result<String, String> {
 }
 
 fn rotate(asked: &Rotate) -> Result<String, String> {
-    let keyring = keyring(asked.config.config.as_deref())?;
+    let keyring = keyring_at_least(asked.config.config.as_deref())?;
     let how = Rotation {
         overlap: asked.overlap,
     };
@@ -77,7 +97,7 @@ fn rotate(asked: &Rotate) -> Result<String, String> {
 }
 
 fn revoke(asked: &Revoke) -> Result<String, String> {
-    let keyring = keyring(asked.config.config.as_deref())?;
+    let keyring = keyring_at_least(asked.config.config.as_deref())?;
     keyring.revoke(&asked.id, now_s()).map_err(said)?;
     if asked.json {
         return Ok(serde_json::json!({ "id": asked.id, "revoked": true }).to_string());
@@ -89,7 +109,7 @@ fn revoke(asked: &Revoke) -> Result<String, String> {
 }
 
 fn list(asked: &List) -> Result<String, String> {
-    let keyring = keyring(asked.config.config.as_deref())?;
+    let keyring = keyring_at_least(asked.config.config.as_deref())?;
     let file = keyring.read().map_err(said)?;
     let now = now_s();
     if asked.json {

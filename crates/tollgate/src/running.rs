@@ -35,6 +35,7 @@ use crate::login;
 use crate::marks::{Marks, Reloaded};
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
+use crate::world::{Files, Keeping, Kept};
 
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
@@ -52,6 +53,10 @@ pub(crate) struct Running {
     pub(crate) reloads: [AtomicU64; 2],
     pub(crate) last_reload_good: AtomicBool,
     origin: Origin,
+    /// Those of the configuration in force.
+    files: Mutex<Files>,
+    /// The files of keys are in force as they are.
+    pub(crate) are_keys_taken: AtomicBool,
     current: Mutex<Current>,
 }
 
@@ -195,6 +200,7 @@ impl Running {
         quota: Quota,
         workers: usize,
         origin: Origin,
+        files: Files,
         current: Current,
         services: Services,
     ) -> Self {
@@ -211,6 +217,8 @@ impl Running {
             reloads: [AtomicU64::new(0), AtomicU64::new(0)],
             last_reload_good: AtomicBool::new(true),
             origin,
+            files: Mutex::new(files),
+            are_keys_taken: AtomicBool::new(true),
             current: Mutex::new(current),
         }
     }
@@ -279,6 +287,38 @@ impl Running {
         self.marks.reload(|| self.reload())
     }
 
+    /// Takes the files of keys anew, and all else as it was: a key that is revoked ends, whatever is wrong elsewhere.
+    fn take_keys(&self, before: &Current) -> Result<(), String> {
+        if before.key_files.is_empty() {
+            return Ok(());
+        }
+        let files = self
+            .files
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let anew = before.key_files.iter().map(|of| of.path.clone()).collect();
+        let kept = Kept {
+            files: &files,
+            anew,
+        };
+        let mut loaded =
+            load(self.origin.file.as_deref(), &kept).map_err(|faults| faults.to_string())?;
+        self.stay_where_they_are(&mut loaded);
+        let next = |snapshot| before.revision.next(snapshot, self.now());
+        let (publication, current) =
+            publication(loaded, next, &kept, Moment::Reload(&self.services))?;
+        if let Some(service) = &self.outlets.ledger {
+            ledger_log::begin(service, &current.revision, Some(&before.revision))?;
+        }
+        self.gate.publish(&publication);
+        *self
+            .current
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
+        tracing::info!("the keys are taken as they are now");
+        Ok(())
+    }
+
     /// Loads anew and publishes, or says why not and changes nothing. One at a time: [`Marks`] sees to it.
     fn reload(&self) -> Reloaded {
         let before = self.current();
@@ -287,7 +327,8 @@ impl Running {
                 "the configuration comes from the environment, which is read at the start alone";
             return (before.watched, Err(says.to_owned()));
         }
-        let world = crate::world::World;
+        let files = Files::default();
+        let world = Keeping(&files);
         let loaded = load(self.origin.file.as_deref(), &world);
         let result = loaded
             .map_err(|faults| (faults.to_string(), faults.watched))
@@ -329,6 +370,11 @@ impl Running {
                     .current
                     .lock()
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
+                *self
+                    .files
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = files;
+                self.are_keys_taken.store(true, Ordering::SeqCst);
                 self.last_reload_good.store(true, Ordering::SeqCst);
                 self.reloads[0].fetch_add(1, Ordering::SeqCst);
                 (watched, Ok(version))
@@ -338,6 +384,11 @@ impl Running {
                     kept = before.revision.snapshot.version,
                     "configuration refused, the old one serves on:\n{faults}"
                 );
+                let taken = self.take_keys(&before);
+                if let Err(fault) = &taken {
+                    tracing::error!("keys cannot be taken either: {fault}");
+                }
+                self.are_keys_taken.store(taken.is_ok(), Ordering::SeqCst);
                 self.last_reload_good.store(false, Ordering::SeqCst);
                 self.reloads[1].fetch_add(1, Ordering::SeqCst);
                 let mut watched = before.watched.to_vec();

@@ -24,7 +24,7 @@ use crate::fixed::fixed;
 use crate::running::{Origin, Outlets, Running, load, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
-use crate::world::World;
+use crate::world::{Files, Keeping, World};
 use crate::{budget, cli, complain, conditions, ledger_log, pool, traces, watch, writable};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
@@ -43,7 +43,8 @@ pub(crate) struct Ready {
 pub(crate) fn run(options: &cli::Run) -> ExitCode {
     let source = Source::of(options.config.as_deref());
     tracing::info!("{source}");
-    let loaded = match load(source.file(), &World) {
+    let files = Files::default();
+    let loaded = match load(source.file(), &Keeping(&files)) {
         Ok(loaded) => loaded,
         Err(faults) => {
             complain(&faults.to_string());
@@ -61,7 +62,7 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
         }
         return ExitCode::FAILURE;
     }
-    let ready = match start(loaded, &World, source.file().map(Into::into)) {
+    let ready = match start(loaded, &World, source.file().map(Into::into), files) {
         Ok(ready) => ready,
         Err(fault) => {
             complain(&format!("tollgate: {fault}"));
@@ -90,6 +91,7 @@ pub(crate) fn start(
     loaded: Loaded,
     sources: &dyn config::Sources,
     file: Option<PathBuf>,
+    files: Files,
 ) -> Result<Ready, String> {
     raise_descriptors();
     let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
@@ -186,6 +188,7 @@ pub(crate) fn start(
         quota,
         workers,
         Origin { file, fixed },
+        files,
         current,
         services,
     );

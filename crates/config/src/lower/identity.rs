@@ -53,9 +53,11 @@ impl super::Lowering<'_> {
             let position = identity.sources.len() + credentials.len();
             identity.users.push(users(source));
             let kind = if let Some(keys) = source.keys.get() {
-                keys.file
-                    .get()
-                    .map(|at| CredentialKind::Keys(self.watched_file(at)))
+                keys.file.get().map(|at| {
+                    let file = self.watched_file(at);
+                    self.key_files.push(file.clone());
+                    CredentialKind::Keys(file)
+                })
             } else if let Some(jwt) = source.jwt.get() {
                 let jwt = self.jwt(place, jwt, document, snapshot);
                 jwt.map(|jwt| CredentialKind::Jwt(Box::new(jwt)))

@@ -49,6 +49,15 @@ impl KeyTable {
         Self(Err(why.into()))
     }
 
+    /// Takes keys with budgets of their own away; how many.
+    pub fn leave_out_budgeted(&mut self) -> usize {
+        let before = self.len();
+        if let Ok(known) = &mut self.0 {
+            known.retain(|_, known| known.caller.budgets.is_empty());
+        }
+        before - self.len()
+    }
+
     /// How many keys there are, revoked ones included.
     #[must_use]
     pub fn len(&self) -> usize {

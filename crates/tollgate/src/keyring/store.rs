@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,9 @@ pub(super) fn change<T>(
     let shown = path.display();
     let cannot =
         |error: io::Error| KeyFault::Unavailable(format!("{shown} cannot be changed: {error}"));
-    let lock = private().open(beside(path, ".lock")).map_err(cannot)?;
+    // Who changes it through a symbolic link waits for who does not.
+    let target = target_of(path).map_err(cannot)?;
+    let lock = private().open(beside(&target, ".lock")).map_err(cannot)?;
     locked(&lock).map_err(cannot)?;
     let mut file = match path.try_exists() {
         Ok(true) => read_keys(path, &World).map_err(KeyFault::Unavailable)?,
@@ -35,7 +37,7 @@ pub(super) fn change<T>(
         Err(error) => return Err(cannot(error)),
     };
     let done = with(&mut file)?;
-    replace(path, &file.text()).map_err(cannot)?;
+    replace(&target, &file.text()).map_err(cannot)?;
     Ok(done)
 }
 
@@ -57,30 +59,48 @@ fn locked(lock: &File) -> io::Result<()> {
     }
 }
 
-/// Puts a new file in the place of the old one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // Through a symbolic link, so that the link stays.
-    let target = match path.canonicalize() {
-        Ok(target) => target,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+/// The file itself, where a symbolic link leads to it: the link stays.
+fn target_of(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        found => found,
+    }
+}
+
+/// Puts a new file of the same owner in the place of the old one.
+fn replace(target: &Path, text: &str) -> io::Result<()> {
+    let owner = match std::fs::metadata(target) {
+        Ok(found) => Some((found.uid(), found.gid())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let new = beside(&target, ".new");
+    let new = beside(target, ".new");
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let mut file = private().create_new(true).open(&new)?;
-    let written = file
-        .write_all(text.as_bytes())
+    let written = owned_by(&file, owner)
+        .and_then(|()| file.write_all(text.as_bytes()))
         .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&new, &target));
+        .and_then(|()| std::fs::rename(&new, target));
     if let Err(error) = written {
         drop(std::fs::remove_file(&new));
         return Err(error);
     }
     let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
     File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Gives the file to whom the old one belonged: a gate that runs as another user than who changes it has to read it.
+fn owned_by(file: &File, owner: Option<(u32, u32)>) -> io::Result<()> {
+    let found = file.metadata()?;
+    match owner {
+        Some((user, group)) if (found.uid(), found.gid()) != (user, group) => {
+            std::os::unix::fs::fchown(file, Some(user), Some(group))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn private() -> OpenOptions {
@@ -141,5 +161,12 @@ mod tests {
         std::os::unix::fs::symlink(&real, &link).expect("a link");
         change(&link, |_| Ok(())).expect("a change");
         assert!(link.is_symlink() && real.is_file() && !real.is_symlink());
+        // Both wait for one lock.
+        let locks = std::fs::read_dir(dir.path()).expect("a directory");
+        let locks = locks.filter(|entry| {
+            let name = entry.as_ref().expect("an entry").file_name();
+            name.to_string_lossy().ends_with(".lock")
+        });
+        assert_eq!(locks.count(), 1);
     }
 }
