@@ -22,7 +22,7 @@ use cache::Cache;
 use circuit::Circuit;
 
 /// Questions to one service that run at once.
-const FLIGHTS_MAX: usize = 256;
+const FLIGHTS_MAX: usize = 1024;
 /// The most that all answers kept may weigh, by the bytes of the answers.
 const WEIGHT_MAX: usize = 64 << 20;
 /// One in so many of the answers kept may be a no, so that invented questions push out nobody's yes.
@@ -124,7 +124,7 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
         if state.flights.len() >= FLIGHTS_MAX {
             return Err(Fault::Full);
         }
-        state.circuit.admit(now)?;
+        state.circuit.admit(&key, now)?;
         let (landed, flight) = watch::channel(None);
         state.flights.insert(key, flight.clone());
         let landing = Landing(Arc::clone(self), key);
@@ -152,7 +152,7 @@ impl<V: Clone> State<V> {
 
     fn take(&mut self, key: Key, found: &Result<Found<V>, Fault>) {
         let now = Instant::now();
-        self.circuit.note(now, found.as_ref().err());
+        self.circuit.note(key, now, found.as_ref().err());
         if let Ok(found) = found {
             let cache = if found.is_yes {
                 &mut self.yes

@@ -1,47 +1,65 @@
 //! Whether a service is asked at all.
 //!
-//! Invariant: after [`FAILURES_MAX`] outages in a row one question a second goes out and the others fail at once, until
-//! one is answered. A refusal or an answer of no use is not an outage: no caller can close the way for all others with
-//! a question that the service does not like.
+//! Invariant: after outages for [`FAILURES_MAX`] different keys in a row one question a second goes out and the others
+//! fail at once, until one is answered; a key whose own question failed so is asked again once a second. A refusal or an
+//! answer of no use is not an outage. So no caller can close the way for all others, with a question that the service
+//! does not like or by asking the same again.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Key;
 use crate::fault::Fault;
 
-/// Outages in a row after which a service is down.
-const FAILURES_MAX: u32 = 5;
+/// Keys in a row for which there was an outage, after which a service is down.
+const FAILURES_MAX: usize = 5;
 /// How often it is tried then.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Keys of outages that are kept at one time; one more forgets the others.
+const KEYS_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
-    failures: u32,
+    /// Keys in a row for which there was an outage; no more than count.
+    failed: Vec<Key>,
+    /// When each was last asked about in vain.
+    keys: HashMap<Key, Instant>,
     /// The last question while it was down, or its last failure.
     last: Option<Instant>,
 }
 
 impl Circuit {
-    pub(super) fn admit(&mut self, now: Instant) -> Result<(), Fault> {
-        let is_early = |last: Instant| now.saturating_duration_since(last) < PROBE_EVERY;
-        if self.failures < FAILURES_MAX {
+    pub(super) fn admit(&mut self, key: &Key, now: Instant) -> Result<(), Fault> {
+        let is_early = |last: &Instant| now.saturating_duration_since(*last) < PROBE_EVERY;
+        if self.keys.get(key).is_some_and(is_early) {
+            return Err(Fault::Down);
+        }
+        if self.failed.len() < FAILURES_MAX {
             return Ok(());
         }
-        if self.last.is_some_and(is_early) {
+        if self.last.as_ref().is_some_and(is_early) {
             return Err(Fault::Down);
         }
         self.last = Some(now);
         Ok(())
     }
 
-    pub(super) fn note(&mut self, now: Instant, fault: Option<&Fault>) {
-        if fault.is_some_and(Fault::is_outage) {
-            self.failures = self.failures.saturating_add(1);
-            self.last = Some(now);
-        } else {
-            self.failures = 0;
+    pub(super) fn note(&mut self, key: Key, now: Instant, fault: Option<&Fault>) {
+        if !fault.is_some_and(Fault::is_outage) {
+            self.failed.clear();
+            self.keys.remove(&key);
+            return;
         }
+        if self.failed.len() < FAILURES_MAX && !self.failed.contains(&key) {
+            self.failed.push(key);
+        }
+        if self.keys.len() >= KEYS_MAX {
+            self.keys.clear();
+        }
+        self.keys.insert(key, now);
+        self.last = Some(now);
     }
 }
 
@@ -53,25 +71,48 @@ mod tests {
         Fault::Broken(String::new())
     }
 
+    fn key(number: usize) -> Key {
+        let mut key = [0; 32];
+        key[24..].copy_from_slice(&number.to_be_bytes());
+        key
+    }
+
     #[test]
     fn it_is_tried_once_a_second_while_it_is_down() {
         let (mut circuit, mut now) = (Circuit::default(), Instant::now());
-        for _ in 0..FAILURES_MAX {
-            assert_eq!(circuit.admit(now), Ok(()));
-            circuit.note(now, Some(&down()));
+        for n in 0..FAILURES_MAX {
+            assert_eq!(circuit.admit(&key(n), now), Ok(()));
+            circuit.note(key(n), now, Some(&down()));
         }
-        assert_eq!(circuit.admit(now), Err(Fault::Down));
-        for _ in 0..3 {
+        assert_eq!(circuit.admit(&key(99), now), Err(Fault::Down));
+        for n in 10..13 {
             now += PROBE_EVERY;
-            assert_eq!(circuit.admit(now), Ok(()));
-            assert_eq!(circuit.admit(now), Err(Fault::Down), "one probe at a time");
-            circuit.note(now, Some(&down()));
+            assert_eq!(circuit.admit(&key(n), now), Ok(()));
+            let second = circuit.admit(&key(n + 10), now);
+            assert_eq!(second, Err(Fault::Down), "one probe at a time");
+            circuit.note(key(n), now, Some(&down()));
         }
         now += PROBE_EVERY;
-        assert_eq!(circuit.admit(now), Ok(()));
-        circuit.note(now, None);
-        assert_eq!(circuit.admit(now), Ok(()));
-        assert_eq!(circuit.admit(now), Ok(()));
+        assert_eq!(circuit.admit(&key(98), now), Ok(()));
+        circuit.note(key(98), now, None);
+        assert_eq!(circuit.admit(&key(97), now), Ok(()));
+        assert_eq!(circuit.admit(&key(96), now), Ok(()));
+    }
+
+    #[test]
+    fn one_key_that_fails_again_and_again_closes_nothing_for_others() {
+        let (mut circuit, mut now) = (Circuit::default(), Instant::now());
+        for _ in 0..FAILURES_MAX * 4 {
+            assert_eq!(circuit.admit(&key(1), now), Ok(()));
+            circuit.note(key(1), now, Some(&down()));
+            assert_eq!(circuit.admit(&key(1), now), Err(Fault::Down), "at once");
+            assert_eq!(circuit.admit(&key(2), now), Ok(()));
+            now += PROBE_EVERY;
+        }
+        for n in 0..KEYS_MAX * 3 {
+            circuit.note(key(n), now, Some(&down()));
+        }
+        assert!(circuit.keys.len() <= KEYS_MAX && circuit.failed.len() <= FAILURES_MAX);
     }
 
     #[test]
@@ -84,17 +125,17 @@ mod tests {
             Fault::Garbage("x"),
             Fault::Large(1),
         ] {
-            for _ in 0..FAILURES_MAX * 2 {
-                circuit.note(now, Some(&fault));
-                assert_eq!(circuit.admit(now), Ok(()), "{fault}");
+            for n in 0..FAILURES_MAX * 2 {
+                circuit.note(key(n), now, Some(&fault));
+                assert_eq!(circuit.admit(&key(n), now), Ok(()), "{fault}");
             }
         }
         for status in [429, 502, 503, 504] {
-            for _ in 0..FAILURES_MAX {
-                circuit.note(now, Some(&refused(status)));
+            for n in 0..FAILURES_MAX {
+                circuit.note(key(n), now, Some(&refused(status)));
             }
-            assert_eq!(circuit.admit(now), Err(Fault::Down));
-            circuit.note(now, None);
+            assert_eq!(circuit.admit(&key(99), now), Err(Fault::Down));
+            circuit.note(key(99), now, None);
         }
     }
 }

@@ -96,6 +96,31 @@ fn a_key_is_made_used_by_both_sdks_rotated_and_revoked_while_the_gate_runs() {
 }
 
 #[test]
+fn a_key_is_revoked_whatever_is_wrong_with_the_rest_of_the_configuration() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    let (id, key) = made(gate.dir.path(), &["create", "--workload", "chat"]);
+    eventually("the gate knows the key", SOON, || is_let_in(&gate, &key));
+    let config = gate.path("tollgate.yaml");
+    let good = std::fs::read_to_string(&config).expect("a file");
+    std::fs::write(&config, good.clone() + "ledgr: {}\n").expect("a file");
+    eventually("the configuration is refused", SOON, || {
+        gate.log().contains("configuration refused")
+    });
+    assert!(is_let_in(&gate, &key), "the old one serves on");
+    let listed = keys(gate.dir.path(), &["list", "--json"]);
+    assert!(listed.contains(&id), "{listed}");
+    keys(gate.dir.path(), &["revoke", &id]);
+    eventually("the key is refused", SOON, || !is_let_in(&gate, &key));
+    assert_invalid(&call(&gate, &[&bearer(&key)]), "a revoked key");
+    // A damaged file of keys closes its source then, too.
+    std::fs::write(gate.path("keys.jsonl"), "damaged\n").expect("a file");
+    eventually("nobody is let in", SOON, || {
+        told(&call(&gate, &[&bearer(&key)])).0 == 503
+    });
+}
+
+#[test]
 fn an_sdk_sees_a_bad_key_as_its_providers_would_tell_it() {
     let upstream = echo();
     let gate = gate(&upstream);
