@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use admin::{Budget, Changed, Config, Gateway, Health, KeyFault, KeyFile, Limit, People};
 use identity::keys::Entry;
 use policy::admin::Access;
-use policy::budget::{self, Scope, Unit};
+use policy::budget::{self, Calendar, Scope, Unit};
+use policy::caller::Caller;
 use policy::clock::Mono;
 use policy::id::LimitId;
 use policy::revision::Revision;
@@ -94,7 +95,17 @@ impl Gateway for Running {
 
     fn key(&self, id: &str) -> Result<serde_json::Value, KeyFault> {
         let mut file = keys_of(self)?.read()?;
-        Ok(keyring::row(keyring::of_id(&mut file, id)?, now_s()))
+        let entry = keyring::of_id(&mut file, id)?;
+        let mut row = keyring::row(entry, now_s());
+        let standing = standing(
+            &self.current().revision,
+            &Arc::new(entry.caller()),
+            now_ms(),
+        );
+        if let Some(members) = row.as_object_mut() {
+            members.insert("standing".to_owned(), standing.into());
+        }
+        Ok(row)
     }
 
     fn create_key(&self, wanted: Wanted) -> Result<Changed, KeyFault> {
@@ -163,16 +174,75 @@ fn budgets(Revision { snapshot, levels }: &Revision, now: u64) -> Vec<Budget> {
     of.collect()
 }
 
+/// Where the budgets stand that a key has to itself or for its user: its own, which have no name, and those of the
+/// configuration.
+fn standing(
+    Revision { snapshot, levels }: &Revision,
+    caller: &Arc<Caller>,
+    now: u64,
+) -> Vec<serde_json::Value> {
+    let Some(workload) = snapshot.workload_named(caller.workload.as_bytes()) else {
+        return Vec::new();
+    };
+    let who = snapshot.who(workload, Some(caller));
+    let row = |name: Option<&str>, unit: &Unit, amount: u64, calendar: Calendar, held: u64| {
+        let (starts, ends) = calendar.span(calendar.of(now));
+        let (unit, currency) = unit_of(unit);
+        serde_json::json!({
+            "name": name, "unit": unit, "currency": currency, "amount": amount, "held": held,
+            "remaining": amount.saturating_sub(held), "period": calendar.every.as_str(),
+            "period_starts_unix_ms": starts, "period_ends_unix_ms": ends,
+        })
+    };
+    let own = caller.budgets.iter().map(|budget| {
+        let held = levels.own_held(budget, budget.calendar.of(now), &who);
+        row(
+            None,
+            &budget.unit,
+            budget.amount,
+            budget.calendar,
+            held.unwrap_or(0),
+        )
+    });
+    let ids = snapshot.budgets.of.get(workload.index());
+    let ids = ids.map_or(&[][..], Vec::as_slice).iter();
+    let apart = ids.filter_map(|id| {
+        let budget = snapshot.budgets.get(*id)?;
+        let is_its = match budget.whose {
+            Whose::Workload => false,
+            Whose::Key => true,
+            Whose::User => caller.user.is_some(),
+        };
+        let calendar = budget.calendar;
+        let held = || levels.held(*id, budget, calendar.of(now), &who);
+        is_its.then(|| {
+            row(
+                Some(&budget.name),
+                &budget.unit,
+                budget.amount,
+                calendar,
+                held(),
+            )
+        })
+    });
+    own.chain(apart).collect()
+}
+
+/// A unit as the API names it, and its currency.
+fn unit_of(unit: &Unit) -> (&'static str, Option<String>) {
+    match unit {
+        Unit::Tokens => ("tokens", None),
+        Unit::Money(currency) => ("nano_units", Some(currency.to_string())),
+    }
+}
+
 fn of_budget(budget: &budget::Budget, spent: &budget::Spent, now: u64) -> Budget {
     let calendar = budget.calendar;
     let period = calendar.of(now);
     let level = spent.level(period);
     let is_shared = budget.whose == Whose::Workload;
     let (starts, ends) = calendar.span(period);
-    let (unit, currency) = match &budget.unit {
-        Unit::Tokens => ("tokens", None),
-        Unit::Money(currency) => ("nano_units", Some(currency.to_string())),
-    };
+    let (unit, currency) = unit_of(&budget.unit);
     Budget {
         name: budget.name.to_string(),
         unit,

@@ -33,7 +33,7 @@ fn rules() -> Vec<Rule> {
 #[test]
 fn the_examples_are_usable() {
     let rules = rules();
-    assert_eq!(rules.len(), 11);
+    assert_eq!(rules.len(), 12);
     cel::compile(&rules).expect("usable rules");
     let policy = PAGE
         .split("```rego\n")

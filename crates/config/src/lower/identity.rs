@@ -86,7 +86,7 @@ impl super::Lowering<'_> {
             self.one_login(place, source, &written.map_or(&[][..], |w| &w.0)[..index]);
             let more = written.map_or(0, |w| w.0.len()) > index + 1;
             if more && !source.default.is_absent() {
-                let says = "with a default workload no later source is ever asked";
+                let says = "a default workload is for calls that bring nothing to any source";
                 self.findings.fault(place, says, "put this source last");
             }
         }

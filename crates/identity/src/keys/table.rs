@@ -75,31 +75,38 @@ fn pair(entry: &Entry) -> Option<(Box<str>, Known)> {
     Some((entry.id.as_str().into(), Known::of(entry)?))
 }
 
-impl Known {
-    fn of(entry: &Entry) -> Option<Self> {
-        let tags = entry.tags.iter();
-        let caller = Caller {
-            workload: entry.workload.as_str().into(),
+impl Entry {
+    /// Who brings it.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        let tags = self.tags.iter();
+        Caller {
+            workload: self.workload.as_str().into(),
             by: Proven::Key,
-            key: Some(entry.id.as_str().into()),
-            user: entry.user.as_deref().map(Arc::from),
+            key: Some(self.id.as_str().into()),
+            user: self.user.as_deref().map(Arc::from),
             tags: tags
                 .map(|(n, v)| (Arc::from(&**n), Arc::from(&**v)))
                 .collect(),
-            models: entry.models.iter().map(|model| pattern(model)).collect(),
-            limits: entry.limits.iter().map(WrittenLimit::lowered).collect(),
+            models: self.models.iter().map(|model| pattern(model)).collect(),
+            limits: self.limits.iter().map(WrittenLimit::lowered).collect(),
             // What is no budget was refused with its line.
-            budgets: entry
+            budgets: self
                 .budgets
                 .iter()
                 .filter_map(WrittenBudget::lowered)
                 .collect(),
             ..Caller::default()
-        };
+        }
+    }
+}
+
+impl Known {
+    fn of(entry: &Entry) -> Option<Self> {
         let previous = entry.previous.as_ref();
         Some(Self {
             hash: KeyHash::parse(&entry.sha256)?,
-            caller: Arc::new(caller),
+            caller: Arc::new(entry.caller()),
             until_unix_s: entry.expires_unix_s.unwrap_or(u64::MAX),
             is_revoked: entry.revoked_unix_s.is_some(),
             previous: previous.and_then(|p| Some((KeyHash::parse(&p.sha256)?, p.until_unix_s))),
