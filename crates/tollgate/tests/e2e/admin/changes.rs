@@ -17,8 +17,13 @@ const BEARERS: &str = "admin:\n  bearer: { inline: canary-all }\n  bearers:\n   
 
 /// A gate with keys, of which none is made yet.
 fn gate(upstream: &Upstream) -> Gate {
+    gate_with(upstream, "")
+}
+
+fn gate_with(upstream: &Upstream, extra: &str) -> Gate {
     let files: [(&str, &[u8]); 2] = [("keys.jsonl", b""), ("secrets/portal", b"canary-keys\n")];
-    Gate::start_with_private(&config(upstream, BEARERS), &files)
+    let extra = BEARERS.to_owned() + extra;
+    Gate::start_with_private(&config(upstream, &extra), &files)
 }
 
 fn config(upstream: &Upstream, extra: &str) -> String {
@@ -138,11 +143,12 @@ fn without_a_credential_a_loopback_gate_is_read_and_not_changed() {
 #[test]
 fn a_key_is_made_used_rotated_and_revoked_over_the_api() {
     let upstream = echo();
-    let gate = gate(&upstream);
+    let gate = gate_with(&upstream, "ledger: { path: usage.db }\n");
     let secret = "canary-keys";
     let wanted = json!({
         "workload": "chat", "user": "ada", "name": "laptop", "tags": { "team": "search" },
         "models": ["m"], "limits": [{ "of": "requests", "amount": 50, "per_s": 60 }], "expires": "90d",
+        "budgets": [{ "unit": "tokens", "amount": "100000", "per": "day" }],
     });
     let made = ask(&gate, "POST /api/v1/keys", secret, "", &wanted.to_string());
     assert_eq!(made.status, 201, "{}", made.text());
@@ -164,11 +170,23 @@ fn a_key_is_made_used_rotated_and_revoked_over_the_api() {
     let listed = ask(&gate, "GET /api/v1/keys", secret, "", "");
     let row = &listed.json()["keys"][0];
     assert_eq!((&row["id"], &row["state"]), (&json!(id), &json!("active")));
-    for name in ["workload", "user", "name", "tags", "models", "limits"] {
+    for name in [
+        "workload", "user", "name", "tags", "models", "limits", "budgets",
+    ] {
         assert_eq!(row[name], wanted[name], "{name}");
     }
     let one = ask(&gate, &format!("GET /api/v1/keys/{id}"), secret, "", "");
-    assert_eq!(one.json(), *row);
+    let mut shown = one.json();
+    let standing = shown.as_object_mut().expect("an object").remove("standing");
+    assert_eq!(shown, *row);
+    let budget = &standing.expect("budgets")[0];
+    assert_eq!(
+        [&budget["name"], &budget["unit"], &budget["period"]],
+        [&Value::Null, &json!("tokens"), &json!("day")]
+    );
+    let held = budget["held"].as_u64().expect("a number");
+    assert!((1..100_000).contains(&held), "{budget}");
+    assert_eq!(budget["remaining"], 100_000 - held);
     for page in [listed.text(), one.text(), gate.log()] {
         assert!(
             !page.contains(&key[15..]) && !page.contains("sha256"),
