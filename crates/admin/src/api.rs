@@ -15,7 +15,7 @@ use crate::access::Principal;
 use crate::body;
 use crate::gateway::{Gateway, Health};
 use crate::keys::{self, KeyDesk, Verb};
-use crate::reply::{self, Refusal, Reply, broken, fault, method_not_allowed, private, refusal};
+use crate::reply::{self, Refusal, Reply, broken, method_not_allowed, private, refusal};
 
 /// The root of this version.
 const ROOT: &str = "/api/v1";
@@ -215,22 +215,27 @@ async fn reload<G: Gateway>(
     gateway: &Arc<G>,
 ) -> Result<Reply, Refusal> {
     body::json::<Nothing>(request).await?;
-    let reloading = Arc::clone(gateway);
-    let ended = tokio::task::spawn_blocking(move || reloading.reload()).await;
-    let by = caller.shown();
-    match ended {
-        Ok(Ok(version)) => {
-            tracing::info!(by, version, "configuration read anew over the admin API");
-            Ok(reply::json(&json!({ "version": version })))
+    let (gateway, by) = (Arc::clone(gateway), caller.shown());
+    // Logged where it is done: who asked for it may have left.
+    let reload = move || {
+        let ended = gateway.reload();
+        match &ended {
+            Ok(version) => {
+                tracing::info!(by, version, "configuration read anew over the admin API");
+            }
+            Err(_) => {
+                tracing::warn!(
+                    by,
+                    "configuration read anew over the admin API, and refused"
+                );
+            }
         }
-        Ok(Err(faults)) => {
-            tracing::warn!(
-                by,
-                "configuration read anew over the admin API, and refused"
-            );
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(fault(status, "configuration_refused", &faults))
-        }
+        ended
+    };
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    match tokio::task::spawn_blocking(reload).await {
+        Ok(Ok(version)) => Ok(reply::json(&json!({ "version": version }))),
+        Ok(Err(faults)) => Err(refusal(status, "configuration_refused", &faults)),
         Err(_) => Err(broken()),
     }
 }

@@ -52,7 +52,7 @@ impl<G: Gateway> KeyDesk<G> {
         };
         let gateway = Arc::clone(&self.gateway);
         let done = tokio::task::spawn_blocking(move || work(&gateway)).await;
-        done.map_err(|_| broken())?.map_err(told)
+        done.map_err(|_| broken())?.map_err(refused)
     }
 }
 
@@ -64,16 +64,12 @@ pub(crate) async fn create<G: Gateway>(
     let wanted = body::json::<G::NewKey>(request).await?;
     let wanted =
         wanted.ok_or_else(|| bad("send what the key is to be, at least {\"workload\": …}"))?;
-    let changed = desk.wait(|gateway| gateway.create_key(wanted)).await?;
-    let (id, workload) = (text(&changed.key, "id"), text(&changed.key, "workload"));
-    tracing::info!(
-        by = caller.shown(),
-        id,
-        workload,
-        "key made over the admin API"
-    );
+    let by = caller.shown();
+    let changed = desk.wait(move |gateway| told_of(gateway.create_key(wanted)?, &by, "key made"));
+    let changed = changed.await?;
     let mut reply = private(StatusCode::CREATED, &with_secret(&changed));
-    if let Ok(at) = HeaderValue::from_str(&format!("/api/v1/keys/{id}")) {
+    let at = format!("/api/v1/keys/{}", text(&changed.key, "id"));
+    if let Ok(at) = HeaderValue::from_str(&at) {
         reply.headers_mut().insert(header::LOCATION, at);
     }
     Ok(reply)
@@ -92,21 +88,22 @@ pub(crate) async fn change<G: Gateway>(
             let how = body::json::<G::Rotation>(request)
                 .await?
                 .unwrap_or_default();
-            let changed = desk
-                .wait(move |gateway| gateway.rotate_key(&id, how))
-                .await?;
-            let id = text(&changed.key, "id");
-            tracing::info!(by, id, "key rotated over the admin API");
-            changed
+            desk.wait(move |gateway| told_of(gateway.rotate_key(&id, how)?, &by, "key rotated"))
+                .await?
         }
         Verb::Revoke => {
-            let changed = desk.wait(move |gateway| gateway.revoke_key(&id)).await?;
-            let id = text(&changed.key, "id");
-            tracing::info!(by, id, "key revoked over the admin API");
-            changed
+            desk.wait(move |gateway| told_of(gateway.revoke_key(&id)?, &by, "key revoked"))
+                .await?
         }
     };
     Ok(private(StatusCode::OK, &with_secret(&changed)))
+}
+
+/// Logs a change where it is done: who asked for it may have left.
+fn told_of(changed: Changed, by: &str, what: &str) -> Result<Changed, KeyFault> {
+    let (id, workload) = (text(&changed.key, "id"), text(&changed.key, "workload"));
+    tracing::info!(by, id, workload, "{what} over the admin API");
+    Ok(changed)
 }
 
 pub(crate) async fn one<G: Gateway>(desk: &KeyDesk<G>, id: String) -> Result<Reply, Refusal> {
@@ -163,7 +160,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn told(fault: KeyFault) -> Refusal {
+fn refused(fault: KeyFault) -> Refusal {
     let says = fault.to_string();
     let (status, code) = match fault {
         KeyFault::NotConfigured => (StatusCode::NOT_FOUND, "no_keys"),

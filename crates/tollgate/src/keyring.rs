@@ -15,8 +15,8 @@ use identity::keys::{Entry, KeyFile, NewKey, Previous, WrittenBudget, WrittenLim
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use self::store::Absent;
 pub(crate) use self::time::Time;
-use crate::world::World;
 
 /// Where keys are, and what they may be for.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub(crate) struct Keyring {
     /// Workloads that there are.
     workloads: Vec<String>,
     has_ledger: bool,
+    absent: Absent,
 }
 
 /// What a new key is to be.
@@ -66,8 +67,8 @@ pub(crate) struct Rotation {
 }
 
 impl Keyring {
-    /// That of the first source with keys, where there is one.
-    pub(crate) fn of(loaded: &Loaded) -> Option<Self> {
+    /// That of the first source with keys, where there is one. `absent`: what it means that its file is not there.
+    pub(crate) fn of(loaded: &Loaded, absent: Absent) -> Option<Self> {
         let mut sources = loaded.host.credentials.iter();
         let file = sources.find_map(|source| {
             let CredentialKind::Keys(file) = &source.kind else {
@@ -79,6 +80,7 @@ impl Keyring {
         Some(Self {
             file,
             has_ledger: loaded.host.ledger.is_some(),
+            absent,
             workloads: workloads.map(|w| w.name.to_string()).collect(),
         })
     }
@@ -89,15 +91,13 @@ impl Keyring {
             file,
             workloads: Vec::new(),
             has_ledger: false,
+            absent: Absent::IsEmpty,
         }
     }
 
     /// All keys.
     pub(crate) fn read(&self) -> Result<KeyFile, KeyFault> {
-        if !self.file.exists() {
-            return Ok(KeyFile::default());
-        }
-        crate::identity::read_keys(&self.file, &World).map_err(KeyFault::Unavailable)
+        store::read(&self.file, self.absent)
     }
 
     /// Makes a key, `now` in seconds since the Unix epoch, as everywhere here.
@@ -121,7 +121,7 @@ impl Keyring {
         };
         let wrong = |says: &str| KeyFault::Wrong(says.to_owned());
         entry.check().map_err(wrong)?;
-        let entry = store::change(&self.file, |file| {
+        let entry = store::change(&self.file, self.absent, |file| {
             if file.entry(&entry.id).is_some() {
                 return Err(wrong("an id came twice by chance; try again"));
             }
@@ -156,7 +156,7 @@ impl Keyring {
         let key = NewKey::of_id(id.to_owned());
         let key = key.map_err(|fault| KeyFault::Unavailable(fault.to_string()))?;
         let overlap = how.overlap.unwrap_or(Time::OVERLAP).seconds();
-        let entry = store::change(&self.file, |file| {
+        let entry = store::change(&self.file, self.absent, |file| {
             let entry = of_id(file, id)?;
             if entry.revoked_unix_s.is_some() {
                 return Err(KeyFault::Revoked(id.to_owned()));
@@ -178,7 +178,7 @@ impl Keyring {
 
     /// Ends a key for good.
     pub(crate) fn revoke(&self, id: &str, now: u64) -> Result<Entry, KeyFault> {
-        store::change(&self.file, |file| {
+        store::change(&self.file, self.absent, |file| {
             let entry = of_id(file, id)?;
             entry.revoked_unix_s.get_or_insert(now);
             Ok(entry.clone())

@@ -29,7 +29,7 @@ use crate::credential;
 use crate::fixed::{Fixed, fixed};
 use crate::identity;
 use crate::issuers;
-use crate::keyring::Keyring;
+use crate::keyring::{Absent, Keyring};
 use crate::ledger_log;
 use crate::login;
 use crate::marks::{Marks, Reloaded};
@@ -120,7 +120,7 @@ pub(crate) fn publication(
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<(RuntimeConfig, Current), String> {
-    let keyring = Keyring::of(&loaded).map(Arc::new);
+    let keyring = Keyring::of(&loaded, Absent::IsLost).map(Arc::new);
     if let Some(services) = moment.services() {
         issuers::keep_only(services, &loaded.host);
     }

@@ -16,12 +16,22 @@ use identity::keys::KeyFile;
 use crate::identity::read_keys;
 use crate::world::World;
 
+/// What it means that there is no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// No key was made yet.
+    IsEmpty,
+    /// It was lost: a gate does not run without it.
+    IsLost,
+}
+
 /// Longest wait for others that change the file.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Changes the keys as `with` says; makes the file where there is none.
+/// Changes the keys as `with` says; where there is no file, as `absent` says.
 pub(super) fn change<T>(
     path: &Path,
+    absent: Absent,
     with: impl FnOnce(&mut KeyFile) -> Result<T, KeyFault>,
 ) -> Result<T, KeyFault> {
     let shown = path.display();
@@ -31,14 +41,18 @@ pub(super) fn change<T>(
     let target = target_of(path).map_err(cannot)?;
     let lock = private().open(beside(&target, ".lock")).map_err(cannot)?;
     locked(&lock).map_err(cannot)?;
-    let mut file = match path.try_exists() {
-        Ok(true) => read_keys(path, &World).map_err(KeyFault::Unavailable)?,
-        Ok(false) => KeyFile::default(),
-        Err(error) => return Err(cannot(error)),
-    };
+    let mut file = read(path, absent)?;
     let done = with(&mut file)?;
     replace(&target, &file.text()).map_err(cannot)?;
     Ok(done)
+}
+
+/// Reads the keys; where there is no file, as `absent` says.
+pub(super) fn read(path: &Path, absent: Absent) -> Result<KeyFile, KeyFault> {
+    if absent == Absent::IsEmpty && matches!(path.try_exists(), Ok(false)) {
+        return Ok(KeyFile::default());
+    }
+    read_keys(path, &World).map_err(KeyFault::Unavailable)
 }
 
 /// Waits until nobody else changes the file.
@@ -130,26 +144,42 @@ mod tests {
     fn a_refused_change_changes_nothing_and_the_file_is_its_owners_alone() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("keys.jsonl");
-        change(&path, |_| Ok(())).expect("a file");
+        change(&path, Absent::IsEmpty, |_| Ok(())).expect("a file");
         assert_eq!(mode(&path), 0o600);
         std::fs::write(&path, "\n").expect("a file");
         let no = || KeyFault::Wrong("no".to_owned());
-        assert_eq!(change(&path, |_| Err::<(), _>(no())), Err(no()));
+        assert_eq!(
+            change(&path, Absent::IsEmpty, |_| Err::<(), _>(no())),
+            Err(no())
+        );
         assert_eq!(std::fs::read(&path).expect("a file"), b"\n");
         std::fs::write(&path, "damaged\n").expect("a file");
-        let refused = change(&path, |_| Ok(())).expect_err("damaged");
+        let refused = change(&path, Absent::IsEmpty, |_| Ok(())).expect_err("damaged");
         assert!(refused.to_string().contains("line 1"), "{refused}");
         assert_eq!(std::fs::read(&path).expect("a file"), b"damaged\n");
+    }
+
+    #[test]
+    fn a_file_that_was_lost_is_not_made_anew() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("keys.jsonl");
+        let refused = change(&path, Absent::IsLost, |_| Ok(()));
+        assert!(
+            matches!(refused, Err(KeyFault::Unavailable(_))),
+            "{refused:?}"
+        );
+        assert!(read(&path, Absent::IsLost).is_err() && !path.exists());
+        assert_eq!(read(&path, Absent::IsEmpty), Ok(KeyFile::default()));
     }
 
     #[test]
     fn a_file_that_others_can_read_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("keys.jsonl");
-        change(&path, |_| Ok(())).expect("a file");
+        change(&path, Absent::IsEmpty, |_| Ok(())).expect("a file");
         let open = std::fs::Permissions::from_mode(0o640);
         std::fs::set_permissions(&path, open).expect("permissions");
-        let refused = change(&path, |_| Ok(())).expect_err("open to others");
+        let refused = change(&path, Absent::IsEmpty, |_| Ok(())).expect_err("open to others");
         assert!(refused.to_string().contains("chmod 600"), "{refused}");
     }
 
@@ -157,9 +187,9 @@ mod tests {
     fn a_link_stays_a_link() {
         let dir = tempfile::tempdir().expect("a directory");
         let (real, link) = (dir.path().join("real"), dir.path().join("keys.jsonl"));
-        change(&real, |_| Ok(())).expect("a file");
+        change(&real, Absent::IsEmpty, |_| Ok(())).expect("a file");
         std::os::unix::fs::symlink(&real, &link).expect("a link");
-        change(&link, |_| Ok(())).expect("a change");
+        change(&link, Absent::IsEmpty, |_| Ok(())).expect("a change");
         assert!(link.is_symlink() && real.is_file() && !real.is_symlink());
         // Both wait for one lock.
         let locks = std::fs::read_dir(dir.path()).expect("a directory");

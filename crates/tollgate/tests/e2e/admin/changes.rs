@@ -293,6 +293,20 @@ fn what_cannot_be_a_key_is_refused_and_the_file_stays() {
     assert!(refused.text().contains("line 1"), "{}", refused.text());
     let left = std::fs::read(gate.path("keys.jsonl")).expect("a file");
     assert_eq!(left, b"damaged\n");
+    // Nor is one that was lost made anew, without the keys that were in it.
+    std::fs::remove_file(gate.path("keys.jsonl")).expect("it is there");
+    for (line, body) in [
+        ("POST /api/v1/keys", r#"{"workload":"chat"}"#),
+        ("GET /api/v1/keys", ""),
+    ] {
+        let refused = ask(&gate, line, "canary-keys", "", body);
+        assert_eq!(
+            told(&refused),
+            (503, "keys_unavailable".to_owned()),
+            "{line}"
+        );
+    }
+    assert!(!gate.path("keys.jsonl").exists());
 }
 
 #[test]
