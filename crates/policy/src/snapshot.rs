@@ -415,7 +415,8 @@ impl Snapshot {
     }
 
     /// A workload's caller, as limits and budgets see it.
-    pub(crate) fn who<'a>(
+    #[must_use]
+    pub fn who<'a>(
         &'a self,
         workload: WorkloadId,
         caller: Option<&'a Arc<Caller>>,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use config::Sources;
 use engine::{EngineConfig, EngineHandle};
 
-use crate::world::World;
+use crate::world::{Files, World};
 use crate::{cli, complain, serve, told};
 
 /// The simulated engines' keys, and the world behind them. The keys exist for one run.
