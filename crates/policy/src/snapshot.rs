@@ -416,11 +416,7 @@ impl Snapshot {
 
     /// A workload's caller, as limits and budgets see it.
     #[must_use]
-    pub fn who<'a>(
-        &'a self,
-        workload: WorkloadId,
-        caller: Option<&'a Arc<Caller>>,
-    ) -> Who<'a> {
+    pub fn who<'a>(&'a self, workload: WorkloadId, caller: Option<&'a Arc<Caller>>) -> Who<'a> {
         let workload = self
             .workload(workload)
             .map_or("", |workload| &workload.name);

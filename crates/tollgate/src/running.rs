@@ -53,8 +53,6 @@ pub(crate) struct Running {
     pub(crate) reloads: [AtomicU64; 2],
     pub(crate) last_reload_good: AtomicBool,
     origin: Origin,
-    /// Those of the configuration in force.
-    files: Mutex<Files>,
     /// The files of keys are in force as they are.
     pub(crate) are_keys_taken: AtomicBool,
     current: Mutex<Current>,
@@ -77,6 +75,8 @@ pub(crate) struct Origin {
     pub(crate) file: Option<PathBuf>,
     /// What the document said at the start.
     pub(crate) fixed: Fixed,
+    /// Those of the configuration in force.
+    pub(crate) files: Mutex<Files>,
 }
 
 /// What is published now.
@@ -200,7 +200,6 @@ impl Running {
         quota: Quota,
         workers: usize,
         origin: Origin,
-        files: Files,
         current: Current,
         services: Services,
     ) -> Self {
@@ -217,7 +216,6 @@ impl Running {
             reloads: [AtomicU64::new(0), AtomicU64::new(0)],
             last_reload_good: AtomicBool::new(true),
             origin,
-            files: Mutex::new(files),
             are_keys_taken: AtomicBool::new(true),
             current: Mutex::new(current),
         }
@@ -293,6 +291,7 @@ impl Running {
             return Ok(());
         }
         let files = self
+            .origin
             .files
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -371,6 +370,7 @@ impl Running {
                     .lock()
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
                 *self
+                    .origin
                     .files
                     .lock()
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = files;

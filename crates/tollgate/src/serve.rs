@@ -187,8 +187,11 @@ pub(crate) fn start(
         outlets,
         quota,
         workers,
-        Origin { file, fixed },
-        files,
+        Origin {
+            file,
+            fixed,
+            files: Mutex::new(files),
+        },
         current,
         services,
     );
