@@ -16,7 +16,7 @@ use ledger::report::laid_out;
 
 pub(crate) use self::arguments::Keys;
 use self::arguments::{Create, List, Revoke, Rotate, Verb};
-use crate::keyring::{Keyring, Rotation, Wanted, row, state};
+use crate::keyring::{Absent, Keyring, Rotation, Wanted, row, state};
 use crate::running::load;
 use crate::services::now_s;
 use crate::source::Source;
@@ -40,14 +40,14 @@ pub(crate) fn keys(asked: &Keys) -> Result<String, String> {
 fn keyring(named: Option<&Path>) -> Result<Keyring, String> {
     let source = Source::of(named);
     let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
-    Keyring::of(&loaded).ok_or_else(|| none_in(&source))
+    Keyring::of(&loaded, Absent::IsEmpty).ok_or_else(|| none_in(&source))
 }
 
 /// The keys of a configuration, whatever is wrong with the rest of it.
 fn keyring_at_least(named: Option<&Path>) -> Result<Keyring, String> {
     let source = Source::of(named);
     match load(source.file(), &World) {
-        Ok(loaded) => Keyring::of(&loaded).ok_or_else(|| none_in(&source)),
+        Ok(loaded) => Keyring::of(&loaded, Absent::IsEmpty).ok_or_else(|| none_in(&source)),
         Err(faults) => {
             let file = faults.key_files.first().cloned();
             let file = file.ok_or_else(|| faults.to_string())?;
