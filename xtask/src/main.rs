@@ -7,6 +7,7 @@
 mod cargo;
 mod fuzz;
 mod instructions;
+mod kubernetes;
 mod lane;
 mod parts;
 mod pgo;
@@ -28,13 +29,15 @@ cargo xtask <verb>
   instructions   count the gate's instructions, scenario by scenario, and compare with
                  xtask/instructions.json; --write keeps the new counts, and a path in its place
                  counts that binary instead of a release build
+  kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
+                 a lane of its own; a path runs them against that binary instead of a release build
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
   fuzz [--seconds N] [TARGET]
                  every fuzz target, or one, for N seconds each (600 unless said): a lane of its own
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test, e2e and instructions is `total: N passed, N failed, N skipped`;
+The last line of check, test, e2e, kubernetes and instructions is `total: N passed, N failed, N skipped`;
 above it stands a line for each skipped test, with what it lacked.
 ";
 
@@ -49,6 +52,8 @@ fn main() -> ExitCode {
         ["instructions"] => stages::instructions(false),
         ["instructions", "--write"] => stages::instructions(true),
         ["instructions", binary] => stages::instructions_of(binary.as_ref()),
+        ["kubernetes"] => kubernetes::lane(None),
+        ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["fuzz", rest @ ..] => match fuzz::Plan::of(rest) {
             Some(plan) => report(fuzz::run(&plan)),

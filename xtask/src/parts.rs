@@ -63,6 +63,10 @@ pub(crate) const NODE_LOCK: &str = include_str!("../node/package-lock.json");
 /// What the Node of [`PYTHON_PACKAGES`] calls itself.
 pub(crate) const NODE_VERSION: &str = "v24.19.0";
 
+/// The Kubernetes whose API server the lane `kubernetes` tests against. What it needs is pinned in
+/// `xtask/kubernetes/go.mod` and `go.sum`, etcd among it.
+pub(crate) const KUBERNETES_VERSION: &str = "1.36.3";
+
 /// Crates whose older versions have advisories: the least version that may be in `Cargo.lock`.
 pub(crate) const LEAST_CRATE_VERSIONS: &[(&str, &str)] = &[
     ("h2", "0.4.16"),

@@ -85,7 +85,8 @@ fn check_stages(lane: &mut Lane) {
     }
 }
 
-fn release_build(lane: &mut Lane) -> Option<PathBuf> {
+/// The release binary, once it is built.
+pub(crate) fn release_build(lane: &mut Lane) -> Option<PathBuf> {
     let built = lane.gate(
         "release build",
         cargo(&["build", "--release", "-p", "tollgate"]),

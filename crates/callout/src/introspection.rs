@@ -1,10 +1,8 @@
 //! Whether a token is good, as its issuer says (RFC 7662).
 //!
-//! Invariant: a token is good only where the answer says `"active": true`, once. What is kept is keyed by the SHA-256 of
-//! the whole token, and holds the token nowhere. An answer is never kept beyond the token's own end, nor longer than the
-//! settings say: so long may a token that was revoked still pass.
-//! Not here: what the claims mean (the host), the bounds of what is kept (`shared`: who was kept first goes first; an
-//! eighth of the room is for tokens that are not good).
+//! Invariant: a token is good only where the answer says `"active": true`, once. An answer is never kept beyond the
+//! token's own end, nor longer than the settings say: so long may a token that was revoked still pass.
+//! Not here: what the claims mean (the host), what is kept of answers (`about_token`).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,8 +12,8 @@ use http::Method;
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
 use policy::secret::Secret;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
+use crate::about_token::{AboutTokens, TokenQuestion};
 use crate::client::{Call, Client};
 use crate::client_auth::ClientAuth;
 use crate::fault::Fault;
@@ -23,13 +21,11 @@ use crate::form::Form;
 use crate::json;
 use crate::questions::Questions;
 use crate::service::{Answered, Handle};
-use crate::shared::{Found, Key, Shared};
+use crate::shared::{Found, Shared};
 use crate::url::Url;
 
 /// The longest answer.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// The longest token that is asked about; a longer one is not good.
-pub const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// How far the clocks of issuer and gate may be apart.
 const LEEWAY: Duration = Duration::from_secs(60);
 
@@ -87,15 +83,11 @@ pub struct ActiveToken {
 
 /// The way to one endpoint; clones share what is kept.
 #[derive(Debug, Clone)]
-pub struct Introspection {
-    asker: Arc<Asker>,
-    handle: Handle,
-}
+pub struct Introspection(AboutTokens<Endpoint>);
 
-struct Asker {
+struct Endpoint {
     client: Client,
     settings: IntrospectionSettings,
-    shared: Arc<Shared<Introspected>>,
 }
 
 impl Introspection {
@@ -103,40 +95,26 @@ impl Introspection {
     #[must_use]
     pub fn new(handle: &Handle, client: Client, settings: IntrospectionSettings) -> Self {
         let shared = Shared::counted(settings.entries_max, Arc::clone(&settings.questions));
-        let asker = Asker {
-            client,
-            settings,
-            shared,
-        };
-        Self {
-            asker: Arc::new(asker),
-            handle: handle.clone(),
-        }
+        let endpoint = Endpoint { client, settings };
+        Self(AboutTokens::new(handle, endpoint, shared))
     }
 
     /// Asks whether a token is good. A fault says that nobody can tell now.
     pub fn ask(&self, token: &Secret, within: Duration) -> Answered<Introspected> {
-        let (asker, token) = (Arc::clone(&self.asker), token.clone());
-        self.handle
-            .ask(within, async move { asker.ask(token).await })
+        self.0.ask(token, within)
     }
 }
 
-impl Asker {
-    async fn ask(self: Arc<Self>, token: Secret) -> Result<Introspected, Fault> {
-        if !(1..=TOKEN_BYTES_MAX).contains(&token.expose().len()) {
-            return Ok(Introspected::Inactive);
-        }
-        let key: Key = Sha256::digest(token.expose()).into();
-        let asker = Arc::clone(&self);
-        let question = || async move { asker.look(&token).await };
-        self.shared.get(key, question).await
+impl TokenQuestion for Endpoint {
+    type Answer = Introspected;
+    const REFUSED: Introspected = Introspected::Inactive;
+
+    fn can_be_one(&self, _: &[u8]) -> bool {
+        true
     }
 
     async fn look(&self, token: &Secret) -> Result<Found<Introspected>, Fault> {
-        let Self {
-            client, settings, ..
-        } = self;
+        let Self { client, settings } = self;
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let call = Call {
@@ -191,14 +169,14 @@ impl IntrospectionSettings {
     }
 }
 
-fn since_1970() -> Duration {
+pub(crate) fn since_1970() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default()
 }
 
-impl std::fmt::Debug for Asker {
+impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Asker").field(&self.settings).finish()
+        self.settings.fmt(f)
     }
 }
 

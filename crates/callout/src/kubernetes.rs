@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::json;
 use crate::secret_source::SecretSource;
 use crate::url::Url;
-pub use access_review::{Access, AccessAction, AccessQuestion, AccessReview};
+pub use access_review::{Access, AccessAction, AccessQuestion, AccessReview, AccessReviewSettings};
 pub use token_review::{Reviewed, TokenReview, TokenReviewSettings, User};
 
 /// The longest answer.

@@ -5,6 +5,7 @@
 //! Not here: what an answer means for an exchange (`policy`), what a key set holds and whether a signature is good (the
 //! host).
 
+mod about_token;
 mod address;
 mod client;
 mod client_auth;
@@ -30,6 +31,7 @@ mod url;
 #[cfg(test)]
 mod fixture;
 
+pub use about_token::TOKEN_BYTES_MAX;
 pub use client::{Bounds, Client, Protocol};
 pub use client_auth::ClientAuth;
 pub use ext_authz::{
@@ -37,16 +39,14 @@ pub use ext_authz::{
     ExtAuthzSettings,
 };
 pub use fault::Fault;
-pub use introspection::{
-    ActiveToken, Introspected, Introspection, IntrospectionSettings, TOKEN_BYTES_MAX,
-};
+pub use introspection::{ActiveToken, Introspected, Introspection, IntrospectionSettings};
 pub use jwks::{
     Availability, Hooks, IssuerFault, Jwks, JwksSettings, JwksState, KEY_SET_BYTES_MAX, KeySource,
     OnChange, Refreshed, UNKNOWN_KEY_EVERY,
 };
 pub use kubernetes::{
-    Access, AccessAction, AccessQuestion, AccessReview, ApiServer, Reviewed, TokenReview,
-    TokenReviewSettings, User,
+    Access, AccessAction, AccessQuestion, AccessReview, AccessReviewSettings, ApiServer, Reviewed,
+    TokenReview, TokenReviewSettings, User,
 };
 pub use openid::{Code, OpenId, Provider};
 pub use questions::{QuestionCounts, Questions};

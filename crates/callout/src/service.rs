@@ -117,11 +117,10 @@ impl Handle {
         within: Duration,
         question: impl Future<Output = Result<T, Fault>> + Send + 'static,
     ) -> Answered<T> {
-        let (mut answer, answered) = oneshot::channel();
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
-            drop(answer.send(Err(Fault::Full)));
-            return Answered(answered);
+            return Answered::now(Err(Fault::Full));
         };
+        let (mut answer, answered) = oneshot::channel();
         let asked = tokio::time::Instant::now();
         let job = async move {
             let _room = room;
@@ -173,6 +172,15 @@ impl Drop for Running {
 #[derive(Debug)]
 #[must_use = "a question whose answer is dropped is not asked"]
 pub struct Answered<T>(oneshot::Receiver<Result<T, Fault>>);
+
+impl<T> Answered<T> {
+    /// One that is there already.
+    pub(crate) fn now(answer: Result<T, Fault>) -> Self {
+        let (tell, told) = oneshot::channel();
+        drop(tell.send(answer));
+        Self(told)
+    }
+}
 
 impl<T> Future for Answered<T> {
     type Output = Result<T, Fault>;

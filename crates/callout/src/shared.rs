@@ -75,6 +75,15 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
         })
     }
 
+    /// The answer that is kept, if there is one. It waits for nothing but the others that look.
+    pub(crate) fn kept(&self, key: &Key) -> Option<V> {
+        let kept = self.state().kept(key, Instant::now());
+        if kept.is_some() {
+            self.questions.note_kept();
+        }
+        kept
+    }
+
     /// The answer that is kept, or that comes of the one question that runs.
     pub(crate) async fn get<F>(
         self: &Arc<Self>,

@@ -13,7 +13,7 @@ use crate::node::{Filled, Node, Shape, Value};
 
 pub(crate) use many::{ListOf, MapOf, OneOrMany};
 pub(crate) use nearest::nearest;
-pub(crate) use record::{Fields, define, record};
+pub(crate) use record::{Fields, Member, Record, define, record, whole};
 
 mod many;
 mod nearest;

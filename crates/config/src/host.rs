@@ -3,6 +3,7 @@
 //! Not here: what workers read (`policy::snapshot`), how fields become this (`lower`).
 
 mod credential;
+mod kubernetes;
 mod login;
 
 use std::net::SocketAddr;
@@ -20,6 +21,10 @@ pub use self::credential::{
     UpstreamCredential,
 };
 pub use self::login::{AdminLogin, LoginClient, LoginSource};
+
+pub use self::kubernetes::{
+    AccessReviewSource, ApiServer, Fact, Piece, ReviewedAction, TokenReviewSource,
+};
 
 /// What the process needs besides the snapshot. Only certificates can change without a restart.
 #[derive(Debug)]
@@ -50,6 +55,8 @@ pub struct Host {
     pub rules: Option<AuthorityRules>,
     /// The service that is asked about each call.
     pub ext_authz: Option<ExtAuthzSource>,
+    /// The API server that is asked what callers may do.
+    pub access_review: Option<AccessReviewSource>,
     /// Credentials of endpoints that are made while the gate runs: in the snapshot stands one for each that never
     /// gives any.
     pub upstream_credentials: Vec<UpstreamCredential>,
@@ -140,6 +147,8 @@ pub enum CredentialKind {
     Introspection(Box<IntrospectionSource>),
     /// Sessions of people who log in.
     Login(Box<LoginSource>),
+    /// Tokens that an API server of Kubernetes is asked about.
+    TokenReview(Box<TokenReviewSource>),
 }
 
 /// Tokens that somebody is asked about.

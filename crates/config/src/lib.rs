@@ -10,11 +10,12 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, AdminLogin, AuthorityRules, AwsFrom, AwsSource, AzureProof, AzureSource, ClaimNames,
-    ClientCertificate, ClientProof, ClientTls, ContainerToken, CredentialKind, CredentialSource,
-    ExchangeGrant, ExtAuthzSource, Fetched, GoogleFrom, GoogleSource, Host, IntrospectionSource,
-    JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind,
-    OtlpProtocol, Tls, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary,
+    AccessLog, AccessReviewSource, AdminLogin, ApiServer, AuthorityRules, AwsFrom, AwsSource,
+    AzureProof, AzureSource, ClaimNames, ClientCertificate, ClientProof, ClientTls, ContainerToken,
+    CredentialKind, CredentialSource, ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom,
+    GoogleSource, Host, IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient,
+    LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece, ReviewedAction, Tls,
+    TokenReviewSource, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary,
     WorkloadFrom, WrittenRule,
 };
 pub use lower::Loaded;

@@ -27,6 +27,7 @@ mod credential;
 mod extra;
 mod host;
 mod identity;
+mod kubernetes;
 mod ledger;
 mod limit;
 mod login;
@@ -155,7 +156,9 @@ impl Lowering<'_> {
             host.credentials = credentials;
             host.upstream_credentials = made.into_iter().map(|(made, _)| made).collect();
             host.client_certificates = certificates;
-            (host.rules, host.ext_authz) = authority;
+            host.rules = authority.rules;
+            host.ext_authz = authority.ext_authz;
+            host.access_review = authority.access_review;
         }
         if let Some(prices) = document.prices.get() {
             snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);

@@ -4,7 +4,7 @@
 //! Not here: addresses of backends (`target`).
 
 pub(crate) use admin::AdminRole;
-pub(crate) use authority::{Expression, OnFailure, SecretHeader};
+pub(crate) use authority::{Expression, OnFailure, SecretHeader, SystemNames, Template};
 pub(crate) use call::{Call, Flag};
 pub(crate) use client::{Network, ProxyProtocol, Recorded};
 pub(crate) use extra::{AccessKeyId, ExchangeGrant, HeaderValue, QueryName, QueryValue, encoded};

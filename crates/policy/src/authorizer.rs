@@ -8,14 +8,20 @@ use std::net::IpAddr;
 use wire::head::RequestHead;
 
 use crate::caller::{Caller, Later};
+use crate::record::Record;
+use crate::snapshot::{Route, Snapshot};
 
 /// Who is asked.
 pub trait Authorizer: fmt::Debug + Send + Sync {
+    /// Whether it is asked once the body is read and the call has its route; else as soon as the head is read.
+    fn needs_body(&self) -> bool {
+        false
+    }
     /// Asks. The answer comes when it comes; the host waits no longer than the exchange says.
     fn ask(&self, call: &Asked<'_>) -> Later<Authorization>;
 }
 
-/// The call that is asked about; its body has not come yet.
+/// The call that is asked about.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// Its id.
@@ -28,6 +34,43 @@ pub struct Asked<'a> {
     pub workload: &'a str,
     /// Who is proven to be behind it; `None` where a header says who calls.
     pub caller: Option<&'a Caller>,
+    /// The model, as the client names it; `None` before the body is read, and where it names none.
+    pub model: Option<&'a str>,
+    /// The route; `None` before the body is read, and for a call that takes none.
+    pub route: Option<&'a Route>,
+    /// The configuration that the call is judged by.
+    pub snapshot: &'a Snapshot,
+}
+
+impl<'a> Asked<'a> {
+    /// The call of an exchange, as far as it is known.
+    #[must_use]
+    pub fn of(
+        record: &'a Record,
+        head: &'a RequestHead,
+        peer: IpAddr,
+        snapshot: &'a Snapshot,
+    ) -> Self {
+        let workload = record.workload.and_then(|id| snapshot.workload(id));
+        Self {
+            id: &record.id,
+            head,
+            source: snapshot.clients.address(peer, head),
+            workload: workload.map_or("", |workload| &workload.name),
+            caller: record.caller.as_deref(),
+            model: record.model_asked.as_deref(),
+            route: record.route.and_then(|id| snapshot.route(id)),
+            snapshot,
+        }
+    }
+
+    /// The names of the backends that the call could go to.
+    pub fn backends(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let (snapshot, route) = (self.snapshot, self.route);
+        let backends = route.map_or(&[][..], |route| &route.backends);
+        let backends = backends.iter().filter_map(|id| snapshot.backend(*id));
+        backends.map(|backend| &*backend.name)
+    }
 }
 
 /// What was answered. The texts are for the log.

@@ -112,6 +112,8 @@ pub enum Proven {
     Token,
     /// A token that whoever issued it was asked about.
     Introspection,
+    /// A token that an API server of Kubernetes was asked about.
+    TokenReview,
     /// The certificate of the connection.
     Certificate,
     /// The session of a browser.
@@ -119,6 +121,12 @@ pub enum Proven {
 }
 
 impl Proven {
+    /// Whether it is a token that an issuer gave to the caller.
+    #[must_use]
+    pub const fn is_token(self) -> bool {
+        matches!(self, Self::Token | Self::Introspection | Self::TokenReview)
+    }
+
     /// The word used in logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -127,6 +135,7 @@ impl Proven {
             Self::Key => "key",
             Self::Token => "token",
             Self::Introspection => "introspection",
+            Self::TokenReview => "token_review",
             Self::Certificate => "certificate",
             Self::Session => "session",
         }

@@ -10,6 +10,7 @@
 
 mod admission;
 mod answered;
+mod asking;
 mod attempting;
 mod authorize;
 mod charged;
@@ -34,6 +35,7 @@ use wire::call::{CallHead, CallScanner};
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
 
+use self::asking::Asking;
 use self::attempting::Minting;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
@@ -45,7 +47,6 @@ pub use self::reservation::Settled;
 use self::response::{Disconnected, Metering};
 pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent};
-use crate::authorizer::Authorization;
 use crate::caller::MAX_OWN_LIMITS;
 use crate::clock::Mono;
 use crate::id::LimitId;
@@ -123,6 +124,7 @@ enum Stage {
     LoggingIn,
     Identifying(Box<Identifying>),
     Reading(Reading),
+    Asking(Box<Asking>),
     Active(Active),
 }
 
@@ -216,7 +218,11 @@ impl Exchange {
         let unknown = Subjects::default();
         let known = match &self.stage {
             Stage::Active(active) => active.reservation.as_ref().map(Reservation::subjects),
-            Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Reading(_) => None,
+            Stage::Idle
+            | Stage::LoggingIn
+            | Stage::Identifying(_)
+            | Stage::Reading(_)
+            | Stage::Asking(_) => None,
         };
         let who = s.who(workload, self.record.caller.as_ref());
         for limit in reservation::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
@@ -294,6 +300,10 @@ impl Exchange {
                 let judged = self.told_who(head, peer, answer, env);
                 self.or_refuse(judged)
             }
+            Event::Authorized { head, answer } => {
+                let judged = self.told_whether(head, answer, env);
+                self.or_refuse(judged)
+            }
             Event::Answer(answer) => {
                 let judged = self.answer(answer, env);
                 self.or_refuse(judged)
@@ -363,19 +373,7 @@ impl Exchange {
                 let minting = minting.ok_or(Refusal::Bug("a credential that nobody asked for"))?;
                 Ok(self.plan(minting, Some(credential), env))
             }
-            (Stage::Reading(reading), Answer::Authorized(Authorization::Allowed)) => {
-                reading.is_asking = false;
-                self.read(env)
-            }
             (Stage::LoggingIn, Answer::LoggedIn(reply)) => Ok(self.logged_in(reply, env.snapshot)),
-            (_, Answer::Authorized(Authorization::Denied(reason))) => {
-                self.record.reason = Some(reason);
-                Err(Refusal::NotAuthorized)
-            }
-            (_, Answer::Authorized(Authorization::Unavailable(reason))) => {
-                self.record.reason = Some(reason);
-                Ok(self.unanswered(env))
-            }
             (_, Answer::Unanswered) => Ok(self.unanswered(env)),
             _ => Err(Refusal::Bug("an answer to no question")),
         }
@@ -389,7 +387,9 @@ impl Exchange {
             Stage::Identifying(_) | Stage::LoggingIn => {
                 return self.refuse(Refusal::IdentityUnavailable);
             }
-            Stage::Idle | Stage::Reading(_) => return self.refuse(Refusal::AuthorizerUnavailable),
+            Stage::Idle | Stage::Reading(_) | Stage::Asking(_) => {
+                return self.refuse(Refusal::AuthorizerUnavailable);
+            }
         };
         if active.minting.take().is_some() {
             return self.attempt_failed(Failure::Credential.into(), env);
@@ -418,6 +418,7 @@ impl Exchange {
             | Stage::LoggingIn
             | Stage::Identifying(_)
             | Stage::Reading(_)
+            | Stage::Asking(_)
             | Stage::Active(_) => self.unanswered(env),
         }
     }

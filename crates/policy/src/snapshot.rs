@@ -76,8 +76,10 @@ pub struct Workload {
     pub name: Arc<str>,
     /// Where it may go, in the order of the routes.
     pub grants: Vec<Grant>,
-    /// Who is asked whether it may make a call, where somebody is.
+    /// Who is asked whether it may make a call, where somebody is: as soon as the head is read.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// Who is asked once the body is read and the call has its route, where somebody is.
+    pub call_authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 /// A workload's right to use a route, with its own buckets.

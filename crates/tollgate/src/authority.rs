@@ -1,6 +1,8 @@
-//! Who may make which call: rules compiled, and the service that is asked.
+//! Who may make which call: rules compiled, and whoever is asked.
 //!
-//! Not here: what is written (`config`), the languages (`authority`), when they are asked (`policy::exchange`).
+//! Not here: what Kubernetes is asked (`access`), what is written (`config`), the languages (`authority`), when they are asked (`policy::exchange`).
+
+mod access;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use callout::{
     Authorized, AuthzPeer, AuthzRequest, AuthzTransport, Bounds, Client, ExtAuthz,
     ExtAuthzSettings, Protocol, Questions, Tls, Url,
 };
-use config::{AuthorityRules, ExtAuthzSource};
+use config::{AuthorityRules, ExtAuthzSource, Host};
 use policy::authority::Rules;
 use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::caller::Later;
@@ -19,22 +21,62 @@ use policy::snapshot::Snapshot;
 
 use crate::services::Moment;
 
-/// Puts rules and the service that is asked into the snapshot.
+/// Puts rules and whoever is asked into the snapshot.
 pub(crate) fn complete(
     snapshot: &mut Snapshot,
-    rules: Option<&AuthorityRules>,
-    asked: Option<&ExtAuthzSource>,
+    host: &Host,
     moment: Moment<'_>,
 ) -> Result<(), String> {
-    snapshot.authority = rules.map(compiled).transpose()?;
-    if let Some(written) = asked {
-        let authorizer =
-            authorizer(written, moment).map_err(|fault| format!("authority.ext_authz: {fault}"))?;
-        for workload in &mut snapshot.workloads {
-            workload.authorizer = authorizer.as_ref().map(|asked| Arc::clone(asked) as _);
-        }
+    snapshot.authority = host.rules.as_ref().map(compiled).transpose()?;
+    let mut asked: Vec<Arc<dyn Authorizer>> = Vec::new();
+    if let Some(written) = &host.ext_authz {
+        let made = authorizer(written, moment);
+        asked.extend(made.map_err(|fault| format!("authority.ext_authz: {fault}"))?);
+    }
+    if let Some(written) = &host.access_review {
+        let made = access::authorizer(written, moment);
+        asked.extend(made.map_err(|fault| format!("authority.subject_access_review: {fault}"))?);
+    }
+    let (late, early): (Vec<_>, Vec<_>) = asked.into_iter().partition(|asked| asked.needs_body());
+    let (early, late) = (All::of(early), All::of(late));
+    for workload in &mut snapshot.workloads {
+        workload.authorizer.clone_from(&early);
+        workload.call_authorizer.clone_from(&late);
     }
     Ok(())
+}
+
+/// Several who are asked at one time, and of whom all must allow.
+#[derive(Debug)]
+struct All(Vec<Arc<dyn Authorizer>>);
+
+impl All {
+    /// One of them where it is one alone.
+    fn of(mut asked: Vec<Arc<dyn Authorizer>>) -> Option<Arc<dyn Authorizer>> {
+        match asked.len() {
+            0 | 1 => asked.pop(),
+            _ => Some(Arc::new(Self(asked))),
+        }
+    }
+}
+
+impl Authorizer for All {
+    fn ask(&self, call: &Asked<'_>) -> Later<Authorization> {
+        all(self.0.iter().map(|asked| asked.ask(call)).collect())
+    }
+}
+
+/// The first answer that is no yes, in order; all were begun before the first is waited for.
+fn all(asked: Vec<Later<Authorization>>) -> Later<Authorization> {
+    Box::pin(async move {
+        for answer in asked {
+            match answer.await {
+                Authorization::Allowed => {}
+                other => return other,
+            }
+        }
+        Authorization::Allowed
+    })
 }
 
 fn compiled(written: &AuthorityRules) -> Result<Arc<dyn Rules>, String> {

@@ -10,10 +10,10 @@ mod said;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use policy::authorizer::Asked;
+use policy::authorizer::{Asked, Authorization};
 use policy::caller::Peer;
 use policy::clock::Mono;
-use policy::exchange::{Answer, Env, Event, Exchange, Question, Verdict};
+use policy::exchange::{Env, Event, Exchange, Question, Verdict};
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
 use policy::revision::Revision;
@@ -154,7 +154,9 @@ async fn once(from: IpAddr, head: &RequestHead, body: &[u8], revision: &Revision
                         let peer = &peer;
                         exchange.handle(Event::Identified { head, peer, answer }, env)
                     }
-                    Some(Said::Else(answer)) => exchange.handle(Event::Answer(answer), env),
+                    Some(Said::Whether(answer)) => {
+                        exchange.handle(Event::Authorized { head, answer }, env)
+                    }
                     // It would be entered in the ledger, and go.
                     None => return let_in(&exchange),
                 }
@@ -195,7 +197,7 @@ fn let_in(exchange: &Exchange) -> Outcome {
 /// What came of a question.
 enum Said {
     Who(Result<policy::identity::Proof, policy::identity::Unproven>),
-    Else(Answer),
+    Whether(Authorization),
 }
 
 /// Asks as a gate would; `None` for the ledger.
@@ -211,16 +213,8 @@ async fn answered(
         Question::Enter { .. } | Question::Mint(..) | Question::LogIn(..) => None,
         Question::Identify(verifier, credential) => Some(Said::Who(verifier.ask(credential).await)),
         Question::Authorize(authorizer) => {
-            let record = exchange.record();
-            let workload = record.workload.and_then(|id| snapshot.workload(id));
-            let asked = authorizer.ask(&Asked {
-                id: &record.id,
-                head,
-                source: snapshot.clients.address(from, head),
-                workload: workload.map_or("", |workload| &workload.name),
-                caller: record.caller.as_deref(),
-            });
-            Some(Said::Else(Answer::Authorized(asked.await)))
+            let asked = authorizer.ask(&Asked::of(exchange.record(), head, from, snapshot));
+            Some(Said::Whether(asked.await))
         }
     }
 }

@@ -6,9 +6,11 @@
 //! (`policy::identity`).
 
 mod asked;
+mod reviewed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::{
     ClaimNames, CredentialKind, CredentialSource, JwksSource, JwtSource, LoginSource, Sources,
@@ -18,7 +20,8 @@ use identity::claims::{Mapping, Workload};
 use identity::jwt::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
 use identity::keys::{FileFault, KeyFile, KeyTable};
 use jose::{Algorithm, KeySet, Rules};
-use policy::identity::{Source, Verifier};
+use policy::caller::Caller;
+use policy::identity::{Proof, Source, Unproven, Verifier};
 use policy::login::LoginSite;
 use policy::snapshot::Snapshot;
 
@@ -26,6 +29,10 @@ use crate::issuers;
 use crate::login::{self, Listener, Logins};
 use crate::services::{Moment, now_s};
 
+/// How long a call waits for an answer about its token: less than policy does.
+const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
+/// A worker keeps an answer to the end of a second: what all of them share ends so much earlier.
+const KEPT_BY_WORKERS: Duration = Duration::from_secs(1);
 /// Most of a file of keys, bytes: a million keys.
 const KEY_FILE_BYTES_MAX: usize = 512 << 20;
 
@@ -79,6 +86,10 @@ pub(crate) fn complete(
                 let known = &mut snapshot.identity.sources;
                 known.insert(position.min(known.len()), Source::Session(verifier));
                 continue;
+            }
+            CredentialKind::TokenReview(reviewed) => {
+                let at = |fault| format!("{}.token_review: {fault}", source.place);
+                reviewed::verifier(reviewed, moment.services()).map_err(at)?
             }
             CredentialKind::Jwt(first) => {
                 let mut issuers = vec![issuer(first, &source.place, moment)?];
@@ -163,6 +174,27 @@ fn sessions(
         origin: origin.into(),
     });
     Ok(Arc::new(verifier))
+}
+
+/// What an answer about a token proves: for as long as answers are kept from when it was `asked`, and not past its end.
+fn proof_of(
+    caller: Caller,
+    (asked_s, cache): (u64, Duration),
+    exp: Option<u64>,
+) -> Result<Proof, Unproven> {
+    let now = now_s();
+    if exp.is_some_and(|exp| exp <= now) {
+        return Err(Unproven::Invalid(
+            "the answer says that it has expired".into(),
+        ));
+    }
+    // Counted from the question, which may be another worker's: two caches in a row would be twice as long.
+    let until = asked_s.saturating_add(cache.as_secs());
+    Ok(Proof {
+        caller: Arc::new(caller),
+        // At least this call's own second.
+        until_unix_s: exp.map_or(until, |exp| exp.min(until)).max(now + 1),
+    })
 }
 
 fn mapping(written: &ClaimNames) -> Mapping {
@@ -263,3 +295,6 @@ fn damaged(path: &Path) -> impl Fn(FileFault) -> String {
         format!("{shown} is damaged at {fault}; restore it from a copy, or take that line out")
     }
 }
+
+#[cfg(test)]
+mod tests;

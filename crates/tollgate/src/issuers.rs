@@ -40,7 +40,9 @@ pub(crate) fn keep_only(services: &Services, host: &Host) {
     let sources = sources.filter_map(|source| match &source.kind {
         CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
         CredentialKind::Login(login) => Some(of_client(&login.client)),
-        CredentialKind::Keys(_) | CredentialKind::Introspection(_) => None,
+        CredentialKind::Keys(_)
+        | CredentialKind::Introspection(_)
+        | CredentialKind::TokenReview(_) => None,
     });
     let admin = host.admin_login.as_ref();
     let admin = admin.map(|login| of_client(&login.client));

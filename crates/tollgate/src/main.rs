@@ -18,6 +18,7 @@ mod identity;
 mod issuers;
 mod keyring;
 mod keys;
+mod kubernetes;
 mod ledger_log;
 mod logging;
 mod login;

@@ -133,8 +133,7 @@ pub(crate) fn publication(
         sources,
         moment,
     )?;
-    let (rules, asked) = (loaded.host.rules.take(), loaded.host.ext_authz.take());
-    authority::complete(&mut loaded.snapshot, rules.as_ref(), asked.as_ref(), moment)?;
+    authority::complete(&mut loaded.snapshot, &loaded.host, moment)?;
     let connectors = connectors(&loaded, sources)?;
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;

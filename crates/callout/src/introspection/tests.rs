@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::sleep;
 
 use super::*;
+use crate::about_token::TOKEN_BYTES_MAX;
 use crate::client::Bounds;
 use crate::fixture::{Does, Seen, Server, client, json, response, status};
 use crate::secret_source::SecretSource;

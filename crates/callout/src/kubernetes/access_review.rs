@@ -14,12 +14,15 @@ use super::token_review::User;
 use super::{ApiServer, flag};
 use crate::client::Client;
 use crate::fault::Fault;
+use crate::questions::Questions;
 use crate::service::{Answered, Handle};
 use crate::shared::{Found, Key, Shared};
 
 const PATH: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 /// Answers that are kept.
 const ENTRIES_MAX: usize = 16_384;
+/// Most bytes of a reason that are kept.
+const REASON_BYTES_MAX: usize = 256;
 
 /// A question: may this user do this?
 #[derive(Debug, Clone)]
@@ -60,12 +63,26 @@ pub enum AccessAction {
 }
 
 /// What the API server says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
     /// It is allowed.
     Allowed,
-    /// It is not.
-    Denied,
+    /// It is not, for this reason where it says one: at most [`REASON_BYTES_MAX`] without control characters, for the
+    /// log.
+    Denied(Arc<str>),
+}
+
+/// Which API server is asked, and how long what it says is kept.
+#[derive(Debug, Clone)]
+pub struct AccessReviewSettings {
+    /// The API server.
+    pub server: ApiServer,
+    /// How long a yes is kept; what the API server keeps comes on top of it.
+    pub cache: Duration,
+    /// How long a no is kept.
+    pub cache_denied: Duration,
+    /// Where questions are counted.
+    pub questions: Arc<Questions>,
 }
 
 /// The way to an API server's review of access; clones share what is kept.
@@ -77,20 +94,19 @@ pub struct AccessReview {
 
 struct Asker {
     client: Client,
-    server: ApiServer,
-    cache: Duration,
+    settings: AccessReviewSettings,
     shared: Arc<Shared<Access>>,
 }
 
 impl AccessReview {
-    /// One that has asked nothing yet, and keeps what it is told for so long; ten seconds are usual.
+    /// One that has asked nothing yet.
     #[must_use]
-    pub fn new(handle: &Handle, client: Client, server: ApiServer, cache: Duration) -> Self {
+    pub fn new(handle: &Handle, client: Client, settings: AccessReviewSettings) -> Self {
+        let shared = Shared::counted(ENTRIES_MAX, Arc::clone(&settings.questions));
         let asker = Asker {
             client,
-            server,
-            cache,
-            shared: Shared::new(ENTRIES_MAX),
+            settings,
+            shared,
         };
         Self {
             asker: Arc::new(asker),
@@ -98,34 +114,45 @@ impl AccessReview {
         }
     }
 
-    /// Asks. A fault says that nobody can tell now.
-    pub fn ask(&self, question: AccessQuestion, within: Duration) -> Answered<Access> {
+    /// Asks. A fault says that nobody can tell now. What was answered a moment ago is said at once.
+    pub fn ask(&self, question: Arc<AccessQuestion>, within: Duration) -> Answered<Access> {
+        let Some(key) = key(&question) else {
+            return Answered::now(Err(Fault::Unaskable("it cannot be written")));
+        };
+        if let Some(kept) = self.asker.shared.kept(&key) {
+            return Answered::now(Ok(kept));
+        }
         let asker = Arc::clone(&self.asker);
-        self.handle
-            .ask(within, async move { asker.ask(question).await })
+        self.handle.ask(within, async move {
+            let looking = Arc::clone(&asker);
+            let look = || async move { looking.look(&question).await };
+            asker.shared.get(key, look).await
+        })
     }
 }
 
-impl Asker {
-    async fn ask(self: Arc<Self>, question: AccessQuestion) -> Result<Access, Fault> {
-        // The same question is written in the same way: its maps are in order.
-        let written = serde_json::to_vec(&review(&question));
-        let written = written.map_err(|_| Fault::Unaskable("it cannot be written"))?;
-        let key: Key = Sha256::digest(&written).into();
-        let asker = Arc::clone(&self);
-        let look = || async move { asker.look(&question).await };
-        self.shared.get(key, look).await
-    }
+/// What tells a question from any other.
+fn key(question: &AccessQuestion) -> Option<Key> {
+    // The same question is written in the same way: its maps are in order.
+    let written = serde_json::to_vec(&review(question)).ok()?;
+    Some(Sha256::digest(&written).into())
+}
 
+impl Asker {
     async fn look(&self, question: &AccessQuestion) -> Result<Found<Access>, Fault> {
-        let review = review(question);
-        let status = self.server.review(&self.client, PATH, &review).await?;
+        let (settings, review) = (&self.settings, review(question));
+        let status = settings.server.review(&self.client, PATH, &review).await?;
         let access = access(&status)?;
+        let is_yes = access == Access::Allowed;
         Ok(Found {
             value: access,
-            is_yes: access == Access::Allowed,
-            good_for: self.cache,
-            weight: 0,
+            is_yes,
+            good_for: if is_yes {
+                settings.cache
+            } else {
+                settings.cache_denied
+            },
+            weight: REASON_BYTES_MAX,
         })
     }
 }
@@ -140,8 +167,22 @@ fn access(status: &Map<String, Value>) -> Result<Access, Fault> {
     Ok(if is_allowed {
         Access::Allowed
     } else {
-        Access::Denied
+        Access::Denied(reason(status))
     })
+}
+
+/// Why not, as far as the server says.
+fn reason(status: &Map<String, Value>) -> Arc<str> {
+    let texts = ["reason", "evaluationError"].map(|name| status.get(name).and_then(Value::as_str));
+    let said: Vec<&str> = texts
+        .into_iter()
+        .flatten()
+        .filter(|t| !t.is_empty())
+        .collect();
+    let mut plain: String = said.join("; ");
+    plain.retain(|c| !c.is_control());
+    plain.truncate(plain.floor_char_boundary(REASON_BYTES_MAX));
+    plain.into()
 }
 
 #[derive(Serialize)]
@@ -221,6 +262,6 @@ impl AccessAction {
 
 impl std::fmt::Debug for Asker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Asker").field(&self.server).finish()
+        f.debug_tuple("Asker").field(&self.settings).finish()
     }
 }

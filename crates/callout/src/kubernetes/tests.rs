@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use policy::secret::Secret;
 use tokio::time::sleep;
 
 use super::*;
 use crate::client::Bounds;
 use crate::fixture::{Does, Seen, Server, client, json, response, status};
+use crate::introspection::since_1970;
 use crate::service::Handle;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -70,7 +73,10 @@ async fn a_token_is_reviewed_with_the_token_that_the_gate_has_now() {
     let reviews = TokenReview::new(&Handle::here(), client(), settings);
     for token in ["t-1", "t-2"] {
         let found = reviews.ask(&secret(token), LONG).await;
-        assert_eq!(found, Ok(Reviewed::Authenticated(Arc::new(user()))));
+        let Ok(Reviewed::Authenticated { user: whose, .. }) = found else {
+            panic!("{found:?}");
+        };
+        assert_eq!(*whose, user());
     }
     let seen = server.seen();
     let path = "/k8s/apis/authentication.k8s.io/v1/tokenreviews";
@@ -141,7 +147,9 @@ async fn what_an_answer_to_a_review_means() {
         let answer = status.clone();
         let server = Server::start(move |_| created(&answer)).await;
         let found = reviews(&server, audiences).ask(&secret("t"), LONG).await;
-        let found = found.ok().map(|found| found != Reviewed::Refused);
+        let found = found
+            .ok()
+            .map(|found| !matches!(found, Reviewed::Refused(_)));
         assert_eq!(found, expected, "{status}");
     }
 }
@@ -208,12 +216,104 @@ async fn a_review_is_asked_once_at_a_time_and_kept_for_a_moment() {
     assert_eq!(server.asked(), 2);
     // What can be no token is not asked about.
     for text in ["", "a b", "\u{fc}", &"x".repeat(17_000)] {
-        assert_eq!(
-            reviews.ask(&secret(text), LONG).await,
-            Ok(Reviewed::Refused)
-        );
+        let found = reviews.ask(&secret(text), LONG).await;
+        assert_eq!(found, Ok(Reviewed::Refused("it cannot be a token")));
     }
     assert_eq!(server.asked(), 2);
+}
+
+/// A token with these claims that nobody signed.
+fn unsigned(claims: &str) -> Secret {
+    let payload = URL_SAFE_NO_PAD.encode(claims);
+    secret(&format!("e30.{payload}.c2ln"))
+}
+
+#[tokio::test]
+async fn a_token_tells_when_it_ends_and_why_it_may_be_refused() {
+    let now = since_1970().as_secs();
+    let yes = format!(r#"{{"authenticated":true,"audiences":["gate"],{USER}}}"#);
+    let server = Server::start(move |_| created(&yes)).await;
+    let reviews_here = reviews(&server, &["gate"]);
+    for (token, expected) in [
+        (
+            unsigned(&format!(r#"{{"exp":{}}}"#, now + 60)),
+            Some(now + 60),
+        ),
+        (unsigned(r#"{"exp":"soon"}"#), None),
+        (unsigned("[]"), None),
+        (secret("opaque"), None),
+        (secret("a.!.b"), None),
+    ] {
+        let found = reviews_here.ask(&token, LONG).await;
+        let Ok(Reviewed::Authenticated { exp, asked_s, .. }) = found else {
+            panic!("{found:?}");
+        };
+        assert_eq!(exp, expected);
+        assert!(asked_s >= now, "{asked_s}");
+    }
+    let server = Server::start(|_| created(r#"{"error":"no"}"#)).await;
+    let reviews = reviews(&server, &["gate"]);
+    let unknown = "the API server does not know it";
+    for (token, expected) in [
+        (unsigned(r#"{"exp":1,"aud":["gate"]}"#), "it has expired"),
+        (unsigned(r#"{"aud":["api"]}"#), "it is for another audience"),
+        (unsigned(r#"{"aud":"gate"}"#), unknown),
+        (unsigned(r#"{"aud":["api","gate"]}"#), unknown),
+        (secret("opaque"), unknown),
+    ] {
+        let found = reviews.ask(&token, LONG).await;
+        assert_eq!(found, Ok(Reviewed::Refused(expected)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn access_is_kept_and_said_again_without_a_question() {
+    let (server, client) = Server::in_memory(Bounds::default(), |seen| {
+        let is_allowed = seen.text().contains("/v1/chat");
+        json(format!(r#"{{"status":{{"allowed":{is_allowed}}}}}"#))
+    });
+    let settings = AccessReviewSettings {
+        server: at(&server, "/"),
+        cache: Duration::from_secs(10),
+        cache_denied: Duration::from_secs(2),
+        questions: Arc::default(),
+    };
+    let access = AccessReview::new(&Handle::here(), client, settings);
+    let denied = || {
+        question(AccessAction::Path {
+            path: "/metrics".to_owned(),
+            verb: "get".to_owned(),
+        })
+    };
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        asking.spawn(access.ask(question(path()), LONG));
+    }
+    assert!(
+        asking
+            .join_all()
+            .await
+            .iter()
+            .all(|f| *f == Ok(Access::Allowed))
+    );
+    assert_eq!(
+        access.ask(denied(), LONG).await,
+        Ok(Access::Denied("".into()))
+    );
+    assert_eq!(server.asked(), 2);
+    sleep(Duration::from_millis(1_900)).await;
+    assert!(access.ask(denied(), LONG).await.is_ok());
+    assert_eq!(server.asked(), 2);
+    sleep(Duration::from_millis(200)).await;
+    assert!(access.ask(denied(), LONG).await.is_ok());
+    assert!(access.ask(question(path()), LONG).await.is_ok());
+    assert_eq!(server.asked(), 3, "a no is kept for a shorter time");
+    let other = AccessQuestion {
+        user: Arc::new(User::default()),
+        action: path(),
+    };
+    assert!(access.ask(Arc::new(other), LONG).await.is_ok());
+    assert_eq!(server.asked(), 4, "another's answer is not said");
 }
 
 fn resource() -> AccessAction {
@@ -235,18 +335,27 @@ fn path() -> AccessAction {
     }
 }
 
-fn question(action: AccessAction) -> AccessQuestion {
-    AccessQuestion {
+fn question(action: AccessAction) -> Arc<AccessQuestion> {
+    Arc::new(AccessQuestion {
         user: Arc::new(user()),
         action,
-    }
+    })
+}
+
+fn accesses(server: &Server) -> AccessReview {
+    let settings = AccessReviewSettings {
+        server: at(server, "/"),
+        cache: Duration::from_secs(10),
+        cache_denied: Duration::from_secs(1),
+        questions: Arc::default(),
+    };
+    AccessReview::new(&Handle::here(), client(), settings)
 }
 
 #[tokio::test]
 async fn access_is_asked_for_by_object_and_by_path() {
     let server = Server::start(|_| created(r#"{"allowed":true,"reason":"RBAC"}"#)).await;
-    let cache = Duration::from_secs(10);
-    let access = AccessReview::new(&Handle::here(), client(), at(&server, "/"), cache);
+    let access = accesses(&server);
     let who =
         r#""user":"system:serviceaccount:a:b","uid":"u","groups":["g","h"],"extra":{"k":["v"]}"#;
     let table = [
@@ -282,14 +391,19 @@ async fn access_is_asked_for_by_object_and_by_path() {
 #[tokio::test]
 async fn what_an_answer_to_a_question_of_access_means() {
     let table = [
-        (r#"{"allowed":true}"#, Some(Access::Allowed)),
-        (r#"{"allowed":true,"denied":false}"#, Some(Access::Allowed)),
-        (r#"{"allowed":false}"#, Some(Access::Denied)),
-        (r#"{"allowed":true,"denied":true}"#, Some(Access::Denied)),
+        // Why, where it is a no.
+        (r#"{"allowed":true,"reason":"RBAC"}"#, Some("yes")),
+        (r#"{"allowed":true,"denied":false}"#, Some("yes")),
+        (r#"{"allowed":false}"#, Some("")),
         (
-            r#"{"allowed":false,"evaluationError":"x"}"#,
-            Some(Access::Denied),
+            r#"{"allowed":true,"denied":true,"reason":"a\nb"}"#,
+            Some("ab"),
         ),
+        (
+            r#"{"allowed":false,"reason":"no rule","evaluationError":"x"}"#,
+            Some("no rule; x"),
+        ),
+        (r#"{"allowed":false,"reason":7}"#, Some("")),
         (r#"{"allowed":"true"}"#, None),
         (r#"{"allowed":true,"denied":"false"}"#, None),
         (r#"{"allowed":false,"allowed":true}"#, None),
@@ -297,13 +411,13 @@ async fn what_an_answer_to_a_question_of_access_means() {
     ];
     for (status, expected) in table {
         let server = Server::start(move |_| created(status)).await;
-        let cache = Duration::from_secs(10);
-        let access = AccessReview::new(&Handle::here(), client(), at(&server, "/"), cache);
-        let found = access.ask(question(path()), LONG).await.ok();
-        assert_eq!(found, expected, "{status}");
+        let found = accesses(&server).ask(question(path()), LONG).await.ok();
+        let said = found.map(|found| match found {
+            Access::Allowed => "yes".to_owned(),
+            Access::Denied(why) => why.to_string(),
+        });
+        assert_eq!(said.as_deref(), expected, "{status}");
     }
     let server = Server::start(|_| json("{}")).await;
-    let cache = Duration::from_secs(10);
-    let access = AccessReview::new(&Handle::here(), client(), at(&server, "/"), cache);
-    assert!(access.ask(question(path()), LONG).await.is_err());
+    assert!(accesses(&server).ask(question(path()), LONG).await.is_err());
 }

@@ -7,16 +7,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use policy::secret::Secret;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 use super::{ApiServer, flag, texts};
+use crate::about_token::{AboutTokens, TokenQuestion};
 use crate::client::Client;
 use crate::fault::Fault;
-use crate::introspection::TOKEN_BYTES_MAX;
+use crate::introspection::since_1970;
+use crate::questions::Questions;
 use crate::service::{Answered, Handle};
-use crate::shared::{Found, Key, Shared};
+use crate::shared::{Found, Shared};
 
 const PATH: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
@@ -33,6 +37,8 @@ pub struct TokenReviewSettings {
     pub cache_refused: Duration,
     /// Tokens that are kept.
     pub entries_max: usize,
+    /// Where questions are counted.
+    pub questions: Arc<Questions>,
 }
 
 impl TokenReviewSettings {
@@ -45,6 +51,7 @@ impl TokenReviewSettings {
             cache: Duration::from_secs(10),
             cache_refused: Duration::from_secs(5),
             entries_max: 16_384,
+            questions: Arc::default(),
         }
     }
 }
@@ -53,9 +60,16 @@ impl TokenReviewSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewed {
     /// It is this user's.
-    Authenticated(Arc<User>),
-    /// It is nobody's, or for another audience.
-    Refused,
+    Authenticated {
+        /// Whose.
+        user: Arc<User>,
+        /// When it was asked about, in seconds after 1970: who keeps the answer counts from there.
+        asked_s: u64,
+        /// When the token says that it ends, in seconds after 1970, where it is a JSON Web Token.
+        exp: Option<u64>,
+    },
+    /// It is nobody's, or for another audience; as far as can be told, why.
+    Refused(&'static str),
 }
 
 /// A user of Kubernetes.
@@ -73,56 +87,39 @@ pub struct User {
 
 /// The way to an API server's review of tokens; clones share what is kept.
 #[derive(Debug, Clone)]
-pub struct TokenReview {
-    asker: Arc<Asker>,
-    handle: Handle,
-}
+pub struct TokenReview(AboutTokens<Reviews>);
 
-struct Asker {
+struct Reviews {
     client: Client,
     settings: TokenReviewSettings,
-    shared: Arc<Shared<Reviewed>>,
 }
 
 impl TokenReview {
     /// One that has asked nothing yet.
     #[must_use]
     pub fn new(handle: &Handle, client: Client, settings: TokenReviewSettings) -> Self {
-        let shared = Shared::new(settings.entries_max);
-        let asker = Asker {
-            client,
-            settings,
-            shared,
-        };
-        Self {
-            asker: Arc::new(asker),
-            handle: handle.clone(),
-        }
+        let shared = Shared::counted(settings.entries_max, Arc::clone(&settings.questions));
+        let reviews = Reviews { client, settings };
+        Self(AboutTokens::new(handle, reviews, shared))
     }
 
     /// Asks whose a token is. A fault says that nobody can tell now.
     pub fn ask(&self, token: &Secret, within: Duration) -> Answered<Reviewed> {
-        let (asker, token) = (Arc::clone(&self.asker), token.clone());
-        self.handle
-            .ask(within, async move { asker.ask(token).await })
+        self.0.ask(token, within)
     }
 }
 
-impl Asker {
-    async fn ask(self: Arc<Self>, token: Secret) -> Result<Reviewed, Fault> {
-        let text = token.expose();
-        let is_plain = text.iter().all(u8::is_ascii_graphic);
-        if !is_plain || !(1..=TOKEN_BYTES_MAX).contains(&text.len()) {
-            return Ok(Reviewed::Refused);
-        }
-        let key: Key = Sha256::digest(text).into();
-        let asker = Arc::clone(&self);
-        let question = || async move { asker.look(&token).await };
-        self.shared.get(key, question).await
+impl TokenQuestion for Reviews {
+    type Answer = Reviewed;
+    const REFUSED: Reviewed = Reviewed::Refused("it cannot be a token");
+
+    fn can_be_one(&self, text: &[u8]) -> bool {
+        text.iter().all(u8::is_ascii_graphic)
     }
 
     async fn look(&self, token: &Secret) -> Result<Found<Reviewed>, Fault> {
         let settings = &self.settings;
+        let asked_s = since_1970().as_secs();
         let text = str::from_utf8(token.expose()).unwrap_or_default();
         let review = Review {
             api_version: "authentication.k8s.io/v1",
@@ -133,20 +130,26 @@ impl Asker {
             },
         };
         let status = settings.server.review(&self.client, PATH, &review).await?;
-        let user = settings.user(&status)?;
-        let is_yes = user.is_some();
-        let weight = json!(status).to_string().len();
+        let claims = claims(token.expose());
+        let Some(user) = settings.user(&status)? else {
+            return Ok(Found {
+                value: Reviewed::Refused(settings.why_not(claims.as_ref(), asked_s)),
+                is_yes: false,
+                good_for: settings.cache_refused,
+                weight: 0,
+            });
+        };
+        let exp = claims.as_ref().and_then(expiry);
+        let left = exp.map(|exp| Duration::from_secs(exp.saturating_sub(asked_s)));
         Ok(Found {
-            value: user.map_or(Reviewed::Refused, |user| {
-                Reviewed::Authenticated(Arc::new(user))
-            }),
-            is_yes,
-            good_for: if is_yes {
-                settings.cache
-            } else {
-                settings.cache_refused
+            value: Reviewed::Authenticated {
+                user: Arc::new(user),
+                asked_s,
+                exp,
             },
-            weight: if is_yes { weight } else { 0 },
+            is_yes: true,
+            good_for: left.map_or(settings.cache, |left| left.min(settings.cache)),
+            weight: json!(status).to_string().len(),
         })
     }
 }
@@ -167,7 +170,43 @@ struct Spec<'a> {
     audiences: &'a [String],
 }
 
+/// What a token says of itself where it is a JSON Web Token; it proves nothing.
+fn claims(token: &[u8]) -> Option<Map<String, Value>> {
+    let mut parts = token.split(|b| *b == b'.');
+    let payload = parts.nth(1)?;
+    let payload = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload).ok()?);
+    crate::json::object(&payload).ok()
+}
+
+fn expiry(claims: &Map<String, Value>) -> Option<u64> {
+    claims.get("exp")?.as_u64()
+}
+
 impl TokenReviewSettings {
+    /// Why a token is probably refused, for the log: the server's own words may repeat parts of it.
+    fn why_not(&self, claims: Option<&Map<String, Value>>, now_s: u64) -> &'static str {
+        const UNKNOWN: &str = "the API server does not know it";
+        let Some(claims) = claims else {
+            return UNKNOWN;
+        };
+        if expiry(claims).is_some_and(|exp| exp <= now_s) {
+            return "it has expired";
+        }
+        let is_ours = |value: &Value| {
+            let text = value.as_str();
+            text.is_some_and(|text| self.audiences.iter().any(|ours| ours == text))
+        };
+        let is_for_us = match claims.get("aud") {
+            Some(Value::Array(many)) => many.iter().any(is_ours),
+            Some(one) => is_ours(one),
+            None => false,
+        };
+        if !self.audiences.is_empty() && !is_for_us {
+            return "it is for another audience";
+        }
+        UNKNOWN
+    }
+
     /// Whose the token is, and nobody's where it is not good.
     fn user(&self, status: &Map<String, Value>) -> Result<Option<User>, Fault> {
         let audiences = texts(status.get("audiences"))?;
@@ -205,8 +244,8 @@ fn extra(all: Option<&Value>) -> Result<BTreeMap<String, Vec<String>>, Fault> {
         .collect()
 }
 
-impl std::fmt::Debug for Asker {
+impl std::fmt::Debug for Reviews {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Asker").field(&self.settings).finish()
+        self.settings.fmt(f)
     }
 }

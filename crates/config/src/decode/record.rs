@@ -125,13 +125,12 @@ impl<'n> Fields<'n> {
 }
 
 /// Puts a record's schema among the definitions and refers to it.
-pub(crate) fn define(
+pub(crate) fn define<R: Record>(
     name: &'static str,
     about: &str,
     defs: &mut Defs,
-    fields: impl FnOnce(&mut Defs) -> Vec<(&'static str, bool, &'static str, serde_json::Value)>,
 ) -> serde_json::Value {
-    let fields = fields(defs);
+    let fields = R::members(defs);
     let required: Vec<&str> = fields.iter().filter(|f| f.1).map(|f| f.0).collect();
     let properties: Map<String, serde_json::Value> = fields
         .iter()
@@ -156,14 +155,71 @@ pub(crate) fn define(
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// A record: its fields (`required` or `optional`), its decoder and its JSON Schema.
+/// A record's own fields and those of the records that stand in it without a name of their own.
+pub(crate) trait Record: Sized {
+    /// A field: its name, whether it is required, what it is, its schema.
+    fn members(defs: &mut Defs) -> Vec<Member>;
+    /// The names of all fields, in the order written.
+    fn known() -> Vec<&'static str>;
+    /// Whether a field of its own is a secret or says where one is kept.
+    fn holds_secret() -> bool;
+    /// Takes them out of a mapping that was opened.
+    fn take(fields: &mut Fields<'_>, findings: &mut Findings) -> Self;
+}
+
+/// A field's name, whether it is required, what it is, and its schema.
+pub(crate) type Member = (&'static str, bool, &'static str, serde_json::Value);
+
+/// Reads a record from a mapping.
+pub(crate) fn whole<R: Record>(node: &Node, path: &str, findings: &mut Findings) -> Option<R> {
+    let mut fields = Fields::open(node, path, &R::known(), R::holds_secret(), findings)?;
+    Some(R::take(&mut fields, findings))
+}
+
+/// A record: its fields (`required` or `optional`), its decoder and its JSON Schema. `and x: X` puts the fields of
+/// another record beside its own.
 macro_rules! record {
     ($(#[doc = $about:literal])* $name:ident {
         $($(#[doc = $field_about:literal])* $need:ident $field:ident: $type:ty,)*
-    }) => {
+    } $(and $part:ident: $of:ty)*) => {
         $(#[doc = $about])*
         pub(crate) struct $name {
             $($(#[doc = $field_about])* pub(crate) $field: $crate::decode::Field<$type>,)*
+            $(pub(crate) $part: $of,)*
+        }
+
+        impl $crate::decode::Record for $name {
+            fn members(defs: &mut $crate::decode::Defs) -> Vec<$crate::decode::Member> {
+                let own = vec![
+                    $((
+                        stringify!($field).trim_start_matches("r#"),
+                        stringify!($need) == "required",
+                        concat!($($field_about),*),
+                        <$type as $crate::decode::Decode>::schema(defs),
+                    ),)*
+                ];
+                [own, $(<$of as $crate::decode::Record>::members(defs),)*].concat()
+            }
+
+            fn known() -> Vec<&'static str> {
+                let own = vec![$(stringify!($field).trim_start_matches("r#")),*];
+                [own, $(<$of as $crate::decode::Record>::known(),)*].concat()
+            }
+
+            fn holds_secret() -> bool {
+                let own = [$(<$type as $crate::decode::Decode>::HOLDS_SECRET),*].contains(&true);
+                own $(|| <$of as $crate::decode::Record>::holds_secret())*
+            }
+
+            fn take(
+                fields: &mut $crate::decode::Fields<'_>,
+                findings: &mut $crate::decode::Findings,
+            ) -> Self {
+                Self {
+                    $($field: fields.$need(stringify!($field).trim_start_matches("r#"), findings),)*
+                    $($part: <$of as $crate::decode::Record>::take(fields, findings),)*
+                }
+            }
         }
 
         impl $crate::decode::Decode for $name {
@@ -172,24 +228,11 @@ macro_rules! record {
                 path: &str,
                 findings: &mut $crate::decode::Findings,
             ) -> Option<Self> {
-                let known = [$(stringify!($field).trim_start_matches("r#")),*];
-                let holds_secret = [$(<$type as $crate::decode::Decode>::HOLDS_SECRET),*].contains(&true);
-                let mut fields =
-                    $crate::decode::Fields::open(node, path, &known, holds_secret, findings)?;
-                Some(Self {
-                    $($field: fields.$need(stringify!($field).trim_start_matches("r#"), findings),)*
-                })
+                $crate::decode::whole(node, path, findings)
             }
 
             fn schema(defs: &mut $crate::decode::Defs) -> serde_json::Value {
-                $crate::decode::define(stringify!($name), concat!($($about),*), defs, |defs| vec![
-                    $((
-                        stringify!($field).trim_start_matches("r#"),
-                        stringify!($need) == "required",
-                        concat!($($field_about),*),
-                        <$type as $crate::decode::Decode>::schema(defs),
-                    ),)*
-                ])
+                $crate::decode::define::<Self>(stringify!($name), concat!($($about),*), defs)
             }
         }
     };

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use crate::decode::{Field, Place};
-use crate::host::{AuthorityRules, ExtAuthzSource, WrittenRule};
-use crate::scalar::OnFailure;
+use crate::decode::{At, Field, Place};
+use crate::host::{AccessReviewSource, AuthorityRules, ExtAuthzSource, WrittenRule};
+use crate::scalar::{OnFailure, Span};
 use crate::schema::Document;
 use crate::schema::authority::{ExtAuthz, Rule};
 
@@ -14,14 +14,19 @@ const QUERY_DEFAULT: &str = "data.tollgate.allow";
 const TIMEOUT_DEFAULT: Duration = Duration::from_millis(200);
 const TIMEOUT_MAX: Duration = Duration::from_secs(2);
 
+/// Who decides over calls.
+#[derive(Default)]
+pub(super) struct Authority {
+    pub(super) rules: Option<AuthorityRules>,
+    pub(super) ext_authz: Option<ExtAuthzSource>,
+    pub(super) access_review: Option<AccessReviewSource>,
+}
+
 impl super::Lowering<'_> {
-    /// The rules, and the service that is asked, where the document says so.
-    pub(super) fn authority(
-        &mut self,
-        document: &Document,
-    ) -> (Option<AuthorityRules>, Option<ExtAuthzSource>) {
+    /// The rules, and whoever is asked, where the document says so.
+    pub(super) fn authority(&mut self, document: &Document) -> Authority {
         let Some(written) = document.authority.get() else {
-            return (None, None);
+            return Authority::default();
         };
         let place = written.place();
         let rules = match (written.rules.get(), written.rego.get()) {
@@ -62,16 +67,22 @@ impl super::Lowering<'_> {
             (None, None) => {
                 let is_bare = written.rules.is_absent()
                     && written.rego.is_absent()
-                    && written.ext_authz.is_absent();
+                    && written.ext_authz.is_absent()
+                    && written.subject_access_review.is_absent();
                 if is_bare {
-                    let hint = "write rules, rego or ext_authz, or leave it out";
+                    let hint =
+                        "write rules, rego, ext_authz or subject_access_review, or leave it out";
                     self.findings.fault(&place, "says nothing", hint);
                 }
                 None
             }
         };
-        let asked = written.ext_authz.get();
-        (rules, asked.and_then(|asked| self.ext_authz(&place, asked)))
+        let (ext_authz, access) = (written.ext_authz.get(), written.subject_access_review.get());
+        Authority {
+            rules,
+            ext_authz: ext_authz.and_then(|asked| self.ext_authz(&place, asked)),
+            access_review: access.and_then(|asked| self.access_review(&place, asked)),
+        }
     }
 
     fn rule(&mut self, place: &Place, rule: &Rule) -> Option<WrittenRule> {
@@ -112,21 +123,27 @@ impl super::Lowering<'_> {
                 return None;
             }
         };
-        let timeout = written.timeout.get();
-        if let Some(at) = timeout.filter(|at| at.value.0 > TIMEOUT_MAX) {
-            let says = format!("{} is longer than a call waits", at.shown);
-            self.findings.fault(&at.place, says, "write 2s or less");
-        }
+        let timeout = self.within(&written.timeout, TIMEOUT_DEFAULT);
         let headers = written.headers.get().map_or(&[][..], |names| &names.0);
         let on_failure = written.on_failure.get();
         Some(ExtAuthzSource {
             url: super::identity::address(&target.value),
             is_grpc,
             headers: headers.iter().map(|at| at.value.0.clone()).collect(),
-            timeout: timeout.map_or(TIMEOUT_DEFAULT, |at| at.value.0),
+            timeout,
             fails_open: on_failure.is_some_and(|at| at.value == OnFailure::Allow),
             ca_pem: self.roots_of(&written.ca),
         })
+    }
+
+    /// How long a call waits for somebody who is asked about it.
+    pub(super) fn within(&mut self, written: &Field<At<Span>>, default: Duration) -> Duration {
+        let timeout = written.get();
+        if let Some(at) = timeout.filter(|at| at.value.0 > TIMEOUT_MAX) {
+            let says = format!("{} is longer than a call waits", at.shown);
+            self.findings.fault(&at.place, says, "write 2s or less");
+        }
+        timeout.map_or(default, |at| at.value.0)
     }
 }
 

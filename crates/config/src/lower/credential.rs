@@ -145,9 +145,11 @@ impl super::Lowering<'_> {
         let identity = document.identity.get();
         let mut sources = identity.into_iter().flat_map(|identity| &identity.0);
         let are_brought = sources.any(|(_, source)| {
-            source
-                .as_ref()
-                .is_none_or(|source| !source.jwt.is_absent() || !source.introspection.is_absent())
+            source.as_ref().is_none_or(|source| {
+                !source.jwt.is_absent()
+                    || !source.introspection.is_absent()
+                    || !source.token_review.is_absent()
+            })
         });
         if are_brought || matches!(document.identity, Field::Bad) {
             return;
@@ -175,7 +177,7 @@ impl super::Lowering<'_> {
     }
 
     /// A file with a token that is read each time it is sent, so that its change needs no reload.
-    fn token_file(&mut self, at: &At<SecretFile>) -> Option<PathBuf> {
+    pub(super) fn token_file(&mut self, at: &At<SecretFile>) -> Option<PathBuf> {
         let path = self.path_of(&at.value);
         let was_watched = self.watched.contains(&path);
         let read = self.read(at);

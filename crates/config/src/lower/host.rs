@@ -77,6 +77,7 @@ impl super::Lowering<'_> {
             credentials: Vec::new(),
             rules: None,
             ext_authz: None,
+            access_review: None,
             upstream_credentials: Vec::new(),
             client_certificates: Vec::new(),
             counting: self.counting(document.counting.get()),

@@ -2,7 +2,9 @@
 //!
 //! Invariant: a bare header is believed only where the document says whose word counts, or where nobody but this
 //! machine can say it.
-//! Not here: verifiers themselves (the host makes them of [`CredentialSource`]), proving (`policy::identity`).
+//! Not here: how claims become a caller (`claims`), what Kubernetes is asked (`lower::kubernetes`), verifiers themselves (the host makes them of [`CredentialSource`]), proving (`policy::identity`).
+
+mod claims;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +19,9 @@ use super::login::LoginFields;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::{
     ClaimNames, CredentialKind, CredentialSource, Fetched, IntrospectionSource, JwksSource,
-    JwtSource, LoginSource, WorkloadFrom,
+    JwtSource, LoginSource,
 };
-use crate::scalar::{Claim, ClientAuth, File, Name, Text};
+use crate::scalar::{ClientAuth, File, Name, Span, Text};
 use crate::schema::identity::{IdentitySource, Introspection, Jwks, Jwt, Login};
 use crate::schema::{Bearer, Document};
 use crate::target::Target;
@@ -67,6 +69,9 @@ impl super::Lowering<'_> {
             } else if let Some(login) = source.login.get() {
                 let login = self.login(place, login, document, snapshot);
                 login.map(|login| CredentialKind::Login(Box::new(login)))
+            } else if let Some(reviewed) = source.token_review.get() {
+                let reviewed = self.token_review(place, reviewed, document, snapshot);
+                reviewed.map(|reviewed| CredentialKind::TokenReview(Box::new(reviewed)))
             } else {
                 None
             };
@@ -108,12 +113,13 @@ impl super::Lowering<'_> {
             !source.jwt.is_absent(),
             !source.introspection.is_absent(),
             !source.login.is_absent(),
+            !source.token_review.is_absent(),
             !source.certificates.is_absent(),
             source.is_header(),
         ];
         if kinds.iter().filter(|present| **present).count() != 1 {
             let says = "says no single way to recognise callers";
-            let hint = "write exactly one of keys, jwt, introspection, login, certificates and header, each as an item of a list";
+            let hint = "write exactly one of keys, jwt, introspection, token_review, login, certificates and header, each as an item of a list";
             self.findings.fault(place, says, hint);
         }
     }
@@ -246,14 +252,7 @@ impl super::Lowering<'_> {
             self.findings.fault(&at.place, says, "write 60s or less");
         }
         let keys = self.jwks(written, place);
-        let names = Names {
-            workload: &written.workload,
-            workload_claim: &written.workload_claim,
-            workloads: &written.workloads,
-            user_claim: &written.user_claim,
-            tags: &written.tags,
-        };
-        let claims = self.claims(place, &names, document, snapshot);
+        let claims = self.claims(place, &written.claims, "sub", document, snapshot);
         Some(JwtSource {
             issuer: written.issuer.get()?.value.0.clone(),
             audiences: texts(&written.audience),
@@ -311,11 +310,7 @@ impl super::Lowering<'_> {
         document: &Document,
         snapshot: &Snapshot,
     ) -> Option<IntrospectionSource> {
-        let cache = written.cache.get();
-        if let Some(at) = cache.filter(|at| at.value.0 > CACHE_MAX) {
-            let says = format!("{} is longer than a revoked token may go on", at.shown);
-            self.findings.fault(&at.place, says, "write 10m or less");
-        }
+        let cache = self.cache(&written.cache);
         let secret = written.client_secret.get();
         let secret = match secret {
             Some(secret) => Some(self.secret_of(secret, place, "client_secret")?),
@@ -325,14 +320,7 @@ impl super::Lowering<'_> {
             let says = "says a secret, and not whose it is";
             self.findings.fault(place, says, "say `client_id`, too");
         }
-        let names = Names {
-            workload: &written.workload,
-            workload_claim: &written.workload_claim,
-            workloads: &written.workloads,
-            user_claim: &written.user_claim,
-            tags: &written.tags,
-        };
-        let claims = self.claims(place, &names, document, snapshot);
+        let claims = self.claims(place, &written.claims, "sub", document, snapshot);
         let ca_pem = self.roots_of(&written.ca);
         let target = &written.url.get()?.value;
         let client_id = written.client_id.get();
@@ -343,7 +331,7 @@ impl super::Lowering<'_> {
             client_secret: secret,
             is_posted: auth.is_some_and(|at| at.value == ClientAuth::Post),
             ca_pem,
-            cache: cache.map_or(CACHE_DEFAULT, |at| at.value.0),
+            cache,
             audiences: texts(&written.audience),
             claims: claims?,
         })
@@ -364,14 +352,7 @@ impl super::Lowering<'_> {
             let hint = "add it to listen.hosts";
             self.findings.fault(&at.place, says, hint);
         }
-        let names = Names {
-            workload: &written.workload,
-            workload_claim: &written.workload_claim,
-            workloads: &written.workloads,
-            user_claim: &written.user_claim,
-            tags: &written.tags,
-        };
-        let claims = self.claims(place, &names, document, snapshot);
+        let claims = self.claims(place, &written.claims, "sub", document, snapshot);
         let fields = LoginFields {
             issuer: &written.issuer,
             client_id: &written.client_id,
@@ -391,6 +372,16 @@ impl super::Lowering<'_> {
             client: client?,
             claims: claims?,
         })
+    }
+
+    /// How long an answer is used.
+    pub(super) fn cache(&mut self, written: &Field<At<Span>>) -> Duration {
+        let cache = written.get();
+        if let Some(at) = cache.filter(|at| at.value.0 > CACHE_MAX) {
+            let says = format!("{} is longer than what was revoked may go on", at.shown);
+            self.findings.fault(&at.place, says, "write 10m or less");
+        }
+        cache.map_or(CACHE_DEFAULT, |at| at.value.0)
     }
 
     /// A secret that stands at this name below a place.
@@ -424,53 +415,8 @@ impl super::Lowering<'_> {
         }
     }
 
-    fn claims(
-        &mut self,
-        place: &Place,
-        written: &Names<'_>,
-        document: &Document,
-        snapshot: &Snapshot,
-    ) -> Option<ClaimNames> {
-        let mut table = Vec::new();
-        for (value, workload) in written.workloads.get().map_or(&[][..], |w| &w.0) {
-            let Some(workload) = workload else { continue };
-            self.registered(workload, document, snapshot);
-            table.push((value.value.0.clone(), workload.value.0.clone()));
-        }
-        if let Some(at) = written.workload.get() {
-            self.registered(at, document, snapshot);
-        }
-        let workload = match (written.workload.get(), written.workload_claim.get()) {
-            (Some(at), None) if table.is_empty() => WorkloadFrom::Fixed(at.value.0.clone()),
-            (None, Some(at)) => WorkloadFrom::Claim(at.value.0.clone(), table),
-            _ => {
-                let is_bad = matches!(written.workload, Field::Bad)
-                    || matches!(written.workload_claim, Field::Bad);
-                if !is_bad {
-                    let says = "says no single way from a token to a workload";
-                    let hint =
-                        "write workload, or workload_claim with or without a table of workloads";
-                    self.findings.fault(place, says, hint);
-                }
-                return None;
-            }
-        };
-        let tags = written.tags.get().map_or(&[][..], |tags| &tags.0);
-        let mut tags: Vec<_> = tags
-            .iter()
-            .filter_map(|(tag, claim)| Some((tag.value.0.clone(), claim.as_ref()?.value.0.clone())))
-            .collect();
-        tags.sort();
-        let user = written.user_claim.get();
-        Some(ClaimNames {
-            workload,
-            user: user.map_or_else(|| "sub".to_owned(), |at| at.value.0.clone()),
-            tags,
-        })
-    }
-
     /// Notes a workload that no route is for.
-    fn registered(&mut self, at: &At<Name>, document: &Document, snapshot: &Snapshot) {
+    pub(super) fn registered(&mut self, at: &At<Name>, document: &Document, snapshot: &Snapshot) {
         let is_known = snapshot.workload_named(at.value.0.as_bytes()).is_some();
         if !is_known && document.routes.get().is_some() {
             let says = format!("no route is for the workload {}", at.shown);
@@ -487,15 +433,6 @@ impl super::Lowering<'_> {
         }
         path
     }
-}
-
-/// The fields that say how claims become a caller.
-struct Names<'w> {
-    workload: &'w Field<At<Name>>,
-    workload_claim: &'w Field<At<Claim>>,
-    workloads: &'w Field<MapOf<Text, At<Name>>>,
-    user_claim: &'w Field<At<Claim>>,
-    tags: &'w Field<MapOf<Name, At<Claim>>>,
 }
 
 impl IdentitySource {

@@ -346,6 +346,7 @@ fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
     snapshot.workloads.push(snapshot::Workload {
         name: Arc::from(name),
         authorizer: None,
+        call_authorizer: None,
         grants: Vec::new(),
     });
     id

@@ -36,7 +36,7 @@ impl Decode for Identity {
 }
 
 record! {
-    /// A way to recognise callers: exactly one of `keys`, `jwt`, `introspection`, `login`, `certificates` and `header`.
+    /// A way to recognise callers: exactly one of `keys`, `jwt`, `introspection`, `token_review`, `login`, `certificates` and `header`.
     IdentitySource {
         /// Keys of the gate's own, as `tollgate keys` makes them.
         optional keys: Keys,
@@ -44,6 +44,8 @@ record! {
         optional jwt: Jwt,
         /// Tokens that whoever issued them is asked about (RFC 7662).
         optional introspection: Introspection,
+        /// Tokens of Kubernetes, which its API server is asked about.
+        optional token_review: TokenReview,
         /// People who log in with a browser at an OpenID provider, and their sessions.
         optional login: Login,
         /// Workloads by a DNS or URI name of the client's certificate, such as spiffe://cluster.local/ns/chat/sa/web; a * at the end fits any rest. They need `listen.tls.client_ca`.
@@ -88,17 +90,8 @@ record! {
         optional types: OneOrMany<Text>,
         /// How far the issuer's clock may differ. Default 30s, at most 60s.
         optional leeway: At<Span>,
-        /// The workload of all of these tokens.
-        optional workload: At<Name>,
-        /// The claim that says the workload; one of `workload` and `workload_claim`.
-        optional workload_claim: At<Claim>,
-        /// Workloads by the values of that claim, where the claim does not name them itself.
-        optional workloads: MapOf<Text, At<Name>>,
-        /// The claim that says who the person or service behind the call is. Default sub.
-        optional user_claim: At<Claim>,
-        /// Tags of the call's record, by name, and the claims that say them.
-        optional tags: MapOf<Name, At<Claim>>,
     }
+    and claims: CallerClaims
 }
 
 record! {
@@ -118,15 +111,54 @@ record! {
         optional cache: At<Span>,
         /// Whom the tokens must be for: one of these must be in `aud`. Any unless said.
         optional audience: OneOrMany<Text>,
+    }
+    and claims: CallerClaims
+}
+
+record! {
+    /// Tokens that an API server of Kubernetes is asked about (`TokenReview`).
+    TokenReview {
+        /// Whom the tokens must be for: one of these. Default: the API server itself.
+        optional audiences: OneOrMany<Text>,
+        /// How long an answer is used, at most 10m and never past the token's end. The API server keeps its own for 10s on top of it. Default 5s.
+        optional cache: At<Span>,
+    }
+    and server: ApiServer
+    and claims: CallerClaims
+}
+
+record! {
+    /// Where an API server of Kubernetes is, and who the gate is to it.
+    ApiServer {
+        /// The address of the API server. Default https://kubernetes.default.svc, as pods reach theirs.
+        optional server: At<Target>,
+        /// PEM file with the roots to trust there. Default: those of the pod; the system's where `server` is said.
+        optional ca: At<File>,
+        /// The gate's own token there. Default: the pod's.
+        optional token: TokenFile,
+    }
+}
+
+record! {
+    /// A token that is replaced from time to time.
+    TokenFile {
+        /// The file that holds it; read anew at least every 10s while it is used.
+        required file: At<SecretFile>,
+    }
+}
+
+record! {
+    /// How claims become a caller.
+    CallerClaims {
         /// The workload of all of these tokens.
         optional workload: At<Name>,
-        /// The member of the answer that says the workload; one of `workload` and `workload_claim`.
+        /// The claim that says the workload; one of `workload` and `workload_claim`.
         optional workload_claim: At<Claim>,
-        /// Workloads by the values of that member, where it does not name them itself.
+        /// Workloads by the values of that claim, where the claim does not name them itself.
         optional workloads: MapOf<Text, At<Name>>,
-        /// The member that says who the person or service behind the call is. Default sub.
+        /// The claim that says who the person or service behind the call is. Default sub, and username of `token_review`.
         optional user_claim: At<Claim>,
-        /// Tags of the call's record, by name, and the members that say them.
+        /// Tags of the call's record, by name, and the claims that say them.
         optional tags: MapOf<Name, At<Claim>>,
     }
 }
@@ -156,17 +188,8 @@ record! {
         optional previous_session_key: Bearer,
         /// Claims of the ID token that a session keeps beside those named below, for rules. All unless said.
         optional keep_claims: OneOrMany<Claim>,
-        /// The workload of all sessions.
-        optional workload: At<Name>,
-        /// The claim that says the workload; one of `workload` and `workload_claim`.
-        optional workload_claim: At<Claim>,
-        /// Workloads by the values of that claim, where the claim does not name them itself.
-        optional workloads: MapOf<Text, At<Name>>,
-        /// The claim that says who the person is. Default sub.
-        optional user_claim: At<Claim>,
-        /// Tags of the call's record, by name, and the claims that say them.
-        optional tags: MapOf<Name, At<Claim>>,
     }
+    and claims: CallerClaims
 }
 
 record! {

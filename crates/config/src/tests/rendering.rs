@@ -79,6 +79,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
     if (&s.web.hosts, &s.web.origins) != (&usual, &Origins::None) {
         writeln!(out, "{:?}", s.web).unwrap();
     }
+    if let Some(access) = &loaded.host.access_review {
+        writeln!(out, "{access:?}").unwrap();
+    }
     if s.clients != policy::client::Clients::default() {
         writeln!(out, "{:?}", s.clients).unwrap();
     }

@@ -147,17 +147,7 @@ pub(super) fn admit(
         return Ok(Decision::Models(names));
     }
     let asked = call.and_then(|c| c.model.as_deref());
-    let has_own_models = |caller: &&Arc<Caller>| !caller.models.is_empty();
-    if opened.operation != Operation::Models
-        && let Some(caller) = caller.filter(has_own_models)
-    {
-        check_model(caller, call, asked)?;
-    }
-    let grant = match (call, asked) {
-        (Some(_), None) => route::unrestricted(s, opened.workload)?,
-        (None, _) => unread_grant(opened, caller, s)?,
-        (_, asked) => route::choose(s, opened.workload, asked)?,
-    };
+    let grant = grant(opened, caller, call, s)?;
     *chosen = Some(grant.route);
     let Some(rule) = s.route(grant.route) else {
         return Err(Refusal::Bug("a grant without route"));
@@ -224,6 +214,46 @@ pub(super) fn admit(
         prompt_estimate,
         estimate,
     }))
+}
+
+/// The route that the call would take; none for a list of models that the gate answers itself.
+///
+/// # Errors
+/// No route is for it.
+pub(super) fn route_of(
+    opened: Opened,
+    caller: Option<&Arc<Caller>>,
+    call: Option<&CallHead>,
+    s: &Snapshot,
+) -> Result<Option<RouteId>, Refusal> {
+    let is_listing = opened.operation == Operation::Models
+        && route::models_of(s, opened.workload, caller.map(|caller| &**caller)).is_some();
+    if is_listing {
+        return Ok(None);
+    }
+    grant(opened, caller, call, s).map(|grant| Some(grant.route))
+}
+
+/// The grant that takes the call.
+#[inline(always)]
+fn grant<'s>(
+    opened: Opened,
+    caller: Option<&Arc<Caller>>,
+    call: Option<&CallHead>,
+    s: &'s Snapshot,
+) -> Result<&'s Grant, Refusal> {
+    let asked = call.and_then(|c| c.model.as_deref());
+    let has_own_models = |caller: &&Arc<Caller>| !caller.models.is_empty();
+    if opened.operation != Operation::Models
+        && let Some(caller) = caller.filter(has_own_models)
+    {
+        check_model(caller, call, asked)?;
+    }
+    match (call, asked) {
+        (Some(_), None) => route::unrestricted(s, opened.workload),
+        (None, _) => unread_grant(opened, caller, s),
+        (_, asked) => route::choose(s, opened.workload, asked),
+    }
 }
 
 /// Refuses a call for a model that its caller may not ask for, or that says none.

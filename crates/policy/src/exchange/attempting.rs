@@ -272,7 +272,11 @@ impl Exchange {
     pub fn attempt_record(&mut self) -> Option<(AttemptRecord, Option<Box<AttemptSpan>>)> {
         match &mut self.stage {
             Stage::Active(active) => active.ended.take(),
-            Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Reading(_) => None,
+            Stage::Idle
+            | Stage::LoggingIn
+            | Stage::Identifying(_)
+            | Stage::Reading(_)
+            | Stage::Asking(_) => None,
         }
     }
 

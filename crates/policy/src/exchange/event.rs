@@ -60,6 +60,13 @@ pub enum Event<'a> {
         /// The answer.
         answer: Result<Proof, Unproven>,
     },
+    /// It is answered whether the call may be made.
+    Authorized {
+        /// The head.
+        head: &'a RequestHead,
+        /// The answer.
+        answer: Authorization,
+    },
     /// Another question is answered.
     Answer(Answer),
     /// An attempt brought the head of a response.
@@ -212,8 +219,6 @@ pub enum Answer {
     Entered,
     /// What a browser is told of its login.
     LoggedIn(Box<LoginReply>),
-    /// Whether the call may be made.
-    Authorized(Authorization),
     /// The credential of one attempt.
     Minted(Arc<Credential>),
     /// Nobody could answer.

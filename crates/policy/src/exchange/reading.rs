@@ -15,10 +15,10 @@ use super::admission::{self, Admitted, Decision, Opened};
 use super::event::{Ask, Question, Verdict};
 use super::identify::{self, Asking, Identified, Unidentified};
 use super::response::Metering;
-use super::{ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, Stage, authorize, look};
+use super::{ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, Stage, asking, authorize, look};
 use crate::attempt::{Sent, may_repeat};
 use crate::billing::Billing;
-use crate::caller::{Caller, Peer, Proven};
+use crate::caller::{Caller, Peer};
 use crate::credential::{self, Given};
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven, UserRule};
@@ -183,10 +183,7 @@ impl Exchange {
             is_asking: authorizer.is_some(),
         });
         if let Some(authorizer) = authorizer {
-            return Ok(Verdict::Ask(Ask {
-                question: Question::Authorize(Arc::clone(authorizer)),
-                within: ANSWER_WITHIN,
-            }));
+            return Ok(asking::asked(authorizer));
         }
         self.read(env)
     }
@@ -251,13 +248,30 @@ impl Exchange {
     pub(super) fn body_end(
         &mut self,
         head: &RequestHead,
-        mut call: Option<CallHead>,
+        call: Option<CallHead>,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let Stage::Reading(Reading { opened, .. }) = self.stage else {
             return Err(Refusal::Bug("a body of no request"));
         };
         self.stage = Stage::Idle;
+        let s = env.snapshot;
+        let workload = s.workload(opened.workload);
+        if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
+            return self.ask_about(authorizer, opened, call, s);
+        }
+        self.decide(opened, head, call, env)
+    }
+
+    /// Whether a call that was read goes on, and where.
+    #[inline(always)]
+    pub(super) fn decide(
+        &mut self,
+        opened: Opened,
+        head: &RequestHead,
+        mut call: Option<CallHead>,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
         if let Some(user) = call.as_mut().and_then(|call| call.user.take()) {
             self.said_user(user, opened.workload, s);
@@ -381,9 +395,7 @@ impl Exchange {
         }
         let by = self.record.caller.as_deref()?.by;
         match credential::given(head) {
-            Given::Token(token) if matches!(by, Proven::Token | Proven::Introspection) => {
-                Some(Secret::new(token.to_vec()))
-            }
+            Given::Token(token) if by.is_token() => Some(Secret::new(token.to_vec())),
             _ => None,
         }
     }

@@ -173,6 +173,7 @@ impl Exchange {
             | Stage::LoggingIn
             | Stage::Identifying(_)
             | Stage::Reading(_)
+            | Stage::Asking(_)
             | Stage::Active(_) => (Form::Unread, None),
         };
         match bounds {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use policy::authorizer::Asked;
+use policy::authorizer::{Asked, Authorization};
 use policy::caller::Peer;
 use policy::exchange::{Answer, Ask, Event, Question, Verdict};
 use policy::identity::{Proof, Unproven};
@@ -53,6 +53,7 @@ pub(super) async fn wait<D: Downstream>(
         if let Poll::Ready(answer) = asking.as_mut().poll(cx) {
             return Poll::Ready(Some(match answer {
                 Said::Who(answer) => Event::Identified { head, peer, answer },
+                Said::Whether(answer) => Event::Authorized { head, answer },
                 Said::Else(answer) => Event::Answer(answer),
             }));
         }
@@ -85,6 +86,7 @@ type Asking = Pin<Box<dyn Future<Output = Said>>>;
 /// What came of a question.
 enum Said {
     Who(Result<Proof, Unproven>),
+    Whether(Authorization),
     Else(Answer),
 }
 
@@ -106,15 +108,8 @@ fn begin(
         }
         Question::Authorize(authorizer) => {
             let (snapshot, record) = (active.view.snapshot(), active.exchange.record());
-            let workload = record.workload.and_then(|id| snapshot.workload(id));
-            let asked = authorizer.ask(&Asked {
-                id: &record.id,
-                head,
-                source: snapshot.clients.address(peer.address, head),
-                workload: workload.map_or("", |workload| &workload.name),
-                caller: record.caller.as_deref(),
-            });
-            Box::pin(async { Said::Else(Answer::Authorized(asked.await)) })
+            let asked = authorizer.ask(&Asked::of(record, head, peer.address, snapshot));
+            Box::pin(async { Said::Whether(asked.await) })
         }
         Question::Mint(minter, caller) => {
             let asked = minter.mint(caller.as_ref());

@@ -17,14 +17,8 @@ use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
 use serde_json::Value;
 
-use super::mapping;
-use crate::services::{Services, now_s};
-
-/// How long a call waits for an answer: less than policy does.
-const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
-
-/// A worker keeps an answer to the end of a second: what all of them share ends so much earlier.
-const KEPT_BY_WORKERS: Duration = Duration::from_secs(1);
+use super::{ANSWER_WITHIN, KEPT_BY_WORKERS, mapping, proof_of};
+use crate::services::Services;
 
 /// A verifier that asks; without services one that nobody answers.
 pub(super) fn verifier(
@@ -49,7 +43,7 @@ pub(super) fn verifier(
         rules: Arc::new(Rules {
             mapping: mapping(&written.claims),
             audiences: written.audiences.clone(),
-            cache_s: written.cache.as_secs(),
+            cache: written.cache,
         }),
     }))
 }
@@ -81,29 +75,18 @@ struct Asks {
 struct Rules {
     mapping: Mapping,
     audiences: Vec<String>,
-    cache_s: u64,
+    cache: Duration,
 }
 
 impl Rules {
     fn proof(&self, token: &ActiveToken) -> Result<Proof, Unproven> {
-        let (now, claims, exp) = (now_s(), &token.claims, token.exp);
-        if exp.is_some_and(|exp| exp <= now) {
-            return Err(Unproven::Invalid(
-                "the answer says that it has expired".into(),
-            ));
-        }
+        let claims = &token.claims;
         if !self.audiences.is_empty() && !self.is_for_us(claims.get("aud")) {
             return Err(Unproven::Invalid("it is for another audience".into()));
         }
         let caller = self.mapping.caller(claims, Proven::Introspection);
         let caller = caller.map_err(|why| Unproven::Invalid(why.into()))?;
-        // Counted from the question, which may be another worker's: two caches in a row would be twice as long.
-        let until = token.asked_s.saturating_add(self.cache_s);
-        Ok(Proof {
-            caller: Arc::new(caller),
-            // At least this call's own second.
-            until_unix_s: exp.map_or(until, |exp| exp.min(until)).max(now + 1),
-        })
+        proof_of(caller, (token.asked_s, self.cache), token.exp)
     }
 
     fn is_for_us(&self, aud: Option<&Value>) -> bool {

@@ -5,6 +5,8 @@
 mod authority;
 pub(crate) mod issuer;
 mod keys;
+mod kube_apiserver;
+mod kubernetes;
 mod login;
 mod matrix;
 mod openid;

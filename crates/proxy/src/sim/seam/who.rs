@@ -72,6 +72,63 @@ fn a_denied_call_and_one_without_an_answer_reach_no_upstream() {
     );
 }
 
+/// Asks for what a body says, too, and says what it was told.
+#[derive(Debug)]
+struct ByModel(Duration);
+
+impl Authorizer for ByModel {
+    fn needs_body(&self) -> bool {
+        true
+    }
+
+    fn ask(&self, call: &Asked<'_>) -> Later<Authorization> {
+        let backends: Vec<&str> = call.backends().collect();
+        let route = call.route.map(|route| &*route.name);
+        let said = format!("{:?} {route:?} {backends:?}", call.model);
+        let (after, is_good) = (self.0, call.model != Some("secret"));
+        Box::pin(async move {
+            sleep(after).await;
+            if is_good {
+                Authorization::Allowed
+            } else {
+                Authorization::Denied(said.into())
+            }
+        })
+    }
+}
+
+fn by_model(after: Duration, body: &str) -> Seen {
+    let mut s = two_backends();
+    s.workloads[0].call_authorizer = Some(Arc::new(ByModel(after)));
+    call(s, body, vec![json(200, CHAT)])
+}
+
+#[test]
+fn an_authorizer_of_models_is_asked_when_the_body_is_read_and_before_anything_leaves() {
+    let five = Duration::from_millis(5);
+    let seen = by_model(five, r#"{"model":"m"}"#);
+    assert_eq!(seen.record.status, 200, "{}", seen.response);
+    assert!(seen.arrived[0].at >= five, "{:?}", seen.arrived);
+    assert!(seen.record.own < Some(five), "{:?}", seen.record);
+    assert_eq!(seen.record.model_asked.as_deref(), Some("m"));
+    assert_eq!(seen.record.tokens.prompt, Count::Reported(3));
+
+    let denied = by_model(five, r#"{"model":"secret"}"#);
+    assert_eq!(
+        (denied.record.status, denied.record.code),
+        (403, "not_authorized")
+    );
+    let reason = denied.record.reason.as_deref().unwrap_or_default();
+    assert!(reason.starts_with(r#"Some("secret") Some("#), "{reason}");
+    assert!(reason.contains(r#"["near", "far"]"#), "{reason}");
+    let late = by_model(Duration::from_secs(60), r#"{"model":"m"}"#);
+    assert_eq!(
+        (late.record.status, late.record.code),
+        (503, "authorizer_unavailable")
+    );
+    assert!(denied.arrived.is_empty() && late.arrived.is_empty());
+}
+
 /// Knows whose a token is after a while.
 #[derive(Debug)]
 struct Knows(Duration);

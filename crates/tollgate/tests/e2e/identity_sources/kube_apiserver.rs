@@ -1,0 +1,248 @@
+//! Tokens and rights of Kubernetes, of a real API server.
+//!
+//! Runs where `TOLLGATE_E2E_KUBERNETES` names a directory with the commands `etcd` and `apiserver`, as
+//! `cargo xtask kubernetes` makes it, and says so where it does not.
+//! Not here: an API server that is ill (`kubernetes`).
+
+mod cluster;
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use cluster::Cluster;
+use serde_json::json;
+
+use super::{assert_invalid, bearer, config, echo, told};
+use crate::harness::{Gate, Response, Upstream, chat, eventually, post};
+
+/// How long a gate of these tests keeps a good token.
+const CACHE: Duration = Duration::from_secs(2);
+/// How long an API server keeps one (kubernetes#50258).
+const CACHE_OF_SERVER: Duration = Duration::from_secs(10);
+/// What a loaded machine may take on top.
+const SLACK: Duration = Duration::from_secs(3);
+
+const WEB: &str = "system:serviceaccount:chat:web";
+
+fn call(gate: &Gate, token: &str, model: &str) -> Response {
+    gate.call(&post(
+        "/v1/chat/completions",
+        &[&bearer(token)],
+        &chat(model, false),
+    ))
+}
+
+/// A gate whose own token is `own`, and that recognises callers so.
+fn gate(upstream: &Upstream, cluster: &Cluster, own: &str, source: &str, more: &str) -> Gate {
+    let fields = cluster.fields();
+    let text = config(upstream, &source.replace("SERVER", &fields))
+        + &format!(
+            "authority: {{ subject_access_review: {{ {fields}, resource: models, group: gate.test, \
+             namespace: \"{{workload}}\", verb: use, name: \"{{model}}\", cache: 1s, cache_denied: 1s{more} }} }}\n"
+        );
+    let files: [(&str, &[u8]); 3] = [
+        ("own", own.as_bytes()),
+        ("ca.pem", cluster.ca().as_bytes()),
+        ("jwks.json", cluster.keys.as_bytes()),
+    ];
+    Gate::start(&text, &files)
+}
+
+const REVIEWED: &str =
+    "[ { token_review: { SERVER, audiences: gate, cache: 2s, workload_claim: namespace } } ]";
+
+/// Says a figure past the harness, which keeps what a passing test prints to itself.
+fn figure(what: &str, took: Duration) {
+    let line = format!("kube-apiserver: {what}: {:.3} s\n", took.as_secs_f64());
+    drop(std::io::stderr().write_all(line.as_bytes()));
+}
+
+/// Waits until it is so, and says how long that took.
+fn until(what: &str, limit: Duration, done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    eventually(what, limit, done);
+    figure(what, began.elapsed());
+}
+
+#[test]
+fn a_real_api_server_says_who_calls_and_what_they_may() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let upstream = echo();
+    let own = cluster.account(
+        "gate",
+        "tollgate",
+        "https://kubernetes.default.svc.cluster.local",
+    );
+    cluster.binds_delegator("gate", "tollgate");
+    let web = cluster.account("chat", "web", "gate");
+    let gate = gate(&upstream, &cluster, &own, REVIEWED, "");
+    let status = |token: &str, model: &str| call(&gate, token, model).status;
+
+    assert_invalid(&call(&gate, "invented", "m"), "an invented token");
+    let of_server = cluster.token(
+        "chat",
+        "web",
+        "https://kubernetes.default.svc.cluster.local",
+    );
+    assert_invalid(&call(&gate, &of_server, "m"), "another audience's token");
+    let (head, _) = web.rsplit_once('.').expect("three parts");
+    assert_invalid(&call(&gate, &format!("{head}.AAAA"), "m"), "a forged one");
+    let denied = call(&gate, &web, "m");
+    assert_eq!(told(&denied), (403, "not_authorized".to_owned()));
+
+    cluster.allows(
+        "chat",
+        "m",
+        &json!({ "kind": "ServiceAccount", "name": "web", "namespace": "chat" }),
+    );
+    until("a new right counts after", Duration::from_secs(5), || {
+        status(&web, "m") == 200
+    });
+    assert_eq!(status(&web, "other"), 403, "another model");
+    let group = json!({ "kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:serviceaccounts:chat" });
+    let batch = cluster.account("chat", "batch", "gate");
+    assert_eq!(status(&batch, "g"), 403);
+    cluster.allows("chat", "g", &group);
+    until(
+        "a group's right counts after",
+        Duration::from_secs(5),
+        || status(&batch, "g") == 200,
+    );
+    let stranger = cluster.account("other", "web", "gate");
+    assert_eq!(
+        told(&call(&gate, &stranger, "m")),
+        (403, "workload_not_registered".to_owned())
+    );
+
+    cluster.delete("/apis/rbac.authorization.k8s.io/v1/namespaces/chat/rolebindings/m");
+    until(
+        "a right that is taken away ends after",
+        Duration::from_secs(5),
+        || status(&web, "m") == 403,
+    );
+    cluster.delete("/api/v1/namespaces/chat/serviceaccounts/batch");
+    until(
+        "a deleted account's token ends after",
+        CACHE + CACHE_OF_SERVER + SLACK,
+        || status(&batch, "g") == 401,
+    );
+
+    let records = gate.records(10);
+    let reasons: Vec<_> = records
+        .iter()
+        .filter_map(|r| r["reason"].as_str())
+        .collect();
+    for reason in [
+        "it is for another audience",
+        "the API server does not know it",
+        &format!("Kubernetes does not let {WEB} use models.gate.test m in chat"),
+    ] {
+        assert!(
+            reasons.iter().any(|said| said.starts_with(reason)),
+            "{reason}: {reasons:?}"
+        );
+    }
+    let good = records
+        .iter()
+        .find(|record| record["status"] == 200)
+        .expect("a good call");
+    assert_eq!(
+        (&good["user"], &good["identity"]),
+        (&json!(WEB), &json!("token_review"))
+    );
+}
+
+#[test]
+fn what_reviews_of_a_real_api_server_take() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let upstream = echo();
+    let own = cluster.account(
+        "gate",
+        "tollgate",
+        "https://kubernetes.default.svc.cluster.local",
+    );
+    cluster.binds_delegator("gate", "tollgate");
+    let first = cluster.account("chat", "web", "gate");
+    cluster.allows(
+        "chat",
+        "m",
+        &json!({ "kind": "ServiceAccount", "name": "web", "namespace": "chat" }),
+    );
+    let gate = gate(&upstream, &cluster, &own, REVIEWED, "");
+    eventually("the right counts", Duration::from_secs(5), || {
+        call(&gate, &first, "m").status == 200
+    });
+    let mut took: Vec<Duration> = (0..40)
+        .map(|_| {
+            let token = cluster.token("chat", "web", "gate");
+            let began = Instant::now();
+            assert_eq!(call(&gate, &token, "m").status, 200);
+            began.elapsed()
+        })
+        .collect();
+    took.sort();
+    figure("a call with a new token takes, p50", took[took.len() / 2]);
+    let mut known: Vec<Duration> = (0..200)
+        .map(|_| {
+            let began = Instant::now();
+            assert_eq!(call(&gate, &first, "m").status, 200);
+            began.elapsed()
+        })
+        .collect();
+    known.sort();
+    figure(
+        "a call with a known token takes, p50",
+        known[known.len() / 2],
+    );
+    assert!(known[known.len() / 2] <= took[took.len() / 2], "{known:?}");
+}
+
+#[test]
+fn the_clusters_keys_prove_its_tokens_without_a_review_and_without_revocation() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let upstream = echo();
+    let own = cluster.account(
+        "gate",
+        "tollgate",
+        "https://kubernetes.default.svc.cluster.local",
+    );
+    let web = cluster.account("chat", "web", "gate");
+    let by_keys = format!(
+        "[ {{ jwt: {{ issuer: \"{}\", audience: gate, jwks: {{ file: jwks.json }}, workload_claim: sub, \
+         workloads: {{ \"{WEB}\": chat }} }} }} ]",
+        cluster::ISSUER
+    );
+    cluster.allows(
+        "chat",
+        "m",
+        &json!({ "kind": "ServiceAccount", "name": "web", "namespace": "chat" }),
+    );
+    let gate = |more: &str| self::gate(&upstream, &cluster, &own, &by_keys, more);
+    let refused = gate("");
+    assert_eq!(
+        call(&refused, &web, "m").status,
+        403,
+        "a name of the cluster's own"
+    );
+    let trusted = gate(", system_names: trusted");
+    // A gate that may not ask is neither a yes nor a no.
+    let unavailable = (503, "authorizer_unavailable".to_owned());
+    assert_eq!(told(&call(&trusted, &web, "m")), unavailable);
+    cluster.binds_delegator("gate", "tollgate");
+    eventually("the gate may ask", Duration::from_secs(5), || {
+        call(&trusted, &web, "m").status == 200
+    });
+    cluster.delete("/api/v1/namespaces/chat/serviceaccounts/web");
+    std::thread::sleep(CACHE + CACHE_OF_SERVER);
+    assert_eq!(
+        call(&trusted, &web, "m").status,
+        200,
+        "nobody is asked whether it is revoked"
+    );
+}

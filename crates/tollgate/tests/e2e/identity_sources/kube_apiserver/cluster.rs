@@ -1,0 +1,257 @@
+//! An API server with its etcd, on loopback, with certificates and keys made for one test.
+//!
+//! Invariant: both end with the test: killed, since one with open watches takes its time.
+//! Not here: controllers, nodes, pods: nothing runs in this cluster.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::tls::{Authority, connect};
+use crate::harness::{eventually, free_address};
+
+/// What the tokens of its service accounts say as `iss`.
+pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+const ADMIN: &str = "admin-token";
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+pub(super) struct Cluster {
+    dir: TempDir,
+    address: SocketAddr,
+    authority: Authority,
+    /// The keys of its service accounts' tokens.
+    pub(super) keys: String,
+    children: Vec<Child>,
+}
+
+impl Cluster {
+    /// Starts one; none where the commands are not there.
+    pub(super) fn start() -> Option<Self> {
+        let Some(binaries) = std::env::var_os("TOLLGATE_E2E_KUBERNETES") else {
+            crate::skipped::skip(
+                "TOLLGATE_E2E_KUBERNETES names no kube-apiserver (cargo xtask kubernetes)",
+            );
+            return None;
+        };
+        let binaries = Path::new(&binaries);
+        let mut cluster = Self {
+            dir: tempfile::tempdir().expect("a temporary directory"),
+            address: free_address(),
+            authority: Authority::named("throwaway cluster"),
+            keys: String::new(),
+            children: Vec::new(),
+        };
+        cluster.write_files();
+        let (clients, peers) = (free_address(), free_address());
+        let mut etcd = Command::new(binaries.join("etcd"));
+        etcd.arg("--data-dir").arg(cluster.dir.path().join("etcd"));
+        etcd.arg(format!("--listen-client-urls=http://{clients}"));
+        etcd.arg(format!("--advertise-client-urls=http://{clients}"));
+        etcd.arg(format!("--listen-peer-urls=http://{peers}"));
+        etcd.arg("--unsafe-no-fsync");
+        cluster.run(etcd, "etcd.log");
+        eventually("etcd listens", Duration::from_secs(30), || {
+            std::net::TcpStream::connect(clients).is_ok()
+        });
+        let server = cluster.server(&binaries.join("apiserver"), clients);
+        cluster.run(server, "apiserver.log");
+        cluster.until_ready();
+        let keys = cluster.ask(Method::GET, "/openid/v1/jwks", &Value::Null);
+        cluster.keys = keys.1.to_string();
+        Some(cluster)
+    }
+
+    fn write_files(&self) {
+        let leaf = self.authority.leaf("127.0.0.1");
+        let signing = include_str!("../../../../../../vectors/jose/keys/rsa.pem");
+        let users = format!("{ADMIN},admin,admin-uid,\"system:masters\"\n");
+        for (name, text) in [
+            ("server.pem", &*leaf.certificate),
+            ("server.key", &leaf.key),
+            ("accounts.key", signing),
+            ("users.csv", &users),
+        ] {
+            std::fs::write(self.dir.path().join(name), text).expect("a file");
+        }
+    }
+
+    fn server(&self, binary: &Path, etcd: SocketAddr) -> Command {
+        let file = |name: &str| self.dir.path().join(name).display().to_string();
+        let mut command = Command::new(binary);
+        command.args([
+            format!("--etcd-servers=http://{etcd}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={}", self.address.port()),
+            format!("--cert-dir={}", file("")),
+            format!("--tls-cert-file={}", file("server.pem")),
+            format!("--tls-private-key-file={}", file("server.key")),
+            "--authorization-mode=RBAC".to_owned(),
+            format!("--token-auth-file={}", file("users.csv")),
+            format!("--service-account-issuer={ISSUER}"),
+            format!("--service-account-key-file={}", file("accounts.key")),
+            format!(
+                "--service-account-signing-key-file={}",
+                file("accounts.key")
+            ),
+            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+        ]);
+        command
+    }
+
+    fn run(&mut self, mut command: Command, log: &str) {
+        let log = std::fs::File::create(self.dir.path().join(log)).expect("a file");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a second handle"))
+            .stderr(log)
+            .spawn()
+            .expect("it starts");
+        self.children.push(child);
+    }
+
+    fn until_ready(&mut self) {
+        let log = self.dir.path().join("apiserver.log");
+        let mut children = std::mem::take(&mut self.children);
+        eventually("/readyz is 200", Duration::from_secs(90), || {
+            for child in &mut children {
+                if let Some(status) = child.try_wait().expect("the child can be asked") {
+                    let log = std::fs::read_to_string(&log).unwrap_or_default();
+                    panic!("a server ended with {status}:\n{log}");
+                }
+            }
+            let listens = std::net::TcpStream::connect(self.address).is_ok();
+            listens && self.ask(Method::GET, "/readyz", &Value::Null).0 == 200
+        });
+        self.children = children;
+    }
+
+    /// The root that its certificate is trusted by.
+    pub(super) fn ca(&self) -> &str {
+        &self.authority.certificate
+    }
+
+    /// The fields by which a gate reaches it, with the files `ca.pem` and `own`.
+    pub(super) fn fields(&self) -> String {
+        format!(
+            "server: https://{}, ca: ca.pem, token: {{ file: own }}",
+            self.address
+        )
+    }
+
+    /// Makes a service account, with its namespace where that is new, and gives a token of it.
+    pub(super) fn account(&self, namespace: &str, name: &str, audience: &str) -> String {
+        let named = |kind: &str, name: &str| json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name } });
+        let (status, said) = self.ask(
+            Method::POST,
+            "/api/v1/namespaces",
+            &named("Namespace", namespace),
+        );
+        assert!(matches!(status, 201 | 409), "{status} {said}");
+        let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+        self.make(&accounts, &named("ServiceAccount", name));
+        self.token(namespace, name, audience)
+    }
+
+    /// A token of a service account, for an hour.
+    pub(super) fn token(&self, namespace: &str, name: &str, audience: &str) -> String {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+        let asked = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": { "audiences": [audience], "expirationSeconds": 3600 },
+        });
+        let made = self.make(&path, &asked);
+        made["status"]["token"]
+            .as_str()
+            .expect("a token")
+            .to_owned()
+    }
+
+    /// Lets a service account ask for reviews.
+    pub(super) fn binds_delegator(&self, namespace: &str, name: &str) {
+        let binding = json!({
+            "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding",
+            "metadata": { "name": format!("{namespace}-{name}") },
+            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": "system:auth-delegator" },
+            "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": namespace }],
+        });
+        self.make(&format!("/apis/{RBAC}/v1/clusterrolebindings"), &binding);
+    }
+
+    /// A role, and its binding to a subject, by which it may use the model of that name.
+    pub(super) fn allows(&self, namespace: &str, model: &str, subject: &Value) {
+        let version = format!("{RBAC}/v1");
+        let role = json!({
+            "apiVersion": version, "kind": "Role", "metadata": { "name": model },
+            "rules": [{ "apiGroups": ["gate.test"], "resources": ["models"], "resourceNames": [model], "verbs": ["use"] }],
+        });
+        let binding = json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": { "name": model },
+            "roleRef": { "apiGroup": RBAC, "kind": "Role", "name": model },
+            "subjects": [subject],
+        });
+        let within = format!("/apis/{version}/namespaces/{namespace}");
+        self.make(&format!("{within}/roles"), &role);
+        self.make(&format!("{within}/rolebindings"), &binding);
+    }
+
+    /// Deletes an object.
+    pub(super) fn delete(&self, path: &str) {
+        let (status, said) = self.ask(Method::DELETE, path, &Value::Null);
+        assert_eq!(status, 200, "{path}: {said}");
+    }
+
+    fn make(&self, path: &str, object: &Value) -> Value {
+        let (status, said) = self.ask(Method::POST, path, object);
+        assert_eq!(status, 201, "{path}: {said}");
+        said
+    }
+
+    /// Asks it as its administrator.
+    fn ask(&self, method: Method, path: &str, object: &Value) -> (u16, Value) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let tls = connect(self.address, "127.0.0.1", self.ca(), &[b"http/1.1"]).await;
+            let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls))
+                .await
+                .expect("HTTP");
+            tokio::spawn(connection);
+            let body = match object {
+                Value::Null => String::new(),
+                object => object.to_string(),
+            };
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header("host", self.address.to_string())
+                .header("authorization", format!("Bearer {ADMIN}"))
+                .header("content-type", "application/json")
+                .body(Full::new(Bytes::from(body)))
+                .expect("a request");
+            let response = sender.send_request(request).await.expect("a response");
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.expect("a body");
+            let said = serde_json::from_slice(&body.to_bytes());
+            (status, said.unwrap_or(Value::Null))
+        })
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for child in self.children.iter_mut().rev() {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A real kube-apiserver, and the tests that need one: a lane of its own, since its first build takes ten minutes.
+//!
+//! Invariant: the servers are built of what `xtask/kubernetes/go.sum` pins, and of nothing else.
+//! Not here: starting them, and what is tested (`kube_apiserver` of the end-to-end tests).
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::cargo::{cargo, metadata, root, target_dir};
+use crate::lane::Lane;
+use crate::parts::KUBERNETES_VERSION;
+use crate::stages::release_build;
+
+/// The tests of the lane, and how many they are.
+const TESTS: &str = "kube_apiserver";
+const TESTS_LEAST: u64 = 3;
+
+/// Builds the servers and runs the tests against a release build, or against this binary.
+pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
+    let mut lane = Lane::new();
+    let servers = lane.step("etcd and kube-apiserver", servers);
+    let binary = match binary {
+        Some(binary) => Some(binary.to_owned()),
+        None => release_build(&mut lane),
+    };
+    let name = "against a real kube-apiserver";
+    match (servers, binary) {
+        (Some(servers), Some(binary)) => lane.tests(name, TESTS_LEAST, tests(&servers, &binary)),
+        (None, _) => lane.cannot_run(name, "there is no kube-apiserver"),
+        (_, None) => lane.cannot_run(name, "the release build failed"),
+    }
+    lane.finish()
+}
+
+/// Builds both commands; gives the directory that they are in. What is built already, Go builds no second time.
+fn servers() -> Result<PathBuf, String> {
+    let dir = target_dir(&metadata()?)?.join("kubernetes");
+    std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
+    let (major, minor) = release(KUBERNETES_VERSION);
+    let flags = format!(
+        "-s -w -X k8s.io/component-base/version.gitVersion=v{KUBERNETES_VERSION} \
+         -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}"
+    );
+    // One package at a time and behind everything else: it may take its ten minutes.
+    let mut go = Command::new("nice");
+    go.args(["-n", "15", "go", "build", "-p", "1", "-trimpath"]);
+    go.args(["-mod=readonly", "-buildvcs=false"]);
+    go.args(["-ldflags", &flags, "-o"]).arg(&dir);
+    go.args(["./etcd", "./apiserver"]);
+    go.current_dir(root().join("xtask/kubernetes"));
+    let status = go.env("CGO_ENABLED", "0").status();
+    let status =
+        status.map_err(|cause| format!("go does not start, and builds kube-apiserver: {cause}"))?;
+    if status.success() {
+        Ok(dir)
+    } else {
+        Err("go did not build them; Go 1.26 or newer is needed".to_owned())
+    }
+}
+
+/// Major and minor of a version.
+fn release(version: &str) -> (&str, &str) {
+    let mut parts = version.split('.');
+    let mut next = || parts.next().unwrap_or_default();
+    (next(), next())
+}
+
+fn tests(servers: &Path, binary: &Path) -> Command {
+    let mut command = cargo(&["test", "-p", "tollgate", "--test", "e2e", "--", TESTS]);
+    // Each has a cluster of its own: one at a time, for small machines.
+    command.args(["--test-threads", "1"]);
+    command.env("TOLLGATE_BIN", binary);
+    command.env("TOLLGATE_E2E_KUBERNETES", servers);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_go_pins_is_the_version_that_the_servers_say() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kubernetes/go.mod");
+        let pins = std::fs::read_to_string(path).expect("go.mod");
+        let server = format!("\tk8s.io/kubernetes v{KUBERNETES_VERSION}\n");
+        assert!(pins.contains(&server), "{pins}");
+        let (major, minor) = release(KUBERNETES_VERSION);
+        assert_eq!(format!("{major}.{minor}"), "1.36");
+        // Its parts have the same minor and patch, with a major of 0.
+        let part = format!("v0{}", &KUBERNETES_VERSION[major.len()..]);
+        let parts = pins.lines().filter(|line| line.contains(" => "));
+        let parts: Vec<&str> = parts.collect();
+        assert!(parts.len() > 30, "{parts:?}");
+        assert!(parts.iter().all(|line| line.ends_with(&part)), "{parts:?}");
+    }
+}
