@@ -69,7 +69,7 @@ impl Exchange {
                 let Asking { opened, call } = *asking;
                 self.decide(opened, head, call, env)
             }
-            Stage::Idle | Stage::Identifying(_) | Stage::Active(_) => {
+            Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Active(_) => {
                 Err(Refusal::Bug("an answer to no question"))
             }
         }
