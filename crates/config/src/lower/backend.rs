@@ -270,16 +270,18 @@ impl super::Lowering<'_> {
     }
 
     pub(super) fn in_clear(&mut self, target: &At<Target>) {
-        let host = target.value.host.as_str();
-        let here = host
-            .parse::<std::net::IpAddr>()
-            .map_or(host == "localhost", |ip| ip.is_loopback());
-        if !here {
+        if !is_here(&target.value.host) {
             let to = quoted(&super::identity::address(&target.value));
             let says = format!("the credential travels in clear to {to}");
             self.findings.warn(&target.place, says, "use https://");
         }
     }
+}
+
+/// Whether a host is this machine.
+pub(super) fn is_here(host: &str) -> bool {
+    let ip = host.parse::<std::net::IpAddr>();
+    ip.map_or(host == "localhost", |ip| ip.is_loopback())
 }
 
 fn timeouts(written: &Backend) -> Timeouts {

@@ -5,6 +5,7 @@
 //! Not here: how claims become a caller (`claims`), what Kubernetes is asked (`lower::kubernetes`), verifiers themselves (the host makes them of [`CredentialSource`]), proving (`policy::identity`).
 
 mod claims;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use policy::identity::{Certificates, HeaderSource, Identity, Source, Trusted, Us
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 
+use super::backend::is_here;
 use super::host::data_address;
 use super::login::LoginFields;
 use crate::decode::{At, Field, MapOf, Place};
@@ -21,6 +23,7 @@ use crate::host::{
     ClaimNames, CredentialKind, CredentialSource, Fetched, IntrospectionSource, JwksSource,
     JwtSource, LoginSource,
 };
+use crate::mask::quoted;
 use crate::scalar::{ClientAuth, File, Name, Span, Text};
 use crate::schema::identity::{IdentitySource, Introspection, Jwks, Jwt, Login};
 use crate::schema::{Bearer, Document};
@@ -88,7 +91,8 @@ impl super::Lowering<'_> {
                 let header = self.header(place, source, document, snapshot);
                 identity.sources.push(Source::Header(header));
             }
-            self.one_login(place, source, &written.map_or(&[][..], |w| &w.0)[..index]);
+            let before = written.and_then(|written| written.0.get(..index));
+            self.together(place, source, before.unwrap_or_default());
             let more = written.map_or(0, |w| w.0.len()) > index + 1;
             if more && !source.default.is_absent() {
                 let says = "a default workload is for calls that bring nothing to any source";
@@ -120,21 +124,6 @@ impl super::Lowering<'_> {
         if kinds.iter().filter(|present| **present).count() != 1 {
             let says = "says no single way to recognise callers";
             let hint = "write exactly one of keys, jwt, introspection, token_review, login, certificates and header, each as an item of a list";
-            self.findings.fault(place, says, hint);
-        }
-    }
-
-    /// Browsers keep one session for the gate.
-    fn one_login(
-        &mut self,
-        place: &Place,
-        source: &IdentitySource,
-        before: &[(Place, Option<IdentitySource>)],
-    ) {
-        let mut before = before.iter().filter_map(|(_, source)| source.as_ref());
-        if !source.login.is_absent() && before.any(|source| !source.login.is_absent()) {
-            let says = "is a second `login`, and a browser has one session";
-            let hint = "keep one, at a provider that knows all of these people";
             self.findings.fault(place, says, hint);
         }
     }
@@ -252,6 +241,7 @@ impl super::Lowering<'_> {
             self.findings.fault(&at.place, says, "write 60s or less");
         }
         let keys = self.jwks(written, place);
+        self.keys_in_clear(written);
         let claims = self.claims(place, &written.claims, "sub", document, snapshot);
         Some(JwtSource {
             issuer: written.issuer.get()?.value.0.clone(),
@@ -265,6 +255,30 @@ impl super::Lowering<'_> {
             keys: keys?,
             claims: claims?,
         })
+    }
+
+    /// Whoever stands between can give keys of his own.
+    fn keys_in_clear(&mut self, written: &Jwt) {
+        let url = written.jwks.get().and_then(|jwks| jwks.url.get());
+        let is_file = written
+            .jwks
+            .get()
+            .is_some_and(|jwks| !jwks.file.is_absent());
+        let (place, host) = match (url, written.issuer.get()) {
+            (Some(url), _) if !url.value.tls => (&url.place, url.value.host.as_str()),
+            (None, Some(issuer)) if !is_file => {
+                let Some(rest) = issuer.value.0.strip_prefix("http://") else {
+                    return;
+                };
+                (&issuer.place, host_of(rest))
+            }
+            _ => return,
+        };
+        if !is_here(host) {
+            let says = format!("the keys come in clear from {}", quoted(host));
+            let hint = "use https://: whoever stands between could give others";
+            self.findings.warn(place, says, hint);
+        }
     }
 
     fn jwks(&mut self, written: &Jwt, place: &Place) -> Option<JwksSource> {
@@ -322,6 +336,9 @@ impl super::Lowering<'_> {
         }
         let claims = self.claims(place, &written.claims, "sub", document, snapshot);
         let ca_pem = self.roots_of(&written.ca);
+        if let Some(url) = written.url.get().filter(|url| !url.value.tls) {
+            self.in_clear(url);
+        }
         let target = &written.url.get()?.value;
         let client_id = written.client_id.get();
         let auth = written.client_auth.get();
@@ -450,6 +467,15 @@ impl IdentitySource {
 pub(super) fn address(target: &Target) -> String {
     let scheme = if target.tls { "https" } else { "http" };
     format!("{scheme}://{}{}", target.authority, target.base_path)
+}
+
+/// The host of what stands behind `http://`.
+fn host_of(rest: &str) -> &str {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
 }
 
 /// What holds of the users of a source's callers.

@@ -18,7 +18,7 @@ use policy::price::{Pico, Price, Prices, Rates};
 use policy::snapshot::{Endpoint, Snapshot};
 use policy::unread::{Listed, MAX_LISTED};
 
-use super::backend::number;
+use super::backend::{is_here, number};
 use super::price;
 use crate::decode::{At, ListOf, Place};
 use crate::scalar::Call;
@@ -285,9 +285,7 @@ impl Accounts {
 /// Host and port, the ways to call this machine being one.
 fn address(endpoint: &Endpoint) -> (String, u16) {
     let host = &endpoint.origin.host;
-    let ip = host.parse::<std::net::IpAddr>();
-    let is_here = ip.map_or(host == "localhost", |ip| ip.is_loopback());
-    let host = if is_here { "localhost" } else { host };
+    let host = if is_here(host) { "localhost" } else { host };
     (host.to_owned(), endpoint.origin.port)
 }
 
