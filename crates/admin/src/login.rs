@@ -114,7 +114,8 @@ fn html(status: StatusCode, page: String) -> Reply {
     for (name, value) in [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // Without any, browsers send the form that logs out with `Origin: null`.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (
             HeaderName::from_static("cross-origin-opener-policy"),

@@ -74,3 +74,33 @@ fn the_records_name_the_person(gate: &Gate) {
     let expected = json!(["chat", PERSON, "session"]);
     assert_eq!(calls, [expected.clone(), expected]);
 }
+
+#[test]
+fn people_log_in_to_the_admin_page_and_have_the_roles_of_their_groups() {
+    let upstream = Upstream::start(|_, _| vec![Step::Send(answer(200, COMPLETION))]);
+    let [provider, data, admin, stranger] = [(); 4].map(|()| free_address());
+    let openid = OpenId::start(provider, &[format!("http://{admin}/login/callback")]);
+    let config = format!(
+        "workers: 1\nadmin:\n  login: {{ issuer: \"{}\", client_id: tollgate, \
+         client_secret: {{ inline: tollgate-secret }}, scopes: [email, groups], user_claim: email, \
+         roles_claim: groups, roles: {{ platform: [read, keys] }} }}\n\
+         backends: {{ up: {{ url: http://{}/v1, credential: {{ inline: gate-key }} }} }}\n\
+         routes: [ {{ workload: chat, backend: up }} ]\n",
+        openid.issuer(),
+        upstream.address
+    );
+    let gate = Gate::start_on(data, admin, &config);
+    let input = json!({
+        "admin": format!("http://{admin}"), "issuer": openid.issuer(), "stranger": format!("http://{stranger}"),
+    });
+    let expected = json!([
+        "the page leads to the provider",
+        "and back, with name and roles",
+        "what the roles open is open",
+        "and not to other pages",
+        "nothing is open without a role"
+    ]);
+    assert_eq!(in_browser("admin_pages", input), expected);
+    let log = gate.log();
+    assert!(log.contains("login_done") && log.contains("logout_done"));
+}
