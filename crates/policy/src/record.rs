@@ -270,8 +270,10 @@ pub enum Trouble {
     AcceptPaused,
     /// A client's connection could not be accepted.
     AcceptFailed,
-    /// A TLS handshake with a client failed.
+    /// A TLS handshake with a client failed, but for its certificate.
     ClientTls,
+    /// A client was refused for its certificate, or because it has none.
+    ClientCertificate,
     /// A trusted proxy began a connection without a good PROXY protocol header.
     ProxyHeader,
 }

@@ -62,19 +62,21 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<WorkerSnapshot>, mut tcp:
 /// Speaks TLS with a client, and reads what its certificate says; whether it chose HTTP/2. `None` for a client that is
 /// not to be served, which has been told.
 async fn handshake(worker: &Worker, acceptor: &TlsAcceptor, tcp: Socket) -> Option<(Stream, bool)> {
-    let failed = |detail: &dyn Display| worker.trouble(Trouble::ClientTls, detail);
+    let failed = |trouble, detail: &dyn Display| worker.trouble(trouble, detail);
     let accepting = acceptor.accept(tcp).into_fallible();
     let mut tls = match worker.timers.timeout(HANDSHAKE, accepting).await {
         Ok(Ok(tls)) => tls,
         Ok(Err((error, tcp))) => {
-            failed(&error);
             if is_about_certificate(&error) {
+                failed(Trouble::ClientCertificate, &error);
                 part(worker, tcp).await;
+            } else {
+                failed(Trouble::ClientTls, &error);
             }
             return None;
         }
         Err(_) => {
-            failed(&"it took too long");
+            failed(Trouble::ClientTls, &"it took too long");
             return None;
         }
     };
@@ -84,7 +86,7 @@ async fn handshake(worker: &Worker, acceptor: &TlsAcceptor, tcp: Socket) -> Opti
     match peer_certificate::proven(session, unix_s) {
         Ok(certificate) => Some((Stream::Served(Box::new(tls), certificate), is_h2)),
         Err(why) => {
-            failed(&why);
+            failed(Trouble::ClientCertificate, &why);
             // In the session, so that the client does not take it for an accident of the network.
             drop(worker.timers.timeout(PARTING, tls.shutdown()).await);
             None

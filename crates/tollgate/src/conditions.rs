@@ -188,6 +188,11 @@ fn words_of(trouble: Trouble) -> Words {
             "TLS handshakes with clients still fail",
             "TLS handshakes with clients do not fail any more",
         ),
+        Trouble::ClientCertificate => warning(
+            "TLS handshakes with clients fail for their certificates",
+            "TLS handshakes with clients still fail for their certificates",
+            "TLS handshakes with clients do not fail for their certificates any more",
+        ),
         Trouble::ProxyHeader => warning(
             "a trusted proxy sends no good PROXY protocol header",
             "a trusted proxy still sends no good PROXY protocol header",

@@ -13,13 +13,14 @@ mod oauth;
 mod token;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callout::{Bounds, Client, Handle, Tls, Url};
 use config::{MadeCredential, MadeKind, UpstreamCredential};
 use policy::credential::UpstreamAuth;
 use policy::snapshot::Snapshot;
 
+use crate::seldom::Seldom;
 use crate::services::{Maker, Moment, Services};
 
 /// How long a call waits for a credential: less than policy does.
@@ -113,8 +114,11 @@ impl Asks<'_> {
     /// What is told of a question without an answer.
     fn on_fault(&self) -> impl Fn(&callout::Fault) + Send + Sync + 'static {
         let account = self.made.account.clone();
+        let seldom = Seldom::default();
         move |fault| {
-            tracing::warn!(account, why = %fault, "the credential of an upstream cannot be had");
+            if let Some(times) = seldom.came(Instant::now()) {
+                tracing::warn!(account, why = %fault, times, "the credential of an upstream cannot be had");
+            }
         }
     }
 }

@@ -113,7 +113,8 @@ async fn judged(
     }
     let began = std::time::Instant::now();
     loop {
-        let outcome = once(asked.from, &head, body, revision).await;
+        let unix_ms = asked.at.unwrap_or_else(|| now_s() * 1000);
+        let outcome = once((asked.from, unix_ms), &head, body, revision).await;
         let is_pending = outcome.record.code == "identity_unavailable";
         if !is_pending || began.elapsed() > KEYS_WITHIN {
             return Ok(outcome);
@@ -124,7 +125,12 @@ async fn judged(
 }
 
 /// The call from its head to the moment at which it would go upstream.
-async fn once(from: IpAddr, head: &RequestHead, body: &[u8], revision: &Revision) -> Outcome {
+async fn once(
+    (from, unix_ms): (IpAddr, u64),
+    head: &RequestHead,
+    body: &[u8],
+    revision: &Revision,
+) -> Outcome {
     let Revision { snapshot, levels } = revision;
     let mut shard = Shard::new(snapshot, None, 1);
     let env = &mut Env {
@@ -134,7 +140,7 @@ async fn once(from: IpAddr, head: &RequestHead, body: &[u8], revision: &Revision
         now: Mono(1),
     };
     let peer = Peer::from(from);
-    let mut exchange = Exchange::begin(head, from, now_s() * 1000, env);
+    let mut exchange = Exchange::begin(head, from, unix_ms, env);
     let takes_body = head.method.takes_body();
     let mut verdict = exchange.handle(
         Event::Head {

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callout::{
     Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Tls, Url,
@@ -15,6 +15,7 @@ use identity::jwt::IssuerKeys;
 use jose::KeySet;
 use policy::caller::Later;
 
+use crate::seldom::Seldom;
 use crate::services::{FetchedKeys, IssuerState, Services};
 
 /// How long a call waits for newer keys: less than policy waits for an answer.
@@ -104,6 +105,7 @@ impl Fetching {
         let client = client(how)?;
         let held = Arc::new(Held::default());
         let (taker, named, whose) = (Arc::clone(&held), issuer.to_owned(), issuer.to_owned());
+        let seldom = Seldom::default();
         let hooks = Hooks {
             on_change: Box::new(move |bytes| {
                 let set = KeySet::parse(bytes).map_err(|fault| fault.to_string())?;
@@ -115,11 +117,14 @@ impl Fetching {
                 Ok(())
             }),
             on_fault: Box::new(move |why| {
-                tracing::warn!(
-                    issuer = whose,
-                    why,
-                    "the keys of an issuer cannot be fetched"
-                );
+                if let Some(times) = seldom.came(Instant::now()) {
+                    tracing::warn!(
+                        issuer = whose,
+                        why,
+                        times,
+                        "the keys of an issuer cannot be fetched"
+                    );
+                }
             }),
         };
         let mut settings = JwksSettings::new(source);

@@ -26,6 +26,7 @@ mod marks;
 mod metrics;
 mod pool;
 mod running;
+mod seldom;
 mod serve;
 mod services;
 mod source;

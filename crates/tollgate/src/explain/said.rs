@@ -102,8 +102,9 @@ pub(super) fn text(
         }
     }
     if let Some(operation) = record.operation {
-        let model = record.model_asked.as_deref().unwrap_or("no model");
-        line("call", &format!("{}, {model}", operation.as_str()));
+        let model = record.model_asked.as_deref();
+        let model = model.map_or_else(String::new, |model| format!(", {model}"));
+        line("call", &format!("{}{model}", operation.as_str()));
     }
     if let Some(route) = record.route.and_then(|id| s.route(id)) {
         let backends = route.backends.iter().filter_map(|id| s.backend(*id));
