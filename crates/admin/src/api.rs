@@ -155,7 +155,8 @@ fn shown(is: Is, caller: &Principal, gateway: &impl Gateway) -> Result<Value, Re
         Is::Health => health(gateway.health()),
         Is::Ledger => ledger(gateway)?,
         Is::Limits => json!({ "limits": gateway.limits() }),
-        Is::Index | Is::Drain | Is::Keys | Is::Key | Is::Rotation | Is::Reload => index(),
+        Is::Index => index(),
+        Is::Drain | Is::Keys | Is::Key | Is::Rotation | Is::Reload => return Err(broken()),
     })
 }
 

@@ -24,7 +24,7 @@ const PAGE_MAX: usize = 10_000;
 /// The gateway, and the order of who waits for its files.
 pub(crate) struct KeyDesk<G> {
     pub(crate) gateway: Arc<G>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 /// What is done with a key.
@@ -38,7 +38,7 @@ impl<G: Gateway> KeyDesk<G> {
     pub(crate) fn new(gateway: Arc<G>) -> Self {
         Self {
             gateway,
-            turns: Semaphore::new(1),
+            turns: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -47,11 +47,16 @@ impl<G: Gateway> KeyDesk<G> {
         &self,
         work: impl FnOnce(&G) -> Result<T, KeyFault> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let Ok(_turn) = self.turns.acquire().await else {
+        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else {
             return Err(broken());
         };
         let gateway = Arc::clone(&self.gateway);
-        let done = tokio::task::spawn_blocking(move || work(&gateway)).await;
+        let done = tokio::task::spawn_blocking(move || {
+            // To the end of the work, whoever leaves.
+            let _turn = turn;
+            work(&gateway)
+        })
+        .await;
         done.map_err(|_| broken())?.map_err(refused)
     }
 }

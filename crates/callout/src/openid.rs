@@ -63,6 +63,8 @@ struct Asker {
     auth: ClientAuth,
     shared: Arc<Shared<Arc<Provider>>>,
     codes: Arc<Semaphore>,
+    /// Of those who wait for the document.
+    waiting: Arc<Semaphore>,
 }
 
 impl OpenId {
@@ -83,6 +85,7 @@ impl OpenId {
             auth,
             shared: Shared::new(1),
             codes: Arc::new(Semaphore::new(CODES_MAX)),
+            waiting: Arc::new(Semaphore::new(CODES_MAX)),
         };
         Ok(Self {
             handle: handle.clone(),
@@ -90,11 +93,15 @@ impl OpenId {
         })
     }
 
-    /// The provider, as it says itself: its document is fetched when it is first needed, and once an hour.
+    /// The provider, as it says itself: its document is fetched when it is first needed, and once an hour. Past
+    /// [`CODES_MAX`] that wait for it, the next does not.
     pub fn provider(&self, within: Duration) -> Answered<Arc<Provider>> {
         let asker = Arc::clone(&self.asker);
-        self.handle
-            .ask(within, async move { asker.provider().await })
+        let place = Arc::clone(&asker.waiting).try_acquire_owned();
+        self.handle.ask(within, async move {
+            let _place = place.map_err(|_| Fault::Full)?;
+            asker.provider().await
+        })
     }
 
     /// The ID token that the provider gives for a code. A code is good once, whatever comes of it; past [`CODES_MAX`] that

@@ -209,7 +209,8 @@ impl Verifier for SessionVerifier {
         let session = session.map_err(|no| Unproven::Invalid(no.reason().into()))?;
         let caller = self.mapping.caller(&session.claims, Proven::Session);
         Ok(Proof {
-            caller: Arc::new(caller.map_err(|why| Unproven::Invalid(why.into()))?),
+            // To log in again would change nothing.
+            caller: Arc::new(caller.map_err(|why| Unproven::Unmapped(why.into()))?),
             until_unix_s: session.end(self.life_s),
         })
     }

@@ -8,8 +8,6 @@ use std::net::IpAddr;
 use wire::head::RequestHead;
 
 use crate::caller::{Caller, Later};
-use crate::record::Record;
-use crate::snapshot::{Route, Snapshot};
 
 /// Who is asked.
 pub trait Authorizer: fmt::Debug + Send + Sync {
@@ -22,7 +20,7 @@ pub trait Authorizer: fmt::Debug + Send + Sync {
 }
 
 /// The call that is asked about.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Asked<'a> {
     /// Its id.
     pub id: &'a str,
@@ -36,41 +34,10 @@ pub struct Asked<'a> {
     pub caller: Option<&'a Caller>,
     /// The model, as the client names it; `None` before the body is read, and where it names none.
     pub model: Option<&'a str>,
-    /// The route; `None` before the body is read, and for a call that takes none.
-    pub route: Option<&'a Route>,
-    /// The configuration that the call is judged by.
-    pub snapshot: &'a Snapshot,
-}
-
-impl<'a> Asked<'a> {
-    /// The call of an exchange, as far as it is known.
-    #[must_use]
-    pub fn of(
-        record: &'a Record,
-        head: &'a RequestHead,
-        peer: IpAddr,
-        snapshot: &'a Snapshot,
-    ) -> Self {
-        let workload = record.workload.and_then(|id| snapshot.workload(id));
-        Self {
-            id: &record.id,
-            head,
-            source: snapshot.clients.address(peer, head),
-            workload: workload.map_or("", |workload| &workload.name),
-            caller: record.caller.as_deref(),
-            model: record.model_asked.as_deref(),
-            route: record.route.and_then(|id| snapshot.route(id)),
-            snapshot,
-        }
-    }
-
+    /// The route's name; `None` before the body is read, and for a call that takes none.
+    pub route: Option<&'a str>,
     /// The names of the backends that the call could go to.
-    pub fn backends(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let (snapshot, route) = (self.snapshot, self.route);
-        let backends = route.map_or(&[][..], |route| &route.backends);
-        let backends = backends.iter().filter_map(|id| snapshot.backend(*id));
-        backends.map(|backend| &*backend.name)
-    }
+    pub backends: Vec<&'a str>,
 }
 
 /// What was answered. The texts are for the log.

@@ -35,7 +35,7 @@ use wire::call::{CallHead, CallScanner};
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
 
-use self::asking::Asking;
+use self::asking::CallQuestion;
 use self::attempting::Minting;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
@@ -124,7 +124,7 @@ enum Stage {
     LoggingIn,
     Identifying(Box<Identifying>),
     Reading(Reading),
-    Asking(Box<Asking>),
+    Asking(Box<CallQuestion>),
     Active(Active),
 }
 

@@ -203,6 +203,8 @@ pub struct Proof {
 pub enum Unproven {
     /// It is not good.
     Invalid(Cow<'static, str>),
+    /// It is good, and its bearer has no workload here.
+    Unmapped(Cow<'static, str>),
     /// Nobody could say whether it is.
     Unavailable(Cow<'static, str>),
     /// The world has to be asked ([`Verifier::ask`]).

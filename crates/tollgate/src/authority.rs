@@ -5,7 +5,7 @@
 mod access;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use authority::cel::{Effect, Rule};
 use callout::{
@@ -19,6 +19,7 @@ use policy::caller::Later;
 use policy::credential::target_without_keys;
 use policy::snapshot::Snapshot;
 
+use crate::seldom::Seldom;
 use crate::services::Moment;
 
 /// Puts rules and whoever is asked into the snapshot.
@@ -162,6 +163,7 @@ fn authorizer(
         service: ExtAuthz::new(&services.handle()?, client, settings),
         timeout: written.timeout,
         fails_open: written.fails_open,
+        unanswered: Arc::default(),
         questions: questions.unwrap_or_default(),
     })))
 }
@@ -172,6 +174,7 @@ struct Asks {
     service: ExtAuthz,
     timeout: Duration,
     fails_open: bool,
+    unanswered: Arc<Seldom>,
     questions: Arc<Questions>,
 }
 
@@ -204,6 +207,7 @@ impl Authorizer for Asks {
         };
         let asked = self.service.ask(request, self.timeout);
         let (fails_open, questions) = (self.fails_open, Arc::clone(&self.questions));
+        let unanswered = Arc::clone(&self.unanswered);
         Box::pin(async move {
             let answer = asked.await;
             questions.note(answer.is_ok());
@@ -214,7 +218,9 @@ impl Authorizer for Asks {
                     Authorization::Denied(says.into())
                 }
                 Err(fault) if fails_open => {
-                    tracing::warn!(%fault, "a call goes on that the authorisation service did not answer for");
+                    if let Some(times) = unanswered.came(Instant::now()) {
+                        tracing::warn!(%fault, times, "calls go on that the authorisation service did not answer for");
+                    }
                     Authorization::Allowed
                 }
                 Err(fault) => Authorization::Unavailable(fault.to_string().into()),

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use config::Sources;
 use engine::{EngineConfig, EngineHandle};
 
-use crate::world::{Files, World};
+use crate::running::Origin;
+use crate::world::World;
 use crate::{cli, complain, serve, told};
 
 /// The simulated engines' keys, and the world behind them. The keys exist for one run.
@@ -88,7 +89,8 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let ready = serve::start(loaded, &world, None, Files::default())?;
+    let origin = Origin::none(&loaded);
+    let ready = serve::start(loaded, &world, origin)?;
     let admin = ready.admin.local_addr().unwrap_or(options.admin);
     screen::introduce(
         ready.running.gate.address(),

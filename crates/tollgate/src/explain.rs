@@ -10,7 +10,7 @@ mod said;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use policy::authorizer::{Asked, Authorization};
+use policy::authorizer::Authorization;
 use policy::caller::Peer;
 use policy::clock::Mono;
 use policy::exchange::{Env, Event, Exchange, Question, Verdict};
@@ -219,7 +219,7 @@ async fn answered(
         Question::Enter { .. } | Question::Mint(..) | Question::LogIn(..) => None,
         Question::Identify(verifier, credential) => Some(Said::Who(verifier.ask(credential).await)),
         Question::Authorize(authorizer) => {
-            let asked = authorizer.ask(&Asked::of(exchange.record(), head, from, snapshot));
+            let asked = authorizer.ask(&exchange.asked(head, from, snapshot));
             Some(Said::Whether(asked.await))
         }
     }

@@ -34,8 +34,8 @@ pub(crate) fn issuer(
     })
 }
 
-/// Forgets issuers that the configuration does not name any more.
-pub(crate) fn keep_only(services: &Services, host: &Host) {
+/// The issuers that a configuration names, as [`Services`] keeps them.
+pub(crate) fn named(host: &Host) -> Vec<String> {
     let of_client = |client: &LoginClient| name(&client.issuer, &of_login(client));
     let sources = host.credentials.iter();
     let sources = sources.filter_map(|source| match &source.kind {
@@ -47,7 +47,7 @@ pub(crate) fn keep_only(services: &Services, host: &Host) {
     });
     let admin = host.admin_login.as_ref();
     let admin = admin.map(|login| of_client(&login.client));
-    services.keep_only_issuers(&sources.chain(admin).collect::<Vec<_>>());
+    sources.chain(admin).collect()
 }
 
 /// Where the keys are that sign the ID tokens of people who log in.

@@ -129,9 +129,10 @@ fn list(asked: &List) -> Result<String, String> {
             text(&entry.user),
             text(&entry.name),
             state(entry, now).to_owned(),
-            entry
-                .expires_unix_s
-                .map_or_else(|| "-".to_owned(), |at| date::timestamp(at * 1000)),
+            entry.expires_unix_s.map_or_else(
+                || "-".to_owned(),
+                |at| date::timestamp(at.saturating_mul(1000)),
+            ),
         ]
     }));
     let width = width::of(std::io::stdout());

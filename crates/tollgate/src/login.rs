@@ -267,6 +267,9 @@ impl Inner {
     /// What the browser brought back. Whether the provider has to name itself is in its document, which the login's
     /// beginning had fetched.
     async fn returned(&self, query: &[u8], state: Option<&[u8]>) -> Result<Returned, LoginFault> {
+        let at = (&self.states, now_s());
+        // Who brings no login of ours has nobody asked.
+        login::callback(query, state, &self.registration, false, at)?;
         let provider = self.openid.provider(BEGIN_WITHIN).await;
         let provider = provider.map_err(|fault| LoginFault::Unavailable(fault.to_string()))?;
         let at = (&self.states, now_s());

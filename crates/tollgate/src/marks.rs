@@ -5,6 +5,7 @@
 //! Invariant: of those who want a reload one at a time does it, and what changed before one began is seen by it.
 //! Not here: what a change means (`running`), when to look (`watch`).
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -22,11 +23,12 @@ pub(crate) struct Marks(Mutex<Seen>);
 #[derive(Debug)]
 struct Seen {
     files: Arc<[PathBuf]>,
-    marks: Vec<Mark>,
+    /// None of a file that nobody has looked at since it is watched: that differs from every look.
+    marks: Vec<Option<Mark>>,
 }
 
 impl Marks {
-    /// Of these files, as they are now.
+    /// Of these files, as they are now; they are to be read after this.
     pub(crate) fn of(files: Arc<[PathBuf]>) -> Self {
         let marks = look(&files);
         Self(Mutex::new(Seen { files, marks }))
@@ -69,14 +71,18 @@ impl Seen {
     fn reload(&mut self, reload: impl FnOnce() -> Reloaded) -> Result<String, String> {
         let (watched, result) = reload();
         if watched != self.files {
-            self.marks = look(&watched);
+            // What changed since it was looked at has to be seen: marks stay, and what is new has none.
+            let known = self.files.iter().zip(std::mem::take(&mut self.marks));
+            let known: HashMap<&PathBuf, Option<Mark>> = known.collect();
+            let mark = |file| known.get(file).copied().flatten();
+            self.marks = watched.iter().map(mark).collect();
             self.files = watched;
         }
         result
     }
 }
 
-fn look(files: &[PathBuf]) -> Vec<Mark> {
+fn look(files: &[PathBuf]) -> Vec<Option<Mark>> {
     use std::os::unix::fs::MetadataExt;
     let mark = |file: &PathBuf| {
         let found = std::fs::metadata(file).ok()?;
@@ -84,7 +90,7 @@ fn look(files: &[PathBuf]) -> Vec<Mark> {
         let (inode, mode) = (found.ino(), found.mode());
         Some((found.modified().ok()?, inode, found.len(), mode))
     };
-    files.iter().map(mark).collect()
+    files.iter().map(|file| Some(mark(file))).collect()
 }
 
 #[cfg(test)]
@@ -112,16 +118,39 @@ mod tests {
         marks.catch_up(reload);
         marks.try_to_catch_up(reload);
         assert_eq!(reads.get(), 1);
-        // The other one is watched from now on, from its making to its end.
+        // The other one is new, and may have changed since it was read: it is read once more.
+        marks.catch_up(reload);
+        assert_eq!(reads.get(), 2);
+        // From now on it is watched, from its making to its end.
         std::fs::write(&two, "1").expect("a file");
         marks.try_to_catch_up(reload);
         marks.catch_up(reload);
-        assert_eq!(reads.get(), 2);
+        assert_eq!(reads.get(), 3);
         std::fs::remove_file(&two).expect("it is there");
         marks.catch_up(reload);
-        assert_eq!(reads.get(), 3);
+        assert_eq!(reads.get(), 4);
         assert_eq!(marks.reload(reload), Ok("v".to_owned()));
         marks.catch_up(reload);
-        assert_eq!(reads.get(), 4);
+        assert_eq!(reads.get(), 5);
+    }
+
+    #[test]
+    fn what_changes_while_a_reload_runs_is_read_by_the_next() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
+        std::fs::write(&one, "1").expect("a file");
+        let marks = Marks::of([one.clone()].into());
+        // After it was read, and the list of files is another one, too.
+        std::fs::write(&one, "12").expect("a file");
+        marks.catch_up(|| {
+            std::fs::write(&one, "123").expect("a file");
+            ([two.clone(), one.clone()].into(), Ok(String::new()))
+        });
+        let is_read = Cell::new(false);
+        marks.catch_up(|| {
+            is_read.set(true);
+            ([two.clone(), one.clone()].into(), Ok(String::new()))
+        });
+        assert!(is_read.get());
     }
 }

@@ -35,7 +35,7 @@ use crate::login;
 use crate::marks::{Marks, Reloaded};
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
-use crate::world::{Files, Keeping, Kept};
+use crate::world::{Files, Keeping, Kept, World};
 
 /// The process's state, shared by admin, watcher and signals.
 pub(crate) struct Running {
@@ -47,7 +47,6 @@ pub(crate) struct Running {
     pub(crate) draining: AtomicBool,
     /// Told when somebody asks the gate to stop, but for signals.
     pub(crate) stop: Notify,
-    marks: Marks,
     /// Who is asked about credentials.
     pub(crate) services: Services,
     pub(crate) reloads: [AtomicU64; 2],
@@ -77,6 +76,36 @@ pub(crate) struct Origin {
     pub(crate) fixed: Fixed,
     /// Those of the configuration in force.
     pub(crate) files: Mutex<Files>,
+    /// How its files looked before it was read.
+    pub(crate) marks: Marks,
+}
+
+impl Origin {
+    /// Reads a configuration, with what a reload of it starts from. It is read twice: which files it names, the first
+    /// time says, so that these are looked at before they are read.
+    pub(crate) fn read(file: Option<&Path>) -> Result<(Loaded, Self), Faults> {
+        let first = load(file, &World)?;
+        let marks = Marks::of(first.watched.into());
+        let files = Files::default();
+        let loaded = load(file, &Keeping(&files))?;
+        let origin = Self {
+            file: file.map(Into::into),
+            fixed: fixed(&loaded),
+            files: Mutex::new(files),
+            marks,
+        };
+        Ok((loaded, origin))
+    }
+
+    /// Of a configuration that is in no file.
+    pub(crate) fn none(loaded: &Loaded) -> Self {
+        Self {
+            file: None,
+            fixed: fixed(loaded),
+            files: Mutex::default(),
+            marks: Marks::of(Arc::default()),
+        }
+    }
 }
 
 /// What is published now.
@@ -92,6 +121,8 @@ pub(crate) struct Current {
     pub(crate) people: Option<Arc<dyn People>>,
     /// Files of keys as they were last read.
     pub(crate) key_files: Arc<[identity::KeysState]>,
+    /// Issuers whose keys are used.
+    issuers: Arc<[String]>,
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -121,9 +152,7 @@ pub(crate) fn publication(
     moment: Moment<'_>,
 ) -> Result<(RuntimeConfig, Current), String> {
     let keyring = Keyring::of(&loaded, Absent::IsLost).map(Arc::new);
-    if let Some(services) = moment.services() {
-        issuers::keep_only(services, &loaded.host);
-    }
+    let issuers = issuers::named(&loaded.host);
     let credentials = std::mem::take(&mut loaded.host.credentials);
     let has_ledger = loaded.host.ledger.is_some();
     let key_files = identity::complete(
@@ -135,14 +164,15 @@ pub(crate) fn publication(
     )?;
     authority::complete(&mut loaded.snapshot, &loaded.host, moment)?;
     let connectors = connectors(&loaded, sources)?;
-    let made = std::mem::take(&mut loaded.host.upstream_credentials);
-    credential::complete(&mut loaded.snapshot, &made, moment)?;
     let people = loaded.host.admin_login.as_ref();
     let people = people
         .map(|written| login::people(written, moment))
         .transpose()?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls.map(acceptor).transpose()?;
+    // Last, since it says which makers are kept.
+    let made = std::mem::take(&mut loaded.host.upstream_credentials);
+    credential::complete(&mut loaded.snapshot, &made, moment)?;
     let revision = Arc::new(revision(loaded.snapshot));
     let current = Current {
         revision: Arc::clone(&revision),
@@ -152,6 +182,7 @@ pub(crate) fn publication(
         keyring,
         people: people.flatten(),
         key_files: key_files.into(),
+        issuers: issuers.into(),
     };
     Ok((
         RuntimeConfig {
@@ -211,7 +242,6 @@ impl Running {
             started: Instant::now(),
             draining: AtomicBool::new(false),
             stop: Notify::new(),
-            marks: Marks::of(Arc::clone(&current.watched)),
             reloads: [AtomicU64::new(0), AtomicU64::new(0)],
             last_reload_good: AtomicBool::new(true),
             origin,
@@ -271,17 +301,27 @@ impl Running {
 
     /// Reloads where a watched file changed, unless that is going on.
     pub(crate) fn look(&self) {
-        self.marks.try_to_catch_up(|| self.reload());
+        self.origin.marks.try_to_catch_up(|| self.reload());
     }
 
     /// Has what changed before it was called taken, if it is good.
     pub(crate) fn catch_up(&self) {
-        self.marks.catch_up(|| self.reload());
+        self.origin.marks.catch_up(|| self.reload());
     }
 
     /// Reloads, and gives the version, or why it was refused.
     pub(crate) fn reload_now(&self) -> Result<String, String> {
-        self.marks.reload(|| self.reload())
+        self.origin.marks.reload(|| self.reload())
+    }
+
+    /// Gives workers a configuration, and forgets what only the one before needed.
+    fn publish(&self, publication: &RuntimeConfig, current: Current) {
+        self.gate.publish(publication);
+        self.services.keep_only_issuers(&current.issuers);
+        *self
+            .current
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
     }
 
     /// Takes the files of keys anew, and all else as it was: a key that is revoked ends, whatever is wrong elsewhere.
@@ -308,11 +348,7 @@ impl Running {
         if let Some(service) = &self.outlets.ledger {
             ledger_log::begin(service, &current.revision, Some(&before.revision))?;
         }
-        self.gate.publish(&publication);
-        *self
-            .current
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
+        self.publish(&publication, current);
         tracing::info!("the keys are taken as they are now");
         Ok(())
     }
@@ -360,14 +396,10 @@ impl Running {
                 if let Some(counting) = &self.outlets.counting {
                     counting.cache().put(counters);
                 }
-                self.gate.publish(&publication);
                 let watched = Arc::clone(&current.watched);
                 let version = current.revision.snapshot.version.clone();
                 tracing::info!(version, "configuration taken");
-                *self
-                    .current
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner) = current;
+                self.publish(&publication, current);
                 *self
                     .origin
                     .files

@@ -5,7 +5,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -20,11 +19,10 @@ use proxy::quota;
 use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::fixed::fixed;
-use crate::running::{Origin, Outlets, Running, load, publication};
+use crate::running::{Origin, Outlets, Running, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
-use crate::world::{Files, Keeping, World};
+use crate::world::World;
 use crate::{budget, cli, complain, conditions, ledger_log, pool, traces, watch, writable};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
@@ -43,9 +41,8 @@ pub(crate) struct Ready {
 pub(crate) fn run(options: &cli::Run) -> ExitCode {
     let source = Source::of(options.config.as_deref());
     tracing::info!("{source}");
-    let files = Files::default();
-    let loaded = match load(source.file(), &Keeping(&files)) {
-        Ok(loaded) => loaded,
+    let (loaded, origin) = match Origin::read(source.file()) {
+        Ok(read) => read,
         Err(faults) => {
             complain(&faults.to_string());
             return ExitCode::FAILURE;
@@ -62,7 +59,7 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
         }
         return ExitCode::FAILURE;
     }
-    let ready = match start(loaded, &World, source.file().map(Into::into), files) {
+    let ready = match start(loaded, &World, origin) {
         Ok(ready) => ready,
         Err(fault) => {
             complain(&format!("tollgate: {fault}"));
@@ -90,8 +87,7 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
 pub(crate) fn start(
     loaded: Loaded,
     sources: &dyn config::Sources,
-    file: Option<PathBuf>,
-    files: Files,
+    origin: Origin,
 ) -> Result<Ready, String> {
     raise_descriptors();
     let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
@@ -111,7 +107,6 @@ pub(crate) fn start(
         .transpose()?;
     let quota = quota::find();
     let workers = loaded.host.workers.unwrap_or(quota.workers);
-    let fixed = fixed(&loaded);
     let ledger = loaded.host.ledger.clone();
     let counted = (!loaded.host.tokenizers.is_empty()).then_some(loaded.host.counting);
     let cache = Arc::new(TokenizerCache::default());
@@ -182,19 +177,7 @@ pub(crate) fn start(
         traces,
         conditions: Mutex::new(conditions),
     };
-    let running = Running::new(
-        gate,
-        outlets,
-        quota,
-        workers,
-        Origin {
-            file,
-            fixed,
-            files: Mutex::new(files),
-        },
-        current,
-        services,
-    );
+    let running = Running::new(gate, outlets, quota, workers, origin, current, services);
     Ok(Ready {
         running: Arc::new(running),
         admin: admin_listener,
@@ -309,14 +292,15 @@ async fn told() -> io::Result<&'static str> {
 }
 
 /// Reloads and reopens the access log at each SIGHUP.
-async fn reloads(running: &Running) {
+async fn reloads(running: &Arc<Running>) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else {
         tracing::warn!("cannot listen for SIGHUP");
         return std::future::pending().await;
     };
     while hangup.recv().await.is_some() {
+        let reloading = Arc::clone(running);
         // What was refused is in the log.
-        drop(running.reload_now());
+        drop(tokio::task::spawn_blocking(move || reloading.reload_now()).await);
         if let Some(Err(error)) = running.outlets.log.as_ref().map(AccessLog::reopen) {
             tracing::error!(%error, "cannot reopen the access log");
         }

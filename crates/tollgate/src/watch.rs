@@ -15,6 +15,8 @@ pub(crate) async fn watch(running: Arc<Running>) {
     let mut every = tokio::time::interval(EVERY);
     loop {
         every.tick().await;
-        running.look();
+        let looking = Arc::clone(&running);
+        // Beside the admin endpoint, which answers probes meanwhile.
+        drop(tokio::task::spawn_blocking(move || looking.look()).await);
     }
 }

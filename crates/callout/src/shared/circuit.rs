@@ -1,8 +1,8 @@
 //! Whether a service is asked at all.
 //!
 //! Invariant: after outages for [`FAILURES_MAX`] different keys in a row one question a second goes out and the others
-//! fail at once, until one is answered; a key whose own question failed so is asked again once a second. A refusal or an
-//! answer of no use is not an outage. So no caller can close the way for all others, with a question that the service
+//! fail at once, until one is answered; a key whose own question failed so twice is asked again once a second. A refusal
+//! or an answer of no use is not an outage. So no caller can close the way for all others, with a question that the service
 //! does not like or by asking the same again.
 
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ const KEYS_MAX: usize = 1024;
 pub(super) struct Circuit {
     /// Keys in a row for which there was an outage; no more than count.
     failed: Vec<Key>,
-    /// When each was last asked about in vain.
-    keys: HashMap<Key, Instant>,
+    /// How often in a row each was asked about in vain, and when last.
+    keys: HashMap<Key, (u32, Instant)>,
     /// The last question while it was down, or its last failure.
     last: Option<Instant>,
 }
@@ -33,7 +33,8 @@ pub(super) struct Circuit {
 impl Circuit {
     pub(super) fn admit(&mut self, key: &Key, now: Instant) -> Result<(), Fault> {
         let is_early = |last: &Instant| now.saturating_duration_since(*last) < PROBE_EVERY;
-        if self.keys.get(key).is_some_and(is_early) {
+        let known = self.keys.get(key);
+        if known.is_some_and(|(times, last)| *times > 1 && is_early(last)) {
             return Err(Fault::Down);
         }
         if self.failed.len() < FAILURES_MAX {
@@ -58,7 +59,8 @@ impl Circuit {
         if self.keys.len() >= KEYS_MAX {
             self.keys.clear();
         }
-        self.keys.insert(key, now);
+        let (times, last) = self.keys.entry(key).or_insert((0, now));
+        (*times, *last) = (times.saturating_add(1), now);
         self.last = Some(now);
     }
 }
@@ -102,6 +104,7 @@ mod tests {
     #[test]
     fn one_key_that_fails_again_and_again_closes_nothing_for_others() {
         let (mut circuit, mut now) = (Circuit::default(), Instant::now());
+        circuit.note(key(1), now, Some(&down()));
         for _ in 0..FAILURES_MAX * 4 {
             assert_eq!(circuit.admit(&key(1), now), Ok(()));
             circuit.note(key(1), now, Some(&down()));

@@ -4,6 +4,7 @@
 //! nothing.
 //! Not here: who is asked ([`crate::authorizer`]), the rules of the configuration (`authorize`).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::call::CallHead;
@@ -11,13 +12,13 @@ use wire::head::RequestHead;
 
 use super::admission::{self, Opened};
 use super::{ANSWER_WITHIN, Ask, Env, Exchange, Question, Stage, Verdict};
-use crate::authorizer::{Authorization, Authorizer};
+use crate::authorizer::{Asked, Authorization, Authorizer};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 
 /// A call that was read, and that somebody is asked about.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct CallQuestion {
     opened: Opened,
     call: Option<CallHead>,
 }
@@ -36,7 +37,7 @@ impl Exchange {
         self.record.model_asked = model.map(Box::from);
         let caller = self.record.caller.as_ref();
         self.record.route = admission::route_of(opened, caller, call.as_ref(), s)?;
-        self.stage = Stage::Asking(Box::new(Asking { opened, call }));
+        self.stage = Stage::Asking(Box::new(CallQuestion { opened, call }));
         Ok(asked(authorizer))
     }
 
@@ -66,12 +67,34 @@ impl Exchange {
                 self.read(env)
             }
             Stage::Asking(asking) => {
-                let Asking { opened, call } = *asking;
+                let CallQuestion { opened, call } = *asking;
                 self.decide(opened, head, call, env)
             }
             Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Active(_) => {
                 Err(Refusal::Bug("an answer to no question"))
             }
+        }
+    }
+}
+
+impl Exchange {
+    /// The call, as far as it is known, for who is asked whether it may be made.
+    #[must_use]
+    pub fn asked<'a>(&'a self, head: &'a RequestHead, peer: IpAddr, s: &'a Snapshot) -> Asked<'a> {
+        let record = &self.record;
+        let workload = record.workload.and_then(|id| s.workload(id));
+        let route = record.route.and_then(|id| s.route(id));
+        let backends = route.map_or(&[][..], |route| &route.backends).iter();
+        let backends = backends.filter_map(|id| s.backend(*id));
+        Asked {
+            id: &record.id,
+            head,
+            source: s.clients.address(peer, head),
+            workload: workload.map_or("", |workload| &workload.name),
+            caller: record.caller.as_deref(),
+            model: record.model_asked.as_deref(),
+            route: route.map(|route| &*route.name),
+            backends: backends.map(|backend| &*backend.name).collect(),
         }
     }
 }

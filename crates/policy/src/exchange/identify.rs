@@ -25,12 +25,12 @@ pub(super) enum Identified {
     /// Who it is, without a caller where a header says it; and what holds of its user.
     As(WorkloadId, Option<Arc<Caller>>, UserRule),
     /// Somebody is to be asked.
-    Asks(Box<Asking>),
+    Asks(Box<CredentialQuestion>),
 }
 
 /// A credential that somebody is asked about.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct CredentialQuestion {
     pub(super) verifier: Arc<dyn Verifier>,
     pub(super) credential: Secret,
     fingerprint: Option<[u8; 32]>,
@@ -279,7 +279,7 @@ fn proven(
             }
             of_caller(&proof.caller, named, s)
         }
-        Err(Unproven::Ask) => Ok(Identified::Asks(Box::new(Asking {
+        Err(Unproven::Ask) => Ok(Identified::Asks(Box::new(CredentialQuestion {
             verifier: Arc::clone(verifier),
             credential: Secret::new(token.to_vec()),
             fingerprint,
@@ -303,7 +303,7 @@ fn is_current((place, generation): (usize, u64), s: &Snapshot) -> bool {
 
 /// What an answer about a credential means.
 pub(super) fn answered(
-    asking: &Asking,
+    asking: &CredentialQuestion,
     answer: Result<Proof, Unproven>,
     (head, peer): (&RequestHead, &Peer),
     s: &Snapshot,
@@ -343,6 +343,7 @@ fn refused(
             (Refusal::CredentialInvalid, Some(reason))
         }
         Unproven::Unavailable(reason) => (Refusal::IdentityUnavailable, Some(reason)),
+        Unproven::Unmapped(reason) => (Refusal::WorkloadUnknown, Some(reason)),
         Unproven::Elsewhere(reason) => (Refusal::CredentialInvalid, Some(reason)),
         Unproven::Ask => (Refusal::IdentityUnavailable, None),
     };

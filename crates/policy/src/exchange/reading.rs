@@ -13,7 +13,7 @@ use wire::meter::Form;
 
 use super::admission::{self, Admitted, Decision, Opened};
 use super::event::{Ask, Question, Verdict};
-use super::identify::{self, Asking, Identified, Unidentified};
+use super::identify::{self, CredentialQuestion, Identified, Unidentified};
 use super::response::Metering;
 use super::{ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, Stage, asking, authorize, look};
 use crate::attempt::{Sent, may_repeat};
@@ -35,7 +35,7 @@ const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
 /// Somebody is asked who calls.
 #[derive(Debug)]
 pub(super) struct Identifying {
-    asking: Box<Asking>,
+    asking: Box<CredentialQuestion>,
     operation: Operation,
     length: Option<u64>,
     awaits_continue: bool,
@@ -100,7 +100,7 @@ impl Exchange {
     /// Asks who calls.
     #[cold]
     fn identify(&mut self, identifying: Identifying) -> Verdict {
-        let Asking {
+        let CredentialQuestion {
             verifier,
             credential,
             ..

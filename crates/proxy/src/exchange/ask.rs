@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use policy::authorizer::{Asked, Authorization};
+use policy::authorizer::Authorization;
 use policy::caller::Peer;
 use policy::exchange::{Answer, Ask, Event, Question, Verdict};
 use policy::identity::{Proof, Unproven};
@@ -107,8 +107,9 @@ fn begin(
             Box::pin(async { Said::Else(Answer::LoggedIn(Box::new(asked.await))) })
         }
         Question::Authorize(authorizer) => {
-            let (snapshot, record) = (active.view.snapshot(), active.exchange.record());
-            let asked = authorizer.ask(&Asked::of(record, head, peer.address, snapshot));
+            let snapshot = active.view.snapshot();
+            let call = active.exchange.asked(head, peer.address, snapshot);
+            let asked = authorizer.ask(&call);
             Box::pin(async { Said::Whether(asked.await) })
         }
         Question::Mint(minter, caller) => {

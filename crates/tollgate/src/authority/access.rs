@@ -5,7 +5,7 @@
 //! Not here: asking, and what is kept of answers (`callout`), which user a caller is (`kubernetes`).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callout::{Access, AccessAction, AccessQuestion, AccessReview, AccessReviewSettings};
 use config::{AccessReviewSource, Fact, Piece, ReviewedAction};
@@ -14,6 +14,7 @@ use policy::caller::Later;
 
 use super::all;
 use crate::kubernetes;
+use crate::seldom::Seldom;
 use crate::services::Moment;
 
 /// `None` where nothing is asked of anybody.
@@ -38,6 +39,7 @@ pub(super) fn authorizer(
         timeout: written.timeout,
         trusts_system_names: written.trusts_system_names,
         fails_open: written.fails_open,
+        unanswered: Arc::default(),
     })))
 }
 
@@ -49,6 +51,7 @@ struct Asks {
     timeout: Duration,
     trusts_system_names: bool,
     fails_open: bool,
+    unanswered: Arc<Seldom>,
 }
 
 impl Authorizer for Asks {
@@ -65,7 +68,7 @@ impl Authorizer for Asks {
                 return Box::pin(std::future::ready(denied));
             }
         };
-        let mut backends: Vec<&str> = call.backends().collect();
+        let mut backends = call.backends.clone();
         if backends.is_empty() || !self.action.names(Fact::Backend) {
             backends = vec![""];
         }
@@ -87,6 +90,7 @@ impl Asks {
         let question = Arc::new(question);
         let asked = self.review.ask(Arc::clone(&question), self.timeout);
         let fails_open = self.fails_open;
+        let unanswered = Arc::clone(&self.unanswered);
         Box::pin(async move {
             match asked.await {
                 Ok(Access::Allowed) => Authorization::Allowed,
@@ -97,7 +101,9 @@ impl Asks {
                     Authorization::Denied(says.into())
                 }
                 Err(fault) if fails_open => {
-                    tracing::warn!(%fault, "a call goes on that the API server of Kubernetes did not answer for");
+                    if let Some(times) = unanswered.came(Instant::now()) {
+                        tracing::warn!(%fault, times, "calls go on that the API server of Kubernetes did not answer for");
+                    }
                     Authorization::Allowed
                 }
                 Err(fault) => {
@@ -118,7 +124,7 @@ fn action(written: &ReviewedAction, call: &Asked<'_>, backend: &str) -> AccessAc
             Piece::Fact(Fact::Workload) => call.workload,
             Piece::Fact(Fact::Model) => call.model.unwrap_or_default(),
             Piece::Fact(Fact::Backend) => backend,
-            Piece::Fact(Fact::Route) => call.route.map_or("", |route| &route.name),
+            Piece::Fact(Fact::Route) => call.route.unwrap_or(""),
             Piece::Fact(Fact::Method) => method,
         });
         pieces.collect::<String>()

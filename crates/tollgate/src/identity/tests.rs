@@ -1,3 +1,5 @@
+//! How long answers about tokens are used.
+
 use super::*;
 
 #[test]

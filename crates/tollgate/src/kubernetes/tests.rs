@@ -1,3 +1,5 @@
+//! Users of Kubernetes, out of what is proven of callers.
+
 use std::sync::Arc;
 
 use identity::claims::{Mapping, Workload};

@@ -82,8 +82,8 @@ impl Authorizer for ByModel {
     }
 
     fn ask(&self, call: &Asked<'_>) -> Later<Authorization> {
-        let backends: Vec<&str> = call.backends().collect();
-        let route = call.route.map(|route| &*route.name);
+        let backends = &call.backends;
+        let route = call.route;
         let said = format!("{:?} {route:?} {backends:?}", call.model);
         let (after, is_good) = (self.0, call.model != Some("secret"));
         Box::pin(async move {

@@ -273,7 +273,10 @@ fn the_manual_lists_exactly_these_fields() {
         is_sampled: false,
     });
     full.upstream_id = Some("theirs".into());
-    full.caller = Some(std::sync::Arc::new(ada()));
+    full.caller = Some(std::sync::Arc::new(Caller {
+        is_user_said: true,
+        ..ada()
+    }));
     full.reason = Some("y".into());
     full.code = "x";
     full.limited = Some(Kind::Requests);
