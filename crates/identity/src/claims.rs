@@ -55,11 +55,20 @@ impl Mapping {
             workload,
             by,
             key: None,
-            user: found(claims, &self.user).and_then(text),
+            user: user(claims, &self.user)?,
             tags: tags.collect(),
             claims: Claims::new(members(claims)),
             ..Caller::default()
         })
+    }
+}
+
+/// The person or service that a claim says; a list would make several of one, or one of several.
+fn user(claims: &Map<String, Value>, claim: &str) -> Result<Option<Arc<str>>, String> {
+    match found(claims, claim) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value @ (Value::String(_) | Value::Number(_))) => Ok(text(value)),
+        Some(_) => Err(format!("its claim {claim} is neither text nor a number")),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Not here: what Kubernetes is asked (`access`), what is written (`config`), the languages (`authority`), when they are asked (`policy::exchange`).
 
-mod access;
+mod access_review;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(crate) fn complete(
         asked.extend(made.map_err(|fault| format!("authority.ext_authz: {fault}"))?);
     }
     if let Some(written) = &host.access_review {
-        let made = access::authorizer(written, moment);
+        let made = access_review::authorizer(written, moment);
         asked.extend(made.map_err(|fault| format!("authority.subject_access_review: {fault}"))?);
     }
     let (late, early): (Vec<_>, Vec<_>) = asked.into_iter().partition(|asked| asked.needs_body());
@@ -159,7 +159,7 @@ fn authorizer(
     let Some(services) = moment.services() else {
         return Ok(None);
     };
-    Ok(Some(Arc::new(Asks {
+    Ok(Some(Arc::new(ExtAuthzAuthorizer {
         service: ExtAuthz::new(&services.handle()?, client, settings),
         timeout: written.timeout,
         fails_open: written.fails_open,
@@ -170,7 +170,7 @@ fn authorizer(
 
 /// Asks a service that speaks as Envoy's external authorisation does.
 #[derive(Debug)]
-struct Asks {
+struct ExtAuthzAuthorizer {
     service: ExtAuthz,
     timeout: Duration,
     fails_open: bool,
@@ -178,7 +178,7 @@ struct Asks {
     questions: Arc<Questions>,
 }
 
-impl Authorizer for Asks {
+impl Authorizer for ExtAuthzAuthorizer {
     fn ask(&self, call: &Asked<'_>) -> Later<Authorization> {
         let head = call.head;
         let seen = head.fields.iter().filter_map(|field| {

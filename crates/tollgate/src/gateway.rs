@@ -134,8 +134,15 @@ fn changed(running: &Running, entry: &Entry, secret: Option<Secret>) -> Changed 
     Changed {
         key: keyring::row(entry, now_s()),
         secret,
-        is_in_force: running.are_keys_taken.load(Ordering::SeqCst),
+        is_in_force: is_in_force(running),
     }
+}
+
+/// Whether the gate goes by the files of keys as they are, and all of them are well.
+fn is_in_force(running: &Running) -> bool {
+    let current = running.current();
+    let mut files = current.key_files.iter();
+    running.are_keys_taken.load(Ordering::SeqCst) && files.all(|file| file.version.is_some())
 }
 
 fn key_file(state: &KeysState) -> KeyFile {

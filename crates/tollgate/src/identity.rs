@@ -5,8 +5,8 @@
 //! Not here: what is written (`config`), what a credential proves (`identity`), which source decides
 //! (`policy::identity`).
 
-mod asked;
-mod reviewed;
+mod introspection;
+mod token_review;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub(crate) fn complete(
             }
             CredentialKind::Introspection(asked) => {
                 let at = |fault| format!("{}.introspection: {fault}", source.place);
-                asked::verifier(asked, moment.services()).map_err(at)?
+                introspection::verifier(asked, moment.services()).map_err(at)?
             }
             CredentialKind::Login(login) => {
                 let at = |fault| format!("{}.login: {fault}", source.place);
@@ -89,7 +89,7 @@ pub(crate) fn complete(
             }
             CredentialKind::TokenReview(reviewed) => {
                 let at = |fault| format!("{}.token_review: {fault}", source.place);
-                reviewed::verifier(reviewed, moment.services()).map_err(at)?
+                token_review::verifier(reviewed, moment.services()).map_err(at)?
             }
             CredentialKind::Jwt(first) => {
                 let mut issuers = vec![issuer(first, &source.place, moment)?];

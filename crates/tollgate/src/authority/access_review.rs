@@ -33,7 +33,7 @@ pub(super) fn authorizer(
         cache_denied: written.cache_denied,
         questions,
     };
-    Ok(Some(Arc::new(Asks {
+    Ok(Some(Arc::new(AccessReviewAuthorizer {
         review: AccessReview::new(&services.handle()?, client, settings),
         action: written.action.clone(),
         timeout: written.timeout,
@@ -45,7 +45,7 @@ pub(super) fn authorizer(
 
 /// Asks about each call, unless the same was asked a moment ago.
 #[derive(Debug)]
-struct Asks {
+struct AccessReviewAuthorizer {
     review: AccessReview,
     action: ReviewedAction,
     timeout: Duration,
@@ -54,7 +54,7 @@ struct Asks {
     unanswered: Arc<Seldom>,
 }
 
-impl Authorizer for Asks {
+impl Authorizer for AccessReviewAuthorizer {
     fn needs_body(&self) -> bool {
         let of_body = [Fact::Model, Fact::Backend, Fact::Route];
         of_body.into_iter().any(|fact| self.action.names(fact))
@@ -85,7 +85,7 @@ impl Authorizer for Asks {
     }
 }
 
-impl Asks {
+impl AccessReviewAuthorizer {
     fn ask_of(&self, question: AccessQuestion) -> Later<Authorization> {
         let question = Arc::new(question);
         let asked = self.review.ask(Arc::clone(&question), self.timeout);

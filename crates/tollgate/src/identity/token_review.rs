@@ -32,7 +32,7 @@ pub(super) fn verifier(
         Some(services) => Some(TokenReview::new(&services.handle()?, client, settings)),
         None => None,
     };
-    Ok(Arc::new(Asks {
+    Ok(Arc::new(TokenReviewVerifier {
         review,
         mapping: Arc::new(mapping(&written.claims)),
         cache: written.cache,
@@ -41,13 +41,13 @@ pub(super) fn verifier(
 
 /// Asks about each token, unless it was asked a moment ago.
 #[derive(Debug)]
-struct Asks {
+struct TokenReviewVerifier {
     review: Option<TokenReview>,
     mapping: Arc<Mapping>,
     cache: Duration,
 }
 
-impl Verifier for Asks {
+impl Verifier for TokenReviewVerifier {
     fn takes(&self, _: &[u8]) -> bool {
         true
     }

@@ -38,7 +38,7 @@ pub(super) fn verifier(
         Some(services) => Some(Introspection::new(&services.handle()?, client, settings)),
         None => None,
     };
-    Ok(Arc::new(Asks {
+    Ok(Arc::new(IntrospectionVerifier {
         introspection,
         rules: Arc::new(Rules {
             mapping: mapping(&written.claims),
@@ -65,7 +65,7 @@ fn client_auth(written: &IntrospectionSource) -> ClientAuth {
 
 /// Asks about each token, unless it was asked a moment ago.
 #[derive(Debug)]
-struct Asks {
+struct IntrospectionVerifier {
     introspection: Option<Introspection>,
     rules: Arc<Rules>,
 }
@@ -102,7 +102,7 @@ impl Rules {
     }
 }
 
-impl Verifier for Asks {
+impl Verifier for IntrospectionVerifier {
     fn takes(&self, _: &[u8]) -> bool {
         true
     }
