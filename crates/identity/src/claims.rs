@@ -314,4 +314,21 @@ mod tests {
                 .all(|user| user.len() <= 256 && !user.contains(char::is_control))
         );
     }
+
+    #[test]
+    fn a_user_is_text_or_a_number_and_no_list() {
+        let fixed = mapping(Workload::Fixed("chat".into()));
+        let user = |claims: Value| {
+            let claims = claims.as_object().expect("claims").clone();
+            let caller = fixed.caller(&claims, Proven::Token)?;
+            Ok::<_, String>(caller.user.map(|user| user.to_string()))
+        };
+        assert_eq!(user(json!({ "sub": "7" })), Ok(Some("7".to_owned())));
+        assert_eq!(user(json!({ "sub": 7 })), Ok(Some("7".to_owned())));
+        assert_eq!(user(json!({})), Ok(None));
+        assert_eq!(user(json!({ "sub": null })), Ok(None));
+        for sub in [json!(["7"]), json!({ "id": 7 }), json!(true)] {
+            assert!(user(json!({ "sub": sub })).is_err(), "{sub}");
+        }
+    }
 }
