@@ -85,8 +85,16 @@ pub(crate) fn check_origin<B>(
     access: &Access,
     people: Option<&dyn People>,
 ) -> Result<(), Refusal> {
-    let host = request.headers().get(header::HOST);
-    if !access.hosts.allows(host.map(HeaderValue::as_bytes)) {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    // A target in absolute form names one, too.
+    let target = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str().as_bytes());
+    let is_named = access.hosts.allows(host.map(HeaderValue::as_bytes))
+        && target.is_none_or(|target| access.hosts.allows(Some(target)));
+    if second.is_some() || !is_named {
         let says = "the host that this request names is not one that is answered for; ask by a loopback \
                     address, or add it to listen.hosts";
         let status = StatusCode::MISDIRECTED_REQUEST;

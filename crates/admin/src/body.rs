@@ -62,6 +62,10 @@ async fn whole(body: Incoming) -> Result<Bytes, Refusal> {
 
 /// Reads JSON, or says where it is wrong.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    // A list would be taken for the members in their order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err("the body: send an object, {…}".to_owned());
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let at = error.path().to_string();

@@ -39,10 +39,9 @@ pub(crate) async fn step<B>(
     let query = request.uri().query().unwrap_or_default();
     let reply = match path {
         LOGIN if !is_at_origin(request, people) => {
-            // The cookies of a login are of the host that the provider sends browsers back to.
-            let between = if query.is_empty() { "" } else { "?" };
-            let there = format!("{}{LOGIN}{between}{query}", people.origin());
-            return Ok(Some(sent(&there)));
+            // The cookies of a login are of the host that the provider sends browsers back to. A person follows the
+            // link: a redirect would have no end where a proxy names another host than the browser did.
+            return Ok(Some(elsewhere(people)));
         }
         LOGIN => people.begin(query.as_bytes()).await,
         LOGOUT => {
@@ -61,8 +60,28 @@ pub(crate) async fn step<B>(
 /// Whether a request names the host that browsers come back to.
 fn is_at_origin<B>(request: &Request<B>, people: &dyn People) -> bool {
     let host = request.headers().get(header::HOST);
-    let own = people.origin().split_once("://").map(|(_, host)| host);
-    host.and_then(|host| host.to_str().ok()) == own
+    let host = host.and_then(|host| host.to_str().ok());
+    let Some((scheme, own)) = people.origin().split_once("://") else {
+        return false;
+    };
+    let port = if scheme == "https" { ":443" } else { ":80" };
+    let bare = |host: &str| {
+        let host = host.to_ascii_lowercase();
+        host.strip_suffix(port).map(str::to_owned).unwrap_or(host)
+    };
+    host.is_some_and(|host| bare(host) == bare(own))
+}
+
+/// Tells a browser that came by another name where people log in.
+fn elsewhere(people: &dyn People) -> Reply {
+    let there = escaped(people.origin());
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Log in at another address</title>\n\
+         <h1>Log in at another address</h1>\n<p>People log in to this gateway at \
+         <a href=\"{there}{LOGIN}\">{there}</a>. Where that is this page, a proxy in front of the gateway does not pass the \
+         host on.</p>\n"
+    );
+    html(StatusCode::MISDIRECTED_REQUEST, page)
 }
 
 /// Sends a browser to log in, and back to this page then.

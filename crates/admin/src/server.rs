@@ -2,6 +2,7 @@
 //!
 //! Not here: the API (`api`), who asks (`access`).
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 
 use policy::admin::{Role, Roles};
+use tokio::task::JoinHandle;
 
 use crate::access::{By, Principal};
 use crate::gateway::{Gateway, Health};
@@ -20,7 +22,7 @@ use crate::keys::KeyDesk;
 use crate::reply::{Refusal, Reply, json, method_not_allowed, no_store, refusal, text};
 use crate::{access, api, login};
 
-/// Connections served at once; more wait.
+/// Connections served at once: one more ends the oldest, so that nobody keeps probes out by holding on to all.
 const CONNECTIONS: usize = 256;
 
 /// Serves until aborted.
@@ -33,11 +35,9 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
         }
     };
     let desk = Arc::new(KeyDesk::new(gateway));
-    let slots = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+    // The oldest first.
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
-            return;
-        };
         let tcp = match listener.accept().await {
             Ok((tcp, _)) => tcp,
             Err(error) => {
@@ -46,9 +46,16 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
                 continue;
             }
         };
+        if open.len() >= CONNECTIONS {
+            open.retain(|connection| !connection.is_finished());
+        }
+        if open.len() >= CONNECTIONS
+            && let Some(oldest) = open.pop_front()
+        {
+            oldest.abort();
+        }
         let desk = Arc::clone(&desk);
-        tokio::spawn(async move {
-            let _slot = slot;
+        open.push_back(tokio::spawn(async move {
             let service = service_fn(|request| answer(request, &desk));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -57,7 +64,7 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "admin connection ended");
             }
-        });
+        }));
     }
 }
 

@@ -139,6 +139,10 @@ impl Keyring {
                 wanted.workload
             )));
         }
+        if wanted.expires.is_some_and(|expires| expires.seconds() == 0) {
+            let says = "expires: a key that is never good; write how long it is, such as 90d";
+            return Err(KeyFault::Wrong(says.to_owned()));
+        }
         if !wanted.budgets.is_empty() && !self.has_ledger {
             let says = "a budget needs a ledger, from which it is read back after a restart; write ledger: { path: usage.db }";
             return Err(KeyFault::Wrong(says.to_owned()));

@@ -468,3 +468,34 @@ fn access_is_checked_for_the_api_as_for_pages() {
     }
     assert_eq!(served.get("/readyz").0, 200);
 }
+
+#[test]
+fn whoever_holds_all_connections_keeps_no_probe_out() {
+    let served = served(None, None);
+    let connect = || TcpStream::connect(served.address).expect("connects");
+    // More than are served at once, and none of them says anything.
+    let mut held: Vec<TcpStream> = (0..super::CONNECTIONS + 20).map(|_| connect()).collect();
+    let (status, _) = served.get("/livez");
+    assert_eq!(status, 200);
+    // The oldest were ended for those that came later.
+    let first = held.first_mut().expect("a connection");
+    first
+        .set_read_timeout(Some(std::time::Duration::from_secs(5)))
+        .expect("a timeout");
+    assert_eq!(first.read(&mut [0; 1]).ok(), Some(0));
+}
+
+#[test]
+fn a_host_is_one_wherever_it_stands() {
+    let served = served(None, None);
+    let (status, _, body) = served.ask(
+        "GET",
+        "/config",
+        "host: localhost\r\nhost: evil.example\r\n",
+    );
+    assert_eq!((status, &*code(&body)), (421, "host_not_allowed"));
+    let (status, _, body) = served.ask("GET", "http://evil.example/config", "");
+    assert_eq!((status, &*code(&body)), (421, "host_not_allowed"));
+    let (status, ..) = served.ask("GET", "http://localhost/config", "");
+    assert_eq!(status, 200);
+}
