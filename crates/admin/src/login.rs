@@ -102,7 +102,7 @@ fn sent(there: &str) -> Reply {
 fn tell(reply: &LoginReply) {
     let (code, user) = (reply.code, reply.user.as_deref().unwrap_or_default());
     match reply.reason.as_deref() {
-        None if !user.is_empty() => tracing::info!(user, "login to the admin endpoint"),
+        None if !user.is_empty() => tracing::info!(code, user, "login to the admin endpoint"),
         // Anybody can begin one, and end a session that he does not have.
         None => tracing::debug!(code, "login to the admin endpoint"),
         Some(reason) => tracing::warn!(code, reason, "nobody was logged in to the admin endpoint"),
