@@ -10,7 +10,7 @@ mod circuit;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -75,9 +75,15 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
         })
     }
 
-    /// The answer that is kept, if there is one. It waits for nothing but the others that look.
+    /// The answer that is kept, if there is one and nobody else looks just now: a worker waits for nobody, and has the
+    /// thread that asks look.
     pub(crate) fn kept(&self, key: &Key) -> Option<V> {
-        let kept = self.state().kept(key, Instant::now());
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let kept = state.kept(key, Instant::now());
         if kept.is_some() {
             self.questions.note_kept();
         }
