@@ -134,7 +134,9 @@ fn an_api_server_that_is_ill_is_neither_yes_nor_no() {
     ] {
         api.state().does = does;
         let began = std::time::Instant::now();
-        assert_eq!(told(&call(&gate, &[&bearer("web")])), unavailable);
+        // Each with a token of its own: one that failed twice is asked about again once a second.
+        let token = format!("token-{ill}");
+        assert_eq!(told(&call(&gate, &[&bearer(&token)])), unavailable);
         assert!(
             began.elapsed() < Duration::from_secs(3),
             "{:?}",
