@@ -11,6 +11,7 @@ mod access;
 mod api;
 mod body;
 mod gateway;
+pub mod html;
 mod keys;
 mod login;
 mod reply;

@@ -11,7 +11,12 @@ use policy::login::{LOGIN, LOGOUT, LoginReply, back_to};
 
 use crate::access::{Principal, check_own, cookie_of};
 use crate::gateway::{Gateway, People};
+use crate::html::{self, escaped};
 use crate::reply::{Refusal, Reply, method_not_allowed, no_store};
+
+/// Of the endpoint's own pages.
+const STYLE: &str =
+    "body { font: 16px sans-serif; max-width: 40em; margin: 2em auto; padding: 0 1em }";
 
 /// What pages may load: nothing but the style in them.
 const POLICY: &str =
@@ -75,13 +80,12 @@ fn is_at_origin<B>(request: &Request<B>, people: &dyn People) -> bool {
 /// Tells a browser that came by another name where people log in.
 fn elsewhere(people: &dyn People) -> Reply {
     let there = escaped(people.origin());
-    let page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Log in at another address</title>\n\
-         <h1>Log in at another address</h1>\n<p>People log in to this gateway at \
-         <a href=\"{there}{LOGIN}\">{there}</a>. Where that is this page, a proxy in front of the gateway does not pass the \
-         host on.</p>\n"
+    let markup = format!(
+        "<p>People log in to this gateway at <a href=\"{there}{LOGIN}\">{there}</a>. Where that is this page, a proxy in \
+         front of the gateway does not pass the host on.</p>"
     );
-    html(StatusCode::MISDIRECTED_REQUEST, page)
+    let page = html::page("Log in at another address", STYLE, &markup);
+    sent_page(StatusCode::MISDIRECTED_REQUEST, page)
 }
 
 /// Sends a browser to log in, and back to this page then.
@@ -92,7 +96,7 @@ pub(crate) fn instead<B>(request: &Request<B>, people: &dyn People) -> Reply {
 }
 
 fn sent(there: &str) -> Reply {
-    let mut reply = html(StatusCode::FOUND, String::new());
+    let mut reply = sent_page(StatusCode::FOUND, String::new());
     if let Ok(there) = HeaderValue::from_str(there) {
         reply.headers_mut().insert(header::LOCATION, there);
     }
@@ -111,7 +115,7 @@ fn tell(reply: &LoginReply) {
 
 fn answer(reply: LoginReply) -> Reply {
     let status = StatusCode::from_u16(reply.status.code());
-    let mut answer = html(
+    let mut answer = sent_page(
         status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         reply.page,
     );
@@ -128,7 +132,7 @@ fn answer(reply: LoginReply) -> Reply {
     answer
 }
 
-fn html(status: StatusCode, page: String) -> Reply {
+fn sent_page(status: StatusCode, page: String) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(page)));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
@@ -179,13 +183,13 @@ pub(crate) fn home(caller: &Principal, gateway: &impl Gateway) -> Reply {
     );
     let roles = caller.roles.names().collect::<Vec<_>>().join(", ");
     let says = format!("<p>Your roles: {roles}</p>\n<ul>\n{links}</ul>");
-    html(StatusCode::OK, page(caller, "Tollgate", &says))
+    sent_page(StatusCode::OK, page(caller, "Tollgate", &says))
 }
 
 /// The page of somebody to whom nothing is open.
 pub(crate) fn no_role(caller: &Principal) -> Reply {
     let says = "<p>You have no role here: nothing that your provider says of you is among <code>admin.login.roles</code>.</p>";
-    html(
+    sent_page(
         StatusCode::FORBIDDEN,
         page(caller, "Nothing is open to you", says),
     )
@@ -193,25 +197,9 @@ pub(crate) fn no_role(caller: &Principal) -> Reply {
 
 fn page(caller: &Principal, title: &str, says: &str) -> String {
     let name = escaped(caller.name.as_deref().unwrap_or_default());
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>body {{ font: 16px sans-serif; max-width: 40em; margin: 2em auto; padding: 0 1em }}</style>\n\
-         <h1>{title}</h1>\n<p>You are logged in as <b>{name}</b>.</p>\n{says}\n\
-         <form method=\"post\" action=\"{LOGOUT}\"><button>Log out</button></form>\n"
-    )
-}
-
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::new(), |mut to, c| {
-        match c {
-            '<' => to.push_str("&lt;"),
-            '>' => to.push_str("&gt;"),
-            '&' => to.push_str("&amp;"),
-            '"' => to.push_str("&quot;"),
-            '\'' => to.push_str("&#39;"),
-            _ => to.push(c),
-        }
-        to
-    })
+    let markup = format!(
+        "<p>You are logged in as <b>{name}</b>.</p>\n{says}\n\
+         <form method=\"post\" action=\"{LOGOUT}\"><button>Log out</button></form>"
+    );
+    html::page(title, STYLE, &markup)
 }

@@ -1,4 +1,4 @@
-//! What a person writes: every field of the document, in the order of the reference.
+//! What a person writes: the document, and what is of the process as a whole; each other part is a module.
 //!
 //! Doc comments here are the descriptions in the published JSON Schema.
 //! Not here: what the fields become (`lower`).
@@ -6,28 +6,35 @@
 pub(crate) mod abandon;
 pub(crate) mod admin;
 pub(crate) mod authority;
+pub(crate) mod backend;
+pub(crate) mod budget;
 pub(crate) mod credential;
 pub(crate) mod identity;
+pub(crate) mod ledger;
+pub(crate) mod login;
+pub(crate) mod price;
 pub(crate) mod proxy;
+pub(crate) mod route;
+pub(crate) mod traces;
 
 use serde_json::json;
 
-use self::abandon::Abandon;
 use self::admin::Admin;
 use self::authority::Authority;
-use self::credential::{ClientCertificate, UpstreamCredential};
+pub(crate) use self::backend::{Backend, Credential, Pool};
+pub(crate) use self::budget::Budget;
 use self::identity::Identity;
-use self::proxy::Proxy;
+pub(crate) use self::ledger::Ledger;
+pub(crate) use self::price::{Price, Tier};
+pub(crate) use self::proxy::ProxyAt;
+pub(crate) use self::route::{Limit, Retries, Route, Unread};
+pub(crate) use self::traces::Traces;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, Age, Amount, Apart, BilledBy, Billing, Brief, BuiltIn, Call, Charge,
-    ClientCertificates, Count, CredentialHeader, Currency, Decimal, Every, File, Flag, HeaderValue,
-    Host, Inline, LogTarget, Model, Money, Name, Network, Origin, OtlpProtocol, PassedHeader,
-    Pattern, Percent, PricePer, Protocol, ProxyProtocol, QueryName, QueryValue, Ratio, Recorded,
-    Scheme, SecretFile, Size, Span, Status, Variable, Whose, Zone,
+    Address, BuiltIn, ClientCertificates, Count, File, Host, Inline, LogTarget, Model, Name,
+    Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span, Variable,
 };
-use crate::target::Target;
 
 record! {
     /// The configuration of the gate.
@@ -180,346 +187,6 @@ record! {
 }
 
 record! {
-    /// A named upstream target: one `url`, or several `endpoints`.
-    Backend {
-        /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path.
-        optional url: At<Target>,
-        /// Several addresses that share the traffic.
-        optional endpoints: ListOf<Endpoint>,
-        /// The credential sent upstream; none unless said.
-        optional credential: UpstreamCredential,
-        /// The certificate that the gate shows upstream; none unless said.
-        optional client_certificate: ClientCertificate,
-        /// Headers of every request to it, by name; they replace what the client sends by these names.
-        optional headers: MapOf<PassedHeader, At<HeaderValue>>,
-        /// Members of the query of every request to it, by name, such as api-version; they replace the client's.
-        optional query: MapOf<QueryName, At<QueryValue>>,
-        /// Models it serves, for /v1/models.
-        optional models: OneOrMany<Model>,
-        /// What it calls models that the gate knows by other names. Prices, limits and budgets go by the gate's.
-        optional model_names: MapOf<Model, At<Model>>,
-        /// How long each phase of a call may take.
-        optional timeouts: Timeouts,
-        /// When an address of it that keeps failing is left alone.
-        optional ejection: Ejection,
-        /// One worker's connections to each of its addresses.
-        optional pool: Pool,
-        /// auto (over TLS what ALPN chooses, in clear HTTP/1.1), http1 or http2. Default auto.
-        optional protocol: At<Protocol>,
-        /// PEM file with the roots to trust instead of the system's.
-        optional ca: At<File>,
-        /// The API is at the root of its addresses, which then need no path such as /v1. Default false.
-        optional at_root: At<Flag>,
-        /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.
-        optional proxy: Proxy,
-    }
-}
-
-record! {
-    /// An HTTP proxy and what it asks for.
-    ProxyAt {
-        /// Its address, such as http://proxy.example:3128.
-        required url: At<Target>,
-        /// What the gate sends to it to be let through; nothing unless said.
-        optional credential: ProxyCredential,
-    }
-}
-
-record! {
-    /// A user and a password, written user:password, from exactly one of `file`, `env` and `inline`.
-    ProxyCredential {
-        /// File that holds them alone; watched, and used anew within a second of a change.
-        optional file: At<SecretFile>,
-        /// Environment variable that holds them.
-        optional env: At<Variable>,
-        /// They themselves, for tests.
-        optional inline: At<Inline>,
-    }
-}
-
-record! {
-    /// One address of a backend.
-    Endpoint {
-        /// The API root, as in a backend's `url`.
-        required url: At<Target>,
-        /// Its share of the traffic. Default 1.
-        optional weight: At<Count<1000000>>,
-        /// Its own credential, in place of the backend's.
-        optional credential: UpstreamCredential,
-    }
-}
-
-record! {
-    /// A secret, from exactly one of `file`, `env` and `inline`, and the header that carries it.
-    Credential {
-        /// File that holds the secret alone; watched, and used anew within a second of a change.
-        optional file: At<SecretFile>,
-        /// Environment variable that holds the secret.
-        optional env: At<Variable>,
-        /// The secret itself, for tests.
-        optional inline: At<Inline>,
-        /// The header that carries it. Default authorization.
-        optional header: At<CredentialHeader>,
-        /// The word before it. Default Bearer for authorization, nothing for another header.
-        optional scheme: At<Scheme>,
-    }
-}
-
-record! {
-    /// How long each phase of a call may take. There is no total: generations may be long.
-    Timeouts {
-        /// To an established connection, TLS included. Default 5s.
-        optional connect: At<Span>,
-        /// From the request sent to the response head. Default 5m.
-        optional first_byte: At<Span>,
-        /// Silence in the middle of a response. Default 5m.
-        optional idle: At<Span>,
-    }
-}
-
-record! {
-    /// When an address that keeps failing is left alone, by each worker for itself.
-    Ejection {
-        /// Failures in a row before it is. Default 5.
-        optional failures: At<Count<1000>>,
-        /// How long the first time, 1h at most; doubles with each failed trial after it. Default 5s.
-        optional time: At<Brief>,
-        /// How long at most, 1h at most. Default 5m.
-        optional max_time: At<Brief>,
-    }
-}
-
-record! {
-    /// One worker's connections to one address.
-    Pool {
-        /// Open at one time, busy or idle. Default 20000.
-        optional connections: At<Count<1000000>>,
-        /// Kept without a call. Default 1024.
-        optional idle: At<Count<1000000>>,
-        /// How long one is kept so, 1h at most. Default 55s.
-        optional idle_time: At<Brief>,
-        /// Calls on one HTTP/2 connection at one time. Default 100.
-        optional streams: At<Count<10000>>,
-    }
-}
-
-record! {
-    /// A rule from workload and model to backend.
-    Route {
-        /// For logs, metrics and limits; made from the backends unless said.
-        optional name: At<Name>,
-        /// The workloads it is for; being named here registers them.
-        required workload: OneOrMany<Name>,
-        /// Which calls of theirs it takes; all unless said.
-        optional r#match: Match,
-        /// Where they go; of several, the next is tried when one fails.
-        required backend: OneOrMany<Name>,
-        /// The model sent upstream in place of the client's.
-        optional model: At<Model>,
-        /// Rates, each counted for each workload apart, or for each key or user of it.
-        optional limits: ListOf<Limit>,
-        /// The most tokens that one answer can have, held for a call that has no cap of its own.
-        optional output_max: At<Amount>,
-        /// grouped (nobody waits for the ledger) or strict (no call runs without its row on disk). Default grouped.
-        optional billing: At<Billing>,
-        /// Whose count limits, budgets and costs go by: reported (the engine's) or counted (the gate's own, where it can count). Default reported.
-        optional billed_by: At<BilledBy>,
-        /// When a call is tried again.
-        optional retries: Retries,
-        /// When a client leaves: cancel (the upstream is told at once) or read_to_end (the gate reads on for the usage). Default cancel.
-        optional abandon: Abandon,
-        /// Calls that it lets through though the gate does not read them; none unless said.
-        optional unread: ListOf<Unread>,
-        /// Request headers that go upstream besides those that always do.
-        optional forward_headers: OneOrMany<PassedHeader>,
-        /// Response headers that go to clients besides those that always do.
-        optional return_headers: OneOrMany<PassedHeader>,
-    }
-}
-
-record! {
-    /// When a call is tried again.
-    Retries {
-        /// Tries of one call, the first included; 1 for none again. Default 4.
-        optional attempts: At<Count<8>>,
-        /// After which statuses of an upstream. Default 408, 425, 429, 500, 502, 503, 504 and 529.
-        optional statuses: OneOrMany<Status>,
-        /// Retries in all, as a share of first tries, 0 to 1. Default 0.1.
-        optional share: At<Ratio>,
-        /// Retries in hand at the start, and the most that can be saved up. Default 10.
-        optional burst: At<Count<1000>>,
-    }
-}
-
-record! {
-    /// Calls that are let through unread, and what each that is answered is charged.
-    Unread {
-        /// Method and path, such as "GET /v1/files/{id}"; {id} is one plain segment.
-        required call: OneOrMany<Call>,
-        /// Tokens; required where a limit or a budget counts tokens.
-        optional tokens: At<Charge>,
-        /// Money, an exact decimal; required where a budget counts money.
-        optional money: At<Decimal>,
-        /// ISO 4217 code of the money. Default USD.
-        optional currency: At<Currency>,
-        /// What it reads and changes may be every workload's that uses the account. Default false.
-        optional shared: At<Flag>,
-    }
-}
-
-record! {
-    /// The gate reads on when a client leaves.
-    ReadToEnd {
-        /// How far.
-        required read_to_end: ReadToEndBounds,
-    }
-}
-
-record! {
-    /// How far the gate reads on for a client that left; then the upstream is told.
-    ReadToEndBounds {
-        /// At most about so many tokens: events of a stream, or four bytes each.
-        required tokens: At<Amount>,
-        /// At most so long.
-        required seconds: At<Count<3600>>,
-    }
-}
-
-record! {
-    /// Which calls a route takes.
-    Match {
-        /// Models by name, or by the start of a name and a `*`.
-        required model: OneOrMany<Pattern>,
-    }
-}
-
-record! {
-    /// A rate of `requests` or of `tokens`.
-    Limit {
-        /// Exchanges admitted in each `per`.
-        optional requests: At<Amount>,
-        /// Tokens, of prompt and completion together, in each `per`.
-        optional tokens: At<Amount>,
-        /// The window, such as 1m.
-        required per: At<Span>,
-        /// How much an idle bucket holds. Default one window's worth.
-        optional burst: At<Amount>,
-        /// Who has such a bucket to itself: workload, key or user, each on this route. Default workload.
-        optional r#for: At<Whose>,
-    }
-}
-
-record! {
-    /// What calls to a model cost; exact decimals. Its name is the one that goes upstream.
-    Price {
-        /// Of prompt tokens.
-        required input: At<Decimal>,
-        /// Of completion tokens.
-        required output: At<Decimal>,
-        /// Of prompt tokens that the engine had cached; as `input` unless said.
-        optional cached_input: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
-        optional cache_write_5m: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
-        optional cache_write_1h: At<Decimal>,
-        /// Of audio tokens of the prompt; as `input` unless said.
-        optional audio_input: At<Decimal>,
-        /// Of completion tokens spent on reasoning; as `output` unless said.
-        optional reasoning: At<Decimal>,
-        /// Of audio tokens of the completion; as `output` unless said.
-        optional audio_output: At<Decimal>,
-        /// Of each call that was answered, whatever its tokens. Default 0.
-        optional request: At<Decimal>,
-        /// Other prices for the whole of a call with a long prompt.
-        optional tiers: ListOf<Tier>,
-        /// For how many tokens: 1, 1K or 1M. Default 1M.
-        optional per: At<PricePer>,
-        /// ISO 4217 code. Default USD.
-        optional currency: At<Currency>,
-        /// What it costs at a backend, by the backend's name, in place of all the above.
-        optional at: MapOf<Name, PriceAt>,
-    }
-}
-
-record! {
-    /// What calls to a model cost at one backend.
-    PriceAt {
-        /// Of prompt tokens.
-        required input: At<Decimal>,
-        /// Of completion tokens.
-        required output: At<Decimal>,
-        /// Of prompt tokens that the engine had cached; as `input` unless said.
-        optional cached_input: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
-        optional cache_write_5m: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
-        optional cache_write_1h: At<Decimal>,
-        /// Of audio tokens of the prompt; as `input` unless said.
-        optional audio_input: At<Decimal>,
-        /// Of completion tokens spent on reasoning; as `output` unless said.
-        optional reasoning: At<Decimal>,
-        /// Of audio tokens of the completion; as `output` unless said.
-        optional audio_output: At<Decimal>,
-        /// Of each call that was answered, whatever its tokens. Default 0.
-        optional request: At<Decimal>,
-        /// Other prices for the whole of a call with a long prompt.
-        optional tiers: ListOf<Tier>,
-        /// For how many tokens; as the model's unless said.
-        optional per: At<PricePer>,
-        /// ISO 4217 code; as the model's unless said.
-        optional currency: At<Currency>,
-    }
-}
-
-record! {
-    /// Prices of calls with long prompts.
-    Tier {
-        /// It is for calls whose prompt has more tokens than this.
-        required above: At<Amount>,
-        /// Of prompt tokens.
-        required input: At<Decimal>,
-        /// Of completion tokens.
-        required output: At<Decimal>,
-        /// Of prompt tokens that the engine had cached; as `input` unless said.
-        optional cached_input: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
-        optional cache_write_5m: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
-        optional cache_write_1h: At<Decimal>,
-        /// Of audio tokens of the prompt; as `input` unless said.
-        optional audio_input: At<Decimal>,
-        /// Of completion tokens spent on reasoning; as `output` unless said.
-        optional reasoning: At<Decimal>,
-        /// Of audio tokens of the completion; as `output` unless said.
-        optional audio_output: At<Decimal>,
-    }
-}
-
-record! {
-    /// An amount of `tokens` or of `money` for each calendar period; everybody's unless it says whose.
-    Budget {
-        /// Tokens, of prompt and completion together.
-        optional tokens: At<Amount>,
-        /// Money, by the prices of the models; an exact decimal of at most nine places.
-        optional money: At<Money>,
-        /// ISO 4217 code of the money. Default USD.
-        optional currency: At<Currency>,
-        /// The period: day, week (from Monday) or month.
-        required per: At<Every>,
-        /// How far its midnight is from UTC's, such as "+02:00". Default +00:00.
-        optional zone: At<Zone>,
-        /// The workload whose calls it counts.
-        optional workload: At<Name>,
-        /// The group whose calls it counts.
-        optional group: At<Name>,
-        /// Models by name, or by the start of a name and a `*`; all unless said.
-        optional model: OneOrMany<Pattern>,
-        /// Who of them has the amount to itself: key or user; all share it unless said.
-        optional r#for: At<Apart>,
-    }
-}
-
-record! {
     /// The files of a model's own tokenizer.
     TokenizerFiles {
         /// Its tokenizer.json.
@@ -547,32 +214,6 @@ record! {
     }
 }
 
-record! {
-    /// The usage ledger.
-    Ledger {
-        /// Its file, made where there is none; the directory must exist.
-        required path: At<File>,
-        /// This gate's name in each row. Default gate.
-        optional node: At<Name>,
-        /// Age at which rows are pruned; kept for good unless said.
-        optional retention: At<Age>,
-        /// Size of the file above which the oldest rows are pruned; none unless said.
-        optional size: At<Size>,
-        /// The fleet's Postgres, which gets a copy of every row.
-        optional postgres: Postgres,
-    }
-}
-
-record! {
-    /// A connection string such as postgres://gate@db/usage, from exactly one of `file` and `env`.
-    Postgres {
-        /// File that holds it alone; read at the start.
-        optional file: At<SecretFile>,
-        /// Environment variable that holds it.
-        optional env: At<Variable>,
-    }
-}
-
 /// A vocabulary that is built in, by its name, or files.
 pub(crate) enum Tokenizer {
     BuiltIn(BuiltIn),
@@ -590,24 +231,6 @@ impl Decode for Tokenizer {
 
     fn schema(defs: &mut Defs) -> serde_json::Value {
         json!({ "anyOf": [At::<BuiltIn>::schema(defs), TokenizerFiles::schema(defs)] })
-    }
-}
-
-record! {
-    /// OpenTelemetry spans of sampled exchanges.
-    Traces {
-        /// The collector: http://host:4318, or http://host:4317 for grpc.
-        required otlp: At<Target>,
-        /// How it is spoken to: http (protobuf over HTTP/1.1) or grpc. Default http.
-        optional protocol: At<OtlpProtocol>,
-        /// Which share of the traces that begin here is kept, 0 to 1. Default 1.
-        optional ratio: At<Ratio>,
-        /// The name of this service in its spans. Default tollgate.
-        optional service: At<Name>,
-        /// The credential sent to the collector; none unless said.
-        optional credential: Credential,
-        /// PEM file with the roots to trust instead of the system's.
-        optional ca: At<File>,
     }
 }
 

@@ -20,7 +20,7 @@ use identity::claims::{Mapping, Workload};
 use identity::jwt::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
 use identity::keys::{FileFault, KeyFile, KeyTable};
 use jose::{Algorithm, KeySet, Rules};
-use policy::caller::Caller;
+use policy::caller::{Caller, Later};
 use policy::identity::{Proof, Source, Unproven, Verifier};
 use policy::login::LoginSite;
 use policy::snapshot::Snapshot;
@@ -174,6 +174,21 @@ fn sessions(
         origin: origin.into(),
     });
     Ok(Arc::new(verifier))
+}
+
+/// What a source that asks somebody says of every credential at first: a key that no source of keys took is not told to
+/// others.
+fn before_asking(credential: &[u8]) -> Unproven {
+    if credential.starts_with(identity::keys::PREFIX.as_bytes()) {
+        return Unproven::Elsewhere("a key of this gateway's is not told to others".into());
+    }
+    Unproven::Ask
+}
+
+/// The answer where nothing is asked of anybody.
+fn nobody() -> Later<Result<Proof, Unproven>> {
+    let nobody = Unproven::Unavailable("nobody is asked".into());
+    Box::pin(std::future::ready(Err(nobody)))
 }
 
 /// What an answer about a token proves: for as long as answers are kept from when it was `asked`, and not past its end.

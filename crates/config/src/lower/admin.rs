@@ -7,9 +7,8 @@ use std::net::SocketAddr;
 
 use policy::admin::{Access, Bearer, Role, Roles};
 
-use super::login::LoginFields;
 use crate::decode::{At, Field, Place};
-use crate::host::{AdminLogin, LoginClient};
+use crate::host::AdminLogin;
 use crate::scalar::RedirectUrl;
 use crate::schema::Document;
 use crate::schema::admin::{self, AdminBearer};
@@ -124,33 +123,18 @@ impl super::Lowering<'_> {
             self.reaches_us(document, listener, at);
         }
         let user = written.user_claim.get().map_or("sub", |at| &*at.value.0);
+        let claim = written.roles_claim.get().map(|at| at.value.0.clone());
         // A session holds what is read of it, and no more: a cookie is small.
-        let fields = LoginFields {
-            issuer: &written.issuer,
-            client_id: &written.client_id,
-            client_secret: &written.client_secret,
-            client_auth: &written.client_auth,
-            ca: &written.ca,
-            scopes: &written.scopes,
-            redirect_url,
-            session: &written.session,
-            session_key: &written.session_key,
-            previous_session_key: &written.previous_session_key,
-            keep_claims: &Field::Absent,
-        };
-        let client = self.login_client(&place, &fields, &[]);
-        let claim = &*written.roles_claim.get()?.value.0;
+        let keep = std::iter::once(user.to_owned()).chain(claim.clone());
+        let client = self.login_client(&place, &written.client, redirect_url, keep.collect());
         let roles = written.roles.get()?.0.iter().filter_map(|(value, roles)| {
             let roles = roles.as_ref()?.0.iter().map(|at| at.value.0);
             Some((value.value.0.clone(), roles.collect()))
         });
         Some(AdminLogin {
-            client: LoginClient {
-                keep_claims: vec![user.to_owned(), claim.to_owned()],
-                ..client?
-            },
+            client: client?,
             user: user.to_owned(),
-            roles_claim: claim.to_owned(),
+            roles_claim: claim?,
             roles: roles.collect(),
         })
     }

@@ -17,7 +17,6 @@ use policy::snapshot::Snapshot;
 
 use super::backend::is_here;
 use super::host::data_address;
-use super::login::LoginFields;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::{
     ClaimNames, CredentialKind, CredentialSource, Fetched, IntrospectionSource, JwksSource,
@@ -370,21 +369,13 @@ impl super::Lowering<'_> {
             self.findings.fault(&at.place, says, hint);
         }
         let claims = self.claims(place, &written.claims, "sub", document, snapshot);
-        let fields = LoginFields {
-            issuer: &written.issuer,
-            client_id: &written.client_id,
-            client_secret: &written.client_secret,
-            client_auth: &written.client_auth,
-            ca: &written.ca,
-            scopes: &written.scopes,
-            redirect_url: &written.redirect_url,
-            session: &written.session,
-            session_key: &written.session_key,
-            previous_session_key: &written.previous_session_key,
-            keep_claims: &written.keep_claims,
-        };
-        let named = claims.as_ref().map_or_else(Vec::new, ClaimNames::all);
-        let client = self.login_client(place, &fields, &named);
+        let keep = written.keep_claims.get().map_or(&[][..], |keep| &keep.0);
+        let mut keep: Vec<String> = keep.iter().map(|at| at.value.0.clone()).collect();
+        if !keep.is_empty() {
+            let named = claims.as_ref().map_or_else(Vec::new, ClaimNames::all);
+            keep.extend(named.into_iter().map(str::to_owned));
+        }
+        let client = self.login_client(place, &written.client, &written.redirect_url, keep);
         Some(LoginSource {
             client: client?,
             claims: claims?,

@@ -4,38 +4,24 @@
 
 use std::time::Duration;
 
-use crate::decode::{At, Field, OneOrMany, Place};
+use crate::decode::{At, Field, Place};
 use crate::host::LoginClient;
-use crate::scalar::{Claim, ClientAuth, File, RedirectUrl, Scope, Span, Text};
-use crate::schema::Bearer;
+use crate::scalar::{ClientAuth, RedirectUrl, Span};
+use crate::schema::{Bearer, login as schema};
 
 const SESSION_DEFAULT: Duration = Duration::from_secs(8 * 60 * 60);
 const SESSION_LEAST: Duration = Duration::from_secs(60);
 /// A session cannot be taken back before its end.
 const SESSION_MOST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The fields of a login, wherever it is written.
-pub(super) struct LoginFields<'w> {
-    pub(super) issuer: &'w Field<At<Text>>,
-    pub(super) client_id: &'w Field<At<Text>>,
-    pub(super) client_secret: &'w Field<Bearer>,
-    pub(super) client_auth: &'w Field<At<ClientAuth>>,
-    pub(super) ca: &'w Field<At<File>>,
-    pub(super) scopes: &'w Field<OneOrMany<Scope>>,
-    pub(super) redirect_url: &'w Field<At<RedirectUrl>>,
-    pub(super) session: &'w Field<At<Span>>,
-    pub(super) session_key: &'w Field<Bearer>,
-    pub(super) previous_session_key: &'w Field<Bearer>,
-    pub(super) keep_claims: &'w Field<OneOrMany<Claim>>,
-}
-
 impl super::Lowering<'_> {
-    /// The gate as a client; `named` are the claims that are read of each session.
+    /// The gate as a client, to which browsers come back at `redirect_url`; sessions keep these claims, or all.
     pub(super) fn login_client(
         &mut self,
         place: &Place,
-        written: &LoginFields<'_>,
-        named: &[&str],
+        written: &schema::LoginClient,
+        redirect_url: &Field<At<RedirectUrl>>,
+        keep_claims: Vec<String>,
     ) -> Option<LoginClient> {
         let session = written.session.get();
         let is_odd = |span: &Span| !(SESSION_LEAST..=SESSION_MOST).contains(&span.0);
@@ -61,17 +47,10 @@ impl super::Lowering<'_> {
             Field::Bad => None,
             Field::Is(written) => self.secret_of(written, place, name).map(Some),
         };
-        let client_secret = secret(written.client_secret, "client_secret");
-        let session_key = secret(written.session_key, "session_key");
-        let previous = secret(written.previous_session_key, "previous_session_key");
-        let ca_pem = self.roots_of(written.ca);
-        let keep = written.keep_claims.get();
-        let mut keep: Vec<String> = keep.map_or_else(Vec::new, |keep| {
-            keep.0.iter().map(|at| at.value.0.clone()).collect()
-        });
-        if !keep.is_empty() {
-            keep.extend(named.iter().map(|&claim| claim.to_owned()));
-        }
+        let client_secret = secret(&written.client_secret, "client_secret");
+        let session_key = secret(&written.session_key, "session_key");
+        let previous = secret(&written.previous_session_key, "previous_session_key");
+        let ca_pem = self.roots_of(&written.ca);
         let scopes = written.scopes.get().map_or(&[][..], |scopes| &scopes.0);
         let scopes = scopes.iter().map(|at| at.value.0.clone());
         let auth = written.client_auth.get();
@@ -82,11 +61,11 @@ impl super::Lowering<'_> {
             is_posted: auth.is_some_and(|at| at.value == ClientAuth::Post),
             ca_pem,
             scopes: scopes.filter(|scope| scope != "openid").collect(),
-            redirect_url: written.redirect_url.get()?.value.text.clone(),
+            redirect_url: redirect_url.get()?.value.text.clone(),
             session: session.map_or(SESSION_DEFAULT, |at| at.value.0),
             session_key: session_key?,
             previous_session_key: previous?,
-            keep_claims: keep,
+            keep_claims,
         })
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use policy::disconnect::{OnDisconnect, ReadBounds};
 use serde_json::{Value as Json, json};
 
-use super::ReadToEnd;
-use crate::decode::{At, Decode, Defs, Findings, Place, Problem, Takes, Written};
+use crate::decode::{At, Decode, Defs, Findings, Place, Problem, Takes, Written, record};
 use crate::node::{Node, Value};
+use crate::scalar::{Amount, Count};
 
 /// What to do when a client leaves.
 pub(crate) enum Abandon {
@@ -76,5 +76,23 @@ impl Written for Cancel {
 
     fn schema() -> Json {
         json!({ "enum": ["cancel"] })
+    }
+}
+
+record! {
+    /// The gate reads on when a client leaves.
+    ReadToEnd {
+        /// How far.
+        required read_to_end: ReadToEndBounds,
+    }
+}
+
+record! {
+    /// How far the gate reads on for a client that left; then the upstream is told.
+    ReadToEndBounds {
+        /// At most about so many tokens: events of a stream, or four bytes each.
+        required tokens: At<Amount>,
+        /// At most so long.
+        required seconds: At<Count<3600>>,
     }
 }

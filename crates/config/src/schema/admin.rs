@@ -3,11 +3,9 @@
 //! Not here: what it becomes (`lower::admin`).
 
 use super::Bearer;
+use super::login::LoginClient;
 use crate::decode::{At, MapOf, OneOrMany, record};
-use crate::scalar::{
-    AdminRole, Claim, ClientAuth, File, Inline, Name, RedirectUrl, Scope, SecretFile, Span, Text,
-    Variable,
-};
+use crate::scalar::{AdminRole, Claim, Inline, Name, RedirectUrl, SecretFile, Text, Variable};
 
 record! {
     /// Who may do what on the admin endpoint.
@@ -38,26 +36,8 @@ record! {
 record! {
     /// People who log in to the admin endpoint with a browser at an OpenID provider (authorisation code with PKCE).
     AdminLogin {
-        /// The provider's issuer, exactly as its discovery document says it.
-        required issuer: At<Text>,
-        /// The gate's own name there.
-        required client_id: At<Text>,
-        /// Its secret there; without one the gate is a public client.
-        optional client_secret: Bearer,
-        /// How both are sent: basic or post. Default basic.
-        optional client_auth: At<ClientAuth>,
-        /// PEM file with the roots to trust there, in place of the system's.
-        optional ca: At<File>,
-        /// What is asked for beside openid, such as profile and email.
-        optional scopes: OneOrMany<Scope>,
         /// Where the provider sends browsers back to, as it is registered there. Default /login/callback of the admin address, where that is a loopback one.
         optional redirect_url: At<RedirectUrl>,
-        /// How long a session is: 1m to 7d. Default 8h.
-        optional session: At<Span>,
-        /// What sessions are sealed with, 32 bytes or more. Without it sessions end with a restart, and no other gate takes them.
-        optional session_key: Bearer,
-        /// What they were sealed with before.
-        optional previous_session_key: Bearer,
         /// The claim that says who it is, as the log has it. Default sub.
         optional user_claim: At<Claim>,
         /// The claim that says what somebody may do: a text, or a list of texts.
@@ -65,4 +45,5 @@ record! {
         /// Roles by the values of that claim.
         required roles: MapOf<Text, OneOrMany<AdminRole>>,
     }
+    and client: LoginClient
 }

@@ -5,11 +5,12 @@
 use serde_json::{Value as Json, json};
 
 use super::Bearer;
+use super::login::LoginClient;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, Place, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
     Algorithm, CallUser, Claim, ClientAuth, File, IdentityHeader, Name, Network, RecordUser,
-    RedirectUrl, Scope, SecretFile, Span, Text, Trust,
+    RedirectUrl, SecretFile, Span, Text, Trust,
 };
 use crate::target::Target;
 
@@ -166,29 +167,12 @@ record! {
 record! {
     /// People who log in with a browser at an OpenID provider (authorisation code with PKCE), and their sessions.
     Login {
-        /// The provider's issuer, exactly as its discovery document says it.
-        required issuer: At<Text>,
-        /// The gate's own name there.
-        required client_id: At<Text>,
-        /// Its secret there; without one the gate is a public client.
-        optional client_secret: Bearer,
-        /// How both are sent: basic or post. Default basic.
-        optional client_auth: At<ClientAuth>,
-        /// PEM file with the roots to trust there, in place of the system's.
-        optional ca: At<File>,
-        /// What is asked for beside openid, such as profile and email.
-        optional scopes: OneOrMany<Scope>,
         /// Where the provider sends browsers back to, as it is registered there: the gate's public address with a path of its own, such as https://ai.example/login/callback. With http for loopback hosts only.
         required redirect_url: At<RedirectUrl>,
-        /// How long a session is: 1m to 7d. Default 8h.
-        optional session: At<Span>,
-        /// What sessions are sealed with, 32 bytes or more. Without it sessions end with a restart, and no other gate takes them.
-        optional session_key: Bearer,
-        /// What they were sealed with before.
-        optional previous_session_key: Bearer,
         /// Claims of the ID token that a session keeps beside those named below, for rules. All unless said.
         optional keep_claims: OneOrMany<Claim>,
     }
+    and client: LoginClient
     and claims: CallerClaims
 }
 

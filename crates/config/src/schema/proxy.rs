@@ -4,9 +4,9 @@
 
 use serde_json::{Value as Json, json};
 
-use super::ProxyAt;
-use crate::decode::{At, Decode, Defs, Findings, Problem, Takes, Written};
+use crate::decode::{At, Decode, Defs, Findings, Problem, Takes, Written, record};
 use crate::node::{Node, Value};
+use crate::scalar::{Inline, SecretFile, Variable};
 use crate::target::Target;
 
 /// The proxy on the way to a backend.
@@ -48,5 +48,27 @@ impl Written for Address {
 
     fn schema() -> Json {
         json!({ "anyOf": [{ "enum": ["none"] }, Target::schema()] })
+    }
+}
+
+record! {
+    /// An HTTP proxy and what it asks for.
+    ProxyAt {
+        /// Its address, such as http://proxy.example:3128.
+        required url: At<Target>,
+        /// What the gate sends to it to be let through; nothing unless said.
+        optional credential: ProxyCredential,
+    }
+}
+
+record! {
+    /// A user and a password, written user:password, from exactly one of `file`, `env` and `inline`.
+    ProxyCredential {
+        /// File that holds them alone; watched, and used anew within a second of a change.
+        optional file: At<SecretFile>,
+        /// Environment variable that holds them.
+        optional env: At<Variable>,
+        /// They themselves, for tests.
+        optional inline: At<Inline>,
     }
 }

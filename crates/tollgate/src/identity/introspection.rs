@@ -17,7 +17,7 @@ use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
 use serde_json::Value;
 
-use super::{ANSWER_WITHIN, KEPT_BY_WORKERS, mapping, proof_of};
+use super::{ANSWER_WITHIN, KEPT_BY_WORKERS, before_asking, mapping, nobody, proof_of};
 use crate::services::Services;
 
 /// A verifier that asks; without services one that nobody answers.
@@ -112,19 +112,12 @@ impl Verifier for IntrospectionVerifier {
     }
 
     fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
-        // A key that no source of keys took is not told to others.
-        if credential.starts_with(identity::keys::PREFIX.as_bytes()) {
-            return Err(Unproven::Elsewhere(
-                "a key of this gateway's is not told to others".into(),
-            ));
-        }
-        Err(Unproven::Ask)
+        Err(before_asking(credential))
     }
 
     fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
         let Some(introspection) = &self.introspection else {
-            let nobody = Unproven::Unavailable("nobody is asked".into());
-            return Box::pin(std::future::ready(Err(nobody)));
+            return nobody();
         };
         let asked = introspection.ask(&credential, ANSWER_WITHIN);
         let rules = Arc::clone(&self.rules);

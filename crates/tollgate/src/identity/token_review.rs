@@ -13,7 +13,7 @@ use policy::caller::{Later, Proven};
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
 
-use super::{ANSWER_WITHIN, KEPT_BY_WORKERS, mapping, proof_of};
+use super::{ANSWER_WITHIN, KEPT_BY_WORKERS, before_asking, mapping, nobody, proof_of};
 use crate::kubernetes;
 use crate::services::Services;
 
@@ -57,19 +57,12 @@ impl Verifier for TokenReviewVerifier {
     }
 
     fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
-        // A key that no source of keys took is not told to others.
-        if credential.starts_with(identity::keys::PREFIX.as_bytes()) {
-            return Err(Unproven::Elsewhere(
-                "a key of this gateway's is not told to others".into(),
-            ));
-        }
-        Err(Unproven::Ask)
+        Err(before_asking(credential))
     }
 
     fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
         let Some(review) = &self.review else {
-            let nobody = Unproven::Unavailable("nobody is asked".into());
-            return Box::pin(std::future::ready(Err(nobody)));
+            return nobody();
         };
         let asked = review.ask(&credential, ANSWER_WITHIN);
         let (mapping, cache) = (Arc::clone(&self.mapping), self.cache);

@@ -1,46 +1,25 @@
 //! Pages that a person sees when a login ends otherwise than on the page it was for.
 //!
-//! Invariant: whatever others wrote is text on it, and never markup.
+//! Not here: what pages are made of (`admin::html`).
 
+use admin::html::{escaped, page};
 use identity::login::LoginFault;
+use policy::login::LOGIN;
 
 /// Nobody was logged in.
 pub(super) fn refused(fault: &LoginFault) -> String {
     let says = format!(
-        "<p>{}.</p>\n<p><a href=\"/login\">Log in again</a></p>\n<p><code>{}</code></p>",
+        "<p>{}.</p>\n<p><a href=\"{LOGIN}\">Log in again</a></p>\n<p><code>{}</code></p>",
         escaped(&fault.to_string()),
         fault.code()
     );
-    page("You are not logged in", &says)
+    page("You are not logged in", "", &says)
 }
 
 /// The session has ended.
 pub(super) fn logged_out() -> String {
-    page(
-        "You are logged out",
-        "<p><a href=\"/login\">Log in again</a></p>",
-    )
-}
-
-fn page(title: &str, says: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<h1>{title}</h1>\n{says}\n"
-    )
-}
-
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::new(), |mut to, c| {
-        match c {
-            '<' => to.push_str("&lt;"),
-            '>' => to.push_str("&gt;"),
-            '&' => to.push_str("&amp;"),
-            '"' => to.push_str("&quot;"),
-            '\'' => to.push_str("&#39;"),
-            _ => to.push(c),
-        }
-        to
-    })
+    let again = format!("<p><a href=\"{LOGIN}\">Log in again</a></p>");
+    page("You are logged out", "", &again)
 }
 
 #[cfg(test)]

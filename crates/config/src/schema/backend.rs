@@ -1,0 +1,114 @@
+//! `backends`: where calls go, and how they get there.
+//!
+//! Not here: what they become (`lower`).
+
+use super::credential::{ClientCertificate, UpstreamCredential};
+use super::proxy::Proxy;
+use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
+use crate::scalar::{
+    Brief, Count, CredentialHeader, File, Flag, HeaderValue, Inline, Model, PassedHeader, Protocol,
+    QueryName, QueryValue, Scheme, SecretFile, Span, Variable,
+};
+use crate::target::Target;
+
+record! {
+    /// A named upstream target: one `url`, or several `endpoints`.
+    Backend {
+        /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path.
+        optional url: At<Target>,
+        /// Several addresses that share the traffic.
+        optional endpoints: ListOf<Endpoint>,
+        /// The credential sent upstream; none unless said.
+        optional credential: UpstreamCredential,
+        /// The certificate that the gate shows upstream; none unless said.
+        optional client_certificate: ClientCertificate,
+        /// Headers of every request to it, by name; they replace what the client sends by these names.
+        optional headers: MapOf<PassedHeader, At<HeaderValue>>,
+        /// Members of the query of every request to it, by name, such as api-version; they replace the client's.
+        optional query: MapOf<QueryName, At<QueryValue>>,
+        /// Models it serves, for /v1/models.
+        optional models: OneOrMany<Model>,
+        /// What it calls models that the gate knows by other names. Prices, limits and budgets go by the gate's.
+        optional model_names: MapOf<Model, At<Model>>,
+        /// How long each phase of a call may take.
+        optional timeouts: Timeouts,
+        /// When an address of it that keeps failing is left alone.
+        optional ejection: Ejection,
+        /// One worker's connections to each of its addresses.
+        optional pool: Pool,
+        /// auto (over TLS what ALPN chooses, in clear HTTP/1.1), http1 or http2. Default auto.
+        optional protocol: At<Protocol>,
+        /// PEM file with the roots to trust instead of the system's.
+        optional ca: At<File>,
+        /// The API is at the root of its addresses, which then need no path such as /v1. Default false.
+        optional at_root: At<Flag>,
+        /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.
+        optional proxy: Proxy,
+    }
+}
+
+record! {
+    /// One address of a backend.
+    Endpoint {
+        /// The API root, as in a backend's `url`.
+        required url: At<Target>,
+        /// Its share of the traffic. Default 1.
+        optional weight: At<Count<1000000>>,
+        /// Its own credential, in place of the backend's.
+        optional credential: UpstreamCredential,
+    }
+}
+
+record! {
+    /// A secret, from exactly one of `file`, `env` and `inline`, and the header that carries it.
+    Credential {
+        /// File that holds the secret alone; watched, and used anew within a second of a change.
+        optional file: At<SecretFile>,
+        /// Environment variable that holds the secret.
+        optional env: At<Variable>,
+        /// The secret itself, for tests.
+        optional inline: At<Inline>,
+        /// The header that carries it. Default authorization.
+        optional header: At<CredentialHeader>,
+        /// The word before it. Default Bearer for authorization, nothing for another header.
+        optional scheme: At<Scheme>,
+    }
+}
+
+record! {
+    /// How long each phase of a call may take. There is no total: generations may be long.
+    Timeouts {
+        /// To an established connection, TLS included. Default 5s.
+        optional connect: At<Span>,
+        /// From the request sent to the response head. Default 5m.
+        optional first_byte: At<Span>,
+        /// Silence in the middle of a response. Default 5m.
+        optional idle: At<Span>,
+    }
+}
+
+record! {
+    /// When an address that keeps failing is left alone, by each worker for itself.
+    Ejection {
+        /// Failures in a row before it is. Default 5.
+        optional failures: At<Count<1000>>,
+        /// How long the first time, 1h at most; doubles with each failed trial after it. Default 5s.
+        optional time: At<Brief>,
+        /// How long at most, 1h at most. Default 5m.
+        optional max_time: At<Brief>,
+    }
+}
+
+record! {
+    /// One worker's connections to one address.
+    Pool {
+        /// Open at one time, busy or idle. Default 20000.
+        optional connections: At<Count<1000000>>,
+        /// Kept without a call. Default 1024.
+        optional idle: At<Count<1000000>>,
+        /// How long one is kept so, 1h at most. Default 55s.
+        optional idle_time: At<Brief>,
+        /// Calls on one HTTP/2 connection at one time. Default 100.
+        optional streams: At<Count<10000>>,
+    }
+}

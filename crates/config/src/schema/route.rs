@@ -1,0 +1,98 @@
+//! `routes`: from workload and model to backend.
+//!
+//! Not here: what they become (`lower`).
+
+use super::abandon::Abandon;
+use crate::decode::{At, ListOf, OneOrMany, record};
+use crate::scalar::{
+    Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, Model, Name,
+    PassedHeader, Pattern, Ratio, Span, Status, Whose,
+};
+
+record! {
+    /// A rule from workload and model to backend.
+    Route {
+        /// For logs, metrics and limits; made from the backends unless said.
+        optional name: At<Name>,
+        /// The workloads it is for; being named here registers them.
+        required workload: OneOrMany<Name>,
+        /// Which calls of theirs it takes; all unless said.
+        optional r#match: Match,
+        /// Where they go; of several, the next is tried when one fails.
+        required backend: OneOrMany<Name>,
+        /// The model sent upstream in place of the client's.
+        optional model: At<Model>,
+        /// Rates, each counted for each workload apart, or for each key or user of it.
+        optional limits: ListOf<Limit>,
+        /// The most tokens that one answer can have, held for a call that has no cap of its own.
+        optional output_max: At<Amount>,
+        /// grouped (nobody waits for the ledger) or strict (no call runs without its row on disk). Default grouped.
+        optional billing: At<Billing>,
+        /// Whose count limits, budgets and costs go by: reported (the engine's) or counted (the gate's own, where it can count). Default reported.
+        optional billed_by: At<BilledBy>,
+        /// When a call is tried again.
+        optional retries: Retries,
+        /// When a client leaves: cancel (the upstream is told at once) or read_to_end (the gate reads on for the usage). Default cancel.
+        optional abandon: Abandon,
+        /// Calls that it lets through though the gate does not read them; none unless said.
+        optional unread: ListOf<Unread>,
+        /// Request headers that go upstream besides those that always do.
+        optional forward_headers: OneOrMany<PassedHeader>,
+        /// Response headers that go to clients besides those that always do.
+        optional return_headers: OneOrMany<PassedHeader>,
+    }
+}
+
+record! {
+    /// When a call is tried again.
+    Retries {
+        /// Tries of one call, the first included; 1 for none again. Default 4.
+        optional attempts: At<Count<8>>,
+        /// After which statuses of an upstream. Default 408, 425, 429, 500, 502, 503, 504 and 529.
+        optional statuses: OneOrMany<Status>,
+        /// Retries in all, as a share of first tries, 0 to 1. Default 0.1.
+        optional share: At<Ratio>,
+        /// Retries in hand at the start, and the most that can be saved up. Default 10.
+        optional burst: At<Count<1000>>,
+    }
+}
+
+record! {
+    /// Calls that are let through unread, and what each that is answered is charged.
+    Unread {
+        /// Method and path, such as "GET /v1/files/{id}"; {id} is one plain segment.
+        required call: OneOrMany<Call>,
+        /// Tokens; required where a limit or a budget counts tokens.
+        optional tokens: At<Charge>,
+        /// Money, an exact decimal; required where a budget counts money.
+        optional money: At<Decimal>,
+        /// ISO 4217 code of the money. Default USD.
+        optional currency: At<Currency>,
+        /// What it reads and changes may be every workload's that uses the account. Default false.
+        optional shared: At<Flag>,
+    }
+}
+
+record! {
+    /// Which calls a route takes.
+    Match {
+        /// Models by name, or by the start of a name and a `*`.
+        required model: OneOrMany<Pattern>,
+    }
+}
+
+record! {
+    /// A rate of `requests` or of `tokens`.
+    Limit {
+        /// Exchanges admitted in each `per`.
+        optional requests: At<Amount>,
+        /// Tokens, of prompt and completion together, in each `per`.
+        optional tokens: At<Amount>,
+        /// The window, such as 1m.
+        required per: At<Span>,
+        /// How much an idle bucket holds. Default one window's worth.
+        optional burst: At<Amount>,
+        /// Who has such a bucket to itself: workload, key or user, each on this route. Default workload.
+        optional r#for: At<Whose>,
+    }
+}
