@@ -42,6 +42,8 @@ const REFILL_A_YEAR: u64 = 91_000_000;
 const REFILL_A_SECOND: u64 = 3;
 /// How long the last exchanges may take to end.
 const SETTLE: Duration = Duration::from_secs(90);
+/// A limit that nothing corrects for so long is at rest.
+const REST: Duration = Duration::from_secs(1);
 /// Without one client leaving for so long, the audit is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -114,7 +116,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let seconds = began.elapsed().as_secs_f64();
     let open = settled(&gate)?;
     let running = engine.stats().running;
-    let remaining = remaining(&gate)?;
+    let remaining = remaining_at_rest(&gate)?;
     gate.stop()?;
     eprintln!("reading the ledger");
     let mut tally = Tally::new(options.drain, manner.tokens, left, ground_truth.take());
@@ -194,6 +196,22 @@ fn settled(gate: &Gate) -> Result<[(&'static str, f64); 3], AuditError> {
             return Ok(open);
         }
         thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What is left of the limit once nothing changes it any more: what the gate counts itself corrects the limit after the
+/// exchange is over.
+fn remaining_at_rest(gate: &Gate) -> Result<u64, AuditError> {
+    let began = Instant::now();
+    let mut before = remaining(gate)?;
+    loop {
+        thread::sleep(REST);
+        let now = remaining(gate)?;
+        let refilled = REFILL_A_SECOND * (1 + REST.as_secs());
+        if now.abs_diff(before) <= refilled || began.elapsed() > SETTLE {
+            return Ok(now);
+        }
+        before = now;
     }
 }
 
