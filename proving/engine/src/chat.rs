@@ -19,6 +19,7 @@ use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Finish, Overrides, Plan};
 use crate::render::{Conversation, Effort};
 use crate::sampling::{Sampling, StreamOptions};
+use crate::tokenizer::TokenId;
 use crate::tools;
 use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::{self, MEDIA_TOKENS, Message};
@@ -42,6 +43,38 @@ pub(crate) struct ChatRequest {
     sampling: Sampling,
 }
 
+/// What a chat request asks a model with.
+pub(crate) struct Asked {
+    conversation: Conversation,
+    /// Parts that are no text.
+    media: usize,
+}
+
+impl ChatRequest {
+    /// Takes the messages out and checks them.
+    pub(crate) fn asked(&mut self, model: &Model) -> Result<Asked, Refusal> {
+        let harmony = model.format.is_harmony();
+        let parsed = validate::messages(std::mem::take(&mut self.messages), harmony)?;
+        Ok(Asked {
+            conversation: Conversation {
+                messages: parsed.messages,
+                tools: tools::offered(self.tools.as_deref())?,
+                effort: effort(self.reasoning_effort.as_deref(), harmony)?,
+            },
+            media: parsed.media,
+        })
+    }
+}
+
+impl Asked {
+    /// The prompt, in which each part that is no text counts [`MEDIA_TOKENS`].
+    pub(crate) fn prompt(&self, model: &Model) -> Result<Vec<TokenId>, Refusal> {
+        let mut prompt = model.prompt(&self.conversation)?;
+        prompt.extend(std::iter::repeat_n(0, self.media * MEDIA_TOKENS));
+        Ok(prompt)
+    }
+}
+
 /// A chat answer.
 pub(crate) struct Chat {
     who: Identity,
@@ -58,24 +91,16 @@ impl Chat {
     pub(crate) fn admit(
         config: &EngineConfig,
         model: &Model,
-        request: ChatRequest,
+        mut request: ChatRequest,
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
         request.sampling.check()?;
         let logprobs = logprobs::asked(request.logprobs, request.top_logprobs)?;
-        let harmony = model.format.is_harmony();
-        let parsed = validate::messages(request.messages, harmony)?;
-        let tools = tools::offered(request.tools.as_deref())?;
-        let tool = tools::forced(&tools, request.tool_choice.as_ref())?;
-        let effort = effort(request.reasoning_effort.as_deref(), harmony)?;
-        let conversation = Conversation {
-            messages: parsed.messages,
-            tools,
-            effort,
-        };
-        let mut prompt = model.prompt(&conversation)?;
-        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        let (harmony, asked) = (model.format.is_harmony(), request.asked(model)?);
+        let tool = tools::forced(&asked.conversation.tools, request.tool_choice.as_ref())?;
+        let effort = asked.conversation.effort;
+        let prompt = asked.prompt(model)?;
         let content = request.response_format.as_ref().and_then(formatted);
         let spec = AnswerSpec {
             harmony,

@@ -3,9 +3,9 @@
 //! Invariant: usage is the sum of the inputs' tokens; every vector has length 1.
 //! Not here: any meaning in the vectors.
 
+use experiment::random::Rng;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use simulator::rng::Rng;
 
 use crate::completions;
 use crate::config::EngineConfig;

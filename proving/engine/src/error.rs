@@ -77,6 +77,11 @@ impl Refusal {
         )
     }
 
+    /// What is wrong, for whoever asked.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Names the member that is at fault.
     pub(crate) fn about(mut self, param: &'static str) -> Self {
         self.param = Some(param);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use simulator::rng::Rng;
+use experiment::random::Rng;
 
 use crate::metrics::{Ended, Subject, Times};
 use crate::plan::{Finish, Plan};

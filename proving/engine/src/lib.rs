@@ -25,6 +25,7 @@ mod metrics;
 mod model;
 mod pace;
 mod plan;
+pub mod prompt;
 mod real_time;
 mod recorder;
 mod render;

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
+use experiment::random::Rng;
 use http::HeaderMap;
-use simulator::rng::Rng;
 
 use crate::config::EngineConfig;
 use crate::error::Refusal;

@@ -4,6 +4,7 @@
 //! engine that is simulated, where templates are text too).
 //! Not here: reading requests (`validate`, `responses::input`), vocabularies (`tokenizer`).
 
+pub(crate) mod encoder;
 pub(crate) mod harmony;
 pub(crate) mod template;
 mod typescript;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use crate::json::Json;
 use crate::tokenizer::{TokenId, Tokenizer};
+use encoder::Encoder;
 
 /// A function that the model may call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,28 +83,48 @@ impl Format {
         tokenizer: &Tokenizer,
         conversation: &Conversation,
     ) -> Result<Vec<TokenId>, String> {
+        let mut out = Encoder::new(tokenizer);
+        self.write(&mut out, conversation)?;
+        Ok(out.into_ids())
+    }
+
+    /// Writes the prompt. Fails as [`prompt`](Self::prompt) does.
+    pub(crate) fn write(
+        &self,
+        out: &mut Encoder<'_>,
+        conversation: &Conversation,
+    ) -> Result<(), String> {
         match self {
-            Self::Harmony { date } => Ok(harmony::prompt(tokenizer, conversation, date)),
-            Self::ChatMl => Ok(chatml(tokenizer, conversation)),
-            Self::Template(template) => {
-                Ok(tokenizer.encode_marked(&template.render(conversation)?))
+            Self::Harmony { date } => harmony::prompt(out, conversation, date),
+            Self::ChatMl => chatml(out, conversation),
+            Self::Template(template) => out.marked(&template.render(conversation)?),
+        }
+        Ok(())
+    }
+
+    /// Writes what a model generates for `message` to be read out of it: from after its name to its last mark. A
+    /// template says nothing of that: there it is the text, the calls and one mark.
+    pub(crate) fn write_answer(&self, out: &mut Encoder<'_>, message: &PromptMessage) {
+        match self {
+            Self::Harmony { .. } => harmony::answer(out, message),
+            Self::ChatMl | Self::Template(_) => {
+                if let Some(reasoning) = &message.reasoning {
+                    out.text(reasoning);
+                }
+                out.text(&chatml_text(message));
+                out.mark_or_text("<|im_end|>");
             }
         }
     }
 }
 
 /// ChatML, which stands in for a model whose template is not at hand: every message between two marks.
-fn chatml(tokenizer: &Tokenizer, conversation: &Conversation) -> Vec<TokenId> {
-    let mark = |name: &str, ids: &mut Vec<TokenId>| match tokenizer.mark(name) {
-        Some(id) => ids.push(id),
-        None => ids.extend(tokenizer.encode(name)),
-    };
-    let mut ids = Vec::new();
+fn chatml(out: &mut Encoder<'_>, conversation: &Conversation) {
     let mut push = |role: &str, text: &str| {
-        mark("<|im_start|>", &mut ids);
-        ids.extend(tokenizer.encode(&format!("{role}\n{text}")));
-        mark("<|im_end|>", &mut ids);
-        ids.extend(tokenizer.encode("\n"));
+        out.mark_or_text("<|im_start|>");
+        out.text(&format!("{role}\n{text}"));
+        out.mark_or_text("<|im_end|>");
+        out.text("\n");
     };
     if !conversation.tools.is_empty() {
         let tools: Vec<String> = conversation
@@ -113,15 +135,18 @@ fn chatml(tokenizer: &Tokenizer, conversation: &Conversation) -> Vec<TokenId> {
         push("system", &format!("Tools:\n{}", tools.join("\n")));
     }
     for message in &conversation.messages {
-        let mut text = message.text.clone().unwrap_or_default();
-        for call in &message.calls {
-            text.push_str(&format!("\n{}({})", call.name, call.arguments));
-        }
-        push(&message.role, &text);
+        push(&message.role, &chatml_text(message));
     }
-    mark("<|im_start|>", &mut ids);
-    ids.extend(tokenizer.encode("assistant\n"));
-    ids
+    out.mark_or_text("<|im_start|>");
+    out.text("assistant\n");
+}
+
+fn chatml_text(message: &PromptMessage) -> String {
+    let mut text = message.text.clone().unwrap_or_default();
+    for call in &message.calls {
+        text.push_str(&format!("\n{}({})", call.name, call.arguments));
+    }
+    text
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use simulator::rng::Rng;
+use experiment::random::Rng;
 
 use crate::tokenizer::Tokenizer;
 

@@ -35,6 +35,12 @@ enum Kind {
     File(Arc<tokenizers::Tokenizer>),
 }
 
+/// A part of text that a template wrote.
+pub(crate) enum Piece<'a> {
+    Text(&'a str),
+    Mark(TokenId),
+}
+
 /// A `tokenizer.json` that could not be used, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("tokenizer: {0}")]
@@ -106,27 +112,44 @@ impl Tokenizer {
     /// The ids of text that a template wrote, in which marks are marks.
     pub fn encode_marked(&self, text: &str) -> Vec<TokenId> {
         let mut ids = Vec::new();
-        let mut rest = text;
-        while let Some((at, mark, id)) = self.first_mark(rest) {
-            if at > 0 {
-                ids.extend(self.encode(&rest[..at]));
-            }
-            ids.push(id);
-            rest = &rest[at + mark.len()..];
-        }
-        if !rest.is_empty() {
-            ids.extend(self.encode(rest));
-        }
+        self.cut_at_marks(text, |piece| match piece {
+            Piece::Text(text) => ids.extend(self.encode(text)),
+            Piece::Mark(id) => ids.push(id),
+        });
         ids
     }
 
-    /// The first mark in `text`; of two at one place the longer.
-    fn first_mark(&self, text: &str) -> Option<(usize, &str, TokenId)> {
-        let found = self
+    /// Hands on the marks of `text` and what is between them, in order; of two marks at one place the longer counts.
+    /// Looks at the text once for each mark of the vocabulary.
+    pub(crate) fn cut_at_marks(&self, text: &str, mut each: impl FnMut(Piece<'_>)) {
+        let mut next: Vec<(usize, &str, TokenId)> = self
             .marks
             .iter()
-            .filter_map(|(mark, id)| Some((text.find(mark.as_str())?, mark.as_str(), *id)));
-        found.min_by_key(|(at, mark, _)| (*at, std::cmp::Reverse(mark.len())))
+            .filter_map(|(mark, id)| Some((text.find(mark.as_str())?, mark.as_str(), *id)))
+            .collect();
+        let mut at = 0;
+        while let Some(&(start, mark, id)) = next
+            .iter()
+            .min_by_key(|(start, mark, _)| (*start, std::cmp::Reverse(mark.len())))
+        {
+            if start > at {
+                each(Piece::Text(&text[at..start]));
+            }
+            each(Piece::Mark(id));
+            at = start + mark.len();
+            next.retain_mut(|(start, mark, _)| {
+                if *start < at {
+                    match text[at..].find(*mark) {
+                        Some(further) => *start = at + further,
+                        None => return false,
+                    }
+                }
+                true
+            });
+        }
+        if at < text.len() {
+            each(Piece::Text(&text[at..]));
+        }
     }
 
     /// Number of tokens in `text`, in which nothing is a mark.

@@ -5,7 +5,7 @@
 //! Invariant: the text that is out after `n` tokens is a prefix of the whole; cutting keeps exactly `n` tokens.
 //! Not here: how many tokens there are to be (`plan`), bytes on the wire.
 
-use simulator::rng::Rng;
+use experiment::random::Rng;
 
 use crate::text::{Composer, Output};
 use crate::tokenizer::Tokenizer;

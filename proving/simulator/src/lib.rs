@@ -11,7 +11,6 @@ pub mod gpus;
 pub mod kv;
 pub mod preset;
 pub mod replay;
-pub mod rng;
 pub mod scheduler;
 pub mod score;
 pub mod soak;

@@ -4,9 +4,9 @@
 //! counts agree to the token (`vectors/harmony`). Reasoning before the last final answer is left out.
 //! Not here: built-in tools (browser, python), which vLLM offers only when it is told to.
 
+use super::encoder::Encoder;
 use super::typescript::function_type;
 use super::{Conversation, Effort, PromptMessage, Tool};
-use crate::tokenizer::{TokenId, Tokenizer};
 
 /// What gpt-oss was trained to be told about itself.
 const IDENTITY: &str =
@@ -15,15 +15,8 @@ const CHANNELS: &str =
     "# Valid channels: analysis, commentary, final. Channel must be included for every message.";
 const TOOLS_HINT: &str = "\nCalls to these tools must go to the commentary channel: 'functions'.";
 
-pub(crate) fn prompt(
-    tokenizer: &Tokenizer,
-    conversation: &Conversation,
-    date: &str,
-) -> Vec<TokenId> {
-    let mut out = Writer {
-        tokenizer,
-        ids: Vec::new(),
-    };
+pub(crate) fn prompt(encoder: &mut Encoder<'_>, conversation: &Conversation, date: &str) {
+    let mut out = Writer { out: encoder };
     out.message(
         "system",
         &[],
@@ -41,18 +34,19 @@ pub(crate) fn prompt(
             End::Message,
         );
     }
-    let last_final = messages.iter().rposition(is_final).unwrap_or(0);
+    let last_final = messages.iter().rposition(is_final);
     for (i, one) in messages.iter().enumerate() {
         // An answer's own reasoning stands before it, so the last one's goes too.
-        out.conversation_message(
-            one,
-            messages,
-            i > last_final || !messages.iter().any(is_final),
-        );
+        out.conversation_message(one, messages, last_final.is_none_or(|last| i > last));
     }
-    out.mark("<|start|>");
-    out.text("assistant");
-    out.ids
+    out.out.mark("<|start|>");
+    out.out.text("assistant");
+}
+
+/// What the model generates for a message to be read out of it, which begins after the prompt's last name.
+pub(crate) fn answer(encoder: &mut Encoder<'_>, message: &PromptMessage) {
+    let mut out = Writer { out: encoder };
+    out.conversation_message(message, std::slice::from_ref(message), true);
 }
 
 /// An answer to the user, which makes the reasoning before it superfluous.
@@ -108,20 +102,11 @@ enum End {
     Call,
 }
 
-struct Writer<'a> {
-    tokenizer: &'a Tokenizer,
-    ids: Vec<TokenId>,
+struct Writer<'a, 'b> {
+    out: &'a mut Encoder<'b>,
 }
 
-impl Writer<'_> {
-    fn mark(&mut self, name: &str) {
-        self.ids.extend(self.tokenizer.mark(name));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.ids.extend(self.tokenizer.encode(text));
-    }
-
+impl Writer<'_, '_> {
     /// `author` and `more` stand before the channel, a content type after it.
     fn message(
         &mut self,
@@ -131,17 +116,17 @@ impl Writer<'_> {
         content: &str,
         end: End,
     ) {
-        self.mark("<|start|>");
-        self.text(author);
-        more.iter().for_each(|piece| self.text(piece));
+        self.out.mark("<|start|>");
+        self.out.text(author);
+        more.iter().for_each(|piece| self.out.text(piece));
         if let Some((name, content_type)) = channel {
-            self.mark("<|channel|>");
-            self.text(name);
-            self.text(content_type);
+            self.out.mark("<|channel|>");
+            self.out.text(name);
+            self.out.text(content_type);
         }
-        self.mark("<|message|>");
-        self.text(content);
-        self.mark(match end {
+        self.out.mark("<|message|>");
+        self.out.text(content);
+        self.out.mark(match end {
             End::Message => "<|end|>",
             End::Call => "<|call|>",
         });

@@ -91,7 +91,7 @@ fn in_real_time(preset: &Preset, plan: &Plan) -> Figures {
     });
     // The first call reads the vocabulary.
     let first = Question {
-        pause: Duration::ZERO,
+        at: Duration::ZERO,
         prompt_tokens: plan.cached_tokens,
         output_tokens: 2,
     };
@@ -123,11 +123,11 @@ fn run_user(
     let mut questions = plan.questions(user, preset.scheduler.max_model_len);
     let mut answers = Vec::new();
     for number in 0..1_000 {
-        let question = questions.ask();
-        if began.elapsed() + question.pause >= plan.length {
+        let question = questions.ask(began.elapsed());
+        if question.at >= plan.length {
             break;
         }
-        std::thread::sleep(question.pause);
+        std::thread::sleep(question.at.saturating_sub(began.elapsed()));
         let salt = user * 1_000 + number;
         let figures = ask(address, &preset.model, plan, question, salt);
         let now = began.elapsed();

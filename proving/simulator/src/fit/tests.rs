@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::kv::KvConfig;
-use crate::rng::Rng;
 use crate::score::Score;
 use crate::trace::{Meta, Recorded, Times};
+use experiment::random::Rng;
 
 const SEED: u64 = 11;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kv::{BlockHash, Chain};
-use crate::rng::Rng;
+use experiment::random::Rng;
 
 fn config() -> SchedulerConfig {
     SchedulerConfig {

@@ -1,24 +1,30 @@
 //! The users: what each asks, one question after another, and when.
 //!
-//! Invariant: a user has one question out at most. What it asks follows from the plan and the user alone, not from
-//! when answers come, so that a user asks the same in virtual and in real time.
-//! Not here: what is measured (`report`).
+//! Invariant: a user has one question out at most. What it asks, and after which pause, follows from the plan and the user alone,
+//! not from when answers come, so that a user asks the same in virtual and in real time.
+//! Not here: when users act (`experiment::workload`), what is measured (`report`).
 
 use std::collections::HashMap;
 use std::time::Duration;
+
+use experiment::arrivals::{Process, Scope};
+use experiment::random::Rng;
+use experiment::workload::{Enter, Load, Plain, Profile, Stay, User, Workload};
 
 use super::{Iteration, Plan, VirtualEngine};
 use crate::cost::FrontendCost;
 use crate::kv::{BlockHash, Chain};
 use crate::preset::Preset;
-use crate::rng::Rng;
 use crate::scheduler::{Request, RequestId};
+
+/// Names the streams of lengths, apart from those of `experiment::workload`.
+const STREAM: u64 = 16;
 
 /// One question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Since the answer before, or the start.
-    pub pause: Duration,
+    /// When it is asked, since the start.
+    pub at: Duration,
     /// Tokens of the prompt, those that all prompts share included.
     pub prompt_tokens: u32,
     /// Tokens of its answer.
@@ -30,40 +36,68 @@ pub struct Question {
 pub struct Questions {
     plan: Plan,
     longest: u32,
-    rng: Rng,
+    user: User,
+    lengths: Rng,
 }
 
 impl Plan {
+    /// The users: a closed loop with exponential pauses, everybody there from the start and thinking.
+    #[must_use]
+    pub fn workload(&self) -> Workload {
+        let load = Load::Closed {
+            users: self.users,
+            think: Process::Exponential {
+                mean_s: self.think.as_secs_f64(),
+            },
+            enter: Enter::Thinking,
+            stay: Stay::Always,
+        };
+        Workload {
+            seed: self.seed,
+            ramp: Duration::ZERO,
+            profiles: vec![Profile {
+                name: "soak".into(),
+                load,
+                scope: Scope::User,
+            }],
+        }
+    }
+
     /// What `user` asks, prompt and answer never more than `longest` tokens together.
     #[must_use]
     pub fn questions(&self, user: u32, longest: u32) -> Questions {
-        let seed = Rng::new(self.seed).bits() ^ u64::from(user);
+        let workload = self.workload();
         Questions {
             plan: self.clone(),
             longest,
-            rng: Rng::new(Rng::new(seed).bits()),
+            user: workload.user(0, user).expect("its one profile has users"),
+            lengths: Rng::stream(self.seed, &[STREAM, u64::from(user)]),
         }
     }
 }
 
 impl Questions {
-    /// The next question.
-    pub fn ask(&mut self) -> Question {
-        let pause = self.rng.exponential(self.plan.think.as_secs_f64());
+    /// The next question, where the answer before ended (or the user came in) at `from`.
+    pub fn ask(&mut self, from: Duration) -> Question {
+        let turn = self.user.next(from, &Plain::ONE);
+        let at = turn
+            .expect("users stay, and their session comes again")
+            .due
+            .at;
         let prompt_tokens = self.plan.cached_tokens + self.length(self.plan.prompt_tokens);
         let prompt_tokens = prompt_tokens.min(self.longest.saturating_sub(1)).max(1);
         let output_tokens = self
             .length(self.plan.output_tokens)
             .min(self.longest - prompt_tokens);
         Question {
-            pause: Duration::from_secs_f64(pause),
+            at,
             prompt_tokens,
             output_tokens,
         }
     }
 
     fn length(&mut self, mean: u32) -> u32 {
-        let drawn = self.rng.lognormal(f64::from(mean), self.plan.variation);
+        let drawn = self.lengths.lognormal(f64::from(mean), self.plan.variation);
         (drawn.round() as u32).max(1)
     }
 }
@@ -122,10 +156,10 @@ impl Users {
     fn ask(&mut self, user: usize, free: Duration, engine: &mut VirtualEngine) {
         let id = RequestId(self.next);
         self.next += 1;
-        let Some(question) = self.users.get_mut(user).map(Questions::ask) else {
+        let Some(question) = self.users.get_mut(user).map(|user| user.ask(free)) else {
             return;
         };
-        let asked = free + question.pause;
+        let asked = question.at;
         let queued = asked + self.frontend.before_queue;
         let answer = Answer {
             asked,

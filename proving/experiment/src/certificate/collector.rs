@@ -1,0 +1,140 @@
+//! What was sent, as far as a certificate needs it.
+//!
+//! Invariant: memory has a bound. What is beyond it is a tail of the run, by the moments from which gaps count: a gap
+//! is kept or not before it is drawn, so that what is kept has the law.
+//! Not here: the verdict (its parent), latencies (`load`).
+
+use std::time::Duration;
+
+use super::gaps::Gaps;
+use super::lag::Lag;
+use super::{Certificate, ProfileCertificate, chain, checks};
+use crate::arrivals::Due;
+use crate::workload::{Load, Part, SEQUENCE, Workload};
+
+/// Sends of a profile that are kept, all parts together: 32 bytes each.
+pub const MOST_KEPT: usize = 2_000_000;
+
+/// Takes what is sent, and gives the certificate.
+#[derive(Debug, Clone)]
+pub struct Certifier {
+    workload: Workload,
+    most: usize,
+    profiles: Vec<Sends>,
+}
+
+/// The sends of one profile.
+#[derive(Debug, Clone)]
+pub(super) struct Sends {
+    pub(super) kept: Vec<Send>,
+    pub(super) count: u64,
+    /// From here on gaps are missing.
+    pub(super) horizon_ns: u64,
+}
+
+/// One send; times in nanoseconds since the start of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Send {
+    pub(super) from_ns: u64,
+    pub(super) due_ns: u64,
+    /// `u64::MAX` where it was not sent.
+    pub(super) sent_ns: u64,
+    pub(super) actor: u32,
+    pub(super) drawn: bool,
+}
+
+impl Certifier {
+    /// For the sends of one part of a workload.
+    #[must_use]
+    pub fn new(workload: &Workload, part: Part) -> Self {
+        let none = Sends {
+            kept: Vec::new(),
+            count: 0,
+            horizon_ns: u64::MAX,
+        };
+        Self {
+            workload: workload.clone(),
+            most: MOST_KEPT / part.of.max(1) as usize,
+            profiles: vec![none; workload.profiles.len()],
+        }
+    }
+
+    /// Takes a send: what [`crate::workload`] said of it, and when its first byte left.
+    ///
+    /// `actor` is the user's number in a closed profile, and [`SEQUENCE`] for an arrival of an open one; later turns of
+    /// an open profile's sessions have the number of their arrival, and count for the lag alone.
+    /// `None` is a send that was due and had not left when the run ended. Every turn that was drawn has to be recorded,
+    /// the last of each user with it: without those that are still pausing when the run ends, long pauses are missing.
+    pub fn record(&mut self, profile: usize, actor: u64, due: Due, sent: Option<Duration>) {
+        let open = self.is_open(profile);
+        let Some(sends) = self.profiles.get_mut(profile) else {
+            return;
+        };
+        let send = Send {
+            from_ns: nanos(due.from),
+            due_ns: nanos(due.at),
+            sent_ns: sent.map_or(u64::MAX, nanos),
+            actor: actor as u32,
+            drawn: due.drawn && (!open || actor == SEQUENCE),
+        };
+        sends.count += 1;
+        if sends.kept.len() < self.most {
+            sends.kept.push(send);
+        } else {
+            sends.horizon_ns = sends.horizon_ns.min(send.from_ns);
+        }
+    }
+
+    /// Takes over what another part has.
+    pub fn absorb(&mut self, other: Self) {
+        for (sends, others) in self.profiles.iter_mut().zip(other.profiles) {
+            sends.kept.extend(others.kept);
+            sends.count += others.count;
+            sends.horizon_ns = sends.horizon_ns.min(others.horizon_ns);
+        }
+    }
+
+    /// The certificate of a run that ended at `end`: what was due long before and has not been sent is late.
+    #[must_use]
+    pub fn certify(mut self, end: Duration) -> Certificate {
+        for sends in &mut self.profiles {
+            let horizon_ns = sends.horizon_ns;
+            sends.kept.retain(|send| send.from_ns < horizon_ns);
+        }
+        let profiles = (0..self.profiles.len())
+            .filter_map(|profile| self.profile(profile, end))
+            .collect();
+        Certificate::of(profiles)
+    }
+
+    fn profile(&mut self, number: usize, end: Duration) -> Option<ProfileCertificate> {
+        let sends = self.profiles.get_mut(number)?;
+        let profile = self.workload.profiles.get(number)?;
+        let process = profile.process();
+        let lag = Lag::of(&sends.kept, nanos(end), process);
+        let mut gaps = Gaps::new(&self.workload, number, &mut sends.kept, nanos(end), &lag)?;
+        let mut found = checks::intended(&gaps);
+        found.checks.extend(checks::achieved(&gaps, &lag));
+        found.checks.extend(chain::checks(&mut gaps));
+        Some(ProfileCertificate {
+            name: profile.name.clone(),
+            process: process.to_string(),
+            open: gaps.open,
+            verdict: super::Verdict::Unproven,
+            sends: sends.count,
+            tested: gaps.intended.pairs.len(),
+            lag,
+            checks: found.checks,
+            correlations: found.correlations,
+        })
+    }
+
+    fn is_open(&self, profile: usize) -> bool {
+        let load = self.workload.profiles.get(profile).map(|p| &p.load);
+        matches!(load, Some(Load::Open { .. }))
+    }
+}
+
+fn nanos(at: Duration) -> u64 {
+    u64::try_from(at.as_nanos()).unwrap_or(u64::MAX - 1)
+}

@@ -1,0 +1,81 @@
+//! The certificate as a table in plain text.
+//!
+//! Invariant: a line for each profile, then one for each check that failed, and of a good profile the few that people
+//! ask for.
+//! Not here: colours; whoever prints it may colour the verdicts.
+
+use std::fmt;
+
+use super::{Certificate, Check, Of, Outcome, ProfileCertificate};
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "certificate: {} ({} checks; each fails below {:.1e})",
+            self.verdict.word(),
+            self.judged,
+            self.significance
+        )?;
+        self.profiles.iter().try_for_each(|profile| profile.fmt(f))
+    }
+}
+
+impl fmt::Display for ProfileCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "  {} {} [{}]: {} sends, {} gaps tested",
+            self.verdict.word(),
+            self.name,
+            self.process,
+            self.sends,
+            self.tested
+        )?;
+        let lag = &self.lag;
+        let ms = |seconds: f64| seconds * 1e3;
+        writeln!(
+            f,
+            "    lag p50 {:.3} ms, p99 {:.3} ms (limit {:.3} ms), most {:.3} ms, overdue {}",
+            ms(lag.p50_s),
+            ms(lag.p99_s),
+            ms(lag.limit_s),
+            ms(lag.max_s),
+            lag.overdue
+        )?;
+        self.checks.iter().try_for_each(|check| check.fmt(f))
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = match self.outcome {
+            Outcome::Passed => "ok",
+            Outcome::Failed => "FAILED",
+            Outcome::Unjudged => "-",
+        };
+        let of = match self.of {
+            Of::Intended => "intended",
+            Of::Achieved => "achieved",
+            Of::Chain => "chain",
+        };
+        write!(
+            f,
+            "    {outcome:<6} {of:<8} {:<18} {:>11.6}",
+            self.name, self.found
+        )?;
+        if let Some(expected) = self.expected {
+            write!(f, "  law {expected:.6}")?;
+        }
+        if let Some([low, high]) = self.interval {
+            write!(f, "  95 % {low:.4} to {high:.4}")?;
+        }
+        if let Some(limit) = self.limit {
+            write!(f, "  at most {limit:.6}")?;
+        }
+        if let Some(p) = self.p {
+            write!(f, "  p {p:.2e}")?;
+        }
+        writeln!(f)
+    }
+}
