@@ -1,29 +1,35 @@
-//! One run on a thread of its own.
+//! A run: users and arrivals on a thread a core, from the first connection to the last answer.
 //!
-//! Invariant: the moments at which the measurement begins and ends are known before the first
-//! request, so that whoever samples the subject samples the same interval.
-//! Not here: sampling.
+//! Invariant: the moments at which the measurement begins and ends are known before the first request, so that whoever
+//! samples the subject samples the same interval. Threads share nothing but counters that one writes and others read.
+//! Not here: sampling; the law of what is due (`experiment`), a single exchange (`client`, `observer`).
 
-use std::cell::{Cell, RefCell};
+mod control;
+mod cpu;
+mod lanes;
+mod place;
+mod plan;
+mod thread;
+mod timers;
+mod user;
+
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
-use tokio::task::{JoinSet, LocalSet};
-use tokio::time::{sleep_until, timeout_at};
+use experiment::certificate::{Certificate, Certifier};
+use experiment::workload::{Part, Tally, WorkloadError};
 
-use crate::connection::BUFFER_BYTES;
-use crate::cpu::thread_cpu;
-use crate::observations::Observations;
-use crate::pace::Schedule;
-use crate::plan::{Arrivals, Plan};
-use crate::user::{Shared, live};
+use crate::client::TrustError;
+use crate::observer::{Counters, Live, Observations};
 
-/// Time for the thread to start before the plan does.
+pub use control::Control;
+pub use cpu::thread_cpu;
+pub use plan::{MOST_THREADS, Plan, Shape, Traffic};
+
+/// Time for all threads to be ready before the plan begins.
 const HEADSTART: Duration = Duration::from_millis(20);
 
 /// The run itself failed; what the subject did is never one of these.
@@ -32,6 +38,15 @@ pub enum LoadError {
     /// The operating system gave no thread, timer or event queue.
     #[error("the load client could not start: {0}")]
     Start(#[from] io::Error),
+    /// The plan cannot be carried out.
+    #[error("{0}")]
+    Plan(String),
+    /// The workload makes no sense.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// Nobody's certificates could be taken for good.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// A bug in the client.
     #[error("bug: the load client's thread panicked")]
     Panicked,
@@ -39,131 +54,177 @@ pub enum LoadError {
 
 /// A run that is going on.
 pub struct Running {
+    /// When the plan began.
+    pub start: Instant,
     /// When the measurement begins.
     pub begin: Instant,
     /// When the measurement ends at the latest.
     pub end: Instant,
-    open: Arc<AtomicU64>,
-    thread: JoinHandle<Result<Observations, LoadError>>,
+    control: Control,
+    /// By thread and profile.
+    live: Vec<Vec<Arc<Live>>>,
+    threads: Vec<JoinHandle<Result<Seen, LoadError>>>,
+}
+
+/// What was seen of one profile.
+#[derive(Debug, Clone, Default)]
+pub struct ProfileOutcome {
+    /// Of its exchanges.
+    pub observations: Observations,
+    /// Of its sessions.
+    pub sessions: Tally,
+}
+
+/// What a run was like.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// In the plan's order.
+    pub profiles: Vec<ProfileOutcome>,
+    /// Length of the measurement.
+    pub measured: Duration,
+    /// CPU time of the client's threads in it.
+    pub client_cpu: Duration,
+    /// Rows of exchanges that found no room where they were to go.
+    pub records_lost: u64,
+    /// When it ended, since its start; what came later are answers alone.
+    pub ended: Duration,
+    /// When requests were due and when they left, where the plan asks for a certificate.
+    pub sends: Option<Certifier>,
+}
+
+/// What one thread saw.
+struct Seen {
+    profiles: Vec<ProfileOutcome>,
+    measured: Duration,
+    cpu: Duration,
+    records_lost: u64,
+    ended: Duration,
+    sends: Option<Certifier>,
 }
 
 impl Running {
-    /// Responses of which the first body byte has come and the last has not.
+    /// Answers of which the first body byte has come and the last has not.
     #[must_use]
     pub fn open(&self) -> u64 {
-        self.open.load(Ordering::Relaxed)
+        let all = self.live.iter().flatten();
+        all.map(|live| live.open()).sum()
+    }
+
+    /// What each profile did so far, added up over threads.
+    #[must_use]
+    pub fn counters(&self) -> Vec<Counters> {
+        let profiles = self.live.first().map_or(0, Vec::len);
+        let mut sums = vec![Counters::default(); profiles];
+        for thread in &self.live {
+            for (sum, live) in sums.iter_mut().zip(thread) {
+                live.read(sum);
+            }
+        }
+        sums
+    }
+
+    /// Changes or ends the run.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        self.control.clone()
     }
 
     /// Whether every request has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.thread.is_finished()
+        self.threads.iter().all(JoinHandle::is_finished)
     }
 
     /// Waits for the requests in flight and takes what was seen.
     ///
     /// # Errors
     /// The client itself failed.
-    pub fn finish(self) -> Result<Observations, LoadError> {
-        self.thread.join().map_err(|_| LoadError::Panicked)?
+    pub fn finish(self) -> Result<Outcome, LoadError> {
+        let mut outcome = Outcome::default();
+        for thread in self.threads {
+            let seen = thread.join().map_err(|_| LoadError::Panicked)??;
+            outcome.measured = outcome.measured.max(seen.measured);
+            outcome.client_cpu += seen.cpu;
+            outcome.records_lost += seen.records_lost;
+            outcome.ended = outcome.ended.max(seen.ended);
+            match (&mut outcome.sends, seen.sends) {
+                (Some(sum), Some(one)) => sum.absorb(one),
+                (sum, one) => *sum = one,
+            }
+            let profiles = &mut outcome.profiles;
+            profiles.resize_with(seen.profiles.len(), ProfileOutcome::default);
+            for (sum, one) in profiles.iter_mut().zip(seen.profiles) {
+                sum.observations.absorb(&one.observations);
+                sum.sessions.absorb(one.sessions);
+            }
+        }
+        Ok(outcome)
     }
 }
 
-/// Starts `plan` on a new thread.
+impl Outcome {
+    /// Whether what was sent has the law that was asked for; `None` where the plan did not ask for it.
+    #[must_use]
+    pub fn certificate(&self) -> Option<Certificate> {
+        self.sends.clone().map(|sends| sends.certify(self.ended))
+    }
+
+    /// All profiles as one.
+    #[must_use]
+    pub fn total(&self) -> Observations {
+        let mut sum = Observations::new();
+        for profile in &self.profiles {
+            sum.absorb(&profile.observations);
+        }
+        sum
+    }
+}
+
+/// Starts `plan` on threads of its own, once all of them are ready.
 ///
 /// # Errors
-/// The operating system gave no thread.
+/// The plan makes no sense, or the operating system does not give what it needs.
 pub fn start(plan: Plan) -> Result<Running, LoadError> {
+    plan.check()?;
+    let plan = Arc::new(plan);
+    let control = Control::new(&plan);
+    let (ready, is_ready) = sync_channel(plan.threads);
+    let (mut live, mut starts, mut threads) = (Vec::new(), Vec::new(), Vec::new());
+    for index in 0..plan.threads {
+        let own: Vec<Arc<Live>> = plan.traffic.iter().map(|_| Arc::default()).collect();
+        let (start, when) = sync_channel(1);
+        let given = thread::Given {
+            plan: Arc::clone(&plan),
+            part: Part {
+                index: index as u64,
+                of: plan.threads as u64,
+            },
+            live: own.clone(),
+            wishes: control.wishes(),
+        };
+        let ready = ready.clone();
+        let work = move || thread::run(given, &ready, &when);
+        let named = std::thread::Builder::new().name("load".into());
+        threads.push(named.spawn(work)?);
+        live.push(own);
+        starts.push(start);
+    }
+    drop(ready);
+    for _ in 0..plan.threads {
+        is_ready.recv().map_err(|_| LoadError::Panicked)??;
+    }
     let start = Instant::now() + HEADSTART;
+    // A thread that is gone says why when it is joined.
+    for thread in &starts {
+        let _gone = thread.send(start);
+    }
     let begin = start + plan.warm_up;
-    let end = begin + plan.measure;
-    let open = Arc::new(AtomicU64::new(0));
-    let gauge = Arc::clone(&open);
-    let work = move || drive(plan, [start, begin, end].map(Into::into), gauge);
-    let thread = std::thread::Builder::new()
-        .name("load".into())
-        .spawn(work)?;
     Ok(Running {
-        begin,
-        end,
-        open,
-        thread,
-    })
-}
-
-fn drive(
-    plan: Plan,
-    moments: [tokio::time::Instant; 3],
-    open: Arc<AtomicU64>,
-) -> Result<Observations, LoadError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let [start, begin, end] = moments;
-    let schedule = match plan.arrivals {
-        Arrivals::Open { per_second, .. } => Some(Rc::new(Schedule::new(
-            start,
-            end,
-            per_second,
-            plan.most.unwrap_or(u64::MAX),
-        ))),
-        Arrivals::Closed { .. } | Arrivals::Hold { .. } => None,
-    };
-    let buffer = Rc::new(RefCell::new(vec![0; BUFFER_BYTES].into_boxed_slice()));
-    let (seen, sent) = (RefCell::new(Observations::new()), Cell::new(0));
-    let shared = Rc::new(Shared {
-        plan,
         start,
         begin,
-        end,
-        schedule,
-        seen,
-        buffer,
-        sent,
-        open,
-        done: Notify::new(),
-    });
-    LocalSet::new().block_on(&runtime, orchestrate(&shared))?;
-    let mut seen = shared.seen.borrow().clone();
-    seen.unsent = shared
-        .schedule
-        .as_ref()
-        .map_or(0, |schedule| schedule.unsent());
-    Ok(seen)
-}
-
-async fn orchestrate(shared: &Rc<Shared>) -> io::Result<()> {
-    let mut users = JoinSet::new();
-    for place in 0..shared.plan.arrivals.connections() {
-        users.spawn_local(live(Rc::clone(shared), place));
-    }
-    let releasing = shared.schedule.clone();
-    let release = async move {
-        match releasing {
-            Some(schedule) => schedule.run().await,
-            None => Ok(()),
-        }
-    };
-    let all = async {
-        while users.join_next().await.is_some() {}
-        if shared.all_sent() {
-            shared.done.notify_one();
-        }
-    };
-    let patience = shared.end + shared.plan.timeout * 2;
-    let (released, (), _) = tokio::join!(release, watch(shared), timeout_at(patience, all));
-    released
-}
-
-/// Takes the thread's CPU time over exactly the measured interval, which ends early with the last of a number of requests.
-async fn watch(shared: &Shared) {
-    sleep_until(shared.begin).await;
-    let before = (thread_cpu(), tokio::time::Instant::now());
-    tokio::select! {
-        () = sleep_until(shared.end) => {}
-        () = shared.done.notified() => {}
-    }
-    let mut seen = shared.seen.borrow_mut();
-    seen.client_cpu = thread_cpu().saturating_sub(before.0);
-    seen.measured = before.1.elapsed();
+        end: begin + plan.measure,
+        control,
+        live,
+        threads,
+    })
 }

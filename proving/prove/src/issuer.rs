@@ -15,14 +15,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use load::{Request, fetch};
+use load::client::fetch;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::host::ports;
 use crate::host::process::{Group, OWN, Start};
-use crate::host::ready::await_ready;
+use crate::host::ready::{await_ready, get};
 use crate::host::usage::Process;
 use sign::{SigningKey, base64url};
 
@@ -206,7 +206,7 @@ impl Issuer {
             cgroup,
         })
         .map_err(said)?;
-        let request = Request::get("/healthy", "localhost");
+        let request = get("/healthy");
         await_ready(&mut group, self.address(), &request, PATIENCE, &log)
             .map_err(|says| format!("the issuer {says}"))?;
         self.group = Some(group);
@@ -227,7 +227,7 @@ impl Issuer {
 
     /// What the process was asked.
     pub(crate) fn asked(&self) -> Result<Asked, String> {
-        let request = Request::get("/asked", "localhost");
+        let request = get("/asked");
         let said = fetch(self.address(), &request, PATIENCE)
             .map_err(|error| format!("the issuer: {error}"))?;
         serde_json::from_slice(&said.body).map_err(|error| format!("the issuer: {error}"))

@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use engine::ground_truth::GroundTruth;
 use engine::{EngineConfig, spawn_thread};
-use load::Request;
 
 use self::client::{Leavers, Manner};
 use self::tally::Tally;
 use super::gate::Gate;
 use super::verdict::Verdict;
 use super::{AuditError, Common, rows};
+use crate::race::check;
 
 const MODEL: &str = "audit";
 const FIRST_TOKEN: Duration = Duration::from_millis(10);
@@ -42,8 +42,6 @@ const REFILL_A_YEAR: u64 = 91_000_000;
 const REFILL_A_SECOND: u64 = 3;
 /// How long the last exchanges may take to end.
 const SETTLE: Duration = Duration::from_secs(90);
-/// A limit that nothing corrects for so long is at rest.
-const REST: Duration = Duration::from_secs(1);
 /// Without one client leaving for so long, the audit is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -116,7 +114,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let seconds = began.elapsed().as_secs_f64();
     let open = settled(&gate)?;
     let running = engine.stats().running;
-    let remaining = remaining_at_rest(&gate)?;
+    let remaining = remaining(&gate)?;
     gate.stop()?;
     eprintln!("reading the ledger");
     let mut tally = Tally::new(options.drain, manner.tokens, left, ground_truth.take());
@@ -199,22 +197,6 @@ fn settled(gate: &Gate) -> Result<[(&'static str, f64); 3], AuditError> {
     }
 }
 
-/// What is left of the limit once nothing changes it any more: what the gate counts itself corrects the limit after the
-/// exchange is over.
-fn remaining_at_rest(gate: &Gate) -> Result<u64, AuditError> {
-    let began = Instant::now();
-    let mut before = remaining(gate)?;
-    loop {
-        thread::sleep(REST);
-        let now = remaining(gate)?;
-        let refilled = REFILL_A_SECOND * (1 + REST.as_secs());
-        if now.abs_diff(before) <= refilled || began.elapsed() > SETTLE {
-            return Ok(now);
-        }
-        before = now;
-    }
-}
-
 /// What is left of the limit, as a call that is larger than all of it is told.
 fn remaining(gate: &Gate) -> Result<u64, AuditError> {
     let headers = [
@@ -222,15 +204,15 @@ fn remaining(gate: &Gate) -> Result<u64, AuditError> {
         ("content-type".to_owned(), "application/json".to_owned()),
     ];
     let body = format!(r#"{{"model":"{MODEL}","max_tokens":{}}}"#, BUCKET * 2);
-    let request = Request::post(
-        "/v1/chat/completions",
-        "localhost",
-        &headers,
-        body.as_bytes(),
-    );
+    let request = check::post("/v1/chat/completions", &headers, body.into_bytes());
+    let request = request.map_err(AuditError::Gate)?;
+    let mut bytes = Vec::new();
+    let length = request.body.len() as u64;
+    request.head.write("", b"localhost", length, &mut bytes);
+    bytes.extend_from_slice(&request.body);
     let mut tcp = TcpStream::connect(gate.data())?;
     tcp.set_read_timeout(Some(PATIENCE))?;
-    tcp.write_all(request.bytes())?;
+    tcp.write_all(&bytes)?;
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         tcp.read_exact(&mut byte)?;

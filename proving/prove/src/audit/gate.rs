@@ -11,13 +11,13 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use load::{Request, fetch};
+use load::client::fetch;
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use super::AuditError;
 use crate::host::ports;
 use crate::host::process::{Group, Start};
-use crate::host::ready::{await_ready, last_lines};
+use crate::host::ready::{await_ready, get, last_lines};
 
 /// How long a gate may take to be ready: recovery of a large ledger included.
 const READY: Duration = Duration::from_secs(30);
@@ -167,8 +167,4 @@ impl Gate {
     fn log(&self) -> PathBuf {
         self.home.join(format!("gate-{}.log", self.starts))
     }
-}
-
-fn get(path: &str) -> Request {
-    Request::get(path, "localhost")
 }

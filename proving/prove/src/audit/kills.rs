@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use engine::fixed::{FixedConfig, spawn_thread};
 use engine::ground_truth::GroundTruth;
-use simulator::rng::Rng;
+use experiment::random::Rng;
 
 use super::account::{Account, Missing};
 use super::calls::Callers;

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use load::{Request, fetch};
+use bytes::Bytes;
+use load::client::{Request, fetch};
+use load::source::Head;
 
 use super::process::Group;
 
@@ -47,6 +49,15 @@ pub(crate) fn await_ready(
         patience.as_secs(),
         last_lines(log)
     ))
+}
+
+/// A GET of a path that is written in this program, from a host that every one of ours answers for.
+pub(crate) fn get(path: &'static str) -> Request {
+    let head = Head::get(path).and_then(|head| head.with("host", "localhost"));
+    Request {
+        head: head.expect("a path and a host that are written here"),
+        body: Bytes::new(),
+    }
 }
 
 /// The end of a program's output, to be put behind a message.

@@ -151,7 +151,8 @@ fn ticks_per_second() -> u64 {
     rustix::param::clock_ticks_per_second().max(1)
 }
 
-fn rss(pid: i32) -> u64 {
+/// Resident bytes of one process; 0 when it is gone.
+pub(crate) fn rss(pid: i32) -> u64 {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages: u64 = statm
         .split_whitespace()

@@ -10,11 +10,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use load::{Arrivals, Observations, Plan, Requests, start};
+use load::observer::Observations;
+use load::run::{Plan, Shape, start};
+use load::source::Fixed;
 use serde::Serialize;
 
 use super::scenario::{Figures, Scenario};
@@ -61,7 +64,7 @@ pub(super) struct Watched {
 /// What is asked.
 pub(super) struct Asked {
     pub(super) target: SocketAddr,
-    pub(super) requests: Requests,
+    pub(super) requests: Fixed,
     pub(super) expects: Bytes,
 }
 
@@ -111,20 +114,18 @@ fn iterate(
     watched: &[Watched],
     sums: &mut [Sum],
 ) -> Result<Iteration, String> {
-    let plan = Plan {
-        target: asked.target,
-        requests: asked.requests.clone(),
-        expects: Some(asked.expects.clone()),
-        arrivals: Arrivals::Closed {
-            users: scenario.connections,
-            think: Duration::ZERO,
-        },
-        ramp: Duration::ZERO,
-        warm_up: Duration::ZERO,
-        measure: Duration::from_secs(scenario.iteration_seconds),
-        most: Some(scenario.requests),
-        timeout: TIMEOUT,
+    let shape = Shape::Closed {
+        users: scenario.connections,
+        think: Duration::ZERO,
     };
+    let requests = asked.requests.clone();
+    let what = (requests.head().clone(), Arc::new(requests) as _);
+    let measure = Duration::from_secs(scenario.iteration_seconds);
+    let mut plan = Plan::plain(asked.target, what, shape, Duration::ZERO, measure, TIMEOUT);
+    plan.most = Some(scenario.requests);
+    for traffic in &mut plan.traffic {
+        traffic.expects = Some(asked.expects.clone());
+    }
     let first = look(watched);
     let running = start(plan).map_err(|error| error.to_string())?;
     thread::sleep(running.begin.saturating_duration_since(Instant::now()));
@@ -140,18 +141,22 @@ fn iterate(
         (before, began) = (after, now);
     }
     let last = look(watched);
-    let seen = running.finish().map_err(|error| error.to_string())?;
+    let outcome = running.finish().map_err(|error| error.to_string())?;
     for ((sum, first), last) in sums.iter_mut().zip(&first).zip(&last) {
         sum.spent_ns += cpu_ns(first, last).0;
-        sum.seconds += seen.measured.as_secs_f64();
+        sum.seconds += outcome.measured.as_secs_f64();
     }
-    Ok(iteration(&seen, scenario.requests))
+    Ok(iteration(
+        &outcome.total(),
+        outcome.measured,
+        scenario.requests,
+    ))
 }
 
-fn iteration(seen: &Observations, requests: u64) -> Iteration {
+fn iteration(seen: &Observations, measured: Duration, requests: u64) -> Iteration {
     let ms = |us: u64| Some(us as f64 / 1e3);
     let latency = seen.latency();
-    let seconds = seen.measured.as_secs_f64();
+    let seconds = measured.as_secs_f64();
     let mut failures: BTreeMap<String, u64> = seen
         .failures
         .iter()

@@ -12,7 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use load::{Request, Requests, fetch};
+use load::client::{Request, fetch};
+use load::source::{Fixed, Payload};
 use serde::Serialize;
 
 use super::measure::{self, Watched};
@@ -21,7 +22,7 @@ use super::scenario::{Limit, Scenario, Variant};
 use crate::host::ports;
 use crate::host::process::{Group, Start};
 use crate::host::quota::{Cgroup, Throttling};
-use crate::host::ready::await_ready;
+use crate::host::ready::{await_ready, get};
 use crate::issuer::{Issuer, Role};
 use crate::race::check;
 use crate::race::subject::{Client, Places};
@@ -100,10 +101,14 @@ impl Rig<'_> {
             return Err(format!("{what}: status {status} in place of {expected}"));
         }
         let render = |token: &String| request(Some(token));
-        let requests = tokens.good.iter().map(render).collect();
+        let requests: Result<Vec<Request>, String> = tokens.good.iter().map(render).collect();
+        let requests = requests?;
+        let body = requests.first().ok_or("bug: no tokens")?.body.clone();
+        let heads = requests.into_iter().map(|request| request.head).collect();
+        let fixed = Fixed::in_turn(heads, Payload::from(body), Arc::default());
         let asked = measure::Asked {
             target,
-            requests: Requests::in_turn(requests, Arc::default()).ok_or("bug: no tokens")?,
+            requests: fixed.map_err(|error| error.to_string())?,
             expects,
         };
         let watched = [
@@ -171,7 +176,7 @@ impl Rig<'_> {
         })
         .map_err(said)?;
         let admin = ports::loopback(admin_port);
-        let ready = Request::get("/readyz", "localhost");
+        let ready = get("/readyz");
         await_ready(&mut group, admin, &ready, READY, &log)
             .map_err(|says| format!("the gate {says}"))?;
         Ok(Gate { group, port })
@@ -203,7 +208,7 @@ impl Rig<'_> {
         variant: &Variant,
     ) -> Result<(Vec<Check>, Bytes), String> {
         let ask = |address, token: Option<&String>| {
-            let answer = fetch(address, &request(token), PATIENCE);
+            let answer = fetch(address, &request(token)?, PATIENCE);
             answer.map_err(|error| format!("before the first iteration: {error}"))
         };
         let expected = ask(self.upstream.address(), None)?.body;
@@ -255,7 +260,7 @@ fn one(tokens: Vec<String>) -> Result<String, String> {
     first.ok_or_else(|| "bug: no token".to_owned())
 }
 
-fn request(token: Option<&String>) -> Request {
+fn request(token: Option<&String>) -> Result<Request, String> {
     let client = token.map(|token| {
         let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
         Client {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use load::Requests;
+use load::source::Fixed;
 use serde::Serialize;
 
 use super::cell::{self, Cell, Parties};
@@ -192,7 +192,7 @@ impl Bench {
         self.await_port()?;
         self.launch(&program, &launch).map_err(said)?;
         let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
-        let request = check::unary(Some(&self.credentials.first(&self.client)), &[]);
+        let request = check::unary(Some(&self.credentials.first(&self.client)), &[])?;
         let (address, log) = (ports::loopback(self.places.port), self.log());
         match &mut self.group {
             Some(group) => await_ready(group, address, &request, patience, &log),
@@ -301,7 +301,7 @@ impl Bench {
     ) -> Result<Cell, String> {
         self.ensure(scenario)?;
         let timing = scenario.timing(seconds);
-        let requests = self.requests(scenario, &timing);
+        let requests = self.requests(scenario, &timing)?;
         let own = || self.processes(upstream);
         let parties = Parties {
             subject: &own,
@@ -320,7 +320,7 @@ impl Bench {
         )
     }
 
-    fn requests(&self, scenario: &Scenario, timing: &Timing) -> Requests {
+    fn requests(&self, scenario: &Scenario, timing: &Timing) -> Result<Fixed, String> {
         let (asks, body) = (check::asks(scenario, timing), scenario.body());
         let render = |client: &Client| check::request(Some(client), &asks, &body);
         self.credentials.requests(&self.client, render)
@@ -337,7 +337,7 @@ impl Bench {
         let name = format!("flame-{}.svg", self.subject.name);
         let taken = self.ensure(scenario).and_then(|()| {
             let timing = scenario.timing(seconds);
-            let requests = self.requests(scenario, &timing);
+            let requests = self.requests(scenario, &timing)?;
             let plan = cell::plan(self.address(upstream), requests, scenario, timing);
             let title = format!("{}, {}", self.subject.name, scenario.name);
             let processes = || self.processes(upstream);

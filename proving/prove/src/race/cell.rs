@@ -9,11 +9,13 @@ mod figures;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::Limit;
-use load::{Plan, Requests, Running, start};
+use load::run::{Plan, Running, start};
+use load::source::Fixed;
 
 use super::scenario::{Scenario, Timing};
 use crate::host::machine::CoreTicks;
@@ -70,7 +72,7 @@ struct Memory {
 /// Measures; the error says why there are no figures.
 pub(crate) fn measure(
     target: SocketAddr,
-    requests: Requests,
+    requests: Fixed,
     scenario: &Scenario,
     timing: Timing,
     round: usize,
@@ -90,7 +92,8 @@ pub(crate) fn measure(
     watch(&running, &(parties.subject)(), &mut memory);
     let after = read(parties);
     memory.pss = proportional(&(parties.subject)());
-    let seen = running.finish().map_err(|error| error.to_string())?;
+    let outcome = running.finish().map_err(|error| error.to_string())?;
+    let seen = outcome.total();
     thread::sleep(SETTLE);
     memory.after = resident(&(parties.subject)());
     if seen.answered == 0 {
@@ -111,6 +114,7 @@ pub(crate) fn measure(
     let measured = Measured {
         scenario,
         seen: &seen,
+        outcome: &outcome,
         before: &before,
         after: &after,
         memory: &memory,
@@ -126,22 +130,22 @@ pub(crate) fn measure(
 }
 
 /// What the client is to do in `scenario`.
-pub(crate) const fn plan(
+pub(crate) fn plan(
     target: SocketAddr,
-    requests: Requests,
+    requests: Fixed,
     scenario: &Scenario,
     timing: Timing,
 ) -> Plan {
+    let Timing {
+        ramp,
+        warm_up,
+        measure,
+        timeout,
+    } = timing;
+    let what = (requests.head().clone(), Arc::new(requests) as _);
     Plan {
-        target,
-        requests,
-        expects: None,
-        arrivals: scenario.arrivals(),
-        ramp: timing.ramp,
-        warm_up: timing.warm_up,
-        measure: timing.measure,
-        most: None,
-        timeout: timing.timeout,
+        warm_up,
+        ..Plan::plain(target, what, scenario.shape(), ramp, measure, timeout)
     }
 }
 

@@ -11,7 +11,8 @@ mod tests;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use load::{Fetched, Request, fetch};
+use load::client::{Fetched, Request, fetch};
+use load::source::Head;
 
 use super::scenario::{Scenario, Timing};
 use super::subject::{Body, Client, Manifest};
@@ -45,8 +46,8 @@ pub(crate) fn check(
     upstream: SocketAddr,
 ) -> Result<Checked, String> {
     let what = "the unary answer";
-    let expected = ask(upstream, &unary(None, &[]), "the upstream's unary answer")?;
-    let got = ask(address, &unary(Some(client), &[]), what)?;
+    let expected = ask(upstream, &unary(None, &[])?, "the upstream's unary answer")?;
+    let got = ask(address, &unary(Some(client), &[])?, what)?;
     let note = match manifest.body {
         Body::Bytes => same_bytes(what, &got.body, &expected.body).map(|()| None),
         Body::Json => same_json(what, &got.body, &expected.body, &manifest.differs),
@@ -70,7 +71,7 @@ pub(crate) fn check(
 /// Latency is asked of the upstream by a header; a gateway that drops it would seem to be fast.
 fn passes_headers_on(client: &Client, address: SocketAddr) -> Result<Option<String>, String> {
     let asks = [(LATENCY.to_owned(), INTERVAL.as_micros().to_string())];
-    let got = ask(address, &unary(Some(client), &asks), "the delayed answer")?;
+    let got = ask(address, &unary(Some(client), &asks)?, "the delayed answer")?;
     let took = got
         .pieces
         .first()
@@ -89,10 +90,10 @@ fn check_stream(
     let body = STREAM.as_bytes();
     let expected = ask(
         upstream,
-        &request(None, &asks, body),
+        &request(None, &asks, body)?,
         "the upstream's streamed answer",
     )?;
-    let got = ask(address, &request(Some(client), &asks, body), what)?;
+    let got = ask(address, &request(Some(client), &asks, body)?, what)?;
     match manifest.body {
         Body::Bytes => same_bytes(what, &got.body, &expected.body)?,
         Body::Json => same_events(what, &got.body, &expected.body)?,
@@ -105,12 +106,16 @@ fn check_stream(
 }
 
 /// A small unary request.
-pub(crate) fn unary(client: Option<&Client>, asks: &[(String, String)]) -> Request {
+pub(crate) fn unary(client: Option<&Client>, asks: &[(String, String)]) -> Result<Request, String> {
     request(client, asks, UNARY.as_bytes())
 }
 
 /// A request as `client` wants it, with what is asked of the upstream in headers.
-pub(crate) fn request(client: Option<&Client>, asks: &[(String, String)], body: &[u8]) -> Request {
+pub(crate) fn request(
+    client: Option<&Client>,
+    asks: &[(String, String)],
+    body: &[u8],
+) -> Result<Request, String> {
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let further = client.map(|client| &client.headers);
     let is_own = |name: &String| name.eq_ignore_ascii_case("authorization");
@@ -124,9 +129,24 @@ pub(crate) fn request(client: Option<&Client>, asks: &[(String, String)], body: 
         .and_then(|client| client.path.as_deref())
         .unwrap_or("/v1/chat/completions");
     match client.and_then(|client| client.model.as_deref()) {
-        None => Request::post(path, HOST, &headers, body),
-        Some(model) => Request::post(path, HOST, &headers, &named(body, model)),
+        None => post(path, &headers, body.to_vec()),
+        Some(model) => post(path, &headers, named(body, model)),
     }
+}
+
+/// A POST to a host that every gateway on loopback answers for.
+pub(crate) fn post(
+    path: &str,
+    headers: &[(String, String)],
+    body: Vec<u8>,
+) -> Result<Request, String> {
+    let mut head = Head::post(path).and_then(|head| head.with("host", HOST));
+    for (name, value) in headers {
+        head = head.and_then(|head| head.with(name, value));
+    }
+    let head = head.map_err(|error| error.to_string())?;
+    let body = body.into();
+    Ok(Request { head, body })
 }
 
 /// The body with another model's name.

@@ -8,7 +8,7 @@ mod scale;
 
 use std::fmt::Write;
 
-use experiment::Spread;
+use experiment::statistics::Spread;
 
 use super::result::RaceResult;
 use super::scenario::Scenario;

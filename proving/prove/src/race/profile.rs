@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use load::{Plan, start};
+use load::run::{Plan, start};
 
 use crate::host::usage::Process;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use experiment::Spread;
+use experiment::statistics::Spread;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

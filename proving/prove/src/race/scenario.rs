@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use load::Arrivals;
+use load::run::Shape;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -162,16 +162,16 @@ impl Scenario {
         self.users as f64
     }
 
-    pub(crate) const fn arrivals(&self) -> Arrivals {
+    pub(crate) const fn shape(&self) -> Shape {
         match self.per_second {
-            _ if self.hold => Arrivals::Hold {
+            _ if self.hold => Shape::Hold {
                 streams: self.users,
             },
-            Some(per_second) => Arrivals::Open {
+            Some(per_second) => Shape::Open {
                 per_second,
                 connections: self.users,
             },
-            None => Arrivals::Closed {
+            None => Shape::Closed {
                 users: self.users,
                 think: Duration::ZERO,
             },

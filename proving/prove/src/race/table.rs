@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use experiment::Spread;
+use experiment::statistics::Spread;
 
 use super::result::{RaceResult, Row};
 use crate::text::{WIDTH, wrapped};

@@ -34,7 +34,7 @@ impl Upstream {
             cgroup: None,
         })
         .map_err(said)?;
-        let request = check::unary(None, &[]);
+        let request = check::unary(None, &[])?;
         await_ready(
             &mut group,
             ports::loopback(port),

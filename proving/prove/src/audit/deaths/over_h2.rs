@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use experiment::random::Rng;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use simulator::rng::Rng;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 

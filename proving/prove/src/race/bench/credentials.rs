@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use load::{Request, Requests};
+use load::client::Request;
+use load::source::Fixed;
 use serde_json::Value;
 
 use crate::issuer::{Issuer, Role};
@@ -81,11 +82,19 @@ impl Credentials {
     pub(super) fn requests(
         &self,
         client: &Client,
-        render: impl Fn(&Client) -> Request,
-    ) -> Requests {
+        render: impl Fn(&Client) -> Result<Request, String>,
+    ) -> Result<Fixed, String> {
         let with = |token: &String| render(&client.with(TOKEN, token));
-        let all = self.tokens.iter().map(with).collect();
-        Requests::in_turn(all, Arc::clone(&self.turn)).unwrap_or_else(|| render(client).into())
+        let all: Result<Vec<Request>, String> = self.tokens.iter().map(with).collect();
+        let mut all = all?;
+        if all.is_empty() {
+            all.push(render(client)?);
+        }
+        let body = all.first().map(|request| request.body.clone());
+        let heads = all.into_iter().map(|request| request.head).collect();
+        let turn = Arc::clone(&self.turn);
+        let fixed = Fixed::in_turn(heads, body.unwrap_or_default().into(), turn);
+        fixed.map_err(|error| error.to_string())
     }
 }
 
@@ -139,9 +148,10 @@ mod tests {
         let render = |client: &Client| {
             seen.borrow_mut()
                 .push(client.headers["authorization"].clone());
-            load::Request::get("/", "test")
+            Ok(crate::host::ready::get("/"))
         };
-        let _requests = credentials.requests(&client, render);
+        let requests = credentials.requests(&client, render);
+        assert!(requests.is_ok());
         let expected = credentials
             .tokens
             .iter()

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use experiment::{Busy, Limit};
-use load::{Observations, Quantiles};
+use load::observer::{Observations, Quantiles};
+use load::run::Outcome;
 
 use super::{Memory, Reading};
 use crate::host::usage::{Usage, cpu_ns};
@@ -23,7 +24,9 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Everything that one measurement left.
 pub(super) struct Measured<'a> {
     pub(super) scenario: &'a Scenario,
+    /// Of all profiles, of which there is one.
     pub(super) seen: &'a Observations,
+    pub(super) outcome: &'a Outcome,
     pub(super) before: &'a Reading,
     pub(super) after: &'a Reading,
     pub(super) memory: &'a Memory,
@@ -95,11 +98,11 @@ impl Measured<'_> {
     }
 
     fn client_us(&self) -> f64 {
-        self.seen.client_cpu.as_secs_f64() * 1e6
+        self.outcome.client_cpu.as_secs_f64() * 1e6
     }
 
     fn seconds(&self) -> f64 {
-        self.seen.measured.as_secs_f64()
+        self.outcome.measured.as_secs_f64()
     }
 
     fn cores_of(&self, us: f64) -> f64 {

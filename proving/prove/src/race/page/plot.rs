@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use experiment::Spread;
+use experiment::statistics::Spread;
 
 use super::escape;
 use super::scale::{Scale, short};

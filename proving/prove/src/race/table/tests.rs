@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use experiment::{Limit, Spread};
+use experiment::Limit;
+use experiment::statistics::Spread;
 
 use super::{COLUMNS, render};
 use crate::host::machine::Machine;

@@ -1,6 +1,6 @@
 //! Plots by example.
 
-use experiment::Spread;
+use experiment::statistics::Spread;
 
 use super::{Bar, Lines, Point, Series, bars, lines};
 

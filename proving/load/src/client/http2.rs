@@ -1,0 +1,212 @@
+//! Several exchanges at once on each of a stated number of connections, over HTTP/2.
+//!
+//! Invariant: parts of a body are handed on as they are, as `Bytes`; windows are [`STREAM_WINDOW`] and [`CONNECTION_WINDOW`]
+//! bytes, and what was heard is given back at once, so that a peer waits for us only when we are late.
+//! Not here: frames (the crate `h2`).
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::client::{Builder, SendRequest};
+use h2::{Reason, SendStream};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::uri::{Parts, PathAndQuery, Scheme};
+use http::{Request, Uri};
+use tokio::sync::Mutex;
+
+use super::failure::Failure;
+use super::response::{Said, is_event_stream};
+use super::target::Target;
+use super::{Answer, Client, Line, Listener};
+use crate::source::{Head, Payload};
+
+/// Bytes of one answer that may be under way.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// Bytes of all answers of a connection that may be under way.
+const CONNECTION_WINDOW: u32 = 64 << 20;
+/// Bytes of response headers.
+const HEADERS_BYTES: u32 = 64 << 10;
+/// Streams that are opened before the peer has said how many it takes.
+const FIRST_STREAMS: usize = 100;
+
+/// The connections of one thread to one target.
+pub(super) struct Pool {
+    slots: Box<[Mutex<Option<SendRequest<Bytes>>>]>,
+}
+
+/// One request.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) target: &'a Target,
+    pub(super) head: &'a Head,
+    pub(super) payload: &'a Payload,
+}
+
+impl Pool {
+    pub(super) fn new(connections: usize) -> Self {
+        Self {
+            slots: (0..connections).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    pub(super) async fn exchange(
+        &self,
+        client: &Client,
+        line: &mut Line,
+        asked: Asked<'_>,
+        listener: &mut impl Listener,
+    ) -> Result<Answer, Failure> {
+        let request = asked.request()?;
+        let slot = &self.slots[line.number % self.slots.len()];
+        let mut sender = ready(slot, client, line, asked.target).await?;
+        listener.on_send(Instant::now());
+        let is_empty = asked.payload.is_empty();
+        let sent = sender.send_request(request, is_empty);
+        let (answer, body) = sent.map_err(|error| before_an_answer(&error))?;
+        if !is_empty {
+            send(body, asked.payload)?;
+        }
+        let answer = answer.await.map_err(|error| before_an_answer(&error))?;
+        listener.on_first_byte(Instant::now());
+        let (head, mut body) = answer.into_parts();
+        let content_type = head.headers.get(CONTENT_TYPE);
+        let said = Said {
+            status: head.status.as_u16(),
+            is_event_stream: content_type.is_some_and(|kind| is_event_stream(kind.as_bytes())),
+        };
+        while let Some(data) = body.data().await {
+            let now = Instant::now();
+            let data = data.map_err(|error| within_an_answer(&error))?;
+            listener.on_body(now, said, &data);
+            let given_back = body.flow_control().release_capacity(data.len());
+            given_back.map_err(|error| within_an_answer(&error))?;
+        }
+        let trailers = body.trailers().await;
+        trailers.map_err(|error| within_an_answer(&error))?;
+        Ok(Answer {
+            said,
+            last_byte: Instant::now(),
+        })
+    }
+}
+
+/// A connection that takes another request; one that has ended is opened anew, for nothing was sent on it.
+async fn ready(
+    slot: &Mutex<Option<SendRequest<Bytes>>>,
+    client: &Client,
+    line: &mut Line,
+    target: &Target,
+) -> Result<SendRequest<Bytes>, Failure> {
+    let mut held = slot.lock().await;
+    if let Some(sender) = &*held {
+        let sender = sender.clone();
+        // Waiting for room on a connection must not keep others from it.
+        drop(held);
+        if let Ok(sender) = sender.ready().await {
+            return Ok(sender);
+        }
+        held = slot.lock().await;
+        let known = match &*held {
+            Some(other) => other.clone().ready().await.ok(),
+            None => None,
+        };
+        if let Some(sender) = known {
+            return Ok(sender);
+        }
+        line.reopened += 1;
+        *held = None;
+    }
+    let io = client.connect(target).await?;
+    if !io.takes_http2() {
+        return Err(Failure::Tls);
+    }
+    let shaken = Builder::new()
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(HEADERS_BYTES)
+        .initial_max_send_streams(FIRST_STREAMS)
+        // Of many small events, each in a frame of its own, none is kept.
+        .data_frame_budget(usize::try_from(CONNECTION_WINDOW).unwrap_or(usize::MAX))
+        .enable_push(false)
+        .handshake(io)
+        .await;
+    let (sender, connection) = shaken.map_err(|_| Failure::Connect)?;
+    // Its end shows itself to whoever asks it next.
+    tokio::task::spawn_local(async move { drop(connection.await) });
+    *held = Some(sender.clone());
+    drop(held);
+    sender.ready().await.map_err(|_| Failure::Connect)
+}
+
+impl Asked<'_> {
+    fn request(&self) -> Result<Request<()>, Failure> {
+        let (target, head) = (self.target, self.head);
+        let host = head
+            .host()
+            .map_or(target.authority().as_bytes(), |host| host.as_bytes());
+        let path = if target.prefix().is_empty() {
+            PathAndQuery::try_from(head.path())
+        } else {
+            PathAndQuery::try_from(format!("{}{}", target.prefix(), head.path()))
+        };
+        let mut parts = Parts::default();
+        parts.scheme = Some(if target.is_tls() {
+            Scheme::HTTPS
+        } else {
+            Scheme::HTTP
+        });
+        parts.authority = host.try_into().ok();
+        parts.path_and_query = path.ok();
+        let mut request = Request::new(());
+        *request.method_mut() = head.method().clone();
+        *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Send)?;
+        for (name, value) in head.headers() {
+            request.headers_mut().append(name, value.clone());
+        }
+        if !self.payload.is_empty() {
+            let length = self.payload.len().into();
+            request.headers_mut().insert(CONTENT_LENGTH, length);
+        }
+        Ok(request)
+    }
+}
+
+/// Hands every part on; what the peer's window does not take yet stays where it is, as the same bytes.
+fn send(mut body: SendStream<Bytes>, payload: &Payload) -> Result<(), Failure> {
+    let parts = || payload.parts().iter().filter(|part| !part.is_empty());
+    let count = parts().count();
+    for (at, part) in parts().enumerate() {
+        let sent = body.send_data(part.clone(), at + 1 == count);
+        sent.map_err(|_| Failure::Send)?;
+    }
+    Ok(())
+}
+
+fn before_an_answer(error: &h2::Error) -> Failure {
+    if is_malformed(error) {
+        Failure::Malformed
+    } else {
+        Failure::Closed
+    }
+}
+
+fn within_an_answer(error: &h2::Error) -> Failure {
+    if is_malformed(error) {
+        Failure::Malformed
+    } else {
+        Failure::Truncated
+    }
+}
+
+/// What we took for a breach of the protocol.
+fn is_malformed(error: &h2::Error) -> bool {
+    let breaches = [
+        Reason::PROTOCOL_ERROR,
+        Reason::FRAME_SIZE_ERROR,
+        Reason::COMPRESSION_ERROR,
+    ];
+    error.is_library()
+        && error
+            .reason()
+            .is_some_and(|reason| breaches.contains(&reason))
+}

@@ -1,0 +1,231 @@
+//! What one event says, by tests on its bytes.
+//!
+//! A JSON text holds no unescaped quotation mark, so `"content"` with both of its marks is a name or a value and never a
+//! part of one; a name is followed by a colon. An event of a chat or a plain completion has visible text where `"content"` or
+//! `"text"` is followed by a text that is not empty; reasoning where `"reasoning_content"` or `"reasoning"` is; a call of a
+//! tool where `"tool_calls"` is followed by an array that is not empty, or `"function_call"` by an object.
+//! Invariant: no JSON is decoded here; white space between name, colon and value changes nothing.
+//! Not here: other dialects' names for the same, whose events count as events without output.
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+/// What an event generates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Text that a person sees.
+    Visible,
+    /// Text that a model says to itself.
+    Reasoning,
+    /// A part of a call of a tool.
+    Tool,
+}
+
+/// What was found in one event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Meaning {
+    /// Whether it generates anything, and what a person sees first of it.
+    pub output: Option<Output>,
+    /// It says why generation ended.
+    pub is_finish: bool,
+    /// It is the end mark, `[DONE]`.
+    pub is_done: bool,
+    /// It tells of an error.
+    pub is_error: bool,
+    /// Where in it a usage object begins.
+    pub usage: Option<usize>,
+}
+
+struct Names {
+    content: Finder<'static>,
+    text: Finder<'static>,
+    reasoning_content: Finder<'static>,
+    reasoning: Finder<'static>,
+    tool_calls: Finder<'static>,
+    function_call: Finder<'static>,
+    finish_reason: Finder<'static>,
+    usage: Finder<'static>,
+}
+
+static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
+    content: Finder::new("\"content\""),
+    text: Finder::new("\"text\""),
+    reasoning_content: Finder::new("\"reasoning_content\""),
+    reasoning: Finder::new("\"reasoning\""),
+    tool_calls: Finder::new("\"tool_calls\""),
+    function_call: Finder::new("\"function_call\""),
+    finish_reason: Finder::new("\"finish_reason\""),
+    usage: Finder::new("\"usage\""),
+});
+
+impl Meaning {
+    /// What `event` says: its lines without the empty one behind them.
+    #[must_use]
+    pub fn of(event: &[u8]) -> Self {
+        let names = &*NAMES;
+        let event = event.trim_ascii_end();
+        if event.ends_with(b"[DONE]") && event.len() <= "event: done\r\ndata: [DONE]".len() {
+            return Self {
+                is_done: true,
+                ..Self::default()
+            };
+        }
+        Self {
+            output: names.output(event),
+            is_finish: values(event, &names.finish_reason).any(is_text),
+            is_done: false,
+            is_error: is_error(event),
+            usage: usage(event),
+        }
+    }
+}
+
+/// Where a usage object begins, in an event or in a body; the last one where there are several.
+pub(super) fn usage(bytes: &[u8]) -> Option<usize> {
+    let objects = values(bytes, &NAMES.usage).filter(|value| value.first() == Some(&b'{'));
+    objects.last().map(|value| bytes.len() - value.len())
+}
+
+impl Names {
+    fn output(&self, event: &[u8]) -> Option<Output> {
+        let says = |name: &Finder<'_>| values(event, name).any(is_text);
+        if says(&self.content) || says(&self.text) {
+            return Some(Output::Visible);
+        }
+        if says(&self.reasoning_content) || says(&self.reasoning) {
+            return Some(Output::Reasoning);
+        }
+        let calls = values(event, &self.tool_calls).any(is_filled_array);
+        let is_object = |value: &[u8]| value.first() == Some(&b'{');
+        let is_call = calls || values(event, &self.function_call).any(is_object);
+        is_call.then_some(Output::Tool)
+    }
+}
+
+/// What stands behind each use of `name` as a name, from its first byte to the end of the event.
+fn values<'a>(event: &'a [u8], name: &Finder<'_>) -> impl Iterator<Item = &'a [u8]> {
+    let length = name.needle().len();
+    name.find_iter(event).filter_map(move |at| {
+        let behind = event[at + length..].trim_ascii_start();
+        Some(behind.strip_prefix(b":")?.trim_ascii_start())
+    })
+}
+
+/// A text that is not empty.
+fn is_text(value: &[u8]) -> bool {
+    matches!(value, [b'"', first, ..] if *first != b'"')
+}
+
+fn is_filled_array(value: &[u8]) -> bool {
+    let inside = value.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    inside.is_some_and(|inside| !inside.starts_with(b"]"))
+}
+
+/// Named so, or an object whose first member is `error`, or the `object` of that name.
+fn is_error(event: &[u8]) -> bool {
+    let mut event = event;
+    if let Some(named) = event.strip_prefix(b"event:") {
+        if named.trim_ascii_start().starts_with(b"error") {
+            return true;
+        }
+        let line = memchr::memchr(b'\n', named).map_or(named.len(), |end| end + 1);
+        event = &named[line..];
+    }
+    let first = |event: &[u8], names: &[&[u8]]| {
+        let mut rest = event;
+        for name in names {
+            let Some(behind) = rest.trim_ascii_start().strip_prefix(*name) else {
+                return false;
+            };
+            rest = behind;
+        }
+        true
+    };
+    first(event, &[b"data:", b"{", b"\"error\"", b":", b"{"])
+        || first(event, &[b"data:", b"{", b"\"error\"", b":", b"\""])
+        || first(event, &[b"data:", b"{", b"\"object\"", b":", b"\"error\""])
+}
+
+#[cfg(test)]
+mod tests {
+    //! Events of engines as they are sent.
+
+    use super::{Meaning, Output};
+
+    fn output(data: &str) -> Option<Output> {
+        Meaning::of(format!("data: {data}\n").as_bytes()).output
+    }
+
+    #[test]
+    fn text_is_visible_where_it_is_not_empty_whatever_the_white_space() {
+        for data in [
+            r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}"#,
+            r#"{"choices": [{"delta": {"role": "assistant", "content": "\n"}}]}"#,
+            r#"{"choices":[{"text":" ","logprobs":null}]}"#,
+            r#"{"choices":[{"delta":{"reasoning_content":"r","content":"a"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"\"content\":\"\""}}]}"#,
+        ] {
+            assert_eq!(output(data), Some(Output::Visible), "{data}");
+        }
+        for data in [
+            r#"{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}"#,
+            r#"{"choices":[{"delta":{"content":null}}]}"#,
+            r#"{"choices":[{"delta":{},"logprobs":{"content":[{"token":"a"}]}}]}"#,
+            r#"{"choices":[{"delta":{"role":"content"}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[]}}]}"#,
+            r#"{"choices":[],"usage":{"prompt_tokens":1}}"#,
+        ] {
+            assert_eq!(output(data), None, "{data}");
+        }
+    }
+
+    #[test]
+    fn reasoning_and_calls_of_tools_are_told_apart_from_what_is_seen() {
+        for (data, expected) in [
+            (
+                r#"{"choices":[{"delta":{"content":"","reasoning_content":"hm"}}]}"#,
+                Output::Reasoning,
+            ),
+            (
+                r#"{"choices":[{"delta":{"reasoning":"hm"}}]}"#,
+                Output::Reasoning,
+            ),
+            (
+                r#"{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{\"content\":\"x\"}"}}]}}]}"#,
+                Output::Tool,
+            ),
+            (
+                r#"{"choices":[{"delta":{"content":null,"function_call":{"name":"f"}}}]}"#,
+                Output::Tool,
+            ),
+        ] {
+            assert_eq!(output(data), Some(expected), "{data}");
+        }
+    }
+
+    #[test]
+    fn the_end_its_reason_errors_and_usage_are_seen() {
+        let of = |event: &str| Meaning::of(event.as_bytes());
+        assert!(of("data: [DONE]\n").is_done && of("data:[DONE]\r\n").is_done);
+        assert!(!of(r#"data: {"content":"[DONE]"}"#).is_done);
+        let finish = of(r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#);
+        assert!(finish.is_finish && finish.output.is_none());
+        assert!(!of(r#"data: {"choices":[{"delta":{},"finish_reason":null}]}"#).is_finish);
+        for error in [
+            "data: {\"error\": {\"message\": \"no\"}}",
+            "data: {\"error\":\"no\"}",
+            "event: error\ndata: x",
+            "event: message\ndata: {\"error\":{}}",
+            "data: {\"object\":\"error\",\"message\":\"no\"}",
+        ] {
+            assert!(of(error).is_error, "{error}");
+        }
+        assert!(!of(r#"data: {"choices":[],"error":null}"#).is_error);
+        assert!(!of(r#"data: {"error":null,"choices":[]}"#).is_error);
+        let event = r#"data: {"choices":[],"usage": {"prompt_tokens":1}}"#;
+        let at = of(event).usage.expect("usage");
+        assert!(event[at..].starts_with("{\"prompt"));
+        assert_eq!(of(r#"data: {"choices":[],"usage":null}"#).usage, None);
+    }
+}

@@ -1,0 +1,270 @@
+//! Hears one exchange, and says what it came to.
+//!
+//! Invariant: what is heard of a stream does not depend on where its bytes were cut, but for the times of the cuts.
+//! Not here: histograms (`observations`), the test of one event (`event`).
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use super::event::{self, Meaning, Output};
+use super::events::Events;
+use super::expected::Expected;
+use super::live::Live;
+use super::observations::{Measure, Observations, Window};
+use super::usage::{USAGE_BYTES, Usage};
+use crate::client::{Answer, Failure, Listener, Said};
+
+#[cfg(test)]
+mod tests;
+
+/// The end of an answer in one piece that is kept to look for usage in.
+const TAIL_BYTES: usize = 2 * USAGE_BYTES;
+/// The beginning of an answer that refuses, which is kept to be told.
+const REFUSAL_BYTES: usize = 512;
+
+/// What one user keeps from exchange to exchange, so that none allocates.
+#[derive(Debug, Default)]
+pub struct Ear {
+    events: Events,
+    /// Of a stream the last usage object or the event that told of an error, of another answer its end, of a refusal its
+    /// beginning.
+    kept: Vec<u8>,
+}
+
+/// How an exchange is heard.
+#[derive(Debug, Clone, Copy)]
+pub struct Hears<'a> {
+    /// The body that every good answer has.
+    pub expects: Option<&'a [u8]>,
+    /// Whether usage is looked for.
+    pub usage: bool,
+    /// Bytes, events and gaps count in it alone.
+    pub window: Window,
+}
+
+/// What one exchange was like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// First byte of the request.
+    pub sent: Option<Instant>,
+    /// First byte of the answer's head.
+    pub head: Option<Instant>,
+    /// First byte of its body.
+    pub body: Option<Instant>,
+    /// First event with output of any kind.
+    pub first_token: Option<Instant>,
+    /// First event with visible text.
+    pub first_visible: Option<Instant>,
+    /// Last event with output.
+    pub last_token: Option<Instant>,
+    /// The longest time between such an event and the next.
+    pub longest_gap: Option<Duration>,
+    /// Events.
+    pub events: u64,
+    /// Those with output.
+    pub outputs: u64,
+    /// Body bytes.
+    pub bytes: u64,
+    /// 0 where no body came.
+    pub status: u16,
+    /// Tokens as reported.
+    pub usage: Option<Usage>,
+    /// By its content type, or by how its body begins.
+    has_events: bool,
+    is_over: bool,
+    is_error: bool,
+}
+
+/// One exchange being heard.
+pub struct Hearing<'a> {
+    ear: &'a mut Ear,
+    seen: &'a RefCell<Observations>,
+    live: &'a Live,
+    hears: Hears<'a>,
+    expected: Expected<'a>,
+    heard: Heard,
+}
+
+impl Ear {
+    /// Begins to hear an exchange.
+    pub fn hear<'a>(
+        &'a mut self,
+        hears: Hears<'a>,
+        seen: &'a RefCell<Observations>,
+        live: &'a Live,
+    ) -> Hearing<'a> {
+        self.events.reset();
+        self.kept.clear();
+        Hearing {
+            ear: self,
+            seen,
+            live,
+            hears,
+            expected: Expected::new(hears.expects),
+            heard: Heard::default(),
+        }
+    }
+}
+
+impl Listener for Hearing<'_> {
+    fn on_send(&mut self, now: Instant) {
+        self.heard.sent = Some(now);
+    }
+
+    fn on_first_byte(&mut self, now: Instant) {
+        self.heard.head.get_or_insert(now);
+    }
+
+    fn on_body(&mut self, now: Instant, said: Said, bytes: &[u8]) {
+        if self.heard.body.is_none() && !bytes.is_empty() {
+            self.begin(now, said, bytes);
+        }
+        self.heard.bytes += bytes.len() as u64;
+        self.expected.feed(bytes);
+        let (events, outputs) = (self.heard.events, self.heard.outputs);
+        if !matches!(self.heard.status, 200..300) {
+            let room = REFUSAL_BYTES.saturating_sub(self.ear.kept.len());
+            self.ear
+                .kept
+                .extend_from_slice(&bytes[..bytes.len().min(room)]);
+        } else if self.heard.has_events {
+            self.events(now, bytes);
+        } else if self.hears.usage {
+            self.keep_the_end(bytes);
+        }
+        let (events, outputs) = (self.heard.events - events, self.heard.outputs - outputs);
+        self.live.heard(bytes.len() as u64, events, outputs);
+        if self.hears.window.holds(now) {
+            let mut seen = self.seen.borrow_mut();
+            seen.body_bytes += bytes.len() as u64;
+            seen.events += events;
+            seen.outputs += outputs;
+        }
+    }
+}
+
+impl Hearing<'_> {
+    fn begin(&mut self, now: Instant, said: Said, bytes: &[u8]) {
+        self.heard.body = Some(now);
+        self.heard.status = said.status;
+        // Some gateways lose the content type; JSON begins with none of these.
+        self.heard.has_events = said.is_event_stream || matches!(bytes, [b'd' | b'e' | b':', ..]);
+        self.live.opened();
+    }
+
+    fn events(&mut self, now: Instant, bytes: &[u8]) {
+        let Ear { events, kept } = &mut *self.ear;
+        let (heard, usage) = (&mut self.heard, self.hears.usage);
+        let (before, last) = (heard.outputs, heard.last_token);
+        events.feed(bytes, &mut |event: &[u8]| {
+            heard.events += 1;
+            let meaning = Meaning::of(event);
+            heard.is_over |= meaning.is_done || meaning.is_finish;
+            if meaning.is_error && !heard.is_error {
+                heard.is_error = true;
+                kept.clear();
+                kept.extend_from_slice(&event[..event.len().min(REFUSAL_BYTES)]);
+            }
+            if let Some(output) = meaning.output {
+                heard.output(now, output);
+            }
+            if let Some(at) = meaning.usage.filter(|_| usage && !heard.is_error) {
+                kept.clear();
+                kept.extend_from_slice(&event[at..event.len().min(at + USAGE_BYTES)]);
+            }
+        });
+        let more = heard.outputs - before;
+        if more > 0 && self.hears.window.holds(now) {
+            let mut seen = self.seen.borrow_mut();
+            if let Some(last) = last {
+                seen.record(Measure::BetweenTokens, now - last);
+            }
+            // Those that came in one read have no time between them.
+            let at_once = more - 1;
+            if at_once > 0 {
+                seen.record_many(Measure::BetweenTokens, Duration::ZERO, at_once);
+            }
+        }
+    }
+
+    fn keep_the_end(&mut self, bytes: &[u8]) {
+        let kept = &mut self.ear.kept;
+        let bytes = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
+        let surplus = (kept.len() + bytes.len()).saturating_sub(TAIL_BYTES);
+        kept.drain(..surplus);
+        kept.extend_from_slice(bytes);
+    }
+
+    /// What it came to: an answer that is whole may be none that is good.
+    pub fn end(mut self, outcome: Result<Answer, Failure>) -> (Heard, Result<Answer, Failure>) {
+        if self.hears.usage && !self.heard.is_error {
+            let kept = &self.ear.kept;
+            let at = if self.heard.has_events {
+                Some(0)
+            } else {
+                event::usage(kept)
+            };
+            self.heard.usage = at.and_then(|at| Usage::read(&kept[at..]));
+        }
+        let outcome = outcome.and_then(|answer| {
+            let Said {
+                status,
+                is_event_stream,
+            } = answer.said;
+            self.heard.status = status;
+            if !matches!(status, 200..300) {
+                Err(Failure::Status(status))
+            } else if self.heard.is_error {
+                Err(Failure::ErrorEvent)
+            } else if is_event_stream && !self.heard.is_over {
+                Err(Failure::Unfinished)
+            } else if !self.expected.came() {
+                Err(Failure::Body)
+            } else {
+                Ok(answer)
+            }
+        });
+        if let Err(failure @ (Failure::Status(_) | Failure::ErrorEvent)) = outcome {
+            self.seen.borrow_mut().was_told(failure, &self.ear.kept);
+        }
+        (self.heard, outcome)
+    }
+}
+
+impl Drop for Hearing<'_> {
+    fn drop(&mut self) {
+        if self.heard.body.is_some() {
+            self.live.closed();
+        }
+    }
+}
+
+impl Heard {
+    fn output(&mut self, now: Instant, output: Output) {
+        self.outputs += 1;
+        self.first_token.get_or_insert(now);
+        if let Some(last) = self.last_token.replace(now) {
+            self.longest_gap = self.longest_gap.max(Some(now - last));
+        }
+        if output == Output::Visible {
+            self.first_visible.get_or_insert(now);
+        }
+    }
+
+    /// Tokens of the completion: as reported, else as events with output.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let reported = self.usage.and_then(|usage| usage.completion);
+        reported.unwrap_or(self.outputs)
+    }
+
+    /// From the first event with output to the last, over the tokens after the first; `None` where there are not two.
+    #[must_use]
+    pub fn time_per_token(&self) -> Option<Duration> {
+        let (first, last) = self.first_token.zip(self.last_token)?;
+        let steps = u32::try_from(self.tokens().checked_sub(1)?).ok()?;
+        (self.outputs > 1)
+            .then(|| (last - first).checked_div(steps))
+            .flatten()
+    }
+}

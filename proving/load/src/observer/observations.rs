@@ -1,0 +1,257 @@
+//! What a run saw of one profile: histograms over answered requests, failures by kind, counts.
+//!
+//! Invariant: a failed request is in `failures` and in no histogram but `Lag`, which has every request that was sent, and
+//! `BetweenTokens`, which has gaps as they come, whatever becomes of their stream.
+//! Not here: what the subject cost (`prove`).
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::client::Failure;
+
+/// Longest time kept apart, in microseconds; longer ones count as this.
+const LONGEST_US: u64 = 600_000_000;
+
+/// What is measured of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// From the intended send to the last byte.
+    Latency,
+    /// From the actual send to the last byte.
+    Service,
+    /// From the intended send to the first byte of the head.
+    Head,
+    /// From the intended send to the first byte of the body.
+    FirstByte,
+    /// From the intended send to the first event with output: TTFT.
+    FirstToken,
+    /// From the actual send to the first event with output.
+    FirstTokenFromSend,
+    /// From the intended send to the first event with visible text.
+    FirstVisible,
+    /// Between an event with output and the next: ITL.
+    BetweenTokens,
+    /// From the first event with output to the last, over the tokens after the first: TPOT.
+    TimePerToken,
+    /// From the intended send to the actual one: the generator's own doing.
+    Lag,
+}
+
+impl Measure {
+    /// All of them, each at its own place.
+    pub const ALL: [Self; 10] = [
+        Self::Latency,
+        Self::Service,
+        Self::Head,
+        Self::FirstByte,
+        Self::FirstToken,
+        Self::FirstTokenFromSend,
+        Self::FirstVisible,
+        Self::BetweenTokens,
+        Self::TimePerToken,
+        Self::Lag,
+    ];
+}
+
+/// When is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// From then on.
+    pub begin: Instant,
+    /// And before then.
+    pub end: Instant,
+}
+
+impl Window {
+    /// Whether `now` lies in it.
+    #[must_use]
+    pub fn holds(&self, now: Instant) -> bool {
+        now >= self.begin && now < self.end
+    }
+}
+
+/// Quantiles of a histogram, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quantiles {
+    /// Half are at or below.
+    pub p50: u64,
+    /// 90 of 100 are at or below.
+    pub p90: u64,
+    /// 95 of 100 are at or below.
+    pub p95: u64,
+    /// 99 of 100 are at or below.
+    pub p99: u64,
+    /// 999 of 1,000 are at or below.
+    pub p999: u64,
+    /// The greatest.
+    pub max: u64,
+}
+
+/// Everything counted between the end of the warm-up and the end of the measurement.
+#[derive(Debug, Clone)]
+pub struct Observations {
+    /// Requests answered 2xx and whole.
+    pub answered: u64,
+    /// Requests without a good answer, by kind; those of the warm-up too, for nothing may hide there.
+    pub failures: BTreeMap<Failure, u64>,
+    /// What the first answer of each kind of failure said, as far as 512 bytes of it tell.
+    pub said: BTreeMap<Failure, String>,
+    /// Server-sent events that ended.
+    pub events: u64,
+    /// Those with output.
+    pub outputs: u64,
+    /// Tokens of completions, as good answers report them.
+    pub tokens: u64,
+    /// Body bytes received.
+    pub body_bytes: u64,
+    /// Open loop: requests that were due and not sent when the time was over.
+    pub unsent: u64,
+    /// Requests under way that were left when the run was over.
+    pub left: u64,
+    /// Kept connections that had closed before anything was sent on them.
+    pub reopened: u64,
+    /// In microseconds, in the order of [`Measure::ALL`].
+    times: Vec<Histogram<u64>>,
+}
+
+impl Default for Observations {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Observations {
+    /// Of nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        let histogram = |_| {
+            Histogram::new_with_bounds(1, LONGEST_US, 3).expect("1 ≤ 600,000,000 / 2 and 3 ≤ 5")
+        };
+        Self {
+            answered: 0,
+            failures: BTreeMap::new(),
+            said: BTreeMap::new(),
+            events: 0,
+            outputs: 0,
+            tokens: 0,
+            body_bytes: 0,
+            unsent: 0,
+            left: 0,
+            reopened: 0,
+            times: Measure::ALL.iter().map(histogram).collect(),
+        }
+    }
+
+    /// Adds one time of one kind.
+    pub fn record(&mut self, measure: Measure, time: Duration) {
+        self.times[measure as usize].saturating_record(micros(time));
+    }
+
+    pub(crate) fn record_many(&mut self, measure: Measure, time: Duration, count: u64) {
+        self.times[measure as usize].saturating_record_n(micros(time), count);
+    }
+
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        *self.failures.entry(failure).or_default() += 1;
+    }
+
+    /// An answer that was a failure said this; the first of its kind is kept.
+    pub(crate) fn was_told(&mut self, failure: Failure, says: &[u8]) {
+        let said = self.said.entry(failure);
+        said.or_insert_with(|| String::from_utf8_lossy(says).into_owned());
+    }
+
+    /// Adds what another thread saw, or of another profile.
+    pub fn absorb(&mut self, other: &Self) {
+        self.answered += other.answered;
+        for (kind, count) in &other.failures {
+            *self.failures.entry(*kind).or_default() += count;
+        }
+        for (kind, says) in &other.said {
+            self.said.entry(*kind).or_insert_with(|| says.clone());
+        }
+        self.events += other.events;
+        self.outputs += other.outputs;
+        self.tokens += other.tokens;
+        self.body_bytes += other.body_bytes;
+        self.unsent += other.unsent;
+        self.left += other.left;
+        self.reopened += other.reopened;
+        for (mine, theirs) in self.times.iter_mut().zip(&other.times) {
+            mine.add(theirs).expect("both have the same bounds");
+        }
+    }
+
+    /// Requests without a good answer.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
+
+    /// All times of one kind, in microseconds.
+    #[must_use]
+    pub fn histogram(&self, measure: Measure) -> &Histogram<u64> {
+        &self.times[measure as usize]
+    }
+
+    /// Of the times of one kind; `None` when there are none.
+    #[must_use]
+    pub fn quantiles(&self, measure: Measure) -> Option<Quantiles> {
+        let histogram = self.histogram(measure);
+        (!histogram.is_empty()).then(|| Quantiles {
+            p50: histogram.value_at_quantile(0.5),
+            p90: histogram.value_at_quantile(0.9),
+            p95: histogram.value_at_quantile(0.95),
+            p99: histogram.value_at_quantile(0.99),
+            p999: histogram.value_at_quantile(0.999),
+            max: histogram.max(),
+        })
+    }
+
+    /// Time from the intended send to the last byte; `None` when nothing was answered.
+    #[must_use]
+    pub fn latency(&self) -> Option<Quantiles> {
+        self.quantiles(Measure::Latency)
+    }
+
+    /// Time from the intended send to the first body byte; `None` when nothing was answered.
+    #[must_use]
+    pub fn first_byte(&self) -> Option<Quantiles> {
+        self.quantiles(Measure::FirstByte)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(LONGEST_US).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Sums.
+
+    use std::time::Duration;
+
+    use super::{Measure, Observations};
+    use crate::client::Failure;
+
+    #[test]
+    fn what_threads_saw_adds_up_and_each_measure_has_a_place_of_its_own() {
+        let (mut one, mut other) = (Observations::new(), Observations::new());
+        for (at, measure) in Measure::ALL.into_iter().enumerate() {
+            assert_eq!(measure as usize, at);
+            let ms = 1 + at as u64;
+            one.record(measure, Duration::from_millis(ms));
+            other.record(measure, Duration::from_millis(100 + ms));
+        }
+        one.fail(Failure::Closed);
+        other.fail(Failure::Closed);
+        (one.answered, other.answered) = (1, 2);
+        one.absorb(&other);
+        assert_eq!((one.answered, one.failed()), (3, 2));
+        let latency = one.latency().expect("two");
+        assert!(latency.p50 <= 1001 && latency.max >= 101_000, "{latency:?}");
+        assert!(Observations::new().latency().is_none());
+    }
+}

@@ -1,0 +1,301 @@
+//! What one thread knows of one profile, and of all of them.
+//!
+//! Invariant: each request ends in exactly one answer or one failure, or is left at the end.
+//! Not here: who sends when (`user`, `lanes`).
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use experiment::arrivals::Due;
+use experiment::certificate::Certifier;
+use experiment::workload::{Sessions, Tally, Turn};
+use tokio::sync::Notify;
+
+use super::lanes::Lanes;
+use super::plan::Plan;
+use super::timers::Timers;
+use crate::client::{Answer, Client, Failure, Line};
+use crate::observer::{Ear, Heard, Hears, Live, Measure, Observations, Record, Records, Window};
+use crate::source::Source;
+
+/// Pause after a connection that could not be opened, so that a dead peer is not a busy loop.
+const AFTER_REFUSAL: Duration = Duration::from_millis(10);
+
+/// What the users of one thread share.
+pub(super) struct Shared {
+    pub(super) plan: Arc<Plan>,
+    pub(super) client: Client,
+    pub(super) timers: Timers,
+    pub(super) start: Instant,
+    pub(super) window: Window,
+    pub(super) places: Vec<Place>,
+    /// Requests that this thread may still send.
+    pub(super) left: Cell<u64>,
+    pub(super) records: RefCell<Option<Records>>,
+    /// When requests were due and when they left.
+    pub(super) sends: RefCell<Option<Certifier>>,
+    /// Told when users are wished for or away.
+    pub(super) changed: Notify,
+}
+
+/// What they share of one profile.
+pub(super) struct Place {
+    pub(super) seen: RefCell<Observations>,
+    pub(super) live: Arc<Live>,
+    pub(super) tally: Cell<Tally>,
+    /// Users that are to be at work.
+    pub(super) wanted: Cell<u32>,
+    pub(super) under_way: Cell<u64>,
+    /// Answers count whenever they end.
+    pub(super) holds: bool,
+    /// Of an open loop.
+    pub(super) lanes: Option<Lanes>,
+}
+
+/// A request that was drawn.
+pub(super) struct Drawn<'a> {
+    shared: &'a Shared,
+    profile: usize,
+    actor: u64,
+    due: Due,
+    sent: Option<Duration>,
+    is_forgotten: bool,
+}
+
+/// Whoever sends one request after another.
+pub(super) struct Sender {
+    pub(super) profile: usize,
+    pub(super) line: Line,
+    pub(super) ear: Ear,
+}
+
+/// The sessions of a profile, as a workload walks them.
+pub(super) struct Walked<'a> {
+    pub(super) source: &'a dyn Source,
+    pub(super) profile: usize,
+}
+
+impl Sessions for Walked<'_> {
+    fn count(&self) -> u64 {
+        self.source.sessions(self.profile)
+    }
+
+    fn turns(&self, session: u64) -> u32 {
+        self.source.turns(self.profile, session)
+    }
+
+    fn think(&self, session: u64, turn: u32) -> Option<Duration> {
+        self.source.think(self.profile, session, turn)
+    }
+}
+
+impl Shared {
+    pub(super) fn sessions(&self, profile: usize) -> Walked<'_> {
+        Walked {
+            source: &*self.plan.source,
+            profile,
+        }
+    }
+
+    /// Since the start.
+    pub(super) fn now(&self) -> Duration {
+        Instant::now().saturating_duration_since(self.start)
+    }
+
+    /// Whether another request may be sent at `due`; it is then counted.
+    pub(super) fn may_send(&self, profile: usize, due: Instant) -> bool {
+        let left = self.left.get();
+        if left == 0 || (due >= self.window.end && !self.places[profile].holds) {
+            return false;
+        }
+        self.left.set(left - 1);
+        true
+    }
+
+    pub(super) fn sender(&self, profile: usize, number: u64) -> Sender {
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        Sender {
+            profile,
+            line: self.client.line(number),
+            ear: Ear::default(),
+        }
+    }
+
+    /// A request that was drawn, of which the certificate hears whatever becomes of it. `actor` is as the certificate names
+    /// it.
+    pub(super) const fn drawn(&self, profile: usize, actor: u64, due: Due) -> Drawn<'_> {
+        Drawn {
+            shared: self,
+            profile,
+            actor,
+            due,
+            sent: None,
+            is_forgotten: false,
+        }
+    }
+
+    /// One exchange, now; whether there was a good answer, and when it ended, since the start.
+    pub(super) async fn ask(
+        &self,
+        sender: &mut Sender,
+        mut drawn: Drawn<'_>,
+        (actor, turn): (u64, &Turn),
+    ) -> (bool, Duration) {
+        let profile = sender.profile;
+        let (place, traffic) = (&self.places[profile], &self.plan.traffic[profile]);
+        let source = &*self.plan.source;
+        let Some(said) = source.turn(profile, turn.session, turn.turn) else {
+            return (false, self.now());
+        };
+        let due = self.start + turn.due.at;
+        let turned_to = Instant::now();
+        // Until its first byte has left; what is cut while it connects was turned to in time.
+        drawn.sent = Some(turned_to.saturating_duration_since(self.start));
+        let lag = turned_to.saturating_duration_since(due);
+        place.live.sent(lag, said.payload.len());
+        if self.window.holds(turned_to) {
+            place.seen.borrow_mut().record(Measure::Lag, lag);
+        }
+        let hears = Hears {
+            expects: traffic.expects.as_deref(),
+            usage: self.plan.usage,
+            window: self.window,
+        };
+        let reopened = sender.line.reopened;
+        let mut hearing = sender.ear.hear(hears, &place.seen, &place.live);
+        place.under_way.set(place.under_way.get() + 1);
+        let head = said.head.unwrap_or(&traffic.head);
+        let (line, payload) = (&mut sender.line, &said.payload);
+        let outcome = self
+            .client
+            .exchange(line, head, payload, &mut hearing)
+            .await;
+        place.under_way.set(place.under_way.get() - 1);
+        let (heard, outcome) = hearing.end(outcome);
+        let reopened = sender.line.reopened - reopened;
+        self.count(place, due, &heard, outcome);
+        place.seen.borrow_mut().reopened += reopened;
+        if let Some(sent) = heard.sent {
+            drawn.sent = Some(sent.saturating_duration_since(self.start));
+        }
+        drop(drawn);
+        if let Some(records) = &mut *self.records.borrow_mut() {
+            let mut row = self.row(turn, &heard, outcome);
+            (row.profile, row.user) = (u32::try_from(profile).unwrap_or(u32::MAX), actor);
+            (row.bytes_up, row.reopened) = (payload.len(), reopened > 0);
+            records.push(row);
+        }
+        if matches!(outcome, Err(Failure::Connect | Failure::Tls)) {
+            tokio::time::sleep(AFTER_REFUSAL).await;
+        }
+        match outcome {
+            Ok(answer) => (true, answer.last_byte.saturating_duration_since(self.start)),
+            Err(_) => (false, self.now()),
+        }
+    }
+
+    fn count(&self, place: &Place, due: Instant, heard: &Heard, outcome: Result<Answer, Failure>) {
+        let answer = match outcome {
+            Ok(answer) => answer,
+            Err(failure) => {
+                place.live.failed(failure);
+                return place.seen.borrow_mut().fail(failure);
+            }
+        };
+        let latency = answer.last_byte - due;
+        let body = heard.body.unwrap_or(answer.last_byte);
+        let first_token = heard.first_token.unwrap_or(body) - due;
+        place.live.answered(latency, first_token);
+        if !place.holds && !self.window.holds(answer.last_byte) {
+            return;
+        }
+        let mut seen = place.seen.borrow_mut();
+        seen.answered += 1;
+        seen.record(Measure::Latency, latency);
+        seen.record(Measure::FirstByte, body - due);
+        let sent = heard.sent.unwrap_or(due);
+        seen.record(Measure::Service, answer.last_byte - sent);
+        let head = heard.head.unwrap_or(answer.last_byte);
+        seen.record(Measure::Head, head - due);
+        if let Some(first) = heard.first_token {
+            seen.record(Measure::FirstToken, first - due);
+            seen.record(Measure::FirstTokenFromSend, first - sent);
+        }
+        if let Some(first) = heard.first_visible {
+            seen.record(Measure::FirstVisible, first - due);
+        }
+        if let Some(time) = heard.time_per_token() {
+            seen.record(Measure::TimePerToken, time);
+        }
+        seen.tokens += heard.usage.and_then(|usage| usage.completion).unwrap_or(0);
+    }
+
+    fn row(&self, turn: &Turn, heard: &Heard, outcome: Result<Answer, Failure>) -> Record {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let at = |moment: Instant| ns(moment.saturating_duration_since(self.start));
+        let ended = outcome.map_or_else(|_| Instant::now(), |answer| answer.last_byte);
+        Record {
+            profile: 0,
+            user: 0,
+            session: turn.session,
+            turn: turn.turn,
+            intended_ns: ns(turn.due.at),
+            sent_ns: heard.sent.map(at),
+            head_ns: heard.head.map(at),
+            body_ns: heard.body.map(at),
+            first_token_ns: heard.first_token.map(at),
+            first_visible_ns: heard.first_visible.map(at),
+            last_token_ns: heard.last_token.map(at),
+            longest_gap_ns: heard.longest_gap.map(ns),
+            ended_ns: at(ended),
+            status: heard.status,
+            failure: outcome.err(),
+            prompt_tokens: heard.usage.and_then(|usage| usage.prompt),
+            completion_tokens: heard.usage.and_then(|usage| usage.completion),
+            cached_tokens: heard.usage.and_then(|usage| usage.cached()),
+            events: heard.events,
+            outputs: heard.outputs,
+            bytes_up: 0,
+            bytes_down: heard.bytes,
+            reopened: false,
+        }
+    }
+}
+
+impl Drawn<'_> {
+    /// It was not to be sent: whoever drew it was sent away.
+    pub(super) fn forget(mut self) {
+        self.is_forgotten = true;
+    }
+}
+
+impl Drop for Drawn<'_> {
+    fn drop(&mut self) {
+        let mut sends = self.shared.sends.borrow_mut();
+        if let Some(sends) = sends.as_mut().filter(|_| !self.is_forgotten) {
+            sends.record(self.profile, self.actor, self.due, self.sent);
+        }
+    }
+}
+
+impl Place {
+    /// Adds what became of sessions since `before`, which moves on.
+    pub(super) fn tell(&self, before: &mut Tally, now: Tally) {
+        if now != *before {
+            let mut sum = self.tally.get();
+            sum.absorb(Tally {
+                sessions: now.sessions - before.sessions,
+                repeated: now.repeated - before.repeated,
+                abandoned: now.abandoned - before.abandoned,
+                skipped_turns: now.skipped_turns - before.skipped_turns,
+            });
+            self.tally.set(sum);
+            *before = now;
+        }
+    }
+
+    pub(super) fn wants(&self, user: u64) -> bool {
+        user < u64::from(self.wanted.get())
+    }
+}

@@ -1,0 +1,180 @@
+//! Several exchanges at once on each connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use load::client::{Protocol, Target, Trust};
+use load::observer::Measure;
+use load::run::Plan;
+use load::source::{Fixed, Payload};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::{closed, head, seen, tls, to};
+
+#[derive(Default)]
+struct Counts {
+    connections: AtomicU64,
+    requests: AtomicU64,
+    /// Of bodies.
+    bytes: AtomicU64,
+    /// Streams open at once, at most.
+    peak: AtomicU64,
+    open: AtomicU64,
+    /// What the first request said.
+    heads: std::sync::Mutex<Vec<String>>,
+}
+
+/// Answers each request with three tokens, 10 ms apart, in frames of their own; a connection serves `serves` requests.
+fn serve(tls: Option<TlsAcceptor>, serves: usize) -> (SocketAddr, Arc<Counts>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    listener.set_nonblocking(true).expect("a socket");
+    let counts = Arc::new(Counts::default());
+    let theirs = Arc::clone(&counts);
+    std::thread::spawn(move || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = TcpListener::from_std(listener).expect("a listener");
+            while let Ok((tcp, _)) = listener.accept().await {
+                tcp.set_nodelay(true).expect("a socket");
+                theirs.connections.fetch_add(1, Ordering::Relaxed);
+                let (counts, tls) = (Arc::clone(&theirs), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => connection(tcp, counts, serves).await,
+                        Some(tls) => {
+                            connection(tls.accept(tcp).await.expect("TLS"), counts, serves).await
+                        }
+                    }
+                });
+            }
+        });
+    });
+    (address, counts)
+}
+
+async fn connection<I>(io: I, counts: Arc<Counts>, serves: usize)
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    let mut connection = h2::server::handshake(io).await.expect("HTTP/2");
+    let mut served = 0;
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        served += 1;
+        if served == serves {
+            connection.graceful_shutdown();
+        }
+        let counts = Arc::clone(&counts);
+        tokio::spawn(async move {
+            let said = format!("{:?} {:?}", request.uri(), request.headers());
+            counts.heads.lock().expect("no panic").push(said);
+            let now = counts.open.fetch_add(1, Ordering::Relaxed) + 1;
+            counts.peak.fetch_max(now, Ordering::Relaxed);
+            let mut body = request.into_body();
+            while let Some(data) = body.data().await {
+                let data = data.expect("a body");
+                counts.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+                body.flow_control()
+                    .release_capacity(data.len())
+                    .expect("room");
+            }
+            counts.requests.fetch_add(1, Ordering::Relaxed);
+            let answer = http::Response::builder().header("content-type", "text/event-stream");
+            let mut send = respond
+                .send_response(answer.body(()).expect("a head"), false)
+                .expect("a stream");
+            for _ in 0..3 {
+                let token = Bytes::from_static(
+                    b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+                );
+                send.send_data(token, false).expect("a stream");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            counts.open.fetch_sub(1, Ordering::Relaxed);
+            send.send_data(Bytes::from_static(b"data: [DONE]\n\n"), true)
+                .expect("a stream");
+        });
+    }
+}
+
+fn over_http2(address: SocketAddr, users: usize, connections: usize) -> Plan {
+    let mut plan = to(address, closed(users));
+    plan.reach.protocol = Protocol::Http2 { connections };
+    plan.reach.timeout = Duration::from_secs(5);
+    (plan.most, plan.warm_up) = (Some(40), Duration::ZERO);
+    plan.measure = Duration::from_secs(10);
+    plan
+}
+
+#[test]
+fn streams_share_a_stated_number_of_connections_and_bodies_arrive_whole() {
+    let (address, counts) = serve(None, usize::MAX);
+    let parts = [
+        Bytes::from(vec![0xff; 300_000]),
+        Bytes::from_static(b"no json"),
+        Bytes::from(vec![1; 99]),
+    ];
+    let payload = Payload::new(&parts).expect("three parts");
+    let bytes = payload.len();
+    let mut plan = over_http2(address, 20, 2);
+    let own = head().with("x-workload-app", "a").expect("a header");
+    plan.source = Arc::new(Fixed::in_turn(vec![own], payload, Arc::default()).expect("a head"));
+    plan.reach.targets = vec![Target::parse(&format!("http://{address}/base")).expect("a target")];
+    let seen = seen(plan);
+    assert_eq!((seen.answered, seen.failed(), seen.outputs), (40, 0, 120));
+    assert_eq!(counts.connections.load(Ordering::Relaxed), 2);
+    assert_eq!(counts.bytes.load(Ordering::Relaxed), 40 * bytes);
+    assert!(
+        counts.peak.load(Ordering::Relaxed) > 2,
+        "several at once on each"
+    );
+    let heads = counts.heads.lock().expect("no panic");
+    let expected = format!("http://{address}/base/v1/chat/completions");
+    assert!(
+        heads[0].starts_with(&expected) && heads[0].contains("\"x-workload-app\": \"a\""),
+        "{}",
+        heads[0]
+    );
+    assert!(
+        heads[0].contains(&format!("\"content-length\": \"{bytes}\"")),
+        "{}",
+        heads[0]
+    );
+    let gaps = seen.quantiles(Measure::BetweenTokens).expect("gaps");
+    assert!(gaps.p50 >= 9_000, "{gaps:?}");
+}
+
+#[test]
+fn a_connection_that_takes_no_more_is_followed_by_another_and_nothing_is_lost() {
+    let (address, counts) = serve(None, 5);
+    let seen = seen(over_http2(address, 1, 1));
+    assert_eq!((seen.answered, seen.failed()), (40, 0));
+    assert_eq!(
+        counts.requests.load(Ordering::Relaxed),
+        40,
+        "each was sent once"
+    );
+    assert_eq!(
+        counts.connections.load(Ordering::Relaxed),
+        1 + seen.reopened
+    );
+    assert!(seen.reopened >= 7, "{}", seen.reopened);
+}
+
+#[test]
+fn it_is_spoken_over_tls_to_whoever_offers_it() {
+    let (config, file) = tls::of_localhost("http2", b"h2");
+    let (address, counts) = serve(Some(TlsAcceptor::from(config)), usize::MAX);
+    let mut plan = over_http2(address, 10, 1);
+    plan.reach.trust = Trust::File(file.clone());
+    plan.reach.targets = vec![Target::parse(&format!("https://{address}")).expect("a target")];
+    let seen = seen(plan);
+    assert_eq!((seen.answered, seen.failed()), (40, 0));
+    assert_eq!(counts.connections.load(Ordering::Relaxed), 1);
+    std::fs::remove_file(file).expect("a file");
+}

@@ -1,0 +1,269 @@
+//! The load client against small servers that answer correctly, wrongly, late or not at all.
+
+mod connections;
+mod http2;
+mod server;
+mod sessions;
+mod streams;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use load::client::{Failure, Request, fetch};
+use load::observer::Observations;
+use load::run::{Plan, Shape, start};
+use load::source::{Fixed, Head};
+use server::Server;
+
+fn head() -> Head {
+    Head::post("/v1/chat/completions").expect("a path")
+}
+
+fn to(address: SocketAddr, shape: Shape) -> Plan {
+    let source = Fixed::one(head(), Bytes::from_static(b"{}"));
+    let patience = Duration::from_millis(500);
+    let measure = Duration::from_millis(300);
+    let what = (head(), Arc::new(source) as _);
+    Plan {
+        warm_up: Duration::from_millis(50),
+        ..Plan::plain(address, what, shape, Duration::ZERO, measure, patience)
+    }
+}
+
+fn plan(server: &Server, shape: Shape) -> Plan {
+    to(server.address, shape)
+}
+
+fn closed(users: usize) -> Shape {
+    Shape::Closed {
+        users,
+        think: Duration::ZERO,
+    }
+}
+
+fn seen(plan: Plan) -> Observations {
+    let outcome = start(plan).expect("threads").finish().expect("a run");
+    outcome.total()
+}
+
+#[test]
+fn users_reuse_their_connection_and_every_answer_is_counted() {
+    let server = Server::new(|_| vec![server::whole(b"hello")]);
+    let run = start(plan(&server, closed(4))).expect("threads");
+    let outcome = run.finish().expect("a run");
+    assert!(outcome.client_cpu > Duration::ZERO && outcome.client_cpu < outcome.measured);
+    let seen = outcome.total();
+    assert!(seen.answered > 50, "{}", seen.answered);
+    assert_eq!(seen.failed(), 0);
+    assert_eq!(server.connections(), 4);
+    assert!(server.requests() >= seen.answered);
+    let latency = seen.latency().expect("answers");
+    assert!(latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+}
+
+#[test]
+fn a_request_count_ends_the_run() {
+    let server = Server::new(|_| vec![server::whole(b"hello")]);
+    let plan = Plan {
+        most: Some(7),
+        warm_up: Duration::ZERO,
+        ..plan(&server, closed(3))
+    };
+    let seen = seen(plan);
+    assert_eq!((seen.answered, server.requests()), (7, 7));
+}
+
+#[test]
+fn a_run_of_a_number_of_requests_is_as_long_as_they_take() {
+    let server = Server::new(|_| vec![server::wait(30), server::whole(b"hello")]);
+    let plan = Plan {
+        most: Some(8),
+        warm_up: Duration::ZERO,
+        measure: Duration::from_secs(60),
+        ..plan(&server, closed(4))
+    };
+    let outcome = start(plan).expect("threads").finish().expect("a run");
+    assert_eq!(outcome.total().answered, 8);
+    let (shortest, longest) = (Duration::from_millis(60), Duration::from_secs(10));
+    assert!(
+        outcome.measured >= shortest && outcome.measured < longest,
+        "two turns of 30 ms: {:?}",
+        outcome.measured
+    );
+}
+
+#[test]
+fn an_answer_with_another_body_than_expected_is_a_failure() {
+    let server = Server::new(|index| match index {
+        0 | 2 => vec![server::whole(b"hello")],
+        _ => vec![server::whole(b"hellO")],
+    });
+    let plan = Plan {
+        most: Some(4),
+        warm_up: Duration::ZERO,
+        ..plan(&server, closed(1))
+    };
+    let mut plan = plan;
+    plan.traffic[0].expects = Some(Bytes::from_static(b"hello"));
+    let seen = seen(plan);
+    assert_eq!(seen.answered, 2);
+    assert_eq!(seen.failures.get(&Failure::Body), Some(&2));
+}
+
+#[test]
+fn streamed_events_are_counted_and_the_first_byte_comes_before_the_last() {
+    let server = Server::new(|_| {
+        let mut steps = vec![server::chunked_head()];
+        for _ in 0..4 {
+            steps.push(server::chunk(b"data: x\n\n"));
+            steps.push(server::wait(20));
+        }
+        steps.push(server::last_chunk());
+        steps
+    });
+    let plan = Plan {
+        most: Some(2),
+        warm_up: Duration::ZERO,
+        ..plan(&server, closed(2))
+    };
+    let seen = seen(plan);
+    assert_eq!((seen.answered, seen.events), (2, 8));
+    let (first, last) = (
+        seen.first_byte().expect("answers"),
+        seen.latency().expect("answers"),
+    );
+    assert!(first.max + 60_000 < last.p50, "{first:?} {last:?}");
+}
+
+#[test]
+fn an_open_loop_counts_the_wait_of_requests_that_could_not_be_sent_in_time() {
+    let server = Server::new(|index| {
+        let pause = if index == 0 { 220 } else { 0 };
+        vec![server::wait(pause), server::whole(b"late")]
+    });
+    let shape = Shape::Open {
+        per_second: 100.0,
+        connections: 1,
+    };
+    let plan = Plan {
+        warm_up: Duration::ZERO,
+        ..plan(&server, shape)
+    };
+    let seen = seen(plan);
+    let latency = seen.latency().expect("answers");
+    assert!((25..=30).contains(&seen.answered), "{}", seen.answered);
+    assert!(latency.max >= 220_000, "{latency:?}");
+    assert!(
+        latency.p50 >= 1_000,
+        "two thirds of the requests were due during the stall: {latency:?}"
+    );
+    assert_eq!(seen.unsent, 0);
+}
+
+#[test]
+fn failures_are_classified_by_kind() {
+    let cases: [(Failure, server::Script); 5] = [
+        (Failure::Status(503), |_| {
+            vec![server::bytes(
+                b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
+            )]
+        }),
+        (Failure::Truncated, |_| {
+            vec![
+                server::bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"),
+                server::close(),
+            ]
+        }),
+        (Failure::Closed, |_| vec![server::close()]),
+        (Failure::Malformed, |_| {
+            vec![server::bytes(b"SSH-2.0-no\r\n\r\n"), server::close()]
+        }),
+        (Failure::Timeout, |_| {
+            vec![server::wait(900), server::close()]
+        }),
+    ];
+    for (expected, script) in cases {
+        let server = Server::new(script);
+        let plan = Plan {
+            most: Some(1),
+            warm_up: Duration::ZERO,
+            ..plan(&server, closed(1))
+        };
+        let seen = seen(plan);
+        assert_eq!(
+            seen.failures.into_iter().collect::<Vec<_>>(),
+            [(expected, 1)]
+        );
+        assert_eq!(seen.answered, 0);
+    }
+}
+
+#[test]
+fn an_unreachable_address_is_a_connect_failure_and_ends_in_time() {
+    let address = Server::new(|_| Vec::new()).address_once_closed();
+    let plan = Plan {
+        ..to(address, closed(2))
+    };
+    let began = Instant::now();
+    let seen = seen(plan);
+    assert!(seen.failures.get(&Failure::Connect).copied().unwrap_or(0) > 2);
+    assert!(seen.failures.len() == 1 && seen.answered == 0);
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn held_streams_are_open_concurrently_and_complete() {
+    let server = Server::new(|_| {
+        let event = server::chunk(b"data: x\n\n");
+        vec![
+            server::chunked_head(),
+            event.clone(),
+            server::wait(400),
+            event,
+            server::last_chunk(),
+        ]
+    });
+    let plan = Plan {
+        warm_up: Duration::ZERO,
+        drain: Duration::from_secs(5),
+        ..plan(&server, Shape::Hold { streams: 20 })
+    };
+    let mut plan = plan;
+    plan.workload.ramp = Duration::from_millis(100);
+    plan.reach.timeout = Duration::from_secs(5);
+    let running = start(plan).expect("threads");
+    std::thread::sleep(Duration::from_millis(250));
+    assert_eq!(running.open(), 20);
+    let seen = running.finish().expect("a run").total();
+    assert_eq!(
+        (seen.answered, seen.failed(), server.connections()),
+        (20, 0, 20)
+    );
+}
+
+#[test]
+fn fetch_returns_one_whole_response_with_its_chunks() {
+    let server = Server::new(|_| {
+        vec![
+            server::chunked_head(),
+            server::chunk(b"data: a\n\n"),
+            server::wait(30),
+            server::chunk(b"data: b\n\n"),
+            server::last_chunk(),
+        ]
+    });
+    let request = Request {
+        head: head(),
+        body: Bytes::from_static(b"{}"),
+    };
+    let fetched = fetch(server.address, &request, Duration::from_secs(2)).expect("a response");
+    assert_eq!(
+        (fetched.status, fetched.body.as_slice()),
+        (200, b"data: a\n\ndata: b\n\n".as_slice())
+    );
+    assert_eq!(fetched.pieces.len(), 2);
+    assert!(fetched.pieces[1].after - fetched.pieces[0].after >= Duration::from_millis(20));
+}

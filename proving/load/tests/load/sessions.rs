@@ -1,0 +1,301 @@
+//! Sessions of many turns, users that come and go, and the end of a run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use experiment::arrivals::{Process, Scope};
+use experiment::certificate::{Of, Verdict};
+use experiment::workload::{Enter, Load, Profile, Stay, Workload};
+use load::observer::Measure;
+use load::run::{Plan, Shape, Traffic, start};
+use load::source::{Source, Turn};
+
+use super::server::{self, Server};
+use super::{closed, head, plan, seen};
+
+/// Sessions of five turns with a pause of 20 ms before each.
+struct Turns {
+    asked: AtomicU64,
+}
+
+impl Source for Turns {
+    fn sessions(&self, _profile: usize) -> u64 {
+        3
+    }
+
+    fn turns(&self, _profile: usize, _session: u64) -> u32 {
+        5
+    }
+
+    fn think(&self, _profile: usize, _session: u64, turn: u32) -> Option<Duration> {
+        (turn > 0).then(|| Duration::from_millis(20))
+    }
+
+    fn turn(&self, _profile: usize, _session: u64, turn: u32) -> Option<Turn<'_>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        (turn < 5).then(|| Turn {
+            payload: Bytes::from_static(b"{}").into(),
+            head: None,
+            tokens: None,
+        })
+    }
+}
+
+fn sessions(server: &Server, load: Load) -> Plan {
+    let profile = |name: &str| Profile {
+        name: name.into(),
+        load: load.clone(),
+        scope: Scope::User,
+    };
+    let traffic = Traffic {
+        head: head(),
+        expects: None,
+        connections: 10,
+        users_at_first: None,
+    };
+    Plan {
+        source: Arc::new(Turns {
+            asked: AtomicU64::new(0),
+        }),
+        workload: Workload {
+            seed: 7,
+            ramp: Duration::ZERO,
+            profiles: vec![profile("one"), profile("other")],
+        },
+        traffic: vec![traffic.clone(), traffic],
+        warm_up: Duration::ZERO,
+        measure: Duration::from_secs(1),
+        ..plan(server, closed(1))
+    }
+}
+
+#[test]
+fn turns_are_sent_after_the_answer_before_and_the_recorded_pause() {
+    let server = Server::new(|_| vec![server::wait(10), server::whole(b"hello")]);
+    let load = Load::Closed {
+        users: 2,
+        think: Process::Recorded,
+        enter: Enter::Asking,
+        stay: Stay::Always,
+    };
+    let plan = Plan {
+        certify: true,
+        threads: 2,
+        ..sessions(&server, load)
+    };
+    let outcome = start(plan).expect("threads").finish().expect("a run");
+    for profile in &outcome.profiles {
+        // Five turns of 10 ms and four pauses of 20 ms: 130 ms a session, two users, one second.
+        let (answered, sessions) = (profile.observations.answered, profile.sessions);
+        assert!((30..=80).contains(&answered), "{answered}");
+        assert!((6..=16).contains(&sessions.sessions), "{sessions:?}");
+        assert_eq!((profile.observations.failed(), sessions.abandoned), (0, 0));
+    }
+    let certificate = outcome.certificate().expect("it was asked for");
+    for (profile, seen) in certificate.profiles.iter().zip(&outcome.profiles) {
+        // Each of two users has at most one that it drew and did not send, or that is not answered in time.
+        let answered = seen.observations.answered;
+        assert!(
+            (answered..=answered + 2).contains(&profile.sends),
+            "{answered} {}",
+            profile.sends
+        );
+        assert!(
+            profile.lag.early_s <= 0.0,
+            "nothing leaves before it is due"
+        );
+    }
+    let lag = outcome.total().quantiles(Measure::Lag).expect("requests");
+    eprintln!("lag of closed users in microseconds: {lag:?}");
+}
+
+#[test]
+fn what_left_when_it_was_due_is_certified_and_what_never_left_is_told() {
+    let server = Server::new(|_| vec![server::whole(b"hello")]);
+    let load = |rate: f64| Load::Open {
+        arrivals: Process::Exponential { mean_s: 1.0 / rate },
+        think: Process::Recorded,
+    };
+    let certificate = |server: &Server, load| {
+        let plan = Plan {
+            certify: true,
+            threads: 2,
+            ..sessions(server, load)
+        };
+        let outcome = start(plan).expect("threads").finish().expect("a run");
+        outcome.certificate().expect("it was asked for")
+    };
+    let honest = certificate(&server, load(150.0));
+    let [one, other] = honest.profiles.as_slice() else {
+        panic!("two profiles: {honest:?}");
+    };
+    assert!(
+        one.tested.abs_diff(150) < 75 && other.tested.abs_diff(150) < 75,
+        "{honest:?}"
+    );
+    let of_intended = honest
+        .failures()
+        .filter(|(_, check)| check.of == Of::Intended);
+    assert_eq!(of_intended.count(), 0, "{honest:?}");
+    eprintln!(
+        "verdict {:?}, lags {:?} {:?}",
+        honest.verdict, one.lag, other.lag
+    );
+    // Ten connections that are never answered: whatever is due later never leaves.
+    let silent = Server::new(|_| vec![server::wait(5_000)]);
+    let stalled = certificate(&silent, load(150.0));
+    assert_eq!(stalled.verdict, Verdict::Void);
+    assert!(
+        stalled
+            .profiles
+            .iter()
+            .all(|profile| profile.lag.overdue > 20),
+        "{stalled:?}"
+    );
+}
+
+#[test]
+fn a_session_whose_turn_fails_is_given_up_and_counted() {
+    let server = Server::new(|index| match index % 7 {
+        3 => vec![server::bytes(
+            b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n",
+        )],
+        _ => vec![server::whole(b"hello")],
+    });
+    let load = Load::Open {
+        arrivals: Process::Constant { mean_s: 0.02 },
+        think: Process::Recorded,
+    };
+    let outcome = start(sessions(&server, load))
+        .expect("threads")
+        .finish()
+        .expect("a run");
+    let total = outcome.total();
+    let sessions = outcome.profiles.iter().map(|profile| profile.sessions);
+    let (begun, abandoned) = sessions.fold((0, 0), |(begun, abandoned), one| {
+        (begun + one.sessions, abandoned + one.abandoned)
+    });
+    assert!(
+        (80..=100).contains(&begun),
+        "50 a second for each of two profiles: {begun}"
+    );
+    assert!(
+        total.failed() > 0 && abandoned == total.failed(),
+        "{abandoned} {}",
+        total.failed()
+    );
+    assert!(total.answered > begun, "sessions have further turns");
+    let lag = total.quantiles(Measure::Lag).expect("requests");
+    eprintln!("lag of an open loop in microseconds: {lag:?}");
+}
+
+#[test]
+fn users_come_and_go_while_a_run_goes_on_and_it_ends_at_once_when_told() {
+    let server = Server::new(|_| vec![server::wait(5), server::whole(b"hello")]);
+    let mut plan = Plan {
+        measure: Duration::from_secs(600),
+        threads: 2,
+        ..plan(&server, closed(10))
+    };
+    plan.traffic[0].users_at_first = Some(1);
+    let running = start(plan).expect("threads");
+    let settles_at = |users: u64| {
+        let began = Instant::now();
+        while running.counters()[0].users != users {
+            assert!(
+                began.elapsed() < Duration::from_secs(10),
+                "{:?}",
+                running.counters()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    settles_at(1);
+    let control = running.control();
+    assert_eq!(control.set_users(0, 99), 10, "no more than there are");
+    settles_at(10);
+    assert_eq!(control.set_users(0, 3), 3);
+    settles_at(3);
+    assert_eq!(control.set_users(1, 3), 0, "there is no such profile");
+    std::thread::sleep(Duration::from_millis(50));
+    let counters = running.counters();
+    assert!(counters[0].answered > 10 && counters[0].failures.is_empty());
+    assert!(counters[0].latency.quantile(0.5).expect("answers") >= 4_500);
+    let told = Instant::now();
+    control.stop();
+    let outcome = running.finish().expect("a run");
+    assert!(
+        told.elapsed() < Duration::from_secs(5),
+        "at once: {:?}",
+        told.elapsed()
+    );
+    assert!(outcome.total().left <= 3 && outcome.measured < Duration::from_secs(60));
+    assert_eq!(server.connections(), 10);
+}
+
+#[test]
+fn what_is_under_way_when_the_time_to_drain_is_over_is_left_and_counted() {
+    let server = Server::new(|_| vec![server::wait(3_000), server::whole(b"late")]);
+    let mut plan = Plan {
+        warm_up: Duration::ZERO,
+        measure: Duration::from_millis(50),
+        drain: Duration::from_millis(50),
+        ..plan(&server, closed(3))
+    };
+    plan.reach.timeout = Duration::from_secs(30);
+    let began = Instant::now();
+    let seen = seen(plan);
+    assert_eq!((seen.answered, seen.failed(), seen.left), (0, 0, 3));
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn a_plan_that_makes_no_sense_is_refused_before_anything_is_sent() {
+    let server = Server::new(|_| Vec::new());
+    let refused = |change: fn(&mut Plan)| {
+        let mut plan = plan(
+            &server,
+            Shape::Open {
+                per_second: 1.0,
+                connections: 1,
+            },
+        );
+        change(&mut plan);
+        start(plan).err().expect("a refusal").to_string()
+    };
+    assert!(refused(|plan| plan.reach.targets.clear()).contains("no target"));
+    assert!(refused(|plan| plan.threads = 0).contains("threads"));
+    assert!(refused(|plan| plan.traffic[0].connections = 0).contains("profile all"));
+    assert!(refused(|plan| plan.workload.profiles.clear()).contains("profiles"));
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn a_run_in_which_every_session_is_asked_once_ends_with_the_last_answer() {
+    let server = Server::new(|_| vec![server::whole(b"hello")]);
+    let load = Load::Closed {
+        users: 2,
+        think: Process::Constant { mean_s: 0.0 },
+        enter: Enter::Thinking,
+        stay: Stay::Once,
+    };
+    let plan = Plan {
+        threads: 2,
+        measure: Duration::from_secs(3600),
+        ..sessions(&server, load)
+    };
+    let outcome = start(plan).expect("threads").finish().expect("a run");
+    assert!(
+        outcome.measured < Duration::from_secs(60),
+        "{:?}",
+        outcome.measured
+    );
+    for profile in &outcome.profiles {
+        assert_eq!(
+            (profile.observations.answered, profile.sessions.sessions),
+            (15, 3)
+        );
+    }
+}
