@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use crate::json::Json;
 
 /// One recorded session.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Conversation {
     /// The licence of this record, where the source gives one for each.
     pub licence: Option<String>,
     /// Functions that the assistant may call, each in the form that its source has.
-    pub tools: Vec<Value>,
+    pub tools: Vec<Json>,
     /// Every message once, in the order in which it first occurs.
     pub messages: Vec<Message>,
     /// What the assistant was asked, one request each, in the order in which it was asked.
@@ -25,7 +25,7 @@ pub struct Conversation {
 /// One decision of the assistant: a request, and what was answered then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// The messages of its prompt, as places in [`Conversation::messages`].
+    /// The messages of its prompt, as places in [`Conversation::messages`], each at most once.
     pub prompt: Vec<usize>,
     /// The place of the recorded answer, where there is one.
     pub answer: Option<usize>,
@@ -55,7 +55,7 @@ pub struct Message {
 }
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The system.
     System,
@@ -78,7 +78,7 @@ pub enum Content {
     /// Text.
     Text(String),
     /// Parts in the API's form: text, images.
-    Parts(Vec<Value>),
+    Parts(Vec<Json>),
 }
 
 /// A call of a tool.
@@ -105,7 +105,22 @@ pub enum Arguments {
     /// The text that the model wrote, which need not be JSON.
     Text(String),
     /// An object, which the API has as text.
-    Object(Value),
+    Object(Json),
+}
+
+impl Role {
+    /// Its name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Function => "function",
+        }
+    }
 }
 
 impl Default for Arguments {

@@ -6,4 +6,17 @@
 //! Reason to exist: weight (Parquet, memory maps), and sharing: what it writes is what every replay reads.
 //! Not here: sending (`load`), tokenizers (`engine`, given by `prove`), the command line (`prove`).
 
+pub mod build;
 pub mod conversation;
+mod digest;
+pub mod export;
+pub mod geometry;
+pub mod json;
+pub mod manifest;
+pub mod prefix;
+pub mod reader;
+pub mod repair;
+#[cfg(test)]
+mod seeded;
+pub mod store;
+pub mod unroll;
