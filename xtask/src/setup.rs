@@ -1,4 +1,4 @@
-//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs and an OpenID provider, and programs of
+//! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, Locust and an OpenID provider, and programs of
 //! the distribution: nginx, promtool, valgrind, Postgres, Chromium.
 //!
 //! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run

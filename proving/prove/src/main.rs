@@ -1,12 +1,15 @@
 //! `prove`: the proving ground's one binary.
 //!
 //! Reason to exist: being a process. Commands are modules; this file only chooses between them.
-//! Exit codes: 0 all is well, 1 a result is not to be trusted, 2 nothing could be done.
+//! Exit codes: 0 all is well, 1 a result is not to be trusted or not what was asked for, 2 nothing could be done, 4 the
+//! generator of a load could not keep up.
 
 mod audit;
+mod corpus;
 mod files;
 mod host;
 mod issuer;
+mod load;
 mod oauth_rbac;
 mod offline;
 mod race;
@@ -35,10 +38,17 @@ enum Command {
     Race(race::Race),
     OauthRbac(oauth_rbac::OauthRbac),
     Audit(audit::Audit),
+    /// Recorded agent traffic as requests that are ready to be sent.
+    #[command(subcommand)]
+    Corpus(Box<corpus::Command>),
+    Load(Box<load::Options>),
     Engine(Box<Engine>),
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
+    /// A worker of a Locust master whose users ask nobody.
+    #[command(hide = true)]
+    SyntheticWorker(load::synthetic::SyntheticWorker),
     /// The issuer of the tokens that callers bring.
     #[command(hide = true)]
     Issuer(issuer::serve::Serve),
@@ -79,6 +89,15 @@ fn main() -> ExitCode {
             Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
         },
+        Command::Corpus(command) => match corpus::corpus(&command) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&*error),
+        },
+        Command::Load(options) => match load::replay(&options) {
+            Ok(ended) => ended.into(),
+            Err(error) => refuse(&error),
+        },
         Command::Engine(engine) => {
             let done = match &engine.offline {
                 Some(what) => offline::offline(what),
@@ -91,6 +110,11 @@ fn main() -> ExitCode {
         }
         Command::Upstream(options) => match upstream::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::SyntheticWorker(options) => match load::synthetic::work(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
         },
         Command::Issuer(options) => match issuer::serve::serve(&options) {

@@ -1,9 +1,12 @@
-//! `prove audit` and `prove oauth-rbac` at a small size, against the gate that users run.
+//! `prove audit` and `prove oauth-rbac` at a small size, against the gate that users run; a corpus from its build to its replay; workers
+//! of a real Locust master.
 //!
 //! Not here: what an audit must detect, which unit tests cover without a gate.
 
+mod locust;
 mod oauth_rbac;
 mod race;
+mod replay;
 #[path = "../../../../xtask/skipped.rs"]
 mod skipped;
 

@@ -1,0 +1,75 @@
+//! `prove corpus`: recorded agent traffic to requests that are ready to be sent.
+//!
+//! Invariant: what is meant for machines goes to stdout and is one JSON document; progress goes to stderr.
+//! Not here: everything that does not speak of a command line (`::corpus`).
+
+mod build;
+mod export;
+mod groups;
+mod inspect;
+mod options;
+mod page;
+mod progress;
+mod repairs;
+mod target;
+
+use std::path::PathBuf;
+
+use ::corpus::store::{Corpus, StoreError};
+use clap::{Args, Subcommand};
+
+/// What can be done with a corpus.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Build(Box<build::Build>),
+    Inspect(inspect::Inspect),
+    Verify(Verify),
+    Export(export::Export),
+}
+
+type Outcome = Result<bool, Box<dyn std::error::Error>>;
+
+/// Does it. False where the corpus is damaged.
+pub(crate) fn corpus(command: &Command) -> Outcome {
+    let done = match command {
+        Command::Build(options) => build::build(options),
+        Command::Inspect(options) => inspect::inspect(options),
+        Command::Verify(options) => verify(options),
+        Command::Export(options) => export::export(options),
+    };
+    match done {
+        Err(error) if error.downcast_ref().is_some_and(StoreError::is_damage) => {
+            eprintln!("error: {error}");
+            Ok(false)
+        }
+        done => done,
+    }
+}
+
+/// Checks every byte of a corpus. Ends with 0 if it is whole, 1 if it is damaged, 2 if that cannot be said.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The corpus.
+    dir: PathBuf,
+}
+
+fn verify(options: &Verify) -> Outcome {
+    let corpus = Corpus::open(&options.dir)?;
+    let all = corpus.len();
+    let mut line = progress::Line::new();
+    let done = corpus.verify(|so_far| {
+        line.show(|| format!("{} of {all} sessions", so_far.sessions));
+    })?;
+    line.end();
+    println!(
+        "{}: whole; {} sessions, {} requests, {}",
+        options.dir.display(),
+        page::number(done.sessions),
+        page::number(done.requests),
+        page::bytes(done.bytes)
+    );
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;

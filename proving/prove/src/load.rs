@@ -1,0 +1,399 @@
+//! `prove load`: sends a corpus at an endpoint, exactly when its law says, and says what came back.
+//!
+//! Invariant: a figure stands beside the certificate of what was sent; a run whose generator could not keep up is void and
+//! has an exit code of its own.
+//! Not here: the client (`load`, the crate), laws and their tests (`experiment`), building a corpus (`corpus`).
+
+mod fleet;
+mod interrupt;
+mod live;
+pub(crate) mod locust;
+mod records;
+mod report;
+mod rig;
+mod rows;
+mod source;
+pub(crate) mod synthetic;
+mod target;
+mod traffic;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use corpus::store::{Corpus, StoreError};
+use experiment::arrivals::{Scope, Spec};
+use experiment::slo::Slo;
+use load::client::{Protocol, Reach, TargetError, Trust};
+use load::run::{LoadError, Plan};
+
+use crate::host::descriptors;
+use interrupt::Interrupt;
+use live::Live;
+use records::RecordsError;
+use report::{Report, Run};
+use rig::{Rig, Wanted};
+use source::Replayed;
+use traffic::{Asked, File, Has, Users, Value};
+
+/// Between two looks at a run that goes on.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Replays a corpus at an OpenAI-compatible endpoint.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Options {
+    /// A corpus that `prove corpus build` made.
+    corpus: PathBuf,
+    /// Where to: the base URL that an SDK is given, such as http://127.0.0.1:1975/v1; several are sent to in turn.
+    #[arg(long, value_name = "URL", required_unless_present = "locustfile")]
+    target: Vec<String>,
+    /// Users, each with one session at a time, shared out by the sessions of each profile [default: 10]; under a Locust
+    /// master, the most of each profile [default: 1000].
+    #[arg(long, conflicts_with = "rate")]
+    users: Option<u32>,
+    /// Open loop: session starts a second, whoever still waits, such as 2.5.
+    #[arg(long, value_parser = rate)]
+    rate: Option<f64>,
+    /// Send every session once and end.
+    #[arg(long, conflicts_with_all = ["rate", "arrivals"])]
+    once: bool,
+    /// The law of pauses, of all profiles or of one: [PROFILE=]PROCESS, such as gamma:7.5s,cv=1.5.
+    #[arg(long, value_parser = traffic::named_process)]
+    think: Vec<(Option<String>, Spec)>,
+    /// Open loop: the law of session starts, likewise; with --rate, that is its rate.
+    #[arg(long, value_parser = traffic::named_process)]
+    arrivals: Vec<(Option<String>, Spec)>,
+    /// Who shares the bursts of a modulated law: user, profile or fleet.
+    #[arg(long)]
+    scope: Option<Scope>,
+    /// A file that says this by profile.
+    #[arg(long, value_name = "FILE")]
+    traffic: Option<PathBuf>,
+    /// A header of every request, NAME: VALUE; ${NAME} stands for a variable of the environment.
+    #[arg(long, value_parser = traffic::header)]
+    header: Vec<(String, String)>,
+    /// How long, after the warm-up [default: 60s; with --once, until the last answer].
+    #[arg(long, value_parser = duration)]
+    duration: Option<Duration>,
+    /// Time at the start that does not count.
+    #[arg(long, default_value = "0s", value_parser = duration)]
+    warm_up: Duration,
+    /// Users come in evenly over this time.
+    #[arg(long, default_value = "0s", value_parser = duration)]
+    ramp: Duration,
+    /// How long answers may take after the end.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    drain: Duration,
+    /// End after so many requests.
+    #[arg(long)]
+    requests: Option<u64>,
+    /// An answer that is not whole after this is an error.
+    #[arg(long, default_value = "600s", value_parser = duration)]
+    timeout: Duration,
+    /// Open loop: sessions of a profile that may be under way at once; more of them wait, and are late.
+    #[arg(long, default_value_t = 10_000)]
+    connections: usize,
+    /// Threads that send [default: the CPUs there are].
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Seed of everything that is drawn.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Speak HTTP/2, on so many connections for each thread.
+    #[arg(long, value_name = "CONNECTIONS", num_args = 0..=1, default_missing_value = "1")]
+    http2: Option<usize>,
+    /// Authorities to trust, PEM [default: the system's].
+    #[arg(long, value_name = "FILE", conflicts_with = "dangerously_trust_anyone")]
+    ca: Option<PathBuf>,
+    /// Take any certificate: whoever stands between sees every credential.
+    #[arg(long)]
+    dangerously_trust_anyone: bool,
+    /// Service levels, such as ttft<=2s,tpot<=50ms: how many exchanges keep them.
+    #[arg(long)]
+    slo: Option<Slo>,
+    /// The share of exchanges that has to keep them.
+    #[arg(long, default_value_t = 0.95, requires = "slo", value_parser = share)]
+    slo_share: f64,
+    /// The share of requests that may fail before the run counts as failed.
+    #[arg(long, default_value_t = 0.01, value_parser = share)]
+    error_share: f64,
+    /// Join this Locust master as a worker: it says how many users to have, and when.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["rate", "arrivals", "once", "requests", "warm_up", "ramp"])]
+    locust_master: Option<String>,
+    /// How the worker is called at the master.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "prove",
+        requires = "locust_master"
+    )]
+    locust_name: String,
+    /// Print the locustfile that a Locust master needs for this corpus, and end.
+    #[arg(long)]
+    locustfile: bool,
+    /// A row for each exchange, as Parquet.
+    #[arg(long, value_name = "FILE")]
+    records: Option<PathBuf>,
+    /// Write the result to a file, too, as JSON.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Take the corpus without checking the sums of its sessions first.
+    #[arg(long)]
+    unchecked: bool,
+}
+
+const AFTER: &str = "\
+Exit codes: 0 good, 1 the certificate failed, too many requests failed or the
+service levels were missed, 2 nothing could be done, 4 void: the generator could
+not keep up.
+
+docs/load.md has the laws, the file of traffic and the certificate.";
+
+/// Nothing could be done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReplayError {
+    #[error(transparent)]
+    Corpus(#[from] StoreError),
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Input(io::Error),
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    #[error(transparent)]
+    Fleet(#[from] locust::JoinError),
+    #[error("the Locust master was lost: {0}")]
+    Lost(String),
+    #[error("the rig could not be set up: {0}")]
+    Rig(#[from] io::Error),
+    #[error("{0}")]
+    Bug(&'static str),
+}
+
+/// How a run ended, as an exit code tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ended {
+    Good,
+    /// The certificate failed, too many requests did, or service levels were missed.
+    Failed,
+    /// The generator could not keep up.
+    Void,
+}
+
+impl From<Ended> for ExitCode {
+    fn from(ended: Ended) -> Self {
+        Self::from(match ended {
+            Ended::Good => 0,
+            Ended::Failed => 1,
+            Ended::Void => 4,
+        })
+    }
+}
+
+/// Replays, and prints the result.
+pub(crate) fn replay(options: &Options) -> Result<Ended, ReplayError> {
+    descriptors::raise();
+    let corpus = open(options)?;
+    if options.locustfile {
+        print!("{}", fleet::locustfile(&has(&corpus))?);
+        return Ok(Ended::Good);
+    }
+    let rig = rig(options, corpus)?;
+    match &options.locust_master {
+        Some(master) => fleet::work(options, &rig, master),
+        None => alone(options, &rig),
+    }
+}
+
+/// One run, until it is over or interrupted.
+fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
+    let interrupt = Interrupt::heed()?;
+    let begun = rig.begin(Wanted {
+        records: options.records.as_deref(),
+        ..Wanted::default()
+    })?;
+    let mut live = Live::new(rig.names(), rig.planned_time());
+    while !begun.running.is_over() {
+        std::thread::sleep(LOOK);
+        live.show_if_due(&begun.running);
+        if interrupt.was_heard() {
+            begun.running.control().stop();
+        }
+    }
+    live.clear();
+    let report = begun.finish()?;
+    tell(options, &report, options.out.as_deref())?;
+    Ok(report.ended())
+}
+
+/// Prints a result, and writes it to a file where there is to be one.
+fn tell(options: &Options, report: &Report, out: Option<&Path>) -> Result<(), ReplayError> {
+    if let Some(path) = out {
+        crate::files::write(path, &report.to_json()).map_err(ReplayError::Input)?;
+    }
+    if !options.json {
+        let bold = io::IsTerminal::is_terminal(&io::stdout())
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        print!("{}", report.page(bold));
+    } else if options.locust_master.is_some() {
+        // A line for each run.
+        println!("{}", report.to_json_line());
+    } else {
+        println!("{}", report.to_json());
+    }
+    Ok(())
+}
+
+/// All that is needed to run.
+fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
+    let file = options.traffic.as_deref().map(File::read).transpose()?;
+    let base = traffic::base_of(options.traffic.as_ref());
+    let asked = asked(options)?;
+    let planned = traffic::plan(&asked, &file.unwrap_or_default(), &base, &has(&corpus))?;
+    let run = Run {
+        tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
+        corpus: options.corpus.display().to_string(),
+        corpus_model: corpus.manifest().model.clone(),
+        predicted_hit_rate: corpus.manifest().prefix.hit_rate,
+        targets: options.target.clone(),
+        protocol: if options.http2.is_some() {
+            "HTTP/2"
+        } else {
+            "HTTP/1.1"
+        },
+        seed: options.seed,
+        threads: threads(options),
+        profiles_left_out: planned.left_out.clone(),
+        error_share: options.error_share,
+        slo: options.slo.as_ref().map(ToString::to_string),
+        slo_share: options.slo.as_ref().map(|_| options.slo_share),
+    };
+    let plan = Plan {
+        reach: reach(options)?,
+        source: Arc::new(Replayed::new(corpus, planned.profiles)),
+        workload: planned.workload,
+        traffic: planned.traffic,
+        threads: run.threads,
+        warm_up: options.warm_up,
+        measure: measure(options),
+        drain: options.drain,
+        most: options.requests,
+        usage: true,
+        records: None,
+        certify: true,
+    };
+    Ok(Rig::new(plan, run, options.slo.clone()))
+}
+
+fn open(options: &Options) -> Result<Corpus, ReplayError> {
+    let corpus = Corpus::open(&options.corpus)?;
+    if !options.unchecked {
+        corpus.verify(|_| {})?;
+    }
+    Ok(corpus)
+}
+
+fn asked(options: &Options) -> Result<Asked, ReplayError> {
+    let headers = options.header.iter();
+    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(value)?)));
+    Ok(Asked {
+        seed: options.seed,
+        ramp: options.ramp,
+        users: match (options.users, &options.locust_master) {
+            (Some(users), None) => Users::Together(users),
+            (None, None) => Users::Together(10),
+            (users, Some(_)) => Users::OfEach(users.unwrap_or(1000)),
+        },
+        rate: options.rate,
+        think: options.think.clone(),
+        arrivals: options.arrivals.clone(),
+        scope: options.scope,
+        once: options.once,
+        connections: options.connections,
+        headers: headers.collect::<Result<_, ReplayError>>()?,
+        path: target::PATH.into(),
+    })
+}
+
+/// The profiles of a corpus.
+fn has(corpus: &Corpus) -> Vec<Has> {
+    let profiles = corpus.manifest().profiles.iter().enumerate();
+    let of = |(at, profile): (usize, &corpus::manifest::Profile)| {
+        let sessions = corpus.sessions_of(at);
+        let mut later = (0..sessions)
+            .filter_map(|session| corpus.session_of(at, session))
+            .flat_map(|session| session.turns().skip(1))
+            .peekable();
+        Has {
+            name: profile.name.clone(),
+            sessions,
+            has_pauses: later.peek().is_some() && later.all(|turn| turn.think().is_some()),
+        }
+    };
+    profiles.map(of).collect()
+}
+
+fn threads(options: &Options) -> usize {
+    let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+    options.threads.unwrap_or_else(cpus)
+}
+
+fn measure(options: &Options) -> Duration {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let has_an_end = !options.once && options.locust_master.is_none();
+    let default = if has_an_end {
+        Duration::from_secs(60)
+    } else {
+        DAY
+    };
+    options.duration.unwrap_or(default)
+}
+
+fn reach(options: &Options) -> Result<Reach, ReplayError> {
+    let targets = options.target.iter().map(|url| target::parse(url));
+    Ok(Reach {
+        targets: targets.collect::<Result<_, _>>()?,
+        protocol: match options.http2 {
+            Some(connections) => Protocol::Http2 { connections },
+            None => Protocol::Http1,
+        },
+        trust: match (&options.ca, options.dangerously_trust_anyone) {
+            (_, true) => Trust::DangerouslyAnyone,
+            (Some(file), false) => Trust::File(file.clone()),
+            (None, false) => Trust::System,
+        },
+        timeout: options.timeout,
+    })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = experiment::arrivals::time(text)?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text}: {error}"))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let is_rate = number.is_finite() && number > 0.0 && number <= 1e6;
+    is_rate
+        .then_some(number)
+        .ok_or_else(|| "a rate is above 0 and at most 1,000,000 a second".into())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let is_share = (0.0..=1.0).contains(&number);
+    is_share
+        .then_some(number)
+        .ok_or_else(|| "a share is between 0 and 1".into())
+}

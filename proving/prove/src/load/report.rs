@@ -1,0 +1,428 @@
+//! What a run came to: a document for machines, a page for people.
+//!
+//! Invariant: names are a contract; a figure that there is not is left out, and never 0.
+//! Not here: measuring (`load`), the law of what was sent (`experiment::certificate`).
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use experiment::certificate::{Certificate, Verdict};
+use experiment::slo::Goodput;
+use experiment::workload::Tally;
+use hdrhistogram::Histogram;
+use load::observer::{Measure, Observations};
+use load::run::Outcome;
+use serde::Serialize;
+
+use super::Ended;
+use super::live::micros;
+use super::rows::{Summed, Sums, Tokens};
+
+/// The version of the document.
+const VERSION: u32 = 1;
+
+/// The whole of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    version: u32,
+    /// How the run ended: `good`, `failed`, `unproven` or `void`, as the certificate; `errors`, `slo_missed`.
+    pub(super) verdict: &'static str,
+    pub(super) run: Run,
+    /// Requests sent in the measured interval, by what became of them.
+    #[serde(flatten)]
+    pub(super) all: Figures,
+    profiles: BTreeMap<String, Figures>,
+    pub(super) generator: Generator,
+    pub(super) certificate: Certificate,
+}
+
+/// How it was run.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Run {
+    pub(super) tool: String,
+    pub(super) corpus: String,
+    pub(super) corpus_model: String,
+    pub(super) predicted_hit_rate: f64,
+    pub(super) targets: Vec<String>,
+    pub(super) protocol: &'static str,
+    pub(super) seed: u64,
+    pub(super) threads: usize,
+    pub(super) profiles_left_out: Vec<String>,
+    /// The share of requests that might fail.
+    pub(super) error_share: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) slo: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) slo_share: Option<f64>,
+}
+
+/// The figures of a profile, or of all.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Figures {
+    /// Answered and failed.
+    pub(super) requests: u64,
+    pub(super) answered: u64,
+    /// Failed.
+    pub(super) errors: u64,
+    pub(super) errors_by_kind: BTreeMap<String, u64>,
+    /// What the first answer of a kind of errors said.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) errors_said: BTreeMap<String, String>,
+    /// Due, and not sent when the time was over.
+    unsent: u64,
+    /// Sent, and left without an answer when the run was over.
+    left: u64,
+    reopened_connections: u64,
+    seconds: f64,
+    requests_per_s: f64,
+    events: u64,
+    events_per_s: f64,
+    bytes_received: u64,
+    sessions: Sessions,
+    tokens: Tokens,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goodput: Option<Share>,
+    /// From the intended moment to the last byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    e2e_ms: Option<Times>,
+    /// From the actual send to the last byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_ms: Option<Times>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttft_ms: Option<Times>,
+    /// To the first visible text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttft_visible_ms: Option<Times>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_byte_ms: Option<Times>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    itl_ms: Option<Times>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tpot_ms: Option<Times>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lag_ms: Option<Times>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Sessions {
+    started: u64,
+    repeated: u64,
+    abandoned: u64,
+    turns_skipped: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Share {
+    #[serde(flatten)]
+    counts: Goodput,
+    share: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Times {
+    mean: f64,
+    p50: f64,
+    p90: f64,
+    p95: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+}
+
+/// What sending cost.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Generator {
+    cpu_seconds: f64,
+    /// Of the threads that send.
+    cores: f64,
+    cpu_us_per_request: f64,
+    rows: u64,
+    rows_lost: u64,
+}
+
+impl Report {
+    pub(super) fn new(
+        run: Run,
+        names: &[String],
+        outcome: &Outcome,
+        summed: &Summed,
+        certificate: Certificate,
+    ) -> Self {
+        let seconds = outcome.measured.as_secs_f64();
+        let (mut all, mut sums, mut tally) =
+            (Observations::new(), Sums::default(), Tally::default());
+        let mut profiles = BTreeMap::new();
+        for ((name, profile), one) in names.iter().zip(&outcome.profiles).zip(&summed.profiles) {
+            all.absorb(&profile.observations);
+            sums.absorb(one);
+            tally.absorb(profile.sessions);
+            let figures = Figures::new(&profile.observations, one, profile.sessions, seconds);
+            profiles.insert(name.clone(), figures);
+        }
+        let all = Figures::new(&all, &sums, tally, seconds);
+        let cpu_seconds = outcome.client_cpu.as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "requests below 2^53")]
+        let generator = Generator {
+            cpu_seconds,
+            cores: cpu_seconds / seconds.max(1e-9),
+            cpu_us_per_request: cpu_seconds * 1e6 / (all.requests.max(1) as f64),
+            rows: summed.rows,
+            rows_lost: outcome.records_lost,
+        };
+        let mut report = Self {
+            version: VERSION,
+            verdict: certificate.verdict.word(),
+            run,
+            all,
+            profiles,
+            generator,
+            certificate,
+        };
+        if report.certificate.verdict <= Verdict::Unproven {
+            if report.has_too_many_errors() {
+                report.verdict = "errors";
+            } else if report.misses_slo() {
+                report.verdict = "slo_missed";
+            }
+        }
+        report
+    }
+
+    /// As an exit code tells it.
+    pub(super) fn ended(&self) -> Ended {
+        match (self.certificate.verdict, self.verdict) {
+            (Verdict::Void, _) => Ended::Void,
+            (Verdict::Failed, _) | (_, "errors" | "slo_missed") => Ended::Failed,
+            (Verdict::Good | Verdict::Unproven, _) => Ended::Good,
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "requests below 2^53")]
+    fn has_too_many_errors(&self) -> bool {
+        self.all.errors as f64 > self.all.requests as f64 * self.run.error_share
+    }
+
+    /// Whether fewer exchanges than asked for kept the service levels.
+    fn misses_slo(&self) -> bool {
+        let share = self.all.goodput.as_ref().and_then(|goodput| goodput.share);
+        match (share, self.run.slo_share) {
+            (Some(share), Some(least)) => share < least,
+            _ => false,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("maps with text keys and numbers")
+    }
+
+    pub(super) fn to_json_line(&self) -> String {
+        serde_json::to_string(self).expect("maps with text keys and numbers")
+    }
+
+    /// The page for people.
+    pub(super) fn page(&self, bold: bool) -> String {
+        let (strong, plain) = if bold {
+            ("\x1b[1m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "{strong}{}{plain}: {} requests in {:.1} s, {:.1}/s, {} errors",
+            self.verdict,
+            self.all.requests,
+            self.all.seconds,
+            self.all.requests_per_s,
+            self.all.errors
+        );
+        let _ = writeln!(
+            out,
+            "{} to {} over {}, seed {}, {} threads, {:.2} cores, {:.1} us of CPU a request",
+            self.run.corpus,
+            self.run.targets.join(" "),
+            self.run.protocol,
+            self.run.seed,
+            self.run.threads,
+            self.generator.cores,
+            self.generator.cpu_us_per_request
+        );
+        for name in &self.run.profiles_left_out {
+            let _ = writeln!(out, "profile {name} of the corpus got no traffic");
+        }
+        let _ = writeln!(out);
+        self.table(&mut out);
+        for (kind, count) in &self.all.errors_by_kind {
+            let _ = writeln!(out, "error {kind}: {count}");
+            if let Some(said) = self.all.errors_said.get(kind) {
+                let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                let _ = writeln!(out, "    the first said: {}", printable(&line));
+            }
+        }
+        let tokens = self.all.tokens;
+        if tokens.prompt > 0 {
+            let _ = writeln!(
+                out,
+                "tokens reported by {} answers: {} of prompts, {} of completions",
+                tokens.reported, tokens.prompt, tokens.completion
+            );
+        }
+        if tokens.cached_of > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "tokens below 2^53")]
+            let share = tokens.cached as f64 / tokens.cached_of as f64 * 100.0;
+            let _ = writeln!(
+                out,
+                "prefix cache: {share:.1} % of {} tokens were cached; the corpus predicts {:.1} %",
+                tokens.cached_of,
+                self.run.predicted_hit_rate * 100.0
+            );
+        }
+        let sessions = &self.all.sessions;
+        let _ = writeln!(
+            out,
+            "sessions: {} started ({} for another time), {} abandoned with {} turns",
+            sessions.started, sessions.repeated, sessions.abandoned, sessions.turns_skipped
+        );
+        if let (Some(goodput), Some(slo)) = (&self.all.goodput, &self.run.slo) {
+            let share = goodput.share.unwrap_or(0.0) * 100.0;
+            let _ = writeln!(
+                out,
+                "goodput: {share:.2} % of {} kept {slo}",
+                goodput.counts.exchanges
+            );
+        }
+        if self.generator.rows_lost > 0 {
+            let _ = writeln!(
+                out,
+                "rows lost for want of room: {}",
+                self.generator.rows_lost
+            );
+        }
+        let _ = write!(out, "\n{}", self.certificate);
+        out
+    }
+
+    fn table(&self, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "{:<20} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+            "profile", "requests", "req/s", "TTFT p50", "p99", "ITL p50", "p99", "E2E p50", "p99"
+        );
+        let mut line = |name: &str, figures: &Figures| {
+            let name: String = name.chars().take(20).collect();
+            let ms = |times: &Option<Times>, of: fn(&Times) -> f64| {
+                times.as_ref().map_or_else(
+                    || "-".into(),
+                    |times| {
+                        #[expect(
+                            clippy::cast_possible_truncation,
+                            clippy::cast_sign_loss,
+                            reason = "milliseconds of a histogram"
+                        )]
+                        micros((of(times) * 1e3).round() as u64)
+                    },
+                )
+            };
+            let first = if figures.ttft_ms.is_some() {
+                &figures.ttft_ms
+            } else {
+                &figures.first_byte_ms
+            };
+            let _ = writeln!(
+                out,
+                "{name:<20} {:>9} {:>8.1} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+                figures.requests,
+                figures.requests_per_s,
+                ms(first, |t| t.p50),
+                ms(first, |t| t.p99),
+                ms(&figures.itl_ms, |t| t.p50),
+                ms(&figures.itl_ms, |t| t.p99),
+                ms(&figures.e2e_ms, |t| t.p50),
+                ms(&figures.e2e_ms, |t| t.p99),
+            );
+        };
+        for (name, figures) in &self.profiles {
+            line(name, figures);
+        }
+        if self.profiles.len() > 1 {
+            line("all", &self.all);
+        }
+    }
+}
+
+impl Figures {
+    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
+    fn new(seen: &Observations, sums: &Sums, tally: Tally, seconds: f64) -> Self {
+        let times = |measure| Times::of(seen.histogram(measure));
+        let per_second = |count: u64| count as f64 / seconds.max(1e-9);
+        let kinds = seen.failures.iter();
+        Self {
+            requests: seen.answered + seen.failed(),
+            answered: seen.answered,
+            errors: seen.failed(),
+            errors_by_kind: kinds
+                .map(|(kind, count)| (kind.to_string(), *count))
+                .collect(),
+            errors_said: seen
+                .said
+                .iter()
+                .map(|(kind, said)| (kind.to_string(), said.clone()))
+                .collect(),
+            unsent: seen.unsent,
+            left: seen.left,
+            reopened_connections: seen.reopened,
+            seconds,
+            requests_per_s: per_second(seen.answered),
+            events: seen.events,
+            events_per_s: per_second(seen.events),
+            bytes_received: seen.body_bytes,
+            sessions: Sessions {
+                started: tally.sessions,
+                repeated: tally.repeated,
+                abandoned: tally.abandoned,
+                turns_skipped: tally.skipped_turns,
+            },
+            tokens: sums.tokens,
+            goodput: (sums.goodput.exchanges > 0).then(|| Share {
+                share: sums.goodput.share(),
+                counts: sums.goodput.clone(),
+            }),
+            e2e_ms: times(Measure::Latency),
+            service_ms: times(Measure::Service),
+            ttft_ms: times(Measure::FirstToken),
+            ttft_visible_ms: times(Measure::FirstVisible),
+            first_byte_ms: times(Measure::FirstByte),
+            itl_ms: times(Measure::BetweenTokens),
+            tpot_ms: times(Measure::TimePerToken),
+            lag_ms: times(Measure::Lag),
+        }
+    }
+}
+
+/// Without what would steer a terminal, and not too long for one.
+fn printable(text: &str) -> String {
+    let shown = text
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    shown.take(200).collect()
+}
+
+impl Times {
+    /// Milliseconds; `None` of none.
+    #[expect(clippy::cast_precision_loss, reason = "microseconds below 2^53")]
+    fn of(histogram: &Histogram<u64>) -> Option<Self> {
+        let at = |share| histogram.value_at_quantile(share) as f64 / 1e3;
+        (!histogram.is_empty()).then(|| Self {
+            mean: histogram.mean() / 1e3,
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max() as f64 / 1e3,
+        })
+    }
+}

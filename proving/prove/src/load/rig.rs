@@ -1,0 +1,113 @@
+//! What every run of a corpus has in common, and one such run.
+//!
+//! Invariant: a run is summed up once its last row was taken.
+//! Not here: what is to be sent (`traffic`), who says when a run begins and ends (`load`, `fleet`).
+
+use std::path::Path;
+use std::time::Duration;
+
+use experiment::slo::Slo;
+use experiment::workload::Load;
+use load::observer::Record;
+use load::run::{Plan, Running, start};
+
+use super::ReplayError;
+use super::records::Records;
+use super::report::{Report, Run};
+use super::rows::Rows;
+
+/// Hears rows as they come.
+pub(super) type OnRows = Box<dyn FnMut(&[Record]) + Send>;
+
+/// All that is needed to run, as often as is asked for.
+pub(super) struct Rig {
+    plan: Plan,
+    run: Run,
+    slo: Option<Slo>,
+}
+
+/// How one run differs from others.
+#[derive(Default)]
+pub(super) struct Wanted<'a> {
+    /// Where its rows go.
+    pub(super) records: Option<&'a Path>,
+    /// Who hears its rows.
+    pub(super) on_rows: Option<OnRows>,
+    /// In the place of the seed that was asked for.
+    pub(super) seed: Option<u64>,
+}
+
+/// A run that goes on.
+pub(super) struct Begun<'a> {
+    rig: &'a Rig,
+    seed: u64,
+    pub(super) running: Running,
+    rows: Rows,
+}
+
+impl Rig {
+    pub(super) const fn new(plan: Plan, run: Run, slo: Option<Slo>) -> Self {
+        Self { plan, run, slo }
+    }
+
+    /// Of the profiles that get traffic.
+    pub(super) fn names(&self) -> Vec<String> {
+        let profiles = self.plan.workload.profiles.iter();
+        profiles.map(|profile| profile.name.clone()).collect()
+    }
+
+    pub(super) const fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Whether every profile has users, and none arrivals.
+    pub(super) fn is_closed(&self) -> bool {
+        let mut profiles = self.plan.workload.profiles.iter();
+        profiles.all(|profile| matches!(profile.load, Load::Closed { .. }))
+    }
+
+    /// How long a run lasts at most, but for its last answers.
+    pub(super) fn planned_time(&self) -> Duration {
+        self.plan.warm_up + self.plan.measure
+    }
+
+    /// Begins a run.
+    pub(super) fn begin(&self, wanted: Wanted<'_>) -> Result<Begun<'_>, ReplayError> {
+        let names = self.names();
+        let count = names.len();
+        let file = wanted
+            .records
+            .map(|path| Records::create(path, names))
+            .transpose()?;
+        let warm_up = self.plan.warm_up;
+        let (rows, sender) = Rows::start(count, self.slo.clone(), warm_up, (file, wanted.on_rows))?;
+        let mut plan = self.plan.clone();
+        plan.records = Some(sender);
+        plan.workload.seed = wanted.seed.unwrap_or(plan.workload.seed);
+        Ok(Begun {
+            rig: self,
+            seed: plan.workload.seed,
+            running: start(plan)?,
+            rows,
+        })
+    }
+}
+
+impl Begun<'_> {
+    /// Waits for the end, and sums up.
+    pub(super) fn finish(self) -> Result<Report, ReplayError> {
+        let outcome = self.running.finish()?;
+        let mut summed = self.rows.finish().map_err(ReplayError::Bug)?;
+        if let Some(fault) = summed.fault.take() {
+            return Err(fault.into());
+        }
+        let certificate = outcome.certificate();
+        let certificate = certificate.ok_or(ReplayError::Bug("bug: a run was not certified"))?;
+        let run = Run {
+            seed: self.seed,
+            ..self.rig.run.clone()
+        };
+        let names = self.rig.names();
+        Ok(Report::new(run, &names, &outcome, &summed, certificate))
+    }
+}

@@ -1,0 +1,195 @@
+//! Who gets which traffic.
+
+use std::path::Path;
+
+use experiment::arrivals::Process;
+use experiment::workload::{Load, Stay};
+
+use super::{Asked, File, Has, Planned, THINK_S, Users, Value, header, named_process, plan};
+
+fn has() -> Vec<Has> {
+    let profile = |name: &str, sessions, has_pauses| Has {
+        name: name.into(),
+        sessions,
+        has_pauses,
+    };
+    vec![
+        profile("api-orchestration", 30, false),
+        profile("terminal", 10, true),
+        profile("coding", 60, false),
+    ]
+}
+
+fn asked() -> Asked {
+    Asked {
+        users: Users::Together(10),
+        connections: 100,
+        path: "/chat/completions".into(),
+        ..Asked::default()
+    }
+}
+
+fn planned(asked: &Asked, file: &str) -> Result<Planned, String> {
+    let file: File = toml::from_str(file).map_err(|error| error.to_string())?;
+    plan(asked, &file, Path::new(""), &has()).map_err(|error| error.to_string())
+}
+
+fn users(planned: &Planned) -> Vec<u32> {
+    let of = |load: &Load| match load {
+        Load::Closed { users, .. } => *users,
+        Load::Open { .. } => 0,
+    };
+    planned
+        .workload
+        .profiles
+        .iter()
+        .map(|profile| of(&profile.load))
+        .collect()
+}
+
+fn think(planned: &Planned, at: usize) -> Process {
+    match &planned.workload.profiles[at].load {
+        Load::Closed { think, .. } | Load::Open { think, .. } => think.clone(),
+    }
+}
+
+#[test]
+fn users_are_shared_out_by_sessions_and_pauses_are_those_recorded_or_the_paper_s() {
+    let planned = planned(&asked(), "").expect("a plan");
+    assert_eq!(users(&planned), [3, 1, 6]);
+    assert!(matches!(think(&planned, 0), Process::Mmpp(m) if m.low() == 0.0));
+    assert_eq!(think(&planned, 1), Process::Recorded);
+    assert_eq!(think(&planned, 2), Process::Exponential { mean_s: THINK_S });
+}
+
+#[test]
+fn a_file_goes_before_options_and_options_before_the_corpus() {
+    let mut asked = asked();
+    let option = |text| named_process(text).expect(text);
+    asked.think = vec![option("constant:1s"), option("coding=constant:2s")];
+    let file = "[[profile]]\nname = 'terminal'\nusers = 7\nthink = 'gamma:3s,cv=1.5'\n\
+                headers = { x-workload-app = 'terminal-bench-ci' }\n";
+    let planned = planned(&asked, file).expect("a plan");
+    assert_eq!(users(&planned), [3, 7, 6]);
+    let constant = |mean_s| Process::Constant { mean_s };
+    assert_eq!(
+        (think(&planned, 0), think(&planned, 2)),
+        (constant(1.0), constant(2.0))
+    );
+    assert_eq!(
+        think(&planned, 1),
+        Process::Gamma {
+            mean_s: 3.0,
+            cv: 1.5
+        }
+    );
+    let workload = |at: usize| {
+        let headers = planned.traffic[at].head.headers();
+        let found = headers.iter().find(|(name, _)| name == "x-workload-app");
+        found.map(|(_, value)| value.to_str().expect("text").to_owned())
+    };
+    assert_eq!(workload(0).as_deref(), Some("api-orchestration"));
+    assert_eq!(workload(1).as_deref(), Some("terminal-bench-ci"));
+}
+
+#[test]
+fn a_rate_opens_the_loop_and_is_shared_out_by_weight() {
+    let mut asked = asked();
+    asked.rate = Some(10.0);
+    let planned = planned(&asked, "").expect("a plan");
+    let rates: Vec<f64> = planned
+        .workload
+        .profiles
+        .iter()
+        .map(|profile| match &profile.load {
+            Load::Open { arrivals, .. } => arrivals.rate().expect("a rate"),
+            Load::Closed { .. } => panic!("closed"),
+        })
+        .collect();
+    for (rate, expected) in rates.iter().zip([3.0, 1.0, 6.0]) {
+        assert!((rate - expected).abs() < 1e-9, "{rates:?}");
+    }
+}
+
+#[test]
+fn once_has_no_more_users_than_sessions_and_no_pauses() {
+    let mut asked = asked();
+    (asked.users, asked.once) = (Users::Together(500), true);
+    let planned = planned(&asked, "").expect("a plan");
+    assert_eq!(users(&planned), [30, 10, 60]);
+    for (at, profile) in planned.workload.profiles.iter().enumerate() {
+        assert_eq!(think(&planned, at), Process::Constant { mean_s: 0.0 });
+        assert!(matches!(
+            profile.load,
+            Load::Closed {
+                stay: Stay::Once,
+                ..
+            }
+        ));
+    }
+}
+
+#[test]
+fn who_gets_no_users_is_told_of_and_nobody_at_all_is_refused() {
+    let mut asked = asked();
+    asked.users = Users::Together(1);
+    let planned_one = planned(&asked, "").expect("a plan");
+    assert_eq!(planned_one.left_out, ["api-orchestration", "terminal"]);
+    assert_eq!(planned_one.profiles, [2]);
+    asked.users = Users::Together(0);
+    let error = planned(&asked, "").expect_err("nobody");
+    assert!(error.contains("more --users"), "{error}");
+}
+
+#[test]
+fn unknown_profiles_and_keys_are_refused_by_name() {
+    let error = planned(&asked(), "[[profile]]\nname = 'codng'\n").expect_err("a typo");
+    assert!(
+        error.contains("no profile codng") && error.contains("coding"),
+        "{error}"
+    );
+    let error =
+        planned(&asked(), "[[profile]]\nname = 'coding'\nthik = '1s'\n").expect_err("a typo");
+    assert!(error.contains("thik"), "{error}");
+    let twice = "[[profile]]\nname = 'coding'\n[[profile]]\nname = 'coding'\n";
+    assert!(
+        planned(&asked(), twice)
+            .expect_err("twice")
+            .contains("twice")
+    );
+}
+
+#[test]
+fn options_of_processes_and_headers_are_read_whole() {
+    let (name, spec) = named_process("gamma:7.5s,cv=1.5").expect("a process");
+    assert_eq!((name, spec.to_string()), (None, "gamma:7.5s,cv=1.5".into()));
+    let (name, _) = named_process("coding=gamma:7.5s,cv=1.5").expect("a process");
+    assert_eq!(name.as_deref(), Some("coding"));
+    named_process("coding=").expect_err("no process");
+    assert_eq!(header("a: b:c"), Ok(("a".into(), "b:c".into())));
+    header("a").expect_err("no colon");
+    let value = Value::read("Bearer ${PATH}").expect("set");
+    assert!(matches!(value, Value::Secret(_)), "{value:?}");
+    assert!(!format!("{value:?}").contains('/'));
+    let error = Value::read("${TOLLGATE_SURELY_UNSET}")
+        .expect_err("unset")
+        .to_string();
+    assert!(error.contains("TOLLGATE_SURELY_UNSET"), "{error}");
+    Value::read("${PATH").expect_err("no end");
+}
+
+#[test]
+fn whom_a_master_steers_are_there_and_none_is_at_work_before_it_says_so() {
+    let steered = Asked {
+        users: Users::OfEach(50),
+        ..asked()
+    };
+    let planned = planned(&steered, "").expect("a plan");
+    assert_eq!(users(&planned), [50, 50, 50]);
+    assert!(
+        planned
+            .traffic
+            .iter()
+            .all(|traffic| traffic.users_at_first == Some(0))
+    );
+}

@@ -1,0 +1,252 @@
+//! A corpus from its build to its replay, by the commands that people give, against the simulated engine.
+//!
+//! Invariant: loopback only; every process that is started is ended with its test.
+//! Not here: genuine datasets, which a clone does not have, but for those whose folder `CORPUS_TOOLBENCH` names.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+use super::PROVE;
+
+const MODEL: &str = "gpt-oss-120b";
+
+/// An engine that answers at once, and ends with its test.
+pub(crate) struct Engine {
+    process: Child,
+    url: String,
+}
+
+impl Engine {
+    pub(crate) fn start() -> Self {
+        let mut process = Command::new(PROVE)
+            .args([
+                "engine",
+                "--preset",
+                "instant",
+                "--model",
+                MODEL,
+                "--listen",
+                "127.0.0.1:0",
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("prove starts");
+        let told = process.stderr.take().expect("a pipe");
+        let line = BufReader::new(told)
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                let at = line.find("http://")?;
+                Some(line[at..].trim().to_owned())
+            });
+        Self {
+            process,
+            url: line.expect("it says where it listens"),
+        }
+    }
+
+    /// The base URL, as an SDK is given it.
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// A sum of one family of its metrics.
+    fn metric(&self, name: &str) -> f64 {
+        let address = self
+            .url
+            .trim_start_matches("http://")
+            .trim_end_matches("/v1");
+        let mut socket = TcpStream::connect(address).expect("it listens");
+        let asked = socket.write_all(b"GET /metrics HTTP/1.0\r\nHost: engine\r\n\r\n");
+        asked.expect("it is written");
+        let mut page = String::new();
+        socket.read_to_string(&mut page).expect("a page");
+        let of_name = page.lines().filter(|line| line.starts_with(name));
+        of_name
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+            .sum()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn prove(args: &[&str]) -> Output {
+    Command::new(PROVE).args(args).output().expect("prove runs")
+}
+
+/// What it printed, as JSON, and its exit code.
+fn document(args: &[&str]) -> (Value, Option<i32>) {
+    let output = prove(args);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let document = serde_json::from_str(&said);
+    (
+        document.unwrap_or_else(|error| panic!("{args:?}: {error}\n{said}\n{errors}")),
+        output.status.code(),
+    )
+}
+
+/// A corpus of so many made-up sessions for each of these profiles.
+pub(crate) fn corpus(dir: &Path, profiles: &[&str], sessions: u64) -> PathBuf {
+    let out = dir.join("corpus");
+    let sessions = sessions.to_string();
+    let mut args = vec!["corpus", "build", "--model", MODEL, "--seed", "7"];
+    for profile in profiles {
+        args.extend([
+            "--profile",
+            profile,
+            "--reader",
+            "synthetic",
+            "--sessions",
+            &sessions,
+        ]);
+    }
+    args.extend(["--out", out.to_str().expect("text")]);
+    let output = prove(&args);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    out
+}
+
+#[test]
+fn a_corpus_is_built_inspected_verified_and_replayed_once_without_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let corpus = corpus(dir.path(), &["coding", "terminal"], 40);
+    let corpus = corpus.to_str().expect("text");
+    let (told, code) = document(&["corpus", "inspect", corpus, "--json"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        (&told["sessions"], &told["skipped"]),
+        (&80.into(), &0.into())
+    );
+    let requests = told["requests"].as_u64().expect("a count");
+    assert!(told["bytes_stored"].as_u64() < told["bytes_unrolled"].as_u64());
+    assert!(prove(&["corpus", "verify", corpus]).status.success());
+
+    let engine = Engine::start();
+    let rows = dir.path().join("rows.parquet");
+    let rows = rows.to_str().expect("text");
+    let url = engine.url();
+    let args = [
+        "load",
+        corpus,
+        "--target",
+        &url,
+        "--once",
+        "--json",
+        "--records",
+        rows,
+    ];
+    let (result, code) = document(&args);
+    assert_eq!(code, Some(0), "{result:#}");
+    assert_eq!(
+        (&result["requests"], &result["errors"]),
+        (&requests.into(), &0.into())
+    );
+    assert_eq!(result["sessions"]["started"], 80);
+    assert_eq!(result["generator"]["rows"], requests);
+    assert_ne!(result["certificate"]["verdict"], "failed");
+    let predicted = result["run"]["predicted_hit_rate"]
+        .as_f64()
+        .expect("a share");
+    let of = |what| engine.metric(&format!("vllm:prefix_cache_{what}_total"));
+    let (hits, queries) = (of("hits"), of("queries"));
+    let measured = hits / queries;
+    assert!(
+        (predicted - measured).abs() < 0.02,
+        "{predicted} and {hits} of {queries}"
+    );
+}
+
+#[test]
+fn a_damaged_corpus_a_dead_target_and_a_wrong_model_have_results_of_their_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let corpus = corpus(dir.path(), &["coding"], 10);
+    let path = corpus.to_str().expect("text");
+    let dead = [
+        "load",
+        path,
+        "--target",
+        "http://127.0.0.1:1",
+        "--once",
+        "--json",
+    ];
+    let (result, code) = document(&dead);
+    assert_eq!(
+        (code, &result["verdict"]),
+        (Some(1), &"errors".into()),
+        "{result:#}"
+    );
+    assert_eq!(result["errors_by_kind"]["connect"], result["errors"]);
+
+    let bodies = std::fs::read_dir(&corpus).expect("a directory");
+    let mut bodies = bodies.map(|entry| entry.expect("an entry").path());
+    let bodies = bodies
+        .find(|path| path.ends_with("bodies"))
+        .expect("bodies");
+    let mut bytes = std::fs::read(&bodies).expect("bodies");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&bodies, bytes).expect("bodies");
+    let damaged = prove(&["load", path, "--target", "http://127.0.0.1:1", "--once"]);
+    let says = String::from_utf8_lossy(&damaged.stderr).into_owned();
+    assert_eq!(damaged.status.code(), Some(2), "{says}");
+    assert!(says.contains("bodies"), "{says}");
+    assert_eq!(prove(&["corpus", "verify", path]).status.code(), Some(1));
+}
+
+#[test]
+fn genuine_answers_of_toolbench_are_accepted_whichever_repair_was_asked_for() {
+    let Some(answers) = std::env::var_os("CORPUS_TOOLBENCH") else {
+        crate::skipped::skip("CORPUS_TOOLBENCH names no folder of genuine answers");
+        return;
+    };
+    let answers = answers.to_str().expect("text");
+    for repair in ["strict", "paper"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let out = dir.path().join("corpus");
+        let out = out.to_str().expect("text");
+        let built = prove(&[
+            "corpus",
+            "build",
+            "--profile",
+            "api-orchestration",
+            "--reader",
+            "toolbench",
+            answers,
+            "--repair",
+            repair,
+            "--model",
+            MODEL,
+            "--out",
+            out,
+        ]);
+        assert!(
+            built.status.success(),
+            "{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+        let engine = Engine::start();
+        let (result, code) =
+            document(&["load", out, "--target", &engine.url(), "--once", "--json"]);
+        assert_eq!(
+            (code, &result["errors"]),
+            (Some(0), &0.into()),
+            "{result:#}"
+        );
+    }
+}
