@@ -164,8 +164,13 @@ impl Client {
                     payload,
                 };
                 let whole = pool.exchange(self, line, asked, listener);
-                let ended = tokio::time::timeout(self.reach.timeout * 2, whole).await;
-                ended.unwrap_or(Err(Failure::Timeout))
+                match tokio::time::timeout(self.reach.timeout * 2, whole).await {
+                    Ok(ended) => ended,
+                    Err(_) => {
+                        pool.leave(line).await;
+                        Err(Failure::Timeout)
+                    }
+                }
             }
             None => {
                 self.over_http1(line, (at, target), head, payload, listener)

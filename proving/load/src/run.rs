@@ -88,6 +88,8 @@ pub struct Outcome {
     pub records_lost: u64,
     /// When it ended, since its start; what came later are answers alone.
     pub ended: Duration,
+    /// Whether [`Control::stop`] ended it: what was under way then is nobody's fault.
+    pub is_cut: bool,
     /// When requests were due and when they left, where the plan asks for a certificate.
     pub sends: Option<Certifier>,
 }
@@ -99,6 +101,7 @@ struct Seen {
     cpu: Duration,
     records_lost: u64,
     ended: Duration,
+    is_cut: bool,
     sends: Option<Certifier>,
 }
 
@@ -147,6 +150,7 @@ impl Running {
             outcome.client_cpu += seen.cpu;
             outcome.records_lost += seen.records_lost;
             outcome.ended = outcome.ended.max(seen.ended);
+            outcome.is_cut |= seen.is_cut;
             match (&mut outcome.sends, seen.sends) {
                 (Some(sum), Some(one)) => sum.absorb(one),
                 (sum, one) => *sum = one,

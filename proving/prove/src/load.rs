@@ -306,7 +306,7 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
 
 fn asked(options: &Options) -> Result<Asked, ReplayError> {
     let headers = options.header.iter();
-    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(value)?)));
+    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
     Ok(Asked {
         seed: options.seed,
         ramp: options.ramp,

@@ -107,8 +107,8 @@ impl Pace {
     }
 
     /// The probability of a gap at most as long as that from `from` to `at`: [`Law::uniform`].
-    pub fn uniform(&mut self, from: Duration, at: Duration) -> Option<f64> {
-        self.law.uniform(from, at)
+    pub fn uniform(&mut self, from: Duration, at: Duration, within: f64) -> Option<f64> {
+        self.law.uniform(from, at, within)
     }
 
     fn round(&mut self, gap_s: f64) -> Duration {

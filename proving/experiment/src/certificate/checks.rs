@@ -68,7 +68,7 @@ pub(super) fn achieved(gaps: &Gaps<'_>, lag: &Lag) -> Vec<Check> {
         Process::Mmpp(mmpp) => -(-mmpp.high() * lag.p99_s.max(0.0)).exp_m1(),
         _ => gaps
             .law(0)
-            .uniform(std::time::Duration::ZERO, lag_ns)
+            .uniform(std::time::Duration::ZERO, lag_ns, 0.5)
             .unwrap_or(0.0),
     };
     let n = gaps.achieved.pairs.len() as f64;

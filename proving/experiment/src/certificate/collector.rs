@@ -7,13 +7,24 @@
 use std::time::Duration;
 
 use super::gaps::Gaps;
-use super::lag::Lag;
+use super::lag::{Lag, Lateness};
 use super::{Certificate, ProfileCertificate, chain, checks};
-use crate::arrivals::Due;
-use crate::workload::{Load, Part, SEQUENCE, Workload};
+use crate::arrivals::{Due, Process};
+use crate::workload::{Load, Part, Profile, SEQUENCE, Workload};
 
-/// Sends of a profile that are kept, all parts together: 32 bytes each.
+/// Sends that are kept, those of all profiles and parts together: 32 bytes each.
 pub const MOST_KEPT: usize = 2_000_000;
+
+/// What became of a request that was drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// Its first byte left at this moment, since the start of the run.
+    At(Duration),
+    /// It was due, or would have been, and had not left when the run ended.
+    Never,
+    /// It was not to leave any more: whoever steers the run sent its user away, or had enough requests.
+    Withdrawn,
+}
 
 /// Takes what is sent, and gives the certificate.
 #[derive(Debug, Clone)]
@@ -28,6 +39,8 @@ pub struct Certifier {
 pub(super) struct Sends {
     pub(super) kept: Vec<Send>,
     pub(super) count: u64,
+    /// Of all sends, kept or not.
+    pub(super) lateness: Lateness,
     /// From here on gaps are missing.
     pub(super) horizon_ns: u64,
 }
@@ -37,35 +50,42 @@ pub(super) struct Sends {
 pub(super) struct Send {
     pub(super) from_ns: u64,
     pub(super) due_ns: u64,
-    /// `u64::MAX` where it was not sent.
+    /// [`NEVER`] or [`WITHDRAWN`] where it was not sent.
     pub(super) sent_ns: u64,
     pub(super) actor: u32,
     pub(super) drawn: bool,
 }
 
+/// Not sent when the run ended.
+pub(super) const NEVER: u64 = u64::MAX;
+/// Not to be sent any more.
+pub(super) const WITHDRAWN: u64 = u64::MAX - 1;
+
 impl Certifier {
     /// For the sends of one part of a workload.
     #[must_use]
     pub fn new(workload: &Workload, part: Part) -> Self {
-        let none = Sends {
+        let profiles = &workload.profiles;
+        let none = |profile: &Profile| Sends {
             kept: Vec::new(),
             count: 0,
+            lateness: Lateness::new(profile.process()),
             horizon_ns: u64::MAX,
         };
         Self {
             workload: workload.clone(),
-            most: MOST_KEPT / part.of.max(1) as usize,
-            profiles: vec![none; workload.profiles.len()],
+            most: MOST_KEPT / part.of.max(1) as usize / profiles.len().max(1),
+            profiles: profiles.iter().map(none).collect(),
         }
     }
 
-    /// Takes a send: what [`crate::workload`] said of it, and when its first byte left.
+    /// Takes a request that [`crate::workload`] drew, and what became of it.
     ///
     /// `actor` is the user's number in a closed profile, and [`SEQUENCE`] for an arrival of an open one; later turns of
-    /// an open profile's sessions have the number of their arrival, and count for the lag alone.
-    /// `None` is a send that was due and had not left when the run ended. Every turn that was drawn has to be recorded,
-    /// the last of each user with it: without those that are still pausing when the run ends, long pauses are missing.
-    pub fn record(&mut self, profile: usize, actor: u64, due: Due, sent: Option<Duration>) {
+    /// an open profile's sessions have the number of their arrival, and count for the lag alone. Every turn that was
+    /// drawn has to be recorded, the last of each user with it: without those that are still pausing when the run ends
+    /// or when their user is sent away, long pauses are missing.
+    pub fn record(&mut self, profile: usize, actor: u64, due: Due, sent: Sent) {
         let open = self.is_open(profile);
         let Some(sends) = self.profiles.get_mut(profile) else {
             return;
@@ -73,11 +93,16 @@ impl Certifier {
         let send = Send {
             from_ns: nanos(due.from),
             due_ns: nanos(due.at),
-            sent_ns: sent.map_or(u64::MAX, nanos),
+            sent_ns: match sent {
+                Sent::At(at) => nanos(at),
+                Sent::Never => NEVER,
+                Sent::Withdrawn => WITHDRAWN,
+            },
             actor: actor as u32,
             drawn: due.drawn && (!open || actor == SEQUENCE),
         };
         sends.count += 1;
+        sends.lateness.count(&send);
         if sends.kept.len() < self.most {
             sends.kept.push(send);
         } else {
@@ -90,6 +115,7 @@ impl Certifier {
         for (sends, others) in self.profiles.iter_mut().zip(other.profiles) {
             sends.kept.extend(others.kept);
             sends.count += others.count;
+            sends.lateness.absorb(others.lateness);
             sends.horizon_ns = sends.horizon_ns.min(others.horizon_ns);
         }
     }
@@ -111,7 +137,7 @@ impl Certifier {
         let sends = self.profiles.get_mut(number)?;
         let profile = self.workload.profiles.get(number)?;
         let process = profile.process();
-        let lag = Lag::of(&sends.kept, nanos(end), process);
+        let lag = Lag::of(&sends.kept, &sends.lateness, nanos(end));
         let mut gaps = Gaps::new(&self.workload, number, &mut sends.kept, nanos(end), &lag)?;
         let mut found = checks::intended(&gaps);
         found.checks.extend(checks::achieved(&gaps, &lag));
@@ -119,6 +145,7 @@ impl Certifier {
         Some(ProfileCertificate {
             name: profile.name.clone(),
             process: process.to_string(),
+            is_recorded: matches!(process, Process::Recorded),
             open: gaps.open,
             verdict: super::Verdict::Unproven,
             sends: sends.count,
@@ -136,5 +163,5 @@ impl Certifier {
 }
 
 fn nanos(at: Duration) -> u64 {
-    u64::try_from(at.as_nanos()).unwrap_or(u64::MAX - 1)
+    u64::try_from(at.as_nanos()).unwrap_or(WITHDRAWN - 1)
 }

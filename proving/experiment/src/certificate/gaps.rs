@@ -9,10 +9,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::collector::Send;
+use super::collector::{NEVER, Send, WITHDRAWN};
 use super::lag::Lag;
 use crate::arrivals::{Law, Process, Scope};
+use crate::random::Rng;
 use crate::workload::{Load, SEQUENCE, Workload};
+
+/// Of what is drawn to tell short gaps apart: a certificate is the same whenever it is made.
+const SEED: u64 = 2;
 
 /// The gaps of one profile.
 pub(super) struct Gaps<'a> {
@@ -77,8 +81,8 @@ impl<'a> Gaps<'a> {
             sends.sort_unstable_by_key(|send| (send.from_ns, send.actor, send.due_ns));
             let patience_ns = (lag.limit_s * 1e9) as u64;
             let left = |send: &Send| match send.sent_ns {
-                u64::MAX if send.due_ns.saturating_add(patience_ns) < end_ns => end_ns,
-                u64::MAX => send.due_ns,
+                NEVER if send.due_ns.saturating_add(patience_ns) < end_ns => end_ns,
+                NEVER | WITHDRAWN => send.due_ns,
                 sent_ns => sent_ns,
             };
             (
@@ -114,13 +118,19 @@ impl<'a> Gaps<'a> {
     fn series(&self, pairs: Vec<(u64, u64)>) -> Series {
         let shared = self.open || self.scope != Scope::User;
         let mut laws: BTreeMap<u64, Law> = BTreeMap::new();
+        // Of each gap a number of its own: gaps of no time at all stand for as many that had some.
+        let mut within = Rng::stream(SEED, &[self.number as u64]);
         let uniforms = pairs
             .iter()
             .zip(&self.actors)
             .filter_map(|(&(from, to), &actor)| {
                 let key = if shared { 0 } else { actor };
                 let law = laws.entry(key).or_insert_with(|| self.law(actor));
-                law.uniform(Duration::from_nanos(from), Duration::from_nanos(to))
+                law.uniform(
+                    Duration::from_nanos(from),
+                    Duration::from_nanos(to),
+                    within.unit(),
+                )
             })
             .collect();
         Series { pairs, uniforms }
@@ -129,7 +139,7 @@ impl<'a> Gaps<'a> {
 
 /// What lies between each moment and the next, from the start of the run on; those that never were are left out.
 fn consecutive(moments: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
-    let mut moments: Vec<u64> = moments.filter(|&at| at != u64::MAX).collect();
+    let mut moments: Vec<u64> = moments.filter(|&at| at < WITHDRAWN).collect();
     moments.sort_unstable();
     let before = std::iter::once(0).chain(moments.iter().copied());
     before.zip(moments.iter().copied()).collect()

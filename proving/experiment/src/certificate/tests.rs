@@ -56,7 +56,7 @@ fn send_open(workload: &Workload, n: usize, mut lag: impl FnMut(usize) -> Durati
             break;
         };
         end = arrival.first.due.at;
-        certifier.record(0, SEQUENCE, arrival.first.due, Some(end + lag(i)));
+        certifier.record(0, SEQUENCE, arrival.first.due, Sent::At(end + lag(i)));
     }
     certifier.certify(end)
 }
@@ -69,9 +69,13 @@ fn send_closed(workload: &Workload, end: Duration, lag: Duration) -> Certificate
         let mut from = user.comes_in();
         while let Some(turn) = user.next(from, &Plain::ONE) {
             let sent = turn.due.at + lag;
-            let left = (sent < end).then_some(sent);
+            let left = if sent < end {
+                Sent::At(sent)
+            } else {
+                Sent::Never
+            };
             certifier.record(0, user.number(), turn.due, left);
-            if left.is_none() {
+            if left == Sent::Never {
                 break;
             }
             from = sent + Duration::from_secs_f64(service.exponential(0.8));
@@ -90,7 +94,7 @@ fn external(workload: &Workload, moments: &[f64]) -> Certificate {
     for &moment in moments {
         let at = Duration::from_secs_f64(moment);
         let drawn = true;
-        certifier.record(0, SEQUENCE, Due { from, at, drawn }, Some(at));
+        certifier.record(0, SEQUENCE, Due { from, at, drawn }, Sent::At(at));
         from = at;
     }
     certifier.certify(from)

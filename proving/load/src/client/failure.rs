@@ -8,6 +8,8 @@ use std::fmt;
 /// Why an exchange has no good answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failure {
+    /// There was nothing to send: the source has no such turn.
+    Source,
     /// No connection.
     Connect,
     /// A connection, and no agreement on TLS or on a protocol over it.
@@ -32,7 +34,8 @@ pub enum Failure {
     Status(u16),
 }
 
-const PLAIN: [Failure; 10] = [
+const PLAIN: [Failure; 11] = [
+    Failure::Source,
     Failure::Connect,
     Failure::Tls,
     Failure::Send,
@@ -76,6 +79,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
+            Self::Source => "source",
             Self::Connect => "connect",
             Self::Tls => "tls",
             Self::Send => "send",

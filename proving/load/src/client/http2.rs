@@ -15,6 +15,7 @@ use http::{Request, Uri};
 use tokio::sync::Mutex;
 
 use super::failure::Failure;
+use super::io::Io;
 use super::response::{Said, is_event_stream};
 use super::target::Target;
 use super::{Answer, Client, Line, Listener};
@@ -47,6 +48,11 @@ impl Pool {
         Self {
             slots: (0..connections).map(|_| Mutex::default()).collect(),
         }
+    }
+
+    /// Leaves the connection of a line: what has not answered in time may never answer again.
+    pub(super) async fn leave(&self, line: &Line) {
+        *self.slots[line.number % self.slots.len()].lock().await = None;
     }
 
     pub(super) async fn exchange(
@@ -116,11 +122,24 @@ async fn ready(
         line.reopened += 1;
         *held = None;
     }
+    let (sender, connection) = open(client, target).await?;
+    // Its end shows itself to whoever asks it next.
+    tokio::task::spawn_local(async move { drop(connection.await) });
+    *held = Some(sender.clone());
+    drop(held);
+    sender.ready().await.map_err(|_| Failure::Connect)
+}
+
+/// A new connection, within the time that one exchange has.
+async fn open(
+    client: &Client,
+    target: &Target,
+) -> Result<(SendRequest<Bytes>, h2::client::Connection<Io, Bytes>), Failure> {
     let io = client.connect(target).await?;
     if !io.takes_http2() {
         return Err(Failure::Tls);
     }
-    let shaken = Builder::new()
+    let shaking = Builder::new()
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEADERS_BYTES)
@@ -128,14 +147,10 @@ async fn ready(
         // Of many small events, each in a frame of its own, none is kept.
         .data_frame_budget(usize::try_from(CONNECTION_WINDOW).unwrap_or(usize::MAX))
         .enable_push(false)
-        .handshake(io)
-        .await;
-    let (sender, connection) = shaken.map_err(|_| Failure::Connect)?;
-    // Its end shows itself to whoever asks it next.
-    tokio::task::spawn_local(async move { drop(connection.await) });
-    *held = Some(sender.clone());
-    drop(held);
-    sender.ready().await.map_err(|_| Failure::Connect)
+        .handshake(io);
+    let shaken = tokio::time::timeout(client.reach.timeout, shaking).await;
+    let shaken = shaken.map_err(|_| Failure::Connect)?;
+    shaken.map_err(|_| Failure::Connect)
 }
 
 impl Asked<'_> {

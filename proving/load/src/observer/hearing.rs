@@ -38,8 +38,10 @@ pub struct Hears<'a> {
     pub expects: Option<&'a [u8]>,
     /// Whether usage is looked for.
     pub usage: bool,
-    /// Bytes, events and gaps count in it alone.
+    /// Bytes and events count in it alone.
     pub window: Window,
+    /// Whether the exchange is one of those that are measured; gaps of others are left out.
+    pub counts: bool,
 }
 
 /// What one exchange was like.
@@ -174,7 +176,7 @@ impl Hearing<'_> {
             }
         });
         let more = heard.outputs - before;
-        if more > 0 && self.hears.window.holds(now) {
+        if more > 0 && self.hears.counts {
             let mut seen = self.seen.borrow_mut();
             if let Some(last) = last {
                 seen.record(Measure::BetweenTokens, now - last);

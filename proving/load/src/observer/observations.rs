@@ -1,7 +1,7 @@
 //! What a run saw of one profile: histograms over answered requests, failures by kind, counts.
 //!
-//! Invariant: a failed request is in `failures` and in no histogram but `Lag`, which has every request that was sent, and
-//! `BetweenTokens`, which has gaps as they come, whatever becomes of their stream.
+//! Invariant: a failed request is in `failures` and in no histogram but `Lag`, which has every request that was turned to,
+//! and `BetweenTokens`, which has gaps as they come, whatever becomes of their stream.
 //! Not here: what the subject cost (`prove`).
 
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use hdrhistogram::Histogram;
 
 use crate::client::Failure;
 
-/// Longest time kept apart, in microseconds; longer ones count as this.
-const LONGEST_US: u64 = 600_000_000;
+/// Longest time kept apart, in microseconds: a day. Longer ones count as this.
+const LONGEST_US: u64 = 86_400_000_000;
 
 /// What is measured of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,13 +89,18 @@ pub struct Quantiles {
     pub max: u64,
 }
 
-/// Everything counted between the end of the warm-up and the end of the measurement.
+/// Everything that was due between the end of the warm-up and the end of the measurement, whenever it ended; events,
+/// outputs, bytes and `completed` are counted by the moment at which they came.
 #[derive(Debug, Clone)]
 pub struct Observations {
     /// Requests answered 2xx and whole.
     pub answered: u64,
-    /// Requests without a good answer, by kind; those of the warm-up too, for nothing may hide there.
+    /// Good answers that ended in the measured time, whenever they were due.
+    pub completed: u64,
+    /// Requests without a good answer, by kind.
     pub failures: BTreeMap<Failure, u64>,
+    /// Those that were due in the warm-up: nothing may hide there.
+    pub warm_up_failures: BTreeMap<Failure, u64>,
     /// What the first answer of each kind of failure said, as far as 512 bytes of it tell.
     pub said: BTreeMap<Failure, String>,
     /// Server-sent events that ended.
@@ -127,11 +132,14 @@ impl Observations {
     #[must_use]
     pub fn new() -> Self {
         let histogram = |_| {
-            Histogram::new_with_bounds(1, LONGEST_US, 3).expect("1 ≤ 600,000,000 / 2 and 3 ≤ 5")
+            Histogram::new_with_bounds(1, LONGEST_US, 3)
+                .expect("1 is at most half of a day and 3 at most 5")
         };
         Self {
             answered: 0,
+            completed: 0,
             failures: BTreeMap::new(),
+            warm_up_failures: BTreeMap::new(),
             said: BTreeMap::new(),
             events: 0,
             outputs: 0,
@@ -153,8 +161,14 @@ impl Observations {
         self.times[measure as usize].saturating_record_n(micros(time), count);
     }
 
-    pub(crate) fn fail(&mut self, failure: Failure) {
-        *self.failures.entry(failure).or_default() += 1;
+    /// A request has no good answer; it `counts` where it was due in the measured time.
+    pub(crate) fn fail(&mut self, failure: Failure, counts: bool) {
+        let failures = if counts {
+            &mut self.failures
+        } else {
+            &mut self.warm_up_failures
+        };
+        *failures.entry(failure).or_default() += 1;
     }
 
     /// An answer that was a failure said this; the first of its kind is kept.
@@ -166,8 +180,14 @@ impl Observations {
     /// Adds what another thread saw, or of another profile.
     pub fn absorb(&mut self, other: &Self) {
         self.answered += other.answered;
-        for (kind, count) in &other.failures {
-            *self.failures.entry(*kind).or_default() += count;
+        self.completed += other.completed;
+        for (mine, theirs) in [
+            (&mut self.failures, &other.failures),
+            (&mut self.warm_up_failures, &other.warm_up_failures),
+        ] {
+            for (kind, count) in theirs {
+                *mine.entry(*kind).or_default() += count;
+            }
         }
         for (kind, says) in &other.said {
             self.said.entry(*kind).or_insert_with(|| says.clone());
@@ -184,10 +204,17 @@ impl Observations {
         }
     }
 
-    /// Requests without a good answer.
+    /// Requests without a good answer, by kind, those of the warm-up among them; a kind may come twice.
+    pub fn all_failures(&self) -> impl Iterator<Item = (Failure, u64)> {
+        let both = [&self.failures, &self.warm_up_failures];
+        let each = both.into_iter().flatten();
+        each.map(|(kind, count)| (*kind, *count))
+    }
+
+    /// Requests without a good answer, those of the warm-up among them.
     #[must_use]
     pub fn failed(&self) -> u64 {
-        self.failures.values().sum()
+        self.all_failures().map(|(_, count)| count).sum()
     }
 
     /// All times of one kind, in microseconds.
@@ -245,8 +272,8 @@ mod tests {
             one.record(measure, Duration::from_millis(ms));
             other.record(measure, Duration::from_millis(100 + ms));
         }
-        one.fail(Failure::Closed);
-        other.fail(Failure::Closed);
+        one.fail(Failure::Closed, true);
+        other.fail(Failure::Closed, false);
         (one.answered, other.answered) = (1, 2);
         one.absorb(&other);
         assert_eq!((one.answered, one.failed()), (3, 2));

@@ -37,6 +37,8 @@ pub struct Record {
     pub last_token_ns: Option<u64>,
     /// The longest time between an event with output and the next.
     pub longest_gap_ns: Option<u64>,
+    /// From the first event with output to the last, over the tokens after the first.
+    pub time_per_token_ns: Option<u64>,
     /// Last byte, or when it failed.
     pub ended_ns: u64,
     /// Of the answer; 0 where there is no head.
@@ -129,6 +131,7 @@ mod tests {
             first_visible_ns: None,
             last_token_ns: None,
             longest_gap_ns: None,
+            time_per_token_ns: None,
             ended_ns: 0,
             status: 0,
             failure: None,

@@ -117,7 +117,9 @@ pub(super) async fn release(shared: Rc<Shared>, profile: usize, mut arrivals: Ar
         place.tell(&mut told, *arrivals.tally());
         shared.timers.until(due).await;
         if lanes.push(arrival) {
-            drawn.forget();
+            drawn.hand_over();
+        } else {
+            shared.settled();
         }
         at_once += 1;
         if at_once % AT_ONCE == 0 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use experiment::arrivals::Due;
-use experiment::certificate::Certifier;
+use experiment::certificate::{Certifier, Sent};
 use experiment::workload::{Sessions, Tally, Turn};
 use tokio::sync::Notify;
 
@@ -37,6 +37,12 @@ pub(super) struct Shared {
     pub(super) sends: RefCell<Option<Certifier>>,
     /// Told when users are wished for or away.
     pub(super) changed: Notify,
+    /// Told when no request may be sent any more and the last one has ended.
+    pub(super) exhausted: Notify,
+    /// Requests that were allowed and have not ended.
+    pub(super) owed: Cell<u64>,
+    /// Whether it was ended from outside.
+    pub(super) is_cut: Cell<bool>,
 }
 
 /// What they share of one profile.
@@ -59,7 +65,7 @@ pub(super) struct Drawn<'a> {
     profile: usize,
     actor: u64,
     due: Due,
-    sent: Option<Duration>,
+    sent: Sent,
     is_forgotten: bool,
 }
 
@@ -103,13 +109,14 @@ impl Shared {
         Instant::now().saturating_duration_since(self.start)
     }
 
-    /// Whether another request may be sent at `due`; it is then counted.
+    /// Whether another request may be sent at `due`; it is then counted, until it is [`Self::settled`].
     pub(super) fn may_send(&self, profile: usize, due: Instant) -> bool {
         let left = self.left.get();
         if left == 0 || (due >= self.window.end && !self.places[profile].holds) {
             return false;
         }
         self.left.set(left - 1);
+        self.owed.set(self.owed.get() + 1);
         true
     }
 
@@ -130,7 +137,7 @@ impl Shared {
             profile,
             actor,
             due,
-            sent: None,
+            sent: Sent::Never,
             is_forgotten: false,
         }
     }
@@ -145,22 +152,30 @@ impl Shared {
         let profile = sender.profile;
         let (place, traffic) = (&self.places[profile], &self.plan.traffic[profile]);
         let source = &*self.plan.source;
+        let due = self.start + turn.due.at;
+        // An exchange counts if it was due in the measured time, whenever it ends: without those that end later, slow
+        // ones would be missing.
+        let counts = place.holds || self.window.holds(due);
+        // The generator's part ends here: connecting and waiting for room on a connection are the subject's.
+        let turned_to = Instant::now();
+        drawn.sent = Sent::At(turned_to.saturating_duration_since(self.start));
+        let lag = turned_to.saturating_duration_since(due);
         let Some(said) = source.turn(profile, turn.session, turn.turn) else {
+            place.live.failed(Failure::Source);
+            place.seen.borrow_mut().fail(Failure::Source, counts);
+            self.settled();
+            tokio::time::sleep(AFTER_REFUSAL).await;
             return (false, self.now());
         };
-        let due = self.start + turn.due.at;
-        let turned_to = Instant::now();
-        // Until its first byte has left; what is cut while it connects was turned to in time.
-        drawn.sent = Some(turned_to.saturating_duration_since(self.start));
-        let lag = turned_to.saturating_duration_since(due);
         place.live.sent(lag, said.payload.len());
-        if self.window.holds(turned_to) {
+        if counts {
             place.seen.borrow_mut().record(Measure::Lag, lag);
         }
         let hears = Hears {
             expects: traffic.expects.as_deref(),
             usage: self.plan.usage,
             window: self.window,
+            counts,
         };
         let reopened = sender.line.reopened;
         let mut hearing = sender.ear.hear(hears, &place.seen, &place.live);
@@ -174,11 +189,8 @@ impl Shared {
         place.under_way.set(place.under_way.get() - 1);
         let (heard, outcome) = hearing.end(outcome);
         let reopened = sender.line.reopened - reopened;
-        self.count(place, due, &heard, outcome);
+        self.count(place, (due, counts), &heard, outcome);
         place.seen.borrow_mut().reopened += reopened;
-        if let Some(sent) = heard.sent {
-            drawn.sent = Some(sent.saturating_duration_since(self.start));
-        }
         drop(drawn);
         if let Some(records) = &mut *self.records.borrow_mut() {
             let mut row = self.row(turn, &heard, outcome);
@@ -189,28 +201,44 @@ impl Shared {
         if matches!(outcome, Err(Failure::Connect | Failure::Tls)) {
             tokio::time::sleep(AFTER_REFUSAL).await;
         }
+        self.settled();
         match outcome {
             Ok(answer) => (true, answer.last_byte.saturating_duration_since(self.start)),
             Err(_) => (false, self.now()),
         }
     }
 
-    fn count(&self, place: &Place, due: Instant, heard: &Heard, outcome: Result<Answer, Failure>) {
+    /// A request that was allowed has ended, or will not be sent.
+    pub(super) fn settled(&self) {
+        self.owed.set(self.owed.get().saturating_sub(1));
+        if self.left.get() == 0 && self.owed.get() == 0 {
+            self.exhausted.notify_one();
+        }
+    }
+
+    fn count(
+        &self,
+        place: &Place,
+        (due, counts): (Instant, bool),
+        heard: &Heard,
+        outcome: Result<Answer, Failure>,
+    ) {
         let answer = match outcome {
             Ok(answer) => answer,
             Err(failure) => {
                 place.live.failed(failure);
-                return place.seen.borrow_mut().fail(failure);
+                return place.seen.borrow_mut().fail(failure, counts);
             }
         };
         let latency = answer.last_byte - due;
         let body = heard.body.unwrap_or(answer.last_byte);
         let first_token = heard.first_token.unwrap_or(body) - due;
         place.live.answered(latency, first_token);
-        if !place.holds && !self.window.holds(answer.last_byte) {
+        let mut seen = place.seen.borrow_mut();
+        seen.completed += u64::from(self.window.holds(answer.last_byte));
+        if !counts {
             return;
         }
-        let mut seen = place.seen.borrow_mut();
         seen.answered += 1;
         seen.record(Measure::Latency, latency);
         seen.record(Measure::FirstByte, body - due);
@@ -248,6 +276,7 @@ impl Shared {
             first_visible_ns: heard.first_visible.map(at),
             last_token_ns: heard.last_token.map(at),
             longest_gap_ns: heard.longest_gap.map(ns),
+            time_per_token_ns: heard.time_per_token().map(ns),
             ended_ns: at(ended),
             status: heard.status,
             failure: outcome.err(),
@@ -264,17 +293,33 @@ impl Shared {
 }
 
 impl Drawn<'_> {
-    /// It was not to be sent: whoever drew it was sent away.
-    pub(super) fn forget(mut self) {
+    /// Somebody else has it now.
+    pub(super) fn hand_over(mut self) {
         self.is_forgotten = true;
+    }
+
+    /// It is not to be sent any more.
+    pub(super) fn withdraw(mut self) {
+        self.sent = Sent::Withdrawn;
     }
 }
 
 impl Drop for Drawn<'_> {
     fn drop(&mut self) {
-        let mut sends = self.shared.sends.borrow_mut();
-        if let Some(sends) = sends.as_mut().filter(|_| !self.is_forgotten) {
-            sends.record(self.profile, self.actor, self.due, self.sent);
+        let shared = self.shared;
+        // Who still pauses when a run has had enough requests, or was ended from outside, is not late.
+        let is_called_off = shared.left.get() == 0 || shared.is_cut.get();
+        let sent = match self.sent {
+            Sent::Never if is_called_off => Sent::Withdrawn,
+            sent => sent,
+        };
+        if let Some(sends) = shared
+            .sends
+            .borrow_mut()
+            .as_mut()
+            .filter(|_| !self.is_forgotten)
+        {
+            sends.record(self.profile, self.actor, self.due, sent);
         }
     }
 }

@@ -94,6 +94,7 @@ pub(super) fn run(
         cpu,
         records_lost,
         ended,
+        is_cut: shared.is_cut.get(),
         sends: shared.sends.take(),
     })
 }
@@ -138,6 +139,9 @@ fn shared(prepared: Prepared, start: Instant) -> Shared {
                 .then(|| Certifier::new(&plan.workload, given.part)),
         ),
         changed: Notify::new(),
+        exhausted: Notify::new(),
+        is_cut: Cell::new(false),
+        owed: Cell::new(0),
         plan: Arc::clone(&plan),
         client,
         timers,
@@ -191,7 +195,6 @@ async fn orchestrate(
     for (profile, traffic) in shared.plan.traffic.iter().enumerate() {
         begin(shared, part, (profile, traffic), &mut users);
     }
-    let has_lanes = shared.places.iter().any(|place| place.lanes.is_some());
     let goes_once = |profile: &Profile| {
         let Load::Closed { stay, .. } = profile.load else {
             return false;
@@ -200,9 +203,14 @@ async fn orchestrate(
     };
     let is_once = shared.plan.workload.profiles.iter().all(goes_once);
     let all = async {
-        while users.join_next().await.is_some() {}
-        if is_once || (shared.left.get() == 0 && !has_lanes) {
-            done.notify_one();
+        tokio::select! {
+            () = async { while users.join_next().await.is_some() {} } => {
+                if is_once || shared.left.get() == 0 {
+                    done.notify_one();
+                }
+            }
+            // Who still pauses would not be let send.
+            () = shared.exhausted.notified() => done.notify_one(),
         }
     };
     let patience = shared.window.end + shared.plan.drain;
@@ -211,7 +219,10 @@ async fn orchestrate(
         let (measured, _) = tokio::join!(measure(shared, &done, &cut), async {
             tokio::select! {
                 _ = timeout_at(patience.into(), all) => {}
-                () = obey(shared, wishes) => cut.notify_one(),
+                () = obey(shared, wishes) => {
+                    shared.is_cut.set(true);
+                    cut.notify_one();
+                }
             }
         });
         measured

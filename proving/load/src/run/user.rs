@@ -28,7 +28,7 @@ pub(super) async fn live(shared: Rc<Shared>, profile: usize, mut user: User) {
         }
         if !place.wants(number) {
             place.live.left();
-            drawn.forget();
+            drawn.withdraw();
             if !stays(&shared, profile, number, &mut turn.due.at).await {
                 return;
             }

@@ -45,7 +45,7 @@ pub(super) fn work(options: &Options, rig: &Rig, master: &str) -> Result<Ended, 
         rig,
         worker,
         classes,
-        index: 0,
+        index: std::process::id(),
         runs: 0,
         current: None,
         ended: Ended::Good,
@@ -120,7 +120,7 @@ struct Fleet<'a> {
     worker: Worker,
     /// By profile of the run.
     classes: Vec<String>,
-    /// Of this worker, as the master counts.
+    /// Of this worker, as the master counts; of a master that does not count, the number of our process.
     index: u32,
     runs: u32,
     current: Option<Current<'a>>,
@@ -156,7 +156,7 @@ impl Fleet<'_> {
     fn heed(&mut self, event: Event) -> Result<(), ReplayError> {
         match event {
             Event::Joined { index } => {
-                self.index = index.unwrap_or(0);
+                self.index = index.unwrap_or_else(std::process::id);
                 eprintln!("joined as worker {}", self.index);
             }
             Event::Spawn {
@@ -330,8 +330,8 @@ fn count(tally: &mut Tally, began: SystemTime, names: &[String], row: &Record) {
     if let Some(first) = row.first_token_ns {
         tally.part(of, Part::Ttft, at, from_due(first), 1);
     }
-    if let Some(time) = super::rows::time_per_token(row) {
-        tally.part(of, Part::Tpot, at, time, 1);
+    if let Some(ns) = row.time_per_token_ns {
+        tally.part(of, Part::Tpot, at, Duration::from_nanos(ns), 1);
     }
     if let Some(sent) = row.sent_ns {
         let service = Duration::from_nanos(row.ended_ns.saturating_sub(sent));

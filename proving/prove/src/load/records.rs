@@ -39,7 +39,7 @@ enum Column {
     Failure,
 }
 
-const COLUMNS: [(&str, Column); 23] = [
+const COLUMNS: [(&str, Column); 24] = [
     ("profile", Column::Profile),
     ("user", Column::Number(|row| Some(row.user))),
     ("session", Column::Number(|row| Some(row.session))),
@@ -55,6 +55,10 @@ const COLUMNS: [(&str, Column); 23] = [
     ),
     ("last_token_ns", Column::Number(|row| row.last_token_ns)),
     ("ended_ns", Column::Number(|row| Some(row.ended_ns))),
+    (
+        "time_per_token_ns",
+        Column::Number(|row| row.time_per_token_ns),
+    ),
     ("longest_gap_ns", Column::Number(|row| row.longest_gap_ns)),
     (
         "status",

@@ -31,7 +31,9 @@ pub(super) struct Report {
     /// How the run ended: `good`, `failed`, `unproven` or `void`, as the certificate; `errors`, `slo_missed`.
     pub(super) verdict: &'static str,
     pub(super) run: Run,
-    /// Requests sent in the measured interval, by what became of them.
+    /// Whether it was ended from outside: what was under way then is nobody's fault.
+    interrupted: bool,
+    /// Requests that were due in the measured interval, by what became of them.
     #[serde(flatten)]
     pub(super) all: Figures,
     profiles: BTreeMap<String, Figures>,
@@ -62,12 +64,14 @@ pub(super) struct Run {
 /// The figures of a profile, or of all.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Figures {
-    /// Answered and failed.
+    /// Due in the measured interval, answered or failed, whenever they ended.
     pub(super) requests: u64,
     pub(super) answered: u64,
     /// Failed.
     pub(super) errors: u64,
     pub(super) errors_by_kind: BTreeMap<String, u64>,
+    /// Of requests that were due in the warm-up.
+    warm_up_errors: u64,
     /// What the first answer of a kind of errors said.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) errors_said: BTreeMap<String, String>,
@@ -77,6 +81,7 @@ pub(super) struct Figures {
     left: u64,
     reopened_connections: u64,
     seconds: f64,
+    /// Good answers that ended in the measured interval.
     requests_per_s: f64,
     events: u64,
     events_per_s: f64,
@@ -159,10 +164,12 @@ impl Report {
             all.absorb(&profile.observations);
             sums.absorb(one);
             tally.absorb(profile.sessions);
-            let figures = Figures::new(&profile.observations, one, profile.sessions, seconds);
+            let figures = Figures::new(&profile.observations, one, profile.sessions, seconds)
+                .without_an_end(outcome.is_cut, 0);
             profiles.insert(name.clone(), figures);
         }
-        let all = Figures::new(&all, &sums, tally, seconds);
+        let all = Figures::new(&all, &sums, tally, seconds)
+            .without_an_end(outcome.is_cut, outcome.records_lost);
         let cpu_seconds = outcome.client_cpu.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "requests below 2^53")]
         let generator = Generator {
@@ -176,6 +183,7 @@ impl Report {
             version: VERSION,
             verdict: certificate.verdict.word(),
             run,
+            interrupted: outcome.is_cut,
             all,
             profiles,
             generator,
@@ -200,9 +208,19 @@ impl Report {
         }
     }
 
+    /// Whether more requests than allowed have no good answer, or none has one. What a run that was ended from outside
+    /// left under way is no error.
     #[expect(clippy::cast_precision_loss, reason = "requests below 2^53")]
     fn has_too_many_errors(&self) -> bool {
-        self.all.errors as f64 > self.all.requests as f64 * self.run.error_share
+        let all = &self.all;
+        let without = if self.interrupted {
+            0
+        } else {
+            all.unsent + all.left
+        };
+        let (bad, count) = (all.errors + without, all.requests + without);
+        let none_is_good = all.answered == 0 && !(self.interrupted && bad == 0);
+        none_is_good || bad as f64 > count as f64 * self.run.error_share
     }
 
     /// Whether fewer exchanges than asked for kept the service levels.
@@ -260,6 +278,21 @@ impl Report {
             if let Some(said) = self.all.errors_said.get(kind) {
                 let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
                 let _ = writeln!(out, "    the first said: {}", printable(&line));
+            }
+        }
+        for (count, what) in [
+            (
+                self.all.warm_up_errors,
+                "errors of the warm-up, which count for nothing else",
+            ),
+            (self.all.unsent, "requests were due and never sent"),
+            (
+                self.all.left,
+                "requests had no whole answer when the run was over",
+            ),
+        ] {
+            if count > 0 {
+                let _ = writeln!(out, "{count} {what}");
             }
         }
         let tokens = self.all.tokens;
@@ -359,10 +392,12 @@ impl Figures {
         let times = |measure| Times::of(seen.histogram(measure));
         let per_second = |count: u64| count as f64 / seconds.max(1e-9);
         let kinds = seen.failures.iter();
+        let errors = seen.failures.values().sum();
         Self {
-            requests: seen.answered + seen.failed(),
+            requests: seen.answered + errors,
             answered: seen.answered,
-            errors: seen.failed(),
+            errors,
+            warm_up_errors: seen.warm_up_failures.values().sum(),
             errors_by_kind: kinds
                 .map(|(kind, count)| (kind.to_string(), *count))
                 .collect(),
@@ -375,7 +410,7 @@ impl Figures {
             left: seen.left,
             reopened_connections: seen.reopened,
             seconds,
-            requests_per_s: per_second(seen.answered),
+            requests_per_s: per_second(seen.completed),
             events: seen.events,
             events_per_s: per_second(seen.events),
             bytes_received: seen.body_bytes,
@@ -386,7 +421,7 @@ impl Figures {
                 turns_skipped: tally.skipped_turns,
             },
             tokens: sums.tokens,
-            goodput: (sums.goodput.exchanges > 0).then(|| Share {
+            goodput: sums.has_levels.then(|| Share {
                 share: sums.goodput.share(),
                 counts: sums.goodput.clone(),
             }),
@@ -399,6 +434,20 @@ impl Figures {
             tpot_ms: times(Measure::TimePerToken),
             lag_ms: times(Measure::Lag),
         }
+    }
+}
+
+impl Figures {
+    /// Exchanges without an end kept no service level, unless the run was ended from outside; nor did those whose rows
+    /// were lost.
+    fn without_an_end(mut self, is_cut: bool, rows_lost: u64) -> Self {
+        let without = if is_cut { 0 } else { self.unsent + self.left };
+        if let Some(Share { counts, share }) = &mut self.goodput {
+            counts.exchanges += without + rows_lost;
+            counts.failed += without + rows_lost;
+            *share = counts.share();
+        }
+        self
     }
 }
 

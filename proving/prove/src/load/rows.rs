@@ -37,6 +37,8 @@ pub(super) struct Tokens {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
     pub(super) tokens: Tokens,
+    /// Whether there are service levels, so that `goodput` says something.
+    pub(super) has_levels: bool,
     pub(super) goodput: Goodput,
 }
 
@@ -87,7 +89,13 @@ fn take(
     (mut file, mut on_rows): (Option<Records>, Option<OnRows>),
 ) -> Summed {
     let mut summed = Summed {
-        profiles: vec![Sums::default(); profiles],
+        profiles: vec![
+            Sums {
+                has_levels: slo.is_some(),
+                ..Sums::default()
+            };
+            profiles
+        ],
         ..Summed::default()
     };
     while let Ok(batch) = rows.recv() {
@@ -138,6 +146,7 @@ impl Sums {
         self.tokens.cached_of += other.tokens.cached_of;
         self.tokens.completion += other.tokens.completion;
         self.tokens.reported += other.tokens.reported;
+        self.has_levels |= other.has_levels;
         self.goodput.absorb(&other.goodput);
     }
 }
@@ -153,19 +162,9 @@ fn times(row: &Record) -> Times {
     Times {
         ttft_s: row.first_token_ns.or(row.body_ns).map(since),
         itl_s: row.longest_gap_ns.map(|gap| seconds(0, gap)),
-        tpot_s: time_per_token(row).map(|time| time.as_secs_f64()),
+        tpot_s: row.time_per_token_ns.map(|time| seconds(0, time)),
         e2e_s: row.failure.is_none().then(|| since(row.ended_ns)),
     }
-}
-
-/// From the first event with output to the last, over the tokens after the first.
-pub(super) fn time_per_token(row: &Record) -> Option<Duration> {
-    let (first, last) = (row.first_token_ns?, row.last_token_ns?);
-    let tokens = row.completion_tokens.unwrap_or(row.outputs);
-    let after_first = tokens.checked_sub(1).filter(|n| *n > 0)?;
-    Some(Duration::from_nanos(
-        last.saturating_sub(first) / after_first,
-    ))
 }
 
 #[cfg(test)]

@@ -131,17 +131,32 @@ pub(super) fn plan(
     has: &[Has],
 ) -> Result<Planned, ReplayError> {
     check_names(asked, file, has)?;
-    let weight = |has: &Has| {
-        let said = file.of(&has.name).and_then(|profile| profile.weight);
-        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 sessions")]
-        said.unwrap_or(has.sessions as f64)
+    let profiles = has.iter().map(|has| OneProfile {
+        asked,
+        said: file.of(&has.name),
+        base,
+        has,
+    });
+    let profiles: Vec<OneProfile<'_>> = profiles.collect();
+    let kinds = profiles.iter().map(OneProfile::kind);
+    let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+    let share = |of: Kind| -> Result<Vec<f64>, ReplayError> {
+        let pairs = profiles.iter().zip(&kinds);
+        let weights = pairs.map(|(profile, kind)| {
+            if *kind == of {
+                profile.weight()
+            } else {
+                Ok(0.0)
+            }
+        });
+        weights.collect()
     };
-    let weights: Vec<f64> = has.iter().map(weight).collect();
-    let all: f64 = weights.iter().sum();
-    let mut users = match asked.users {
-        Users::Together(users) => apportion(users, &weights),
-        Users::OfEach(most) => vec![most; weights.len()],
+    let users = match asked.users {
+        Users::Together(users) => apportion(users, &share(Kind::Users)?),
+        Users::OfEach(most) => vec![most; has.len()],
     };
+    let rates = share(Kind::Rate)?;
+    let all: f64 = rates.iter().sum();
     let mut planned = Planned {
         workload: Workload {
             seed: asked.seed,
@@ -152,17 +167,17 @@ pub(super) fn plan(
         profiles: Vec::new(),
         left_out: Vec::new(),
     };
-    for (at, profile) in has.iter().enumerate() {
-        let said = file.of(&profile.name);
-        users[at] = said.and_then(|said| said.users).unwrap_or(users[at]);
-        let rate = asked.rate.map(|rate| rate * weights[at] / all);
-        let load = OneProfile {
-            asked,
-            said,
-            base,
-            has: profile,
-        }
-        .load(users[at], rate)?;
+    for (at, (one, kind)) in profiles.iter().zip(kinds).enumerate() {
+        let (profile, said) = (one.has, one.said);
+        let load = match kind {
+            Kind::Users => one.closed(users[at])?,
+            Kind::FixedUsers(users) => one.closed(users)?,
+            Kind::Arrivals => Some(one.open(None)?),
+            Kind::Rate => {
+                let rate = asked.rate.map(|rate| rate * rates[at] / all);
+                (profile.sessions > 0).then(|| one.open(rate)).transpose()?
+            }
+        };
         let Some(load) = load.filter(|_| profile.sessions > 0) else {
             planned.left_out.push(profile.name.clone());
             continue;
@@ -226,32 +241,81 @@ struct OneProfile<'a> {
     has: &'a Has,
 }
 
+/// How the traffic of a profile comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Its share of all users.
+    Users,
+    /// As many users as the file says.
+    FixedUsers(u32),
+    /// At the rate of its own arrivals.
+    Arrivals,
+    /// At its share of the rate of all.
+    Rate,
+}
+
 impl OneProfile<'_> {
-    /// How its traffic comes; `None` when it gets none.
-    fn load(&self, users: u32, rate: Option<f64>) -> Result<Option<Load>, ReplayError> {
-        let think = self.think()?;
-        let arrivals = self
+    /// What the file says goes before the options.
+    fn kind(&self) -> Result<Kind, ReplayError> {
+        let asked = self.asked;
+        let of_file = self
             .said
-            .and_then(|said| said.arrivals.as_ref())
-            .or_else(|| for_profile(&self.asked.arrivals, &self.has.name));
-        let arrivals = match (arrivals, rate) {
-            (Some(spec), None) => Some(self.resolve(spec)?),
-            (Some(spec), Some(rate)) => Some(self.at_rate(&self.resolve(spec)?, rate)?),
-            (None, Some(rate)) => Some(self.at_rate(&suggested(&self.has.name), rate)?),
-            (None, None) => None,
+            .map(|said| (said.users, said.arrivals.is_some(), said.weight));
+        let is_open =
+            asked.rate.is_some() || for_profile(&asked.arrivals, &self.has.name).is_some();
+        let kind = match of_file {
+            Some((Some(_), true, _)) => {
+                Err("users are a closed loop and arrivals an open one: name one")
+            }
+            Some((Some(_), _, Some(_))) => {
+                Err("users are said, so that a weight says nothing: name one")
+            }
+            Some((Some(users), ..)) => Ok(Kind::FixedUsers(users)),
+            Some((None, true, Some(_))) => {
+                Err("arrivals have a rate, so that a weight says nothing: name one")
+            }
+            Some((None, true, None)) => Ok(Kind::Arrivals),
+            Some((None, false, _)) | None if asked.rate.is_some() => Ok(Kind::Rate),
+            Some((None, false, _)) | None if is_open => Ok(Kind::Arrivals),
+            Some((None, false, _)) | None => Ok(Kind::Users),
         };
-        if let Some(arrivals) = arrivals {
-            return Ok(Some(Load::Open { arrivals, think }));
+        match kind {
+            Ok(Kind::Arrivals | Kind::Rate) if asked.once => Err(self
+                .fault("with --once users send the sessions: take its arrivals out of the file")),
+            kind => kind.map_err(|says| self.fault(says)),
         }
+    }
+
+    /// Of users or of the rate, beside those of the others.
+    fn weight(&self) -> Result<f64, ReplayError> {
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 sessions")]
+        let sessions = self.has.sessions as f64;
+        match self.said.and_then(|said| said.weight) {
+            None => Ok(sessions),
+            Some(weight) if weight.is_finite() && weight > 0.0 && self.has.sessions > 0 => {
+                Ok(weight)
+            }
+            Some(weight) if weight.is_finite() && weight > 0.0 => Ok(0.0),
+            Some(weight) => Err(self.fault(&format!(
+                "a weight is a number above 0, not {weight}; users = 0 leaves a profile out"
+            ))),
+        }
+    }
+
+    /// Its users; `None` when there are none.
+    fn closed(&self, users: u32) -> Result<Option<Load>, ReplayError> {
         let sessions = u32::try_from(self.has.sessions).unwrap_or(u32::MAX);
         let users = if self.asked.once {
             users.min(sessions)
         } else {
             users
         };
-        Ok((users > 0).then_some(Load::Closed {
+        if users == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Load::Closed {
             users,
-            think,
+            think: self.think()?,
             enter: Enter::Thinking,
             stay: if self.asked.once {
                 Stay::Once
@@ -259,6 +323,23 @@ impl OneProfile<'_> {
                 Stay::Always
             },
         }))
+    }
+
+    /// Its arrivals, at this rate where it has one.
+    fn open(&self, rate: Option<f64>) -> Result<Load, ReplayError> {
+        let said = self.said.and_then(|said| said.arrivals.as_ref());
+        let said = said.or_else(|| for_profile(&self.asked.arrivals, &self.has.name));
+        let process = said.map(|spec| self.resolve(spec)).transpose()?;
+        let arrivals = match (process, rate) {
+            (Some(process), None) => process,
+            (process, Some(rate)) => {
+                let law = process.unwrap_or_else(|| suggested(&self.has.name));
+                self.at_rate(&law, rate)?
+            }
+            (None, None) => suggested(&self.has.name),
+        };
+        let think = self.think()?;
+        Ok(Load::Open { arrivals, think })
     }
 
     fn think(&self) -> Result<Process, ReplayError> {
@@ -342,7 +423,7 @@ fn head(asked: &Asked, said: Option<&FileProfile>, name: &str) -> Result<Head, R
         (WORKLOAD_HEADER.into(), Value::Plain(name.into())),
     ];
     let of_file = said.map(|said| &said.headers).into_iter().flatten();
-    let of_file = of_file.map(|(name, value)| Ok((name.clone(), Value::read(value)?)));
+    let of_file = of_file.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
     let of_file = of_file.collect::<Result<Vec<_>, ReplayError>>()?;
     for (name, value) in asked.headers.iter().cloned().chain(of_file) {
         lines.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
@@ -361,11 +442,11 @@ fn head(asked: &Asked, said: Option<&FileProfile>, name: &str) -> Result<Head, R
 
 impl Value {
     /// A value in which `${NAME}` stands for a variable of the environment; one that has any is secret.
-    pub(super) fn read(text: &str) -> Result<Self, ReplayError> {
+    pub(super) fn read(header: &str, text: &str) -> Result<Self, ReplayError> {
         let (mut value, mut rest, mut is_secret) = (String::new(), text, false);
         while let Some((before, after)) = rest.split_once("${") {
             let (name, after) = after.split_once('}').ok_or_else(|| {
-                ReplayError::Usage(format!("a header's value has ${{ without }} in {text:?}"))
+                ReplayError::Usage(format!("header {header}: there is a ${{ without its }}"))
             })?;
             let set = std::env::var(name).map_err(|_| {
                 ReplayError::Usage(format!(

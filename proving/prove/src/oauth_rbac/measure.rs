@@ -157,11 +157,10 @@ fn iteration(seen: &Observations, measured: Duration, requests: u64) -> Iteratio
     let ms = |us: u64| Some(us as f64 / 1e3);
     let latency = seen.latency();
     let seconds = measured.as_secs_f64();
-    let mut failures: BTreeMap<String, u64> = seen
-        .failures
-        .iter()
-        .map(|(kind, count)| (kind.to_string(), *count))
-        .collect();
+    let mut failures: BTreeMap<String, u64> = BTreeMap::new();
+    for (kind, count) in seen.all_failures() {
+        *failures.entry(kind.to_string()).or_default() += count;
+    }
     let missing = requests.saturating_sub(seen.answered + seen.failed());
     if missing > 0 {
         failures.insert("not_in_time".into(), missing);
@@ -174,7 +173,7 @@ fn iteration(seen: &Observations, measured: Duration, requests: u64) -> Iteratio
             p50_ms: latency.and_then(|latency| ms(latency.p50)),
             p95_ms: latency.and_then(|latency| ms(latency.p95)),
             p99_ms: latency.and_then(|latency| ms(latency.p99)),
-            rps: (seconds > 0.0).then(|| seen.answered as f64 / seconds),
+            rps: (seconds > 0.0).then(|| seen.completed as f64 / seconds),
             success_percent: Some(seen.answered as f64 / requests as f64 * 100.0),
         },
         failures,

@@ -98,8 +98,7 @@ pub(crate) fn measure(
     memory.after = resident(&(parties.subject)());
     if seen.answered == 0 {
         let mut kinds: Vec<_> = seen
-            .failures
-            .iter()
+            .all_failures()
             .map(|(kind, count)| format!("{kind} {count}"))
             .collect();
         if kinds.is_empty() {

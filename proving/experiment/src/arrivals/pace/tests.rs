@@ -70,12 +70,17 @@ fn the_uniforms_of_drawn_gaps_are_uniform() {
             mean_s: 0.25,
             cv: 0.3,
         },
+        // Most gaps are shorter than a nanosecond.
+        Process::Gamma {
+            mean_s: 0.25,
+            cv: 5.0,
+        },
         Process::Mmpp(Mmpp::on_off(0.25, 6.0, 24.0).unwrap()),
     ] {
-        let mut pace = pace(&process);
+        let (mut pace, mut within) = (pace(&process), Rng::new(SEED));
         let mut uniforms: Vec<f64> = dues(&mut pace, 20_000)
             .iter()
-            .map(|due| pace.uniform(due.from, due.at).unwrap())
+            .map(|due| pace.uniform(due.from, due.at, within.unit()).unwrap())
             .collect();
         uniforms.sort_by(f64::total_cmp);
         let n = uniforms.len() as f64;
@@ -124,7 +129,7 @@ fn a_trace_ends_and_recorded_pauses_are_followed() {
     let due = recorded.next(from, Some(pause)).unwrap();
     assert_eq!((due.at, due.drawn), (from + pause, false));
     assert_eq!(recorded.next(from, None).unwrap().at, from);
-    assert_eq!(recorded.uniform(from, from + pause), None);
+    assert_eq!(recorded.uniform(from, from + pause, 0.5), None);
     let mut drawn = pace(&Process::Constant { mean_s: 1.0 });
     assert_eq!(
         drawn.next(from, Some(pause)).unwrap().at,

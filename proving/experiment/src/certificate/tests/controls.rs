@@ -96,7 +96,7 @@ fn processes_seeded_alike_fail_in_step() {
         for moment in one() {
             let at = Duration::from_secs_f64(moment);
             let drawn = true;
-            certifier.record(0, user, Due { from, at, drawn }, Some(at));
+            certifier.record(0, user, Due { from, at, drawn }, Sent::At(at));
             from = at;
         }
     }
@@ -130,7 +130,16 @@ fn sends_that_never_left_make_a_run_void() {
     let mut arrivals = workload.arrivals(0, Part::WHOLE).unwrap();
     for i in 0..1000 {
         let due = arrivals.next(&Plain::ONE).unwrap().first.due;
-        certifier.record(0, SEQUENCE, due, (i % 50 > 0).then_some(due.at));
+        certifier.record(
+            0,
+            SEQUENCE,
+            due,
+            if i % 50 > 0 {
+                Sent::At(due.at)
+            } else {
+                Sent::Never
+            },
+        );
     }
     let certificate = certifier.certify(Duration::from_secs(1000));
     assert_eq!(certificate.verdict, Verdict::Void, "{certificate}");
@@ -177,7 +186,7 @@ fn sends_before_they_are_due_fail() {
     for _ in 0..1000 {
         let due = user.next(from, &Plain::ONE).unwrap().due;
         let early = due.at.saturating_sub(Duration::from_millis(2));
-        certifier.record(0, 0, due, Some(early));
+        certifier.record(0, 0, due, Sent::At(early));
         from = due.at + Duration::from_secs(1);
     }
     assert!(names(&certifier.certify(from)).contains(&"early_s"));

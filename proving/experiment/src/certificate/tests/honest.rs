@@ -5,10 +5,13 @@ use crate::arrivals::Trace;
 
 const SEED: u64 = 41;
 const SENDS: usize = 100_000;
-const OPEN: [&str; 6] = [
+const OPEN: [&str; 9] = [
     "constant:250ms",
     "exponential:4/s",
     "gamma:4/s,cv=1.5",
+    "gamma:4/s,cv=0.3",
+    "gamma:4/s,cv=3",
+    "gamma:4/s,cv=5",
     "mmpp:4/s",
     "on-off:4/s",
     "mmpp:high=20/s,low=0.5/s,on=2s,off=10s",
@@ -94,7 +97,7 @@ fn a_fleets_parts_give_the_same_certificate_together() {
         for _ in 0..3000 {
             let due = arrivals.next(&Plain::ONE).unwrap().first.due;
             end = end.max(due.at);
-            certifier.record(0, SEQUENCE, due, Some(due.at));
+            certifier.record(0, SEQUENCE, due, Sent::At(due.at));
         }
         together.absorb(certifier);
     }
@@ -113,12 +116,15 @@ fn few_sends_prove_nothing() {
     assert!(certificate.to_string().starts_with("certificate: unproven"));
 }
 
-/// 300 seeds unless the build has `CERTIFICATE_SEEDS`, of 1,000 sends unless it has `CERTIFICATE_SENDS`.
+/// 300 seeds unless the environment has `CERTIFICATE_SEEDS`, of 1,000 sends unless it has `CERTIFICATE_SENDS`.
 #[test]
 fn a_correct_generator_hardly_ever_fails() {
-    let number = |set: Option<&str>, or: u64| set.and_then(|text| text.parse().ok()).unwrap_or(or);
-    let seeds = number(option_env!("CERTIFICATE_SEEDS"), 300);
-    let sends = number(option_env!("CERTIFICATE_SENDS"), 1000);
+    let number = |name: &str, or: u64| {
+        let set = std::env::var(name).ok();
+        set.map_or(or, |text| text.parse().expect("a number"))
+    };
+    let seeds = number("CERTIFICATE_SEEDS", 300);
+    let sends = number("CERTIFICATE_SENDS", 1000);
     println!("seeds 0 to {}", seeds - 1);
     let mut failed = Vec::new();
     let mut unproven = 0;
@@ -148,4 +154,61 @@ fn a_correct_generator_hardly_ever_fails() {
     let expected = 2.0 * seeds as f64 * SIGNIFICANCE;
     assert!(failed.len() as f64 <= 1.0 + expected + 3.0 * expected.sqrt());
     assert!(unproven < seeds / 10);
+}
+
+#[test]
+fn what_is_withdrawn_is_neither_late_nor_missing() {
+    println!("seed {SEED}");
+    // Every fifth user is sent away whenever its pause is over: its pauses were drawn, and long ones are among them.
+    let workload = closed(SEED, 20, process("exponential:2s"), Scope::User);
+    let mut certifier = Certifier::new(&workload, Part::WHOLE);
+    for mut user in workload.users(0, Part::WHOLE) {
+        let mut from = user.comes_in();
+        for _ in 0..500 {
+            let Some(turn) = user.next(from, &Plain::ONE) else {
+                break;
+            };
+            let goes = user.number() % 5 > 0;
+            let sent = if goes {
+                Sent::At(turn.due.at)
+            } else {
+                Sent::Withdrawn
+            };
+            certifier.record(0, user.number(), turn.due, sent);
+            from = turn.due.at;
+        }
+    }
+    let certificate = certifier.certify(Duration::from_secs(10_000));
+    good(&certificate);
+    assert_eq!(
+        (
+            certificate.profiles[0].lag.late,
+            certificate.profiles[0].sends
+        ),
+        (0, 10_000)
+    );
+}
+
+#[test]
+fn a_stall_after_all_that_is_kept_makes_a_run_void() {
+    let workload = open(SEED, process("constant:1us"));
+    let mut certifier = Certifier::new(&workload, Part { index: 0, of: 1000 });
+    let kept = MOST_KEPT as u64 / 1000;
+    for i in 0..kept + 100 {
+        let at = Duration::from_micros(i);
+        let lag = if i < kept {
+            Duration::ZERO
+        } else {
+            Duration::from_secs(1)
+        };
+        let due = Due {
+            from: at,
+            at,
+            drawn: true,
+        };
+        certifier.record(0, SEQUENCE, due, Sent::At(at + lag));
+    }
+    let certificate = certifier.certify(Duration::from_secs(1));
+    assert_eq!(certificate.verdict, Verdict::Void, "{certificate}");
+    assert_eq!(certificate.profiles[0].lag.late, 100);
 }

@@ -54,3 +54,13 @@ fn students_distribution_is_near_its_tabled_values() {
     near(student_outside(3.883_406, 19.0), 0.001, 0.01);
     near(student_outside(2.228_139, 10.0), 0.05, 0.01);
 }
+
+#[test]
+fn a_large_shape_is_as_a_little_smaller_one_and_in_its_middle_where_it_belongs() {
+    for z in [-3.0, -1.0, 0.0, 0.5, 2.0] {
+        let at = |a: f64| gamma_pq(a, a + z * a.sqrt()).0;
+        near(at(1.0001e6), at(0.9999e6), 1e-4);
+        // The skewness of the law is 2 / sqrt(a).
+        near(at(2e10), normal_above(-z), 1e-3);
+    }
+}

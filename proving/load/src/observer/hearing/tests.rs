@@ -49,6 +49,7 @@ fn hear<'a>(
         expects: None,
         usage: true,
         window,
+        counts: true,
     };
     // One that was left in the middle must leave nothing behind.
     let mut left = ear.hear(hears, &seen, &live);

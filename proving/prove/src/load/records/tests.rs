@@ -27,10 +27,10 @@ fn rows_are_read_again_as_they_were_with_nulls_where_there_was_nothing() {
     assert_eq!(rows[0].get_string(0).expect("a profile"), "coding");
     assert_eq!(rows[0].get_long(4).expect("a moment"), 5_000_000);
     assert_eq!(rows[0].get_long(8).expect("a moment"), 15_000_000);
-    assert!(rows[0].get_string(14).is_err(), "no failure");
+    assert!(rows[0].get_string(15).is_err(), "no failure");
     assert!(rows[1].get_long(8).is_err(), "no token");
-    assert_eq!(rows[1].get_string(14).expect("a failure"), "status_503");
-    assert!(!rows[1].get_bool(22).expect("a flag"));
+    assert_eq!(rows[1].get_string(15).expect("a failure"), "status_503");
+    assert!(!rows[1].get_bool(23).expect("a flag"));
 }
 
 #[test]

@@ -14,10 +14,10 @@ use super::{Ended, Report, Run};
 use crate::load::rows::{Summed, Sums};
 
 fn report(slo_share: Option<f64>) -> Report {
-    report_of(slo_share, 0)
+    report_of(slo_share, 0, 0)
 }
 
-fn report_of(slo_share: Option<f64>, errors: u64) -> Report {
+fn report_of(slo_share: Option<f64>, errors: u64, left: u64) -> Report {
     let workload = Workload {
         seed: 1,
         ramp: Duration::ZERO,
@@ -34,7 +34,8 @@ fn report_of(slo_share: Option<f64>, errors: u64) -> Report {
     };
     let certificate = Certifier::new(&workload, Part::WHOLE).certify(Duration::from_secs(10));
     let mut observations = Observations::new();
-    observations.answered = 20;
+    (observations.answered, observations.completed) = (20, 20);
+    observations.left = left;
     let kind = Failure::Status(404);
     if errors > 0 {
         observations.failures.insert(kind, errors);
@@ -66,6 +67,7 @@ fn report_of(slo_share: Option<f64>, errors: u64) -> Report {
     let summed = Summed {
         profiles: vec![Sums {
             goodput,
+            has_levels: true,
             ..Sums::default()
         }],
         rows: 20,
@@ -126,11 +128,11 @@ fn too_few_good_exchanges_are_a_verdict_of_their_own() {
 #[test]
 fn too_many_errors_are_a_verdict_of_their_own_and_the_page_says_what_the_first_said() {
     assert_ne!(
-        report_of(None, 2).verdict,
+        report_of(None, 2, 0).verdict,
         "errors",
         "2 of 22 are within a tenth"
     );
-    let report = report_of(Some(0.9), 3);
+    let report = report_of(Some(0.9), 3, 0);
     assert_eq!((report.verdict, report.ended()), ("errors", Ended::Failed));
     let page = report.page(false);
     assert!(
@@ -139,4 +141,13 @@ fn too_many_errors_are_a_verdict_of_their_own_and_the_page_says_what_the_first_s
     );
     let document: serde_json::Value = serde_json::from_str(&report.to_json_line()).expect("JSON");
     assert_eq!(document["errors_by_kind"]["status_404"], 3);
+}
+
+#[test]
+fn what_has_no_end_is_an_error_and_keeps_no_service_level() {
+    let report = report_of(Some(0.5), 0, 3);
+    assert_eq!(report.verdict, "errors");
+    let page = report.page(false);
+    assert!(page.contains("3 requests had no whole answer"), "{page}");
+    assert!(page.contains("goodput: 20.00 % of 5 kept"), "{page}");
 }

@@ -22,6 +22,7 @@ pub(in crate::load) fn row(intended_ms: u64, failure: Option<Failure>) -> Record
         first_visible_ns: Some(at(10)),
         last_token_ns: Some(at(50)),
         longest_gap_ns: Some(20_000_000),
+        time_per_token_ns: Some(10_000_000),
         ended_ns: at(60),
         status: 200,
         failure,

@@ -70,7 +70,8 @@ fn a_file_goes_before_options_and_options_before_the_corpus() {
     let file = "[[profile]]\nname = 'terminal'\nusers = 7\nthink = 'gamma:3s,cv=1.5'\n\
                 headers = { x-workload-app = 'terminal-bench-ci' }\n";
     let planned = planned(&asked, file).expect("a plan");
-    assert_eq!(users(&planned), [3, 7, 6]);
+    // The others share what was asked for.
+    assert_eq!(users(&planned), [3, 7, 7]);
     let constant = |mean_s| Process::Constant { mean_s };
     assert_eq!(
         (think(&planned, 0), think(&planned, 2)),
@@ -109,6 +110,42 @@ fn a_rate_opens_the_loop_and_is_shared_out_by_weight() {
     for (rate, expected) in rates.iter().zip([3.0, 1.0, 6.0]) {
         assert!((rate - expected).abs() < 1e-9, "{rates:?}");
     }
+}
+
+#[test]
+fn what_says_the_same_twice_or_makes_no_sense_is_refused_with_what_to_do() {
+    let profile = |says: &str| format!("[[profile]]\nname = 'coding'\n{says}\n");
+    let refused = |asked: &Asked, says: &str| planned(asked, &profile(says)).expect_err(says);
+    let (plain, mut rate, mut once) = (asked(), asked(), asked());
+    (rate.rate, once.once) = (Some(10.0), true);
+    for weight in ["-1.0", "0.0", "nan", "inf"] {
+        let error = refused(&plain, &format!("weight = {weight}"));
+        assert!(
+            error.contains("profile coding") && error.contains("above 0"),
+            "{error}"
+        );
+    }
+    let arrivals = "arrivals = 'exponential:2/s'";
+    for (says, names) in [
+        (format!("users = 3\n{arrivals}"), "users are a closed loop"),
+        ("users = 3\nweight = 2.0".into(), "a weight says nothing"),
+        (format!("weight = 2.0\n{arrivals}"), "a weight says nothing"),
+    ] {
+        let error = refused(&plain, &says);
+        assert!(error.contains(names), "{error}");
+    }
+    let error = refused(&once, arrivals);
+    assert!(error.contains("--once"), "{error}");
+
+    // What the file says goes before the rate, which is for the others.
+    let of = |planned: &Planned, at: usize| match &planned.workload.profiles[at].load {
+        Load::Open { arrivals, .. } => arrivals.rate(),
+        Load::Closed { .. } => None,
+    };
+    let own = planned(&rate, &profile(arrivals)).expect("a plan");
+    assert_eq!((of(&own, 0), of(&own, 2)), (Some(7.5), Some(2.0)));
+    let closed = planned(&rate, &profile("users = 3")).expect("a plan");
+    assert_eq!(users(&closed), [0, 0, 3]);
 }
 
 #[test]
@@ -168,14 +205,19 @@ fn options_of_processes_and_headers_are_read_whole() {
     named_process("coding=").expect_err("no process");
     assert_eq!(header("a: b:c"), Ok(("a".into(), "b:c".into())));
     header("a").expect_err("no colon");
-    let value = Value::read("Bearer ${PATH}").expect("set");
+    let value = Value::read("x-key", "Bearer ${PATH}").expect("set");
     assert!(matches!(value, Value::Secret(_)), "{value:?}");
     assert!(!format!("{value:?}").contains('/'));
-    let error = Value::read("${TOLLGATE_SURELY_UNSET}")
+    let error = Value::read("x-key", "${TOLLGATE_SURELY_UNSET}")
         .expect_err("unset")
         .to_string();
     assert!(error.contains("TOLLGATE_SURELY_UNSET"), "{error}");
-    Value::read("${PATH").expect_err("no end");
+    let error = Value::read("x-key", "Bearer sk-secret${PATH").expect_err("no end");
+    let error = error.to_string();
+    assert!(
+        error.contains("x-key") && !error.contains("secret"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -58,11 +58,13 @@ impl Measured<'_> {
     /// By kind; what was due and never sent is one.
     pub(super) fn failures(&self) -> BTreeMap<String, u64> {
         let unsent = self.seen.unsent;
-        let kinds = self.seen.failures.iter();
-        kinds
-            .map(|(kind, count)| (kind.to_string(), *count))
-            .chain((unsent > 0).then(|| ("unsent".to_owned(), unsent)))
-            .collect()
+        let mut failures = BTreeMap::new();
+        let kinds = self.seen.all_failures();
+        let kinds = kinds.map(|(kind, count)| (kind.to_string(), count));
+        for (kind, count) in kinds.chain((unsent > 0).then(|| ("unsent".to_owned(), unsent))) {
+            *failures.entry(kind).or_default() += count;
+        }
+        failures
     }
 
     pub(super) fn limit(&self) -> Limit {
@@ -175,7 +177,7 @@ impl Measured<'_> {
     }
 
     fn rates(&self) -> Vec<Figure> {
-        let rps = self.seen.answered as f64 / self.seconds();
+        let rps = self.seen.completed as f64 / self.seconds();
         let mut figures = vec![(
             "body_mib_per_second",
             self.seen.body_bytes as f64 / MIB / self.seconds(),
@@ -204,7 +206,7 @@ impl Measured<'_> {
                 figures.push((name, total / count as f64));
             }
         };
-        let (events, answered) = (self.seen.events, self.seen.answered);
+        let (events, completed) = (self.seen.events, self.seen.completed);
         if self.scenario.streams() {
             each("cpu_us_per_event", self.subject_us(), events);
             each("client.cpu_us_per_event", self.client_us(), events);
@@ -214,22 +216,22 @@ impl Measured<'_> {
             }
         }
         if !self.scenario.hold {
-            each("cpu_us_per_request", self.subject_us(), answered);
-            each("client.cpu_us_per_request", self.client_us(), answered);
-            each("upstream.cpu_us_per_request", self.upstream_us(), answered);
+            each("cpu_us_per_request", self.subject_us(), completed);
+            each("client.cpu_us_per_request", self.client_us(), completed);
+            each("upstream.cpu_us_per_request", self.upstream_us(), completed);
             if let Some(us) = self.workers_us() {
-                each("workers.cpu_us_per_request", us, answered);
+                each("workers.cpu_us_per_request", us, completed);
             }
             let (before, after) = (&self.before.subject, &self.after.subject);
             each(
                 "context_switches_per_request.voluntary",
                 after.voluntary.saturating_sub(before.voluntary) as f64,
-                answered,
+                completed,
             );
             each(
                 "context_switches_per_request.involuntary",
                 after.involuntary.saturating_sub(before.involuntary) as f64,
-                answered,
+                completed,
             );
         }
         figures
