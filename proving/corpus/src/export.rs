@@ -60,6 +60,16 @@ pub fn export(
         let error = io::Error::other("is not empty; name another directory");
         return Err(StoreError::io(out)(error));
     }
+    let mut names = std::collections::BTreeMap::new();
+    for profile in &corpus.manifest().profiles {
+        if let Some(other) = names.insert(file_name(&profile.name), &profile.name) {
+            let says = format!(
+                "profiles {other:?} and {:?} would be one file",
+                profile.name
+            );
+            return Err(StoreError::io(out)(io::Error::other(says)));
+        }
+    }
     let mut done = Exported::default();
     for (i, profile) in corpus.manifest().profiles.iter().enumerate() {
         let sessions = (0..corpus.sessions_of(i)).filter_map(|n| corpus.session_of(i, n));

@@ -232,7 +232,22 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// What is wrong, without the file's name: whoever keeps it names the file by its place in the source.
+    #[must_use]
+    pub fn says(&self) -> String {
+        match self {
+            Self::File { source, .. } => source.to_string(),
+            Self::Format { says, .. } => says.clone(),
+            Self::NoFiles { .. } => self.to_string(),
+        }
+    }
+}
+
 fn list(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "no path at all".to_owned();
+    }
     let all: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     all.join(", ")
 }

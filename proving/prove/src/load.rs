@@ -31,6 +31,7 @@ use load::client::{Protocol, Reach, TargetError, Trust};
 use load::run::{LoadError, Plan};
 
 use crate::host::descriptors;
+use crate::text::say;
 use interrupt::Interrupt;
 use live::Live;
 use records::RecordsError;
@@ -206,7 +207,7 @@ pub(crate) fn replay(options: &Options) -> Result<Ended, ReplayError> {
     descriptors::raise();
     let corpus = open(options)?;
     if options.locustfile {
-        print!("{}", fleet::locustfile(&has(&corpus))?);
+        say(&fleet::locustfile(&has(&corpus))?)?;
         return Ok(Ended::Good);
     }
     let rig = rig(options, corpus)?;
@@ -245,12 +246,12 @@ fn tell(options: &Options, report: &Report, out: Option<&Path>) -> Result<(), Re
     if !options.json {
         let bold = io::IsTerminal::is_terminal(&io::stdout())
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        print!("{}", report.page(bold));
+        say(&report.page(bold))?;
     } else if options.locust_master.is_some() {
         // A line for each run.
-        println!("{}", report.to_json_line());
+        say(&(report.to_json_line() + "\n"))?;
     } else {
-        println!("{}", report.to_json());
+        say(&(report.to_json() + "\n"))?;
     }
     Ok(())
 }

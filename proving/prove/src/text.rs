@@ -2,8 +2,19 @@
 //!
 //! Not here: what is said.
 
+use std::io::{self, Write as _};
+
 /// Columns of a line.
 pub(crate) const WIDTH: usize = 80;
+
+/// Writes to stdout; whoever reads it may stop reading, as `head` does.
+pub(crate) fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
 
 /// A text broken between words, lines after the first indented by `indent`.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {

@@ -178,7 +178,7 @@ impl Feeder<'_> {
         if let Err(error) = read {
             at.record += 1;
             if at.record > written {
-                let fault = Fault::broken("unreadable", error.to_string());
+                let fault = Fault::broken("unreadable", error.says());
                 self.send(at, 0, Read::Fault(files::of_unit(unit), fault))?;
             }
         }

@@ -3,9 +3,11 @@
 //! Invariant: a plan follows from the command line and its file alone.
 //! Not here: building (`::corpus::build`).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ::corpus::build::{Plan, ProfilePlan};
+use ::corpus::manifest::{Manifest, Skipped};
 use ::corpus::reader::Reader;
 use ::corpus::unroll::Output;
 use clap::Args;
@@ -88,7 +90,10 @@ pub(super) fn build(options: &Build) -> super::Outcome {
     let readers: Vec<Box<dyn Reader>> = config
         .profile
         .iter()
-        .map(|group| options::reader(group, seed))
+        .map(|group| {
+            options::check_media(group, options.repair.keeps_media())?;
+            options::reader(group, seed)
+        })
         .collect::<Result<_, _>>()?;
     let profiles = config.profile.iter().zip(&readers);
     let plan = Plan {
@@ -109,7 +114,7 @@ pub(super) fn build(options: &Build) -> super::Outcome {
             .collect(),
     };
     let target = options.target.target(&plan.model)?;
-    let repairs = options.repair.repairs(&target.model);
+    let repairs = options.repair.repairs(&target.model)?;
     let mut bar = Bar::new();
     let mut new = 0;
     let manifest = ::corpus::build::build(&plan, &target, &repairs, &mut |progress| {
@@ -135,7 +140,30 @@ pub(super) fn build(options: &Build) -> super::Outcome {
         bytes((new as f64 / seconds.max(1e-3)) as u64),
         manifest.prefix.hit_rate * 100.0
     );
-    Ok(true)
+    tell_skipped(&manifest);
+    for profile in manifest
+        .profiles
+        .iter()
+        .filter(|profile| profile.sessions == 0)
+    {
+        eprintln!("error: profile {} has no session", profile.name);
+    }
+    Ok(manifest.profiles.iter().all(|profile| profile.sessions > 0))
+}
+
+/// Why records were skipped, and the first of each reason.
+fn tell_skipped(manifest: &Manifest) {
+    let mut reasons: BTreeMap<&str, (u64, &Skipped)> = BTreeMap::new();
+    for skipped in &manifest.skipped_list {
+        let entry = reasons.entry(&skipped.reason).or_insert((0, skipped));
+        entry.0 += 1;
+    }
+    for (reason, (count, first)) in reasons {
+        println!(
+            "  skipped {count} as {reason}; the first, {}: {}",
+            first.place, first.says
+        );
+    }
 }
 
 fn profile<'a>(group: &Group, reader: &'a dyn Reader) -> ProfilePlan<'a> {

@@ -12,6 +12,7 @@ use ::corpus::store::Corpus;
 use clap::Args;
 
 use super::page::{Page, by_powers, bytes, number};
+use crate::text::say;
 
 /// Shows what a corpus is.
 #[derive(Debug, Args)]
@@ -28,10 +29,10 @@ pub(super) fn inspect(options: &Inspect) -> super::Outcome {
     if options.json {
         let mut document = serde_json::to_value(corpus.manifest())?;
         document["bytes_on_disk"] = corpus.bytes_on_disk().into();
-        println!("{document:#}");
+        say(&format!("{document:#}\n"))?;
     } else {
         let name = options.dir.display().to_string();
-        print!("{}", page(&name, &corpus, Page::of_stdout()));
+        say(&page(&name, &corpus, Page::of_stdout()))?;
     }
     Ok(true)
 }

@@ -9,11 +9,17 @@ use experiment::random::Rng;
 
 use super::groups::Group;
 
+/// Sessions of one profile that are made at most: as many as it can be told to have by hand.
+const MOST_MADE: u64 = 4_000_000;
+
 /// The reader of a profile.
 pub(super) fn reader(group: &Group, seed: u64) -> Result<Box<dyn Reader>, String> {
     let refuse = |says: String| format!("profile {:?}: {says}", group.name);
     let format: Format = group.reader.parse().map_err(refuse)?;
     let name: Vec<u64> = group.name.bytes().map(u64::from).collect();
+    if format == Format::Synthetic && !(1..=MOST_MADE).contains(&group.sessions.unwrap_or(1_000)) {
+        return Err(refuse(format!("1 to {MOST_MADE} sessions can be made")));
+    }
     let mut settings = Settings {
         // Made sessions of one profile are not those of another.
         seed: Rng::stream(seed, &name).bits(),
@@ -48,6 +54,22 @@ pub(super) fn licence(group: &Group) -> Option<&'static str> {
         Format::Synthetic => Some("none needed: made"),
         Format::Atif | Format::CoderForge | Format::Messages => None,
     }
+}
+
+/// Refuses a profile whose screens would be empty.
+pub(super) fn check_media(group: &Group, keeps_media: bool) -> Result<(), String> {
+    let asks_for_images = group
+        .options
+        .iter()
+        .any(|(key, value)| key == "omniact-mode" && value == "image");
+    if asks_for_images && !keeps_media {
+        return Err(format!(
+            "profile {:?}: omniact-mode=image needs --keep-media and a model that sees images; detact-text has the \
+             screens as text",
+            group.name
+        ));
+    }
+    Ok(())
 }
 
 /// Whether sessions are made, so that there are none to draw from.

@@ -44,11 +44,22 @@ pub(super) struct Repairs<'a> {
 }
 
 impl RepairOptions {
-    pub(super) fn repairs<'a>(&'a self, model: &'a PromptModel) -> Repairs<'a> {
-        Repairs {
+    pub(super) fn repairs<'a>(&'a self, model: &'a PromptModel) -> Result<Repairs<'a>, String> {
+        let more = self.keep_media || self.merge_roles || self.cap_tokens.is_some();
+        if self.repair == RepairMode::Paper && more {
+            let says = "--repair paper changes no more than the white paper did: leave --keep-media, --merge-roles and \
+                        --cap-tokens out";
+            return Err(says.to_owned());
+        }
+        Ok(Repairs {
             options: self,
             model,
-        }
+        })
+    }
+
+    /// Whether images stay.
+    pub(super) const fn keeps_media(&self) -> bool {
+        self.keep_media
     }
 }
 
