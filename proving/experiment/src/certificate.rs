@@ -28,7 +28,12 @@ mod tests;
 pub use collector::{Certifier, MOST_KEPT, Sent};
 pub use lag::Lag;
 
+use std::time::Duration;
+
 use serde::Serialize;
+
+/// The share of a run in which a sender may not have come to its turn.
+const MOST_STALLED: f64 = 0.01;
 
 /// The probability with which a correct generator may fail, all profiles and checks together.
 pub const SIGNIFICANCE: f64 = 1e-3;
@@ -47,6 +52,8 @@ pub struct Certificate {
     pub significance: f64,
     /// Checks that have a probability.
     pub judged: usize,
+    /// How long the worst of the senders did not come to its turn, in seconds; more than 1 % of a run makes it void.
+    pub stalled_s: f64,
     /// One by one.
     pub profiles: Vec<ProfileCertificate>,
 }
@@ -137,7 +144,7 @@ pub enum Outcome {
 }
 
 impl Certificate {
-    fn of(mut profiles: Vec<ProfileCertificate>) -> Self {
+    fn of(mut profiles: Vec<ProfileCertificate>, (stalled, end): (Duration, Duration)) -> Self {
         let judged = profiles
             .iter()
             .flat_map(|profile| &profile.checks)
@@ -148,10 +155,17 @@ impl Certificate {
             profile.judge(significance);
         }
         let worst = profiles.iter().map(|profile| profile.verdict).max();
+        let stalled_s = stalled.as_secs_f64();
+        let verdict = if stalled_s > MOST_STALLED * end.as_secs_f64() {
+            Verdict::Void
+        } else {
+            worst.unwrap_or(Verdict::Unproven)
+        };
         Self {
-            verdict: worst.unwrap_or(Verdict::Unproven),
+            verdict,
             significance,
             judged,
+            stalled_s,
             profiles,
         }
     }

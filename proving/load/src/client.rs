@@ -71,6 +71,8 @@ pub enum Trust {
 pub trait Listener {
     /// The first byte of the request is about to go.
     fn on_send(&mut self, now: Instant);
+    /// There is no connection, and why.
+    fn on_fault(&mut self, _says: &str) {}
     /// The first bytes of the answer are here.
     fn on_first_byte(&mut self, now: Instant);
     /// Body bytes of one read, and what the head before them said.
@@ -163,8 +165,15 @@ impl Client {
                     head,
                     payload,
                 };
-                let whole = pool.exchange(self, line, asked, listener);
-                match tokio::time::timeout(self.reach.timeout * 2, whole).await {
+                // To connect, to shake hands, and for room on the connection.
+                let patience = self.reach.timeout * 3;
+                let ready = tokio::time::timeout(patience, pool.ready(self, line, target)).await;
+                let sender = match ready.unwrap_or_else(|_| Err(io::Unconnected::late(target))) {
+                    Ok(sender) => sender,
+                    Err(fault) => return Err(fault.tell(listener)),
+                };
+                let whole = http2::exchange(sender, asked, listener);
+                match tokio::time::timeout(self.reach.timeout, whole).await {
                     Ok(ended) => ended,
                     Err(_) => {
                         pool.leave(line).await;
@@ -195,7 +204,10 @@ impl Client {
                 Err(http1::Fault::Failed(failure)) => return Err(failure),
             }
         }
-        let io = self.connect(target).await?;
+        let io = match self.connect(target).await {
+            Ok(io) => io,
+            Err(fault) => return Err(fault.tell(listener)),
+        };
         let mut fresh = http1::Connection::new(io, &self.buffer, self.reach.timeout);
         match fresh.exchange(target, head, payload, listener).await {
             Ok((answer, keeps)) => Ok(line.keep(at, Some(fresh).filter(|_| keeps), answer)),
@@ -205,10 +217,10 @@ impl Client {
         }
     }
 
-    async fn connect(&self, target: &Target) -> Result<io::Io, Failure> {
+    async fn connect(&self, target: &Target) -> Result<io::Io, io::Unconnected> {
         let connecting = io::Io::connect(target, self.tls.as_ref());
         let connected = tokio::time::timeout(self.reach.timeout, connecting).await;
-        connected.unwrap_or(Err(Failure::Connect))
+        connected.unwrap_or_else(|_| Err(io::Unconnected::late(target)))
     }
 }
 

@@ -15,7 +15,7 @@ mod usage;
 
 pub use event::{Meaning, Output};
 pub use events::Events;
-pub use hearing::{Ear, Heard, Hearing, Hears};
+pub use hearing::{Answers, Ear, Heard, Hearing, Hears};
 pub use live::{Buckets, Counters, Live};
 pub use observations::{Measure, Observations, Quantiles, Window};
 pub use record::{BATCH, Record, Records};

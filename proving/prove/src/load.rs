@@ -17,6 +17,7 @@ pub(crate) mod synthetic;
 mod target;
 mod traffic;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,9 +26,11 @@ use std::time::Duration;
 
 use clap::Args;
 use corpus::store::{Corpus, StoreError};
-use experiment::arrivals::{Scope, Spec};
+use experiment::arrivals::{Process, Scope, Spec};
 use experiment::slo::Slo;
+use experiment::workload::Load;
 use load::client::{Protocol, Reach, TargetError, Trust};
+use load::observer::Answers;
 use load::run::{LoadError, Plan};
 
 use crate::host::descriptors;
@@ -38,7 +41,7 @@ use records::RecordsError;
 use report::{Report, Run};
 use rig::{Rig, Wanted};
 use source::Replayed;
-use traffic::{Asked, File, Has, Users, Value};
+use traffic::{Asked, File, Has, Planned, Users, Value};
 
 /// Between two looks at a run that goes on.
 const LOOK: Duration = Duration::from_millis(20);
@@ -90,13 +93,13 @@ pub(crate) struct Options {
     #[arg(long, default_value = "30s", value_parser = duration)]
     drain: Duration,
     /// End after so many requests.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// An answer that is not whole after this is an error.
     #[arg(long, default_value = "600s", value_parser = duration)]
     timeout: Duration,
     /// Open loop: sessions of a profile that may be under way at once; more of them wait, and are late.
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = |text: &str| count(text, 1_000_000))]
     connections: usize,
     /// Threads that send [default: the CPUs there are].
     #[arg(long)]
@@ -105,7 +108,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Speak HTTP/2, on so many connections for each thread.
-    #[arg(long, value_name = "CONNECTIONS", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(long, value_name = "CONNECTIONS", num_args = 0..=1, default_missing_value = "1", value_parser = |text: &str| count(text, 1_000))]
     http2: Option<usize>,
     /// Authorities to trust, PEM [default: the system's].
     #[arg(long, value_name = "FILE", conflicts_with = "dangerously_trust_anyone")]
@@ -205,6 +208,7 @@ impl From<Ended> for ExitCode {
 /// Replays, and prints the result.
 pub(crate) fn replay(options: &Options) -> Result<Ended, ReplayError> {
     descriptors::raise();
+    check_files(options)?;
     let corpus = open(options)?;
     if options.locustfile {
         say(&fleet::locustfile(&has(&corpus))?)?;
@@ -215,6 +219,28 @@ pub(crate) fn replay(options: &Options) -> Result<Ended, ReplayError> {
         Some(master) => fleet::work(options, &rig, master),
         None => alone(options, &rig),
     }
+}
+
+/// Files that could not be written are found before anything is sent.
+fn check_files(options: &Options) -> Result<(), ReplayError> {
+    let (out, records) = (options.out.as_deref(), options.records.as_deref());
+    if out.is_some() && out == records {
+        let says = "--out and --records name the same file";
+        return Err(ReplayError::Usage(says.into()));
+    }
+    for path in out.into_iter().chain(records) {
+        let opened = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path);
+        opened.map_err(|error| {
+            ReplayError::Input(io::Error::new(
+                error.kind(),
+                format!("{}: {error}", path.display()),
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 /// One run, until it is over or interrupted.
@@ -240,9 +266,7 @@ fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
 
 /// Prints a result, and writes it to a file where there is to be one.
 fn tell(options: &Options, report: &Report, out: Option<&Path>) -> Result<(), ReplayError> {
-    if let Some(path) = out {
-        crate::files::write(path, &report.to_json()).map_err(ReplayError::Input)?;
-    }
+    let written = out.map_or(Ok(()), |path| crate::files::write(path, &report.to_json()));
     if !options.json {
         let bold = io::IsTerminal::is_terminal(&io::stdout())
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -253,15 +277,17 @@ fn tell(options: &Options, report: &Report, out: Option<&Path>) -> Result<(), Re
     } else {
         say(&(report.to_json() + "\n"))?;
     }
-    Ok(())
+    // The result is told before what went wrong with its file.
+    written.map_err(ReplayError::Input)
 }
 
 /// All that is needed to run.
 fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
     let file = options.traffic.as_deref().map(File::read).transpose()?;
     let base = traffic::base_of(options.traffic.as_ref());
-    let asked = asked(options)?;
-    let planned = traffic::plan(&asked, &file.unwrap_or_default(), &base, &has(&corpus))?;
+    let (asked, has) = (asked(options, &corpus)?, has(&corpus));
+    let planned = traffic::plan(&asked, &file.unwrap_or_default(), &base, &has)?;
+    warn_of_pauses(&has, &planned);
     let run = Run {
         tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
         corpus: options.corpus.display().to_string(),
@@ -274,8 +300,13 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
             "HTTP/1.1"
         },
         seed: options.seed,
+        started_unix_ms: 0,
+        warm_up_s: options.warm_up.as_secs_f64(),
+        duration_s: measure(options).as_secs_f64(),
+        users: users_of(&planned),
         threads: threads(options),
         profiles_left_out: planned.left_out.clone(),
+        unchecked: options.unchecked,
         error_share: options.error_share,
         slo: options.slo.as_ref().map(ToString::to_string),
         slo_share: options.slo.as_ref().map(|_| options.slo_share),
@@ -290,6 +321,7 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
         measure: measure(options),
         drain: options.drain,
         most: options.requests,
+        backs_off: true,
         usage: true,
         records: None,
         certify: true,
@@ -305,7 +337,7 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
     Ok(corpus)
 }
 
-fn asked(options: &Options) -> Result<Asked, ReplayError> {
+fn asked(options: &Options, corpus: &Corpus) -> Result<Asked, ReplayError> {
     let headers = options.header.iter();
     let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
     Ok(Asked {
@@ -323,6 +355,11 @@ fn asked(options: &Options) -> Result<Asked, ReplayError> {
         once: options.once,
         connections: options.connections,
         headers: headers.collect::<Result<_, ReplayError>>()?,
+        answers: if corpus.manifest().stream {
+            Answers::Events
+        } else {
+            Answers::Json
+        },
         path: target::PATH.into(),
     })
 }
@@ -332,17 +369,46 @@ fn has(corpus: &Corpus) -> Vec<Has> {
     let profiles = corpus.manifest().profiles.iter().enumerate();
     let of = |(at, profile): (usize, &corpus::manifest::Profile)| {
         let sessions = corpus.sessions_of(at);
-        let mut later = (0..sessions)
+        let turns = (0..sessions)
             .filter_map(|session| corpus.session_of(at, session))
-            .flat_map(|session| session.turns().skip(1))
-            .peekable();
+            .flat_map(|session| session.turns().skip(1));
+        let (later, with_pauses) = turns.fold((0, 0), |(later, with), turn| {
+            (later + 1, with + u64::from(turn.think().is_some()))
+        });
         Has {
             name: profile.name.clone(),
             sessions,
-            has_pauses: later.peek().is_some() && later.all(|turn| turn.think().is_some()),
+            later,
+            with_pauses,
         }
     };
     profiles.map(of).collect()
+}
+
+/// By profile.
+fn users_of(planned: &Planned) -> BTreeMap<String, u32> {
+    let profiles = planned.workload.profiles.iter();
+    let users = profiles.filter_map(|profile| match profile.load {
+        Load::Closed { users, .. } => Some((profile.name.clone(), users)),
+        Load::Open { .. } => None,
+    });
+    users.collect()
+}
+
+/// Some sessions have pauses, and they are not used.
+fn warn_of_pauses(has: &[Has], planned: &Planned) {
+    for (profile, &at) in planned.workload.profiles.iter().zip(&planned.profiles) {
+        let Has {
+            later, with_pauses, ..
+        } = has[at];
+        if profile.process() != &Process::Recorded && 0 < with_pauses && with_pauses < later {
+            eprintln!(
+                "warning: profile {}: {with_pauses} of {later} later requests have a recorded pause, and none is used, \
+                 since the others have none",
+                profile.name
+            );
+        }
+    }
 }
 
 fn threads(options: &Options) -> usize {
@@ -379,16 +445,29 @@ fn reach(options: &Options) -> Result<Reach, ReplayError> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
+    const YEAR_S: f64 = 365.0 * 24.0 * 3600.0;
     let seconds = experiment::arrivals::time(text)?;
+    if seconds > YEAR_S {
+        return Err("a year at most".into());
+    }
     Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text}: {error}"))
+}
+
+/// How many of something there may be.
+fn count(text: &str, most: usize) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let is_count = (1..=most).contains(&number);
+    is_count
+        .then_some(number)
+        .ok_or_else(|| format!("1 to {most} are possible"))
 }
 
 fn rate(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    let is_rate = number.is_finite() && number > 0.0 && number <= 1e6;
-    is_rate
-        .then_some(number)
-        .ok_or_else(|| "a rate is above 0 and at most 1,000,000 a second".into())
+    let is_rate = number.is_finite() && (1e-6..=1e6).contains(&number);
+    is_rate.then_some(number).ok_or_else(|| {
+        "a rate is a number of session starts a second, from 0.000001 to 1,000,000".into()
+    })
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -32,6 +32,7 @@ pub struct Certifier {
     workload: Workload,
     most: usize,
     profiles: Vec<Sends>,
+    stalled: Duration,
 }
 
 /// The sends of one profile.
@@ -76,6 +77,7 @@ impl Certifier {
             workload: workload.clone(),
             most: MOST_KEPT / part.of.max(1) as usize / profiles.len().max(1),
             profiles: profiles.iter().map(none).collect(),
+            stalled: Duration::ZERO,
         }
     }
 
@@ -110,8 +112,15 @@ impl Certifier {
         }
     }
 
+    /// So long, all in all, this part's sender did not come to its turn: answers that it read late in that time moved
+    /// what users of a closed profile sent next, which no lag shows.
+    pub fn stalled(&mut self, time: Duration) {
+        self.stalled += time;
+    }
+
     /// Takes over what another part has.
     pub fn absorb(&mut self, other: Self) {
+        self.stalled = self.stalled.max(other.stalled);
         for (sends, others) in self.profiles.iter_mut().zip(other.profiles) {
             sends.kept.extend(others.kept);
             sends.count += others.count;
@@ -130,7 +139,7 @@ impl Certifier {
         let profiles = (0..self.profiles.len())
             .filter_map(|profile| self.profile(profile, end))
             .collect();
-        Certificate::of(profiles)
+        Certificate::of(profiles, (self.stalled, end))
     }
 
     fn profile(&mut self, number: usize, end: Duration) -> Option<ProfileCertificate> {

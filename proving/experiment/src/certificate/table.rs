@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{Certificate, Check, Of, Outcome, ProfileCertificate};
+use super::{Certificate, Check, LEAST_GAPS, Of, Outcome, ProfileCertificate, Verdict};
 
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -17,6 +17,13 @@ impl fmt::Display for Certificate {
             self.judged,
             self.significance
         )?;
+        if self.stalled_s > 0.0 {
+            writeln!(
+                f,
+                "  the generator did not come to its turn for {:.0} ms in all; more than 1 % of a run makes it void",
+                self.stalled_s * 1e3
+            )?;
+        }
         self.profiles.iter().try_for_each(|profile| profile.fmt(f))
     }
 }
@@ -32,6 +39,7 @@ impl fmt::Display for ProfileCertificate {
             self.sends,
             self.tested
         )?;
+        self.reason(f)?;
         let lag = &self.lag;
         let ms = |seconds: f64| seconds * 1e3;
         writeln!(
@@ -44,6 +52,40 @@ impl fmt::Display for ProfileCertificate {
             lag.overdue
         )?;
         self.checks.iter().try_for_each(|check| check.fmt(f))
+    }
+}
+
+impl ProfileCertificate {
+    /// Why it is not good, and what to do.
+    fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lag = &self.lag;
+        match self.verdict {
+            Verdict::Good => Ok(()),
+            Verdict::Void => writeln!(
+                f,
+                "    the generator was late: {} sends left more than {:.1} ms after they were due, more than 1 in 100; \
+                 what was measured is about itself. Ask for less, or give it more of the machine",
+                lag.late,
+                lag.limit_s * 1e3
+            ),
+            Verdict::Unproven => writeln!(
+                f,
+                "    too little to prove a law by: {} gaps, and {LEAST_GAPS} are needed. Run longer, or with more users",
+                self.tested
+            ),
+            Verdict::Failed => {
+                let failed = self
+                    .checks
+                    .iter()
+                    .filter(|check| check.outcome == Outcome::Failed);
+                let names: Vec<&str> = failed.map(|check| check.name).collect();
+                writeln!(
+                    f,
+                    "    what was sent has not this law, by {}",
+                    names.join(", ")
+                )
+            }
+        }
     }
 }
 

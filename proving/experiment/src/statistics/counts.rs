@@ -22,8 +22,12 @@ pub struct Dispersion {
     pub batches: usize,
 }
 
+/// Windows that are counted at most: four bytes each.
+const MOST_WINDOWS: usize = 10_000_000;
+
 /// The index of dispersion of ascending `times` (seconds from 0 to `span_s`) in windows of `window_s`, for a process of
-/// this `rate`; `None` where no window is whole.
+/// this `rate`; `None` where no window is whole, or more than ten million
+/// are.
 ///
 /// The distance is from the count that the rate has expect, not from the mean of the counts, so that a wrong or
 /// drifting rate shows too. The error is that of batch means (Law and Kelton): consecutive windows are put into 20 to
@@ -39,7 +43,7 @@ pub fn dispersion(
 ) -> Option<Dispersion> {
     let windows = (span_s / window_s).floor() as usize;
     let expected = rate * window_s;
-    if windows == 0 || expected.is_nan() || expected <= 0.0 {
+    if windows == 0 || windows > MOST_WINDOWS || expected.is_nan() || expected <= 0.0 {
         return None;
     }
     let mut counts = vec![0_u32; windows];

@@ -46,6 +46,8 @@ struct Sending {
     /// Written whole, and out of every buffer of ours.
     is_done: bool,
     is_broken: bool,
+    /// By nothing that the peer did, such as a file behind the bytes that was cut: no answer is waited for.
+    is_ours: bool,
 }
 
 impl Connection {
@@ -81,6 +83,7 @@ impl Connection {
             all: self.head.len() as u64 + payload.len(),
             is_done: false,
             is_broken: false,
+            is_ours: false,
         };
         let now = Instant::now();
         listener.on_send(now);
@@ -88,6 +91,9 @@ impl Connection {
         let outcome = poll_fn(|cx| {
             if !sending.is_done && !sending.is_broken {
                 self.poll_send(cx, payload, &mut sending);
+                if sending.is_ours {
+                    return Poll::Ready(Err(Fault::Failed(Failure::Send)));
+                }
                 // Nothing was taken: whoever kept this open may open another.
                 if sending.is_broken && sending.written == 0 && self.served > 0 {
                     return Poll::Ready(Err(Fault::Stale));
@@ -115,8 +121,13 @@ impl Connection {
             let written = Pin::new(&mut self.io).poll_write_vectored(cx, &slices[..count]);
             match written {
                 Poll::Pending => return,
-                Poll::Ready(Ok(0) | Err(_)) => {
+                Poll::Ready(Ok(0)) => {
                     sending.is_broken = true;
+                    return;
+                }
+                Poll::Ready(Err(error)) => {
+                    sending.is_broken = true;
+                    sending.is_ours = !is_of_the_peer(&error);
                     return;
                 }
                 Poll::Ready(Ok(count)) => sending.written += count as u64,
@@ -149,6 +160,10 @@ impl Connection {
                 Poll::Ready(read) => read.is_err(),
             };
             let (now, bytes) = (Instant::now(), read.filled());
+            // A peer that never stops talking keeps the alarm from being looked at.
+            if now >= deadline {
+                return Poll::Ready(Err(Failure::Timeout));
+            }
             if is_over || bytes.is_empty() {
                 return Poll::Ready(self.ended(now, is_over, sending));
             }
@@ -197,6 +212,15 @@ impl Connection {
         }
         Poll::Pending
     }
+}
+
+/// The peer may have said why before it went.
+fn is_of_the_peer(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected
+    )
 }
 
 /// What of head and body is not written yet.

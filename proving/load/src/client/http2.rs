@@ -15,7 +15,7 @@ use http::{Request, Uri};
 use tokio::sync::Mutex;
 
 use super::failure::Failure;
-use super::io::Io;
+use super::io::{Io, Unconnected};
 use super::response::{Said, is_event_stream};
 use super::target::Target;
 use super::{Answer, Client, Line, Listener};
@@ -55,45 +55,53 @@ impl Pool {
         *self.slots[line.number % self.slots.len()].lock().await = None;
     }
 
-    pub(super) async fn exchange(
+    /// A connection that takes another request.
+    pub(super) async fn ready(
         &self,
         client: &Client,
         line: &mut Line,
-        asked: Asked<'_>,
-        listener: &mut impl Listener,
-    ) -> Result<Answer, Failure> {
-        let request = asked.request()?;
+        target: &Target,
+    ) -> Result<SendRequest<Bytes>, Unconnected> {
         let slot = &self.slots[line.number % self.slots.len()];
-        let mut sender = ready(slot, client, line, asked.target).await?;
-        listener.on_send(Instant::now());
-        let is_empty = asked.payload.is_empty();
-        let sent = sender.send_request(request, is_empty);
-        let (answer, body) = sent.map_err(|error| before_an_answer(&error))?;
-        if !is_empty {
-            send(body, asked.payload)?;
-        }
-        let answer = answer.await.map_err(|error| before_an_answer(&error))?;
-        listener.on_first_byte(Instant::now());
-        let (head, mut body) = answer.into_parts();
-        let content_type = head.headers.get(CONTENT_TYPE);
-        let said = Said {
-            status: head.status.as_u16(),
-            is_event_stream: content_type.is_some_and(|kind| is_event_stream(kind.as_bytes())),
-        };
-        while let Some(data) = body.data().await {
-            let now = Instant::now();
-            let data = data.map_err(|error| within_an_answer(&error))?;
-            listener.on_body(now, said, &data);
-            let given_back = body.flow_control().release_capacity(data.len());
-            given_back.map_err(|error| within_an_answer(&error))?;
-        }
-        let trailers = body.trailers().await;
-        trailers.map_err(|error| within_an_answer(&error))?;
-        Ok(Answer {
-            said,
-            last_byte: Instant::now(),
-        })
+        ready(slot, client, line, target).await
     }
+}
+
+/// One exchange on a connection that is ready.
+pub(super) async fn exchange(
+    mut sender: SendRequest<Bytes>,
+    asked: Asked<'_>,
+    listener: &mut impl Listener,
+) -> Result<Answer, Failure> {
+    let request = asked.request()?;
+    listener.on_send(Instant::now());
+    let is_empty = asked.payload.is_empty();
+    let sent = sender.send_request(request, is_empty);
+    let (answer, body) = sent.map_err(|error| before_an_answer(&error))?;
+    if !is_empty {
+        send(body, asked.payload)?;
+    }
+    let answer = answer.await.map_err(|error| before_an_answer(&error))?;
+    listener.on_first_byte(Instant::now());
+    let (head, mut body) = answer.into_parts();
+    let content_type = head.headers.get(CONTENT_TYPE);
+    let said = Said {
+        status: head.status.as_u16(),
+        is_event_stream: content_type.is_some_and(|kind| is_event_stream(kind.as_bytes())),
+    };
+    while let Some(data) = body.data().await {
+        let now = Instant::now();
+        let data = data.map_err(|error| within_an_answer(&error))?;
+        listener.on_body(now, said, &data);
+        let given_back = body.flow_control().release_capacity(data.len());
+        given_back.map_err(|error| within_an_answer(&error))?;
+    }
+    let trailers = body.trailers().await;
+    trailers.map_err(|error| within_an_answer(&error))?;
+    Ok(Answer {
+        said,
+        last_byte: Instant::now(),
+    })
 }
 
 /// A connection that takes another request; one that has ended is opened anew, for nothing was sent on it.
@@ -102,7 +110,7 @@ async fn ready(
     client: &Client,
     line: &mut Line,
     target: &Target,
-) -> Result<SendRequest<Bytes>, Failure> {
+) -> Result<SendRequest<Bytes>, Unconnected> {
     let mut held = slot.lock().await;
     if let Some(sender) = &*held {
         let sender = sender.clone();
@@ -127,17 +135,19 @@ async fn ready(
     tokio::task::spawn_local(async move { drop(connection.await) });
     *held = Some(sender.clone());
     drop(held);
-    sender.ready().await.map_err(|_| Failure::Connect)
+    let shut = |error| Unconnected::new(target, Failure::Connect, &error);
+    sender.ready().await.map_err(shut)
 }
 
 /// A new connection, within the time that one exchange has.
 async fn open(
     client: &Client,
     target: &Target,
-) -> Result<(SendRequest<Bytes>, h2::client::Connection<Io, Bytes>), Failure> {
+) -> Result<(SendRequest<Bytes>, h2::client::Connection<Io, Bytes>), Unconnected> {
     let io = client.connect(target).await?;
     if !io.takes_http2() {
-        return Err(Failure::Tls);
+        let why = "HTTP/2 was not agreed on";
+        return Err(Unconnected::new(target, Failure::Tls, &why));
     }
     let shaking = Builder::new()
         .initial_window_size(STREAM_WINDOW)
@@ -149,8 +159,8 @@ async fn open(
         .enable_push(false)
         .handshake(io);
     let shaken = tokio::time::timeout(client.reach.timeout, shaking).await;
-    let shaken = shaken.map_err(|_| Failure::Connect)?;
-    shaken.map_err(|_| Failure::Connect)
+    let shaken = shaken.map_err(|_| Unconnected::late(target))?;
+    shaken.map_err(|error| Unconnected::new(target, Failure::Connect, &error))
 }
 
 impl Asked<'_> {

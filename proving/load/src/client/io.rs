@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::Listener;
 use super::failure::Failure;
 use super::target::Target;
 
@@ -20,18 +21,45 @@ pub(super) enum Io {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+/// No connection, and why.
+pub(super) struct Unconnected {
+    failure: Failure,
+    says: String,
+}
+
+impl Unconnected {
+    pub(super) fn new(target: &Target, failure: Failure, why: &dyn std::fmt::Display) -> Self {
+        Self {
+            failure,
+            says: format!("{}: {why}", target.authority()),
+        }
+    }
+
+    /// Not in time.
+    pub(super) fn late(target: &Target) -> Self {
+        Self::new(target, Failure::Connect, &"no connection in time")
+    }
+
+    /// Says why, and gives the failure.
+    pub(super) fn tell(self, listener: &mut impl Listener) -> Failure {
+        listener.on_fault(&self.says);
+        self.failure
+    }
+}
+
 impl Io {
     pub(super) async fn connect(
         target: &Target,
         connector: Option<&TlsConnector>,
-    ) -> Result<Self, Failure> {
-        let stream = tcp(target).await.map_err(|_| Failure::Connect)?;
-        stream.set_nodelay(true).map_err(|_| Failure::Connect)?;
+    ) -> Result<Self, Unconnected> {
+        let fault = |error| Unconnected::new(target, Failure::Connect, &error);
+        let stream = tcp(target).await.map_err(fault)?;
+        stream.set_nodelay(true).map_err(fault)?;
         let (Some(name), Some(connector)) = (target.server_name(), connector) else {
             return Ok(Self::Plain(stream));
         };
         let shaken = connector.connect(name.clone(), stream).await;
-        let stream = shaken.map_err(|_| Failure::Tls)?;
+        let stream = shaken.map_err(|error| Unconnected::new(target, Failure::Tls, &error))?;
         Ok(Self::Tls(Box::new(stream)))
     }
 

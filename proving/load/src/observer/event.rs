@@ -45,6 +45,8 @@ struct Names {
     tool_calls: Finder<'static>,
     function_call: Finder<'static>,
     finish_reason: Finder<'static>,
+    error: Finder<'static>,
+    object: Finder<'static>,
     usage: Finder<'static>,
 }
 
@@ -56,6 +58,8 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
     tool_calls: Finder::new("\"tool_calls\""),
     function_call: Finder::new("\"function_call\""),
     finish_reason: Finder::new("\"finish_reason\""),
+    error: Finder::new("\"error\""),
+    object: Finder::new("\"object\""),
     usage: Finder::new("\"usage\""),
 });
 
@@ -122,29 +126,22 @@ fn is_filled_array(value: &[u8]) -> bool {
     inside.is_some_and(|inside| !inside.starts_with(b"]"))
 }
 
-/// Named so, or an object whose first member is `error`, or the `object` of that name.
-fn is_error(event: &[u8]) -> bool {
-    let mut event = event;
-    if let Some(named) = event.strip_prefix(b"event:") {
-        if named.trim_ascii_start().starts_with(b"error") {
-            return true;
-        }
-        let line = memchr::memchr(b'\n', named).map_or(named.len(), |end| end + 1);
-        event = &named[line..];
-    }
-    let first = |event: &[u8], names: &[&[u8]]| {
-        let mut rest = event;
-        for name in names {
-            let Some(behind) = rest.trim_ascii_start().strip_prefix(*name) else {
-                return false;
-            };
-            rest = behind;
-        }
-        true
+/// Whether an event or a body tells of an error: a line names it so, a member `error` says something, the `object` is one,
+/// or generation ended with one.
+pub(super) fn is_error(bytes: &[u8]) -> bool {
+    let names = &*NAMES;
+    let named = |line: &[u8]| {
+        let name = line.strip_prefix(b"event:").map(<[u8]>::trim_ascii_start);
+        name.is_some_and(|name| name.starts_with(b"error"))
     };
-    first(event, &[b"data:", b"{", b"\"error\"", b":", b"{"])
-        || first(event, &[b"data:", b"{", b"\"error\"", b":", b"\""])
-        || first(event, &[b"data:", b"{", b"\"object\"", b":", b"\"error\""])
+    let is_said = |value: &[u8]| value.first() == Some(&b'{') || is_text(value);
+    let is_finish = |value: &[u8]| value.starts_with(b"\"error\"");
+    values(bytes, &names.error).any(is_said)
+        || values(bytes, &names.finish_reason).any(is_finish)
+        || values(bytes, &names.object).any(is_finish)
+        || bytes.starts_with(b"event:") && bytes.split(|&byte| byte == b'\n').any(named)
+        || memchr::memmem::find(bytes, b"\nevent:").is_some()
+            && bytes.split(|&byte| byte == b'\n').any(named)
 }
 
 #[cfg(test)]
@@ -218,10 +215,20 @@ mod tests {
             "event: error\ndata: x",
             "event: message\ndata: {\"error\":{}}",
             "data: {\"object\":\"error\",\"message\":\"no\"}",
+            "id: 1\nevent: error\ndata: x",
+            ": comment\ndata: {\"error\":{}}",
+            "data: {\"id\":\"1\",\"error\":{\"code\":500},\"choices\":[]}",
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}",
         ] {
             assert!(of(error).is_error, "{error}");
         }
-        assert!(!of(r#"data: {"choices":[],"error":null}"#).is_error);
+        for fine in [
+            r#"data: {"choices":[],"error":null}"#,
+            r#"data: {"choices":[{"delta":{"content":"\"error\":{}"}}]}"#,
+            r#"data: {"choices":[{"delta":{"content":"error"}}]}"#,
+        ] {
+            assert!(!of(fine).is_error, "{fine}");
+        }
         assert!(!of(r#"data: {"error":null,"choices":[]}"#).is_error);
         let event = r#"data: {"choices":[],"usage": {"prompt_tokens":1}}"#;
         let at = of(event).usage.expect("usage");

@@ -22,6 +22,9 @@ const TAIL_BYTES: usize = 2 * USAGE_BYTES;
 /// The beginning of an answer that refuses, which is kept to be told.
 const REFUSAL_BYTES: usize = 512;
 
+/// Tokens of a completion at most.
+const MOST_TOKENS: u64 = 10_000_000;
+
 /// What one user keeps from exchange to exchange, so that none allocates.
 #[derive(Debug, Default)]
 pub struct Ear {
@@ -31,9 +34,23 @@ pub struct Ear {
     kept: Vec<u8>,
 }
 
+/// What a good answer is, besides whole and of 2xx.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// Whatever it is; what says that it is a stream of events has to have an end.
+    #[default]
+    Any,
+    /// A stream of events that generated something or said why not, and has its end.
+    Events,
+    /// A JSON object that tells of no error.
+    Json,
+}
+
 /// How an exchange is heard.
 #[derive(Debug, Clone, Copy)]
 pub struct Hears<'a> {
+    /// What a good answer is.
+    pub answers: Answers,
     /// The body that every good answer has.
     pub expects: Option<&'a [u8]>,
     /// Whether usage is looked for.
@@ -74,7 +91,10 @@ pub struct Heard {
     /// By its content type, or by how its body begins.
     has_events: bool,
     is_over: bool,
+    is_done: bool,
     is_error: bool,
+    /// Its first byte that is no white space is that of a JSON object.
+    is_object: bool,
 }
 
 /// One exchange being heard.
@@ -113,6 +133,12 @@ impl Listener for Hearing<'_> {
         self.heard.sent = Some(now);
     }
 
+    fn on_fault(&mut self, says: &str) {
+        self.ear.kept.clear();
+        let says = &says.as_bytes()[..says.len().min(REFUSAL_BYTES)];
+        self.ear.kept.extend_from_slice(says);
+    }
+
     fn on_first_byte(&mut self, now: Instant) {
         self.heard.head.get_or_insert(now);
     }
@@ -131,7 +157,7 @@ impl Listener for Hearing<'_> {
                 .extend_from_slice(&bytes[..bytes.len().min(room)]);
         } else if self.heard.has_events {
             self.events(now, bytes);
-        } else if self.hears.usage {
+        } else if self.hears.usage || self.hears.answers == Answers::Json {
             self.keep_the_end(bytes);
         }
         let (events, outputs) = (self.heard.events - events, self.heard.outputs - outputs);
@@ -151,6 +177,7 @@ impl Hearing<'_> {
         self.heard.status = said.status;
         // Some gateways lose the content type; JSON begins with none of these.
         self.heard.has_events = said.is_event_stream || matches!(bytes, [b'd' | b'e' | b':', ..]);
+        self.heard.is_object = bytes.trim_ascii_start().first() == Some(&b'{');
         self.live.opened();
     }
 
@@ -161,7 +188,8 @@ impl Hearing<'_> {
         events.feed(bytes, &mut |event: &[u8]| {
             heard.events += 1;
             let meaning = Meaning::of(event);
-            heard.is_over |= meaning.is_done || meaning.is_finish;
+            heard.is_over |= meaning.is_finish;
+            heard.is_done |= meaning.is_done;
             if meaning.is_error && !heard.is_error {
                 heard.is_error = true;
                 kept.clear();
@@ -215,21 +243,44 @@ impl Hearing<'_> {
             } = answer.said;
             self.heard.status = status;
             if !matches!(status, 200..300) {
-                Err(Failure::Status(status))
-            } else if self.heard.is_error {
-                Err(Failure::ErrorEvent)
-            } else if is_event_stream && !self.heard.is_over {
-                Err(Failure::Unfinished)
-            } else if !self.expected.came() {
-                Err(Failure::Body)
-            } else {
+                return Err(Failure::Status(status));
+            }
+            self.judge(is_event_stream)?;
+            if self.expected.came() {
                 Ok(answer)
+            } else {
+                Err(Failure::Body)
             }
         });
-        if let Err(failure @ (Failure::Status(_) | Failure::ErrorEvent)) = outcome {
+        let tells = |failure: &Failure| {
+            use Failure::{Connect, ErrorEvent, Status, Tls};
+            matches!(failure, Connect | ErrorEvent | Status(_) | Tls)
+        };
+        if let Some(failure) = outcome.err().filter(tells) {
             self.seen.borrow_mut().was_told(failure, &self.ear.kept);
         }
         (self.heard, outcome)
+    }
+}
+
+impl Hearing<'_> {
+    /// Whether an answer of 2xx is what it is to be.
+    fn judge(&self, says_events: bool) -> Result<(), Failure> {
+        let heard = &self.heard;
+        if heard.is_error {
+            return Err(Failure::ErrorEvent);
+        }
+        let is_over = heard.is_over || heard.is_done;
+        match self.hears.answers {
+            Answers::Any if says_events && !is_over => Err(Failure::Unfinished),
+            Answers::Any => Ok(()),
+            Answers::Events if !heard.has_events => Err(Failure::Body),
+            Answers::Events if heard.is_over || heard.is_done && heard.outputs > 0 => Ok(()),
+            Answers::Events => Err(Failure::Unfinished),
+            Answers::Json if heard.has_events || !heard.is_object => Err(Failure::Body),
+            Answers::Json if event::is_error(&self.ear.kept) => Err(Failure::ErrorEvent),
+            Answers::Json => Ok(()),
+        }
     }
 }
 
@@ -253,11 +304,13 @@ impl Heard {
         }
     }
 
-    /// Tokens of the completion: as reported, else as events with output.
+    /// Tokens of the completion: as reported, else as events with output. A report that is fewer than these, or more than
+    /// any model generates, is none.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let reported = self.usage.and_then(|usage| usage.completion);
-        reported.unwrap_or(self.outputs)
+        let makes_sense = |tokens: &u64| *tokens >= self.outputs && *tokens <= MOST_TOKENS;
+        reported.filter(makes_sense).unwrap_or(self.outputs)
     }
 
     /// From the first event with output to the last, over the tokens after the first; `None` where there are not two.

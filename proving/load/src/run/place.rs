@@ -21,6 +21,8 @@ use crate::source::Source;
 
 /// Pause after a connection that could not be opened, so that a dead peer is not a busy loop.
 const AFTER_REFUSAL: Duration = Duration::from_millis(10);
+/// Pause after a failure where a plan asks for one; it doubles six times, to 6.4 s.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(100);
 
 /// What the users of one thread share.
 pub(super) struct Shared {
@@ -41,6 +43,8 @@ pub(super) struct Shared {
     pub(super) exhausted: Notify,
     /// Requests that were allowed and have not ended.
     pub(super) owed: Cell<u64>,
+    /// How long this thread did not come to its turn, all in all.
+    pub(super) stalled: Cell<Duration>,
     /// Whether it was ended from outside.
     pub(super) is_cut: Cell<bool>,
 }
@@ -74,6 +78,7 @@ pub(super) struct Sender {
     pub(super) profile: usize,
     pub(super) line: Line,
     pub(super) ear: Ear,
+    failures_in_row: u32,
 }
 
 /// The sessions of a profile, as a workload walks them.
@@ -126,6 +131,7 @@ impl Shared {
             profile,
             line: self.client.line(number),
             ear: Ear::default(),
+            failures_in_row: 0,
         }
     }
 
@@ -172,6 +178,7 @@ impl Shared {
             place.seen.borrow_mut().record(Measure::Lag, lag);
         }
         let hears = Hears {
+            answers: traffic.answers,
             expects: traffic.expects.as_deref(),
             usage: self.plan.usage,
             window: self.window,
@@ -198,14 +205,27 @@ impl Shared {
             (row.bytes_up, row.reopened) = (payload.len(), reopened > 0);
             records.push(row);
         }
-        if matches!(outcome, Err(Failure::Connect | Failure::Tls)) {
-            tokio::time::sleep(AFTER_REFUSAL).await;
-        }
         self.settled();
+        sender.failures_in_row = match outcome {
+            Ok(_) => 0,
+            Err(_) => sender.failures_in_row + 1,
+        };
+        if let Some(pause) = self.pause_after(outcome.err(), sender.failures_in_row) {
+            tokio::time::sleep(pause).await;
+        }
         match outcome {
             Ok(answer) => (true, answer.last_byte.saturating_duration_since(self.start)),
             Err(_) => (false, self.now()),
         }
+    }
+
+    /// How long to wait after a failure, before anything else.
+    fn pause_after(&self, failure: Option<Failure>, in_row: u32) -> Option<Duration> {
+        let failure = failure?;
+        if self.plan.backs_off {
+            return Some(FIRST_BACK_OFF.saturating_mul(1 << in_row.clamp(1, 7) >> 1));
+        }
+        matches!(failure, Failure::Connect | Failure::Tls).then_some(AFTER_REFUSAL)
     }
 
     /// A request that was allowed has ended, or will not be sent.

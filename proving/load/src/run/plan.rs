@@ -14,7 +14,7 @@ use experiment::workload::{Enter, Load, Profile, Stay, Workload};
 
 use super::LoadError;
 use crate::client::{Protocol, Reach, Target, Trust};
-use crate::observer::Record;
+use crate::observer::{Answers, Record};
 use crate::source::{Head, Source};
 
 /// Threads at most.
@@ -41,6 +41,9 @@ pub struct Plan {
     pub drain: Duration,
     /// No more than so many requests in all; where they are not of an open loop, the run ends with the last of them.
     pub most: Option<u64>,
+    /// Whether who gets no good answer waits before going on, longer with each in a row: a target that is down, or refuses
+    /// a key, is not to be overrun.
+    pub backs_off: bool,
     /// Whether answers are searched for usage.
     pub usage: bool,
     /// Where a row for each exchange goes, in batches.
@@ -54,6 +57,8 @@ pub struct Plan {
 pub struct Traffic {
     /// Of its requests, where they have none of their own.
     pub head: Head,
+    /// What a good answer is.
+    pub answers: Answers,
     /// The body that every good answer has; another is a failure. `None`: bodies are not looked at.
     pub expects: Option<Bytes>,
     /// Open loop: sessions that may be under way at once; when all are, arrivals wait and their wait counts.
@@ -153,6 +158,7 @@ impl Plan {
             workload: shape.workload(ramp),
             traffic: vec![Traffic {
                 head,
+                answers: Answers::Any,
                 expects: None,
                 connections: shape.connections(),
                 users_at_first: None,
@@ -162,6 +168,7 @@ impl Plan {
             measure,
             drain: timeout * 2,
             most: None,
+            backs_off: false,
             usage: false,
             records: None,
             certify: false,

@@ -30,6 +30,9 @@ use crate::observer::{Live, Observations, Records, Window};
 /// Rows of exchanges wait no longer than this before they are handed on.
 const HAND_ON: Duration = Duration::from_secs(1);
 
+/// Between two looks at whether a thread comes to its turn; less than this again is no stall.
+const PULSE: Duration = Duration::from_millis(20);
+
 /// What a thread is given.
 pub(super) struct Given {
     pub(super) plan: Arc<Plan>,
@@ -88,6 +91,10 @@ pub(super) fn run(
         records.lost()
     });
     let places = shared.places.iter().zip(under_way);
+    let mut sends = shared.sends.take();
+    if let Some(sends) = &mut sends {
+        sends.stalled(shared.stalled.get());
+    }
     Ok(Seen {
         profiles: places.map(|(place, left)| outcome(place, left)).collect(),
         measured,
@@ -95,7 +102,7 @@ pub(super) fn run(
         records_lost,
         ended,
         is_cut: shared.is_cut.get(),
-        sends: shared.sends.take(),
+        sends,
     })
 }
 
@@ -142,6 +149,7 @@ fn shared(prepared: Prepared, start: Instant) -> Shared {
         exhausted: Notify::new(),
         is_cut: Cell::new(false),
         owed: Cell::new(0),
+        stalled: Cell::new(Duration::ZERO),
         plan: Arc::clone(&plan),
         client,
         timers,
@@ -204,7 +212,10 @@ async fn orchestrate(
     let is_once = shared.plan.workload.profiles.iter().all(goes_once);
     let all = async {
         tokio::select! {
-            () = async { while users.join_next().await.is_some() {} } => {
+            ended = last_of(&mut users) => {
+                if ended.is_err() {
+                    return Err(LoadError::Panicked);
+                }
                 if is_once || shared.left.get() == 0 {
                     done.notify_one();
                 }
@@ -212,20 +223,25 @@ async fn orchestrate(
             // Who still pauses would not be let send.
             () = shared.exhausted.notified() => done.notify_one(),
         }
+        Ok(())
     };
     let patience = shared.window.end + shared.plan.drain;
     let cut = Notify::new();
     let to_the_end = async {
-        let (measured, _) = tokio::join!(measure(shared, &done, &cut), async {
-            tokio::select! {
-                _ = timeout_at(patience.into(), all) => {}
+        let (measured, ended) = tokio::join!(measure(shared, &done, &cut), async {
+            let ended = tokio::select! {
+                ended = timeout_at(patience.into(), all) => ended.unwrap_or(Ok(())),
                 () = obey(shared, wishes) => {
                     shared.is_cut.set(true);
-                    cut.notify_one();
+                    Ok(())
                 }
+            };
+            if shared.is_cut.get() || ended.is_err() {
+                cut.notify_one();
             }
+            ended
         });
-        measured
+        ended.map(|()| measured)
     };
     tokio::select! {
         error = shared.timers.run() => {
@@ -233,7 +249,8 @@ async fn orchestrate(
             Err(LoadError::Panicked)
         }
         () = hand_on(shared) => Err(LoadError::Panicked),
-        measured = to_the_end => Ok(measured),
+        () = feel_the_pulse(shared) => Err(LoadError::Panicked),
+        measured = to_the_end => measured,
     }
 }
 
@@ -275,6 +292,27 @@ async fn obey(shared: &Shared, mut wishes: watch::Receiver<Wishes>) {
         if wishes.changed().await.is_err() {
             // Nobody is left who could wish anything.
             return std::future::pending().await;
+        }
+    }
+}
+
+/// Waits for all of them; an error if one panicked.
+async fn last_of(users: &mut JoinSet<()>) -> Result<(), LoadError> {
+    while let Some(ended) = users.join_next().await {
+        ended.map_err(|_| LoadError::Panicked)?;
+    }
+    Ok(())
+}
+
+/// Notes how long this thread did not come to its turn: what is read and sent late in that time looks like the subject's
+/// doing.
+async fn feel_the_pulse(shared: &Shared) {
+    loop {
+        let due = Instant::now() + PULSE;
+        shared.timers.until(due).await;
+        let late = due.elapsed();
+        if late > PULSE {
+            shared.stalled.set(shared.stalled.get() + late);
         }
     }
 }

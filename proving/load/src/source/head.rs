@@ -97,6 +97,18 @@ impl Head {
         self.add(name, &value.0, true)
     }
 
+    /// The credentials among its values: what follows the scheme.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
+        let sensitive = self
+            .headers()
+            .iter()
+            .filter(|(_, value)| value.is_sensitive());
+        let texts = sensitive.filter_map(|(_, value)| value.to_str().ok());
+        let words = texts.filter_map(|text| text.split_whitespace().last());
+        words.map(|word| Secret::from(word.to_owned())).collect()
+    }
+
     fn add(mut self, name: &str, value: &str, is_secret: bool) -> Result<Self, HeadError> {
         let parsed: HeaderName = name.parse().map_err(|_| HeadError::Name(name.to_owned()))?;
         if OWN.contains(&parsed.as_str()) {
@@ -195,6 +207,20 @@ impl From<String> for Secret {
     }
 }
 
+impl Secret {
+    /// Secrets shorter than this are not looked for in texts: they would be found everywhere.
+    const LEAST_BYTES: usize = 4;
+
+    /// A text with `***` in its place.
+    #[must_use]
+    pub fn hidden_in(&self, text: &str) -> String {
+        if self.0.len() < Self::LEAST_BYTES {
+            return text.to_owned();
+        }
+        text.replace(&*self.0, "***")
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("***")
@@ -258,5 +284,13 @@ mod tests {
         assert!(written(&head, 0).contains("x-key: sk-hush\r\nauthorization: Bearer sk-hush\r\n"));
         let printed = format!("{head:?} {secret:?}");
         assert!(!printed.contains("hush"), "{printed}");
+        for secret in head.secrets() {
+            assert_eq!(
+                secret.hidden_in("key sk-hush is wrong: sk-hush"),
+                "key *** is wrong: ***"
+            );
+        }
+        assert_eq!(head.secrets().len(), 2);
+        assert_eq!(Secret::from("a".to_owned()).hidden_in("a cat"), "a cat");
     }
 }

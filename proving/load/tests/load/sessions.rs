@@ -8,7 +8,7 @@ use bytes::Bytes;
 use experiment::arrivals::{Process, Scope};
 use experiment::certificate::{Of, Verdict};
 use experiment::workload::{Enter, Load, Profile, Stay, Workload};
-use load::observer::Measure;
+use load::observer::{Answers, Measure};
 use load::run::{Plan, Shape, Traffic, start};
 use load::source::{Source, Turn};
 
@@ -51,6 +51,7 @@ fn sessions(server: &Server, load: Load) -> Plan {
     };
     let traffic = Traffic {
         head: head(),
+        answers: Answers::Any,
         expects: None,
         connections: 10,
         users_at_first: None,

@@ -22,6 +22,11 @@ use super::rig::{Begun, Rig, Wanted};
 use super::traffic::Has;
 use super::{Ended, LOOK, Options, ReplayError, tell};
 
+/// After which a master that does not answer is told of.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long answers under way may take after a stop, whatever the master says.
+const MOST_WITHIN: Duration = Duration::from_secs(600);
+
 /// As entries of the master's statistics have it.
 const METHOD: &str = "POST";
 
@@ -43,6 +48,7 @@ pub(super) fn work(options: &Options, rig: &Rig, master: &str) -> Result<Ended, 
     let mut fleet = Fleet {
         options,
         rig,
+        interrupt,
         worker,
         classes,
         index: std::process::id(),
@@ -51,7 +57,7 @@ pub(super) fn work(options: &Options, rig: &Rig, master: &str) -> Result<Ended, 
         ended: Ended::Good,
     };
     eprintln!("joining the Locust master at {master}");
-    let lost = fleet.follow(&interrupt)?;
+    let lost = fleet.follow()?;
     fleet.end(Duration::ZERO)?;
     let delivered = fleet.worker.leave();
     let (doubtful, dropped) = (delivered.doubtful, delivered.dropped);
@@ -107,7 +113,9 @@ fn class(name: &str) -> String {
         format!("{}{rest}", first.to_ascii_uppercase())
     });
     let class: String = capitals.collect();
-    if class.starts_with(|c: char| c.is_ascii_alphabetic()) {
+    // Words of Python, and what a locustfile imports.
+    let is_taken = matches!(&*class, "False" | "None" | "True" | "User");
+    if class.starts_with(|c: char| c.is_ascii_alphabetic()) && !is_taken {
         class
     } else {
         format!("Profile{class}")
@@ -117,6 +125,7 @@ fn class(name: &str) -> String {
 struct Fleet<'a> {
     options: &'a Options,
     rig: &'a Rig,
+    interrupt: Interrupt,
     worker: Worker,
     /// By profile of the run.
     classes: Vec<String>,
@@ -137,16 +146,27 @@ struct Current<'a> {
 
 impl Fleet<'_> {
     /// Does what the master says, until it quits, we are interrupted, or it is lost; why it was lost.
-    fn follow(&mut self, interrupt: &Interrupt) -> Result<Option<String>, ReplayError> {
+    fn follow(&mut self) -> Result<Option<String>, ReplayError> {
+        let began = Instant::now();
+        let (mut is_known, mut was_told) = (false, false);
         loop {
-            match self.worker.next(LOOK) {
+            let event = self.worker.next(LOOK);
+            is_known |= event.is_some();
+            if !is_known && !was_told && began.elapsed() > SILENCE {
+                eprintln!(
+                    "no answer from the master yet; trying for {} s",
+                    Pace::default().give_up.as_secs()
+                );
+                was_told = true;
+            }
+            match event {
                 Some(Event::Quit) => return Ok(None),
                 Some(Event::Lost { why }) => return Ok(Some(why)),
                 Some(event) => self.heed(event)?,
                 None if self.worker.is_over() => return Ok(Some("it is gone".into())),
                 None => {}
             }
-            if interrupt.was_heard() {
+            if self.interrupt.was_heard() {
                 return Ok(None);
             }
             self.look()?;
@@ -273,7 +293,9 @@ impl Fleet<'_> {
             control.set_users(profile, 0);
         }
         let began = Instant::now();
-        while began.elapsed() < within && running.counters().iter().any(is_under_way) {
+        let within = within.min(MOST_WITHIN);
+        let goes_on = || !self.interrupt.was_heard() && running.counters().iter().any(is_under_way);
+        while began.elapsed() < within && goes_on() {
             self.worker.add(&mut lock(&current.tally));
             std::thread::sleep(LOOK);
         }

@@ -15,6 +15,7 @@ use experiment::workload::Tally;
 use hdrhistogram::Histogram;
 use load::observer::{Measure, Observations};
 use load::run::Outcome;
+use load::source::Secret;
 use serde::Serialize;
 
 use super::Ended;
@@ -51,8 +52,17 @@ pub(super) struct Run {
     pub(super) targets: Vec<String>,
     pub(super) protocol: &'static str,
     pub(super) seed: u64,
+    /// Milliseconds since 1970 at which it began; rows count from then.
+    pub(super) started_unix_ms: u64,
+    pub(super) warm_up_s: f64,
+    /// As it was asked for; `seconds` says how long it was.
+    pub(super) duration_s: f64,
+    /// By profile, of a closed loop.
+    pub(super) users: BTreeMap<String, u32>,
     pub(super) threads: usize,
     pub(super) profiles_left_out: Vec<String>,
+    /// Whether the sums of the corpus were not looked at.
+    pub(super) unchecked: bool,
     /// The share of requests that might fail.
     pub(super) error_share: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +95,8 @@ pub(super) struct Figures {
     requests_per_s: f64,
     events: u64,
     events_per_s: f64,
+    /// As answers report them.
+    output_tokens_per_s: f64,
     bytes_received: u64,
     sessions: Sessions,
     tokens: Tokens,
@@ -199,6 +211,17 @@ impl Report {
         report
     }
 
+    /// Without these, wherever a target said one back.
+    pub(super) fn without(mut self, secrets: &[Secret]) -> Self {
+        let figures = self.profiles.values_mut().chain([&mut self.all]);
+        for said in figures.flat_map(|figures| figures.errors_said.values_mut()) {
+            for secret in secrets {
+                *said = secret.hidden_in(said);
+            }
+        }
+        self
+    }
+
     /// As an exit code tells it.
     pub(super) fn ended(&self) -> Ended {
         match (self.certificate.verdict, self.verdict) {
@@ -299,8 +322,8 @@ impl Report {
         if tokens.prompt > 0 {
             let _ = writeln!(
                 out,
-                "tokens reported by {} answers: {} of prompts, {} of completions",
-                tokens.reported, tokens.prompt, tokens.completion
+                "tokens reported by {} answers: {} of prompts, {} of completions, {:.0} of these a second",
+                tokens.reported, tokens.prompt, tokens.completion, self.all.output_tokens_per_s
             );
         }
         if tokens.cached_of > 0 {
@@ -341,8 +364,18 @@ impl Report {
     fn table(&self, out: &mut String) {
         let _ = writeln!(
             out,
-            "{:<20} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-            "profile", "requests", "req/s", "TTFT p50", "p99", "ITL p50", "p99", "E2E p50", "p99"
+            "{:<20} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+            "profile",
+            "requests",
+            "req/s",
+            "TTFT p50",
+            "p99",
+            "ITL p50",
+            "p99",
+            "TPOT p50",
+            "p99",
+            "E2E p50",
+            "p99"
         );
         let mut line = |name: &str, figures: &Figures| {
             let name: String = name.chars().take(20).collect();
@@ -366,13 +399,15 @@ impl Report {
             };
             let _ = writeln!(
                 out,
-                "{name:<20} {:>9} {:>8.1} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+                "{name:<20} {:>9} {:>8.1} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
                 figures.requests,
                 figures.requests_per_s,
                 ms(first, |t| t.p50),
                 ms(first, |t| t.p99),
                 ms(&figures.itl_ms, |t| t.p50),
                 ms(&figures.itl_ms, |t| t.p99),
+                ms(&figures.tpot_ms, |t| t.p50),
+                ms(&figures.tpot_ms, |t| t.p99),
                 ms(&figures.e2e_ms, |t| t.p50),
                 ms(&figures.e2e_ms, |t| t.p99),
             );
@@ -413,6 +448,7 @@ impl Figures {
             requests_per_s: per_second(seen.completed),
             events: seen.events,
             events_per_s: per_second(seen.events),
+            output_tokens_per_s: per_second(seen.tokens),
             bytes_received: seen.body_bytes,
             sessions: Sessions {
                 started: tally.sessions,

@@ -4,12 +4,13 @@
 //! Not here: what is to be sent (`traffic`), who says when a run begins and ends (`load`, `fleet`).
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use experiment::slo::Slo;
 use experiment::workload::Load;
 use load::observer::Record;
 use load::run::{Plan, Running, start};
+use load::source::{Head, Secret};
 
 use super::ReplayError;
 use super::records::Records;
@@ -41,6 +42,7 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Begun<'a> {
     rig: &'a Rig,
     seed: u64,
+    started: SystemTime,
     pub(super) running: Running,
     rows: Rows,
 }
@@ -87,6 +89,7 @@ impl Rig {
         Ok(Begun {
             rig: self,
             seed: plan.workload.seed,
+            started: SystemTime::now(),
             running: start(plan)?,
             rows,
         })
@@ -105,9 +108,15 @@ impl Begun<'_> {
         let certificate = certificate.ok_or(ReplayError::Bug("bug: a run was not certified"))?;
         let run = Run {
             seed: self.seed,
+            started_unix_ms: self.started.duration_since(UNIX_EPOCH).map_or(0, |since| {
+                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+            }),
             ..self.rig.run.clone()
         };
         let names = self.rig.names();
-        Ok(Report::new(run, &names, &outcome, &summed, certificate))
+        let report = Report::new(run, &names, &outcome, &summed, certificate);
+        let heads = self.rig.plan.traffic.iter().map(|traffic| &traffic.head);
+        let secrets: Vec<Secret> = heads.flat_map(Head::secrets).collect();
+        Ok(report.without(&secrets))
     }
 }

@@ -127,12 +127,17 @@ fn take(
 impl Sums {
     fn add(&mut self, row: &Record, slo: Option<&Slo>) {
         if let (Some(prompt), true) = (row.prompt_tokens, row.failure.is_none()) {
-            self.tokens.prompt += prompt;
-            if let Some(cached) = row.cached_tokens {
-                self.tokens.cached += cached;
-                self.tokens.cached_of += prompt;
+            let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+            add(&mut self.tokens.prompt, prompt);
+            // More than there are is no report.
+            if let Some(cached) = row.cached_tokens.filter(|cached| *cached <= prompt) {
+                add(&mut self.tokens.cached, cached);
+                add(&mut self.tokens.cached_of, prompt);
             }
-            self.tokens.completion += row.completion_tokens.unwrap_or(0);
+            add(
+                &mut self.tokens.completion,
+                row.completion_tokens.unwrap_or(0),
+            );
             self.tokens.reported += 1;
         }
         if let Some(slo) = slo {
@@ -141,10 +146,13 @@ impl Sums {
     }
 
     pub(super) fn absorb(&mut self, other: &Self) {
-        self.tokens.prompt += other.tokens.prompt;
-        self.tokens.cached += other.tokens.cached;
-        self.tokens.cached_of += other.tokens.cached_of;
-        self.tokens.completion += other.tokens.completion;
+        self.tokens.prompt = self.tokens.prompt.saturating_add(other.tokens.prompt);
+        self.tokens.cached = self.tokens.cached.saturating_add(other.tokens.cached);
+        self.tokens.cached_of = self.tokens.cached_of.saturating_add(other.tokens.cached_of);
+        self.tokens.completion = self
+            .tokens
+            .completion
+            .saturating_add(other.tokens.completion);
         self.tokens.reported += other.tokens.reported;
         self.has_levels |= other.has_levels;
         self.goodput.absorb(&other.goodput);
@@ -160,7 +168,11 @@ fn times(row: &Record) -> Times {
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     let since = |to: u64| seconds(row.intended_ns, to);
     Times {
-        ttft_s: row.first_token_ns.or(row.body_ns).map(since),
+        // A stream without a token has none, whatever else it sent; an answer in one piece begins with its first byte.
+        ttft_s: row
+            .first_token_ns
+            .or(row.body_ns.filter(|_| row.events == 0))
+            .map(since),
         itl_s: row.longest_gap_ns.map(|gap| seconds(0, gap)),
         tpot_s: row.time_per_token_ns.map(|time| seconds(0, time)),
         e2e_s: row.failure.is_none().then(|| since(row.ended_ns)),

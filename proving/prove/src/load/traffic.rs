@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use experiment::arrivals::{Mmpp, Process, Scope, Spec, TraceError};
 use experiment::workload::{Enter, Load, Profile, Stay, Workload, apportion};
+use load::observer::Answers;
 use load::run::Traffic;
 use load::source::{Head, HeadError, Secret};
 use serde::Deserialize;
@@ -43,6 +44,8 @@ pub(super) struct Asked {
     pub(super) connections: usize,
     /// Lines of headers of every request.
     pub(super) headers: Vec<(String, Value)>,
+    /// What a good answer is.
+    pub(super) answers: Answers,
     pub(super) path: String,
 }
 
@@ -73,8 +76,10 @@ pub(super) enum Value {
 pub(super) struct Has {
     pub(super) name: String,
     pub(super) sessions: u64,
-    /// Every request but the first of its session has a recorded pause.
-    pub(super) has_pauses: bool,
+    /// Requests that are not the first of their session.
+    pub(super) later: u64,
+    /// Those among them with a recorded pause.
+    pub(super) with_pauses: u64,
 }
 
 /// A file of traffic.
@@ -192,6 +197,7 @@ pub(super) fn plan(
         });
         planned.traffic.push(Traffic {
             head: head(asked, said, &profile.name)?,
+            answers: asked.answers,
             expects: None,
             connections: asked.connections,
             users_at_first: matches!(asked.users, Users::OfEach(_)).then_some(0),
@@ -333,10 +339,11 @@ impl OneProfile<'_> {
         let arrivals = match (process, rate) {
             (Some(process), None) => process,
             (process, Some(rate)) => {
-                let law = process.unwrap_or_else(|| suggested(&self.has.name));
+                // Bursts of starts are for those who ask for them.
+                let law = process.unwrap_or(Process::Exponential { mean_s: 1.0 });
                 self.at_rate(&law, rate)?
             }
-            (None, None) => suggested(&self.has.name),
+            (None, None) => return Err(self.fault("bug: an open loop without a law")),
         };
         let think = self.think()?;
         Ok(Load::Open { arrivals, think })
@@ -348,9 +355,20 @@ impl OneProfile<'_> {
             .and_then(|said| said.think.as_ref())
             .or_else(|| for_profile(&self.asked.think, &self.has.name));
         Ok(match said {
-            Some(spec) => self.resolve(spec)?,
+            Some(spec) => match self.resolve(spec)? {
+                Process::Recorded if self.has.with_pauses < self.has.later => {
+                    return Err(self.fault(&format!(
+                        "{} of its {} later requests have no recorded pause: name a law for --think",
+                        self.has.later - self.has.with_pauses,
+                        self.has.later
+                    )));
+                }
+                process => process,
+            },
             None if self.asked.once => Process::Constant { mean_s: 0.0 },
-            None if self.has.has_pauses => Process::Recorded,
+            None if self.has.later > 0 && self.has.with_pauses == self.has.later => {
+                Process::Recorded
+            }
             None => suggested(&self.has.name),
         })
     }

@@ -119,6 +119,7 @@ fn few_sends_prove_nothing() {
 /// 300 seeds unless the environment has `CERTIFICATE_SEEDS`, of 1,000 sends unless it has `CERTIFICATE_SENDS`.
 #[test]
 fn a_correct_generator_hardly_ever_fails() {
+    #[expect(clippy::disallowed_methods, reason = "how much a test does")]
     let number = |name: &str, or: u64| {
         let set = std::env::var(name).ok();
         set.map_or(or, |text| text.parse().expect("a number"))

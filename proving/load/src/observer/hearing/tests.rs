@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::super::{Live, Observations, Window};
-use super::{Ear, Heard, Hears};
+use super::{Answers, Ear, Heard, Hears};
 use crate::client::{Answer, Failure, Listener, Said};
 
 const STREAM: &str = concat!(
@@ -35,6 +35,15 @@ fn hear<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     apart: Duration,
 ) -> (Heard, Result<Answer, Failure>, Observations) {
+    hear_as(Answers::Any, said, pieces, apart)
+}
+
+fn hear_as<'a>(
+    answers: Answers,
+    said: Said,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    apart: Duration,
+) -> (Heard, Result<Answer, Failure>, Observations) {
     let begin = Instant::now();
     let window = Window {
         begin,
@@ -46,6 +55,7 @@ fn hear<'a>(
         Ear::default(),
     );
     let hears = Hears {
+        answers,
         expects: None,
         usage: true,
         window,
@@ -187,4 +197,68 @@ fn what_the_first_failure_of_a_kind_said_is_kept_however_it_was_cut() {
         seen.said
     );
     assert!(heard.usage.is_none());
+}
+
+#[test]
+fn what_is_no_answer_is_no_good_one_whatever_its_status_says() {
+    let token = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    let finish = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let outcome = |answers, said, text: &str| {
+        hear_as(answers, said, [text.as_bytes()], Duration::ZERO)
+            .1
+            .err()
+    };
+    let whole = format!("{token}{finish}data: [DONE]\n\n");
+    for said in [EVENTS, JSON] {
+        assert_eq!(outcome(Answers::Events, said, &whole), None);
+        assert_eq!(
+            outcome(Answers::Events, said, token),
+            Some(Failure::Unfinished)
+        );
+        assert_eq!(
+            outcome(Answers::Events, said, "data: [DONE]\n\n"),
+            Some(Failure::Unfinished)
+        );
+    }
+    for page in [
+        "",
+        "<html>log in</html>",
+        "{\"error\":{\"message\":\"no\"}}",
+    ] {
+        assert_eq!(
+            outcome(Answers::Events, JSON, page),
+            Some(Failure::Body),
+            "{page}"
+        );
+    }
+    let answer = "{\"id\":\"1\",\"choices\":[{\"message\":{\"content\":\"a\"}}],\"error\":null}";
+    assert_eq!(outcome(Answers::Json, JSON, answer), None);
+    let late =
+        "{\"id\":\"1\",\"error\":{\"code\":500},\"choices\":[{\"finish_reason\":\"error\"}]}";
+    assert_eq!(
+        outcome(Answers::Json, JSON, late),
+        Some(Failure::ErrorEvent)
+    );
+    for page in ["", "<html></html>", "\u{1f}\u{8b}zip"] {
+        assert_eq!(
+            outcome(Answers::Json, JSON, page),
+            Some(Failure::Body),
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn a_report_of_tokens_that_cannot_be_is_none() {
+    let token = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    for reported in ["0", "1", "18446744073709551615", "4000000000"] {
+        let usage = format!("data: {{\"usage\":{{\"completion_tokens\":{reported}}}}}\n\n");
+        let (heard, ..) = hear(
+            EVENTS,
+            [token, token, token, usage.as_str()].map(str::as_bytes),
+            Duration::from_millis(10),
+        );
+        assert_eq!(heard.tokens(), 3, "{reported}");
+        assert_eq!(heard.time_per_token(), Some(Duration::from_millis(10)));
+    }
 }

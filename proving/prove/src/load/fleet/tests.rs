@@ -12,7 +12,8 @@ fn has(name: &str) -> Has {
     Has {
         name: name.into(),
         sessions: 3,
-        has_pauses: false,
+        later: 0,
+        with_pauses: 0,
     }
 }
 
@@ -24,6 +25,8 @@ fn profiles_are_classes_of_a_locustfile_and_two_of_one_name_are_refused() {
         "{text}"
     );
     assert!(text.contains("class Profile4kChat(User):"), "{text}");
+    let taken = classes(&["none".into(), "user".into()]).expect("classes");
+    assert_eq!(taken, ["ProfileNone", "ProfileUser"]);
     let twice = classes(&["a-b".into(), "AB".into()]).map_err(|error| error.to_string());
     assert_eq!(
         twice,

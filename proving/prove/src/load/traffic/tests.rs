@@ -8,10 +8,11 @@ use experiment::workload::{Load, Stay};
 use super::{Asked, File, Has, Planned, THINK_S, Users, Value, header, named_process, plan};
 
 fn has() -> Vec<Has> {
-    let profile = |name: &str, sessions, has_pauses| Has {
+    let profile = |name: &str, sessions, has_pauses: bool| Has {
         name: name.into(),
         sessions,
-        has_pauses,
+        later: 5,
+        with_pauses: if has_pauses { 5 } else { 2 },
     };
     vec![
         profile("api-orchestration", 30, false),
@@ -134,6 +135,8 @@ fn what_says_the_same_twice_or_makes_no_sense_is_refused_with_what_to_do() {
         let error = refused(&plain, &says);
         assert!(error.contains(names), "{error}");
     }
+    let error = refused(&plain, "think = 'recorded'");
+    assert!(error.contains("3 of its 5 later requests"), "{error}");
     let error = refused(&once, arrivals);
     assert!(error.contains("--once"), "{error}");
 
