@@ -11,7 +11,7 @@
 mod deal;
 mod open;
 mod permutation;
-mod tally;
+mod session_counts;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -20,7 +20,7 @@ mod user;
 pub use deal::Deal;
 pub use open::{Arrival, Arrivals, Visit};
 pub use permutation::Permutation;
-pub use tally::Tally;
+pub use session_counts::SessionCounts;
 pub use turn::{Plain, Sessions, Turn};
 pub use user::User;
 

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 pub use failure::Failure;
-pub use fetch::{FetchError, Fetched, Piece, Request, fetch};
+pub use fetch::{Chunk, FetchError, Fetched, Request, fetch};
 pub use response::{Malformed, Parser, Progress, Said};
 pub use target::{Target, TargetError};
 pub use tls::TrustError;
@@ -67,7 +67,7 @@ pub enum Trust {
     DangerouslyAnyone,
 }
 
-/// Hears one exchange. Nothing that it is handed outlives the call.
+/// ObserveOptions one exchange. Nothing that it is handed outlives the call.
 pub trait Listener {
     /// The first byte of the request is about to go.
     fn on_send(&mut self, now: Instant);
@@ -98,7 +98,7 @@ pub struct Client {
 }
 
 /// One user's place: its connections where it has any, and whose turn it is.
-pub struct Line {
+pub struct ConnectionSlot {
     number: usize,
     exchanges: usize,
     /// By target.
@@ -133,8 +133,8 @@ impl Client {
 
     /// A place for the user of this number.
     #[must_use]
-    pub fn line(&self, number: usize) -> Line {
-        Line {
+    pub fn line(&self, number: usize) -> ConnectionSlot {
+        ConnectionSlot {
             number,
             exchanges: 0,
             kept: self.reach.targets.iter().map(|_| None).collect(),
@@ -148,7 +148,7 @@ impl Client {
     /// There was no whole answer; `listener` may have heard a part of one.
     pub async fn exchange(
         &self,
-        line: &mut Line,
+        line: &mut ConnectionSlot,
         head: &Head,
         payload: &Payload,
         listener: &mut impl Listener,
@@ -160,7 +160,7 @@ impl Client {
         };
         match self.pools.get(at) {
             Some(pool) => {
-                let asked = http2::Asked {
+                let asked = http2::Outgoing {
                     target,
                     head,
                     payload,
@@ -190,7 +190,7 @@ impl Client {
 
     async fn over_http1(
         &self,
-        line: &mut Line,
+        line: &mut ConnectionSlot,
         (at, target): (usize, &Target),
         head: &Head,
         payload: &Payload,
@@ -224,7 +224,7 @@ impl Client {
     }
 }
 
-impl Line {
+impl ConnectionSlot {
     fn keep(&mut self, at: usize, connection: Option<http1::Connection>, answer: Answer) -> Answer {
         if let Some(place) = self.kept.get_mut(at) {
             *place = connection;

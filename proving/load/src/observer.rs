@@ -6,8 +6,8 @@
 
 mod event;
 mod events;
+mod exchange;
 mod expected;
-mod hearing;
 mod live;
 mod observations;
 mod record;
@@ -15,7 +15,7 @@ mod usage;
 
 pub use event::{Meaning, Output};
 pub use events::Events;
-pub use hearing::{Answers, Ear, Heard, Hearing, Hears};
+pub use exchange::{Answers, ExchangeObserver, ExchangeTimes, ObserveOptions, ObserverBuffers};
 pub use live::{Buckets, Counters, Live};
 pub use observations::{Measure, Observations, Quantiles, Window};
 pub use record::{BATCH, Record, Records};

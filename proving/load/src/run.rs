@@ -7,8 +7,8 @@
 mod control;
 mod cpu;
 mod lanes;
-mod place;
 mod plan;
+mod state;
 mod thread;
 mod timers;
 mod user;
@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use experiment::certificate::{Certificate, Certifier};
-use experiment::workload::{Part, Tally, WorkloadError};
+use experiment::workload::{Part, SessionCounts, WorkloadError};
 
 use crate::client::TrustError;
 use crate::observer::{Counters, Live, Observations};
@@ -72,7 +72,7 @@ pub struct ProfileOutcome {
     /// Of its exchanges.
     pub observations: Observations,
     /// Of its sessions.
-    pub sessions: Tally,
+    pub sessions: SessionCounts,
 }
 
 /// What a run was like.

@@ -39,9 +39,9 @@ use interrupt::Interrupt;
 use live::Live;
 use records::RecordsError;
 use report::{Report, Run};
-use rig::{Rig, Wanted};
+use rig::{Rig, RunOverrides};
 use source::Replayed;
-use traffic::{Asked, File, Has, Planned, Users, Value};
+use traffic::{CorpusProfile, File, Planned, TrafficRequest, Users, Value};
 
 /// Between two looks at a run that goes on.
 const LOOK: Duration = Duration::from_millis(20);
@@ -246,9 +246,9 @@ fn check_files(options: &Options) -> Result<(), ReplayError> {
 /// One run, until it is over or interrupted.
 fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
     let interrupt = Interrupt::heed()?;
-    let begun = rig.begin(Wanted {
+    let begun = rig.begin(RunOverrides {
         records: options.records.as_deref(),
-        ..Wanted::default()
+        ..RunOverrides::default()
     })?;
     let mut live = Live::new(rig.names(), rig.planned_time());
     while !begun.running.is_over() {
@@ -337,10 +337,10 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
     Ok(corpus)
 }
 
-fn asked(options: &Options, corpus: &Corpus) -> Result<Asked, ReplayError> {
+fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayError> {
     let headers = options.header.iter();
     let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
-    Ok(Asked {
+    Ok(TrafficRequest {
         seed: options.seed,
         ramp: options.ramp,
         users: match (options.users, &options.locust_master) {
@@ -365,7 +365,7 @@ fn asked(options: &Options, corpus: &Corpus) -> Result<Asked, ReplayError> {
 }
 
 /// The profiles of a corpus.
-fn has(corpus: &Corpus) -> Vec<Has> {
+fn has(corpus: &Corpus) -> Vec<CorpusProfile> {
     let profiles = corpus.manifest().profiles.iter().enumerate();
     let of = |(at, profile): (usize, &corpus::manifest::Profile)| {
         let sessions = corpus.sessions_of(at);
@@ -375,7 +375,7 @@ fn has(corpus: &Corpus) -> Vec<Has> {
         let (later, with_pauses) = turns.fold((0, 0), |(later, with), turn| {
             (later + 1, with + u64::from(turn.think().is_some()))
         });
-        Has {
+        CorpusProfile {
             name: profile.name.clone(),
             sessions,
             later,
@@ -396,9 +396,9 @@ fn users_of(planned: &Planned) -> BTreeMap<String, u32> {
 }
 
 /// Some sessions have pauses, and they are not used.
-fn warn_of_pauses(has: &[Has], planned: &Planned) {
+fn warn_of_pauses(has: &[CorpusProfile], planned: &Planned) {
     for (profile, &at) in planned.workload.profiles.iter().zip(&planned.profiles) {
-        let Has {
+        let CorpusProfile {
             later, with_pauses, ..
         } = has[at];
         if profile.process() != &Process::Recorded && 0 < with_pauses && with_pauses < later {

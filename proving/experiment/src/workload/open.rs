@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::turn::Walk;
-use super::{Deal, Load, Part, SEQUENCE, Sessions, Tally, Turn, Workload};
+use super::{Deal, Load, Part, SEQUENCE, SessionCounts, Sessions, Turn, Workload};
 use crate::arrivals::{Actor, Pace, Process, Scope};
 
 /// The arrivals of a profile that are of one part.
@@ -22,7 +22,7 @@ pub struct Arrivals {
     deal: Deal,
     number: u64,
     before: Duration,
-    tally: Tally,
+    tally: SessionCounts,
 }
 
 /// A session that starts.
@@ -61,7 +61,7 @@ impl Arrivals {
             deal: Deal::new(seed, profile, 0, 1),
             number: 0,
             before: Duration::ZERO,
-            tally: Tally::default(),
+            tally: SessionCounts::default(),
         })
     }
 
@@ -93,7 +93,7 @@ impl Arrivals {
     }
 
     /// What became of the sessions so far; hand back what [`Visit::abandon`] says.
-    pub const fn tally(&mut self) -> &mut Tally {
+    pub const fn tally(&mut self) -> &mut SessionCounts {
         &mut self.tally
     }
 }
@@ -110,8 +110,8 @@ impl Visit {
 
     /// A turn failed: the rest of the session, which builds on its answer, is skipped.
     #[must_use = "it is to be added to the profile's tally"]
-    pub fn abandon(self) -> Tally {
-        let mut tally = Tally::default();
+    pub fn abandon(self) -> SessionCounts {
+        let mut tally = SessionCounts::default();
         tally.abandon(self.walk.left());
         tally
     }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::turn::Walk;
-use super::{Deal, Enter, Load, Sessions, Stay, Tally, Turn, Workload};
+use super::{Deal, Enter, Load, SessionCounts, Sessions, Stay, Turn, Workload};
 use crate::arrivals::{Due, Pace};
 
 /// One user.
@@ -20,7 +20,7 @@ pub struct User {
     pace: Pace,
     stay: Stay,
     walk: Option<Walk>,
-    tally: Tally,
+    tally: SessionCounts,
 }
 
 impl User {
@@ -45,7 +45,7 @@ impl User {
             pace: Pace::new(*seed, described.scope, actor, think),
             stay,
             walk: None,
-            tally: Tally::default(),
+            tally: SessionCounts::default(),
         })
     }
 
@@ -89,7 +89,7 @@ impl User {
 
     /// What became of its sessions.
     #[must_use]
-    pub const fn tally(&self) -> Tally {
+    pub const fn tally(&self) -> SessionCounts {
         self.tally
     }
 

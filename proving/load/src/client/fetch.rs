@@ -59,12 +59,12 @@ pub struct Fetched {
     /// The body, unchunked.
     pub body: Vec<u8>,
     /// Every read that held body bytes.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Chunk>,
 }
 
 /// Body bytes that came in one read.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece {
+pub struct Chunk {
     /// Time since the request was written.
     pub after: Duration,
     /// How many.
@@ -106,7 +106,7 @@ pub fn fetch(
             body.extend_from_slice(bytes)
         })?;
         if body.len() > before {
-            pieces.push(Piece {
+            pieces.push(Chunk {
                 after: sent.elapsed(),
                 bytes: body.len() - before,
             });

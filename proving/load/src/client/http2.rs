@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::io::{Io, Unconnected};
 use super::response::{Said, is_event_stream};
 use super::target::Target;
-use super::{Answer, Client, Line, Listener};
+use super::{Answer, Client, ConnectionSlot, Listener};
 use crate::source::{Head, Payload};
 
 /// Bytes of one answer that may be under way.
@@ -37,7 +37,7 @@ pub(super) struct Pool {
 
 /// One request.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct Outgoing<'a> {
     pub(super) target: &'a Target,
     pub(super) head: &'a Head,
     pub(super) payload: &'a Payload,
@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// Leaves the connection of a line: what has not answered in time may never answer again.
-    pub(super) async fn leave(&self, line: &Line) {
+    pub(super) async fn leave(&self, line: &ConnectionSlot) {
         *self.slots[line.number % self.slots.len()].lock().await = None;
     }
 
@@ -59,7 +59,7 @@ impl Pool {
     pub(super) async fn ready(
         &self,
         client: &Client,
-        line: &mut Line,
+        line: &mut ConnectionSlot,
         target: &Target,
     ) -> Result<SendRequest<Bytes>, Unconnected> {
         let slot = &self.slots[line.number % self.slots.len()];
@@ -70,7 +70,7 @@ impl Pool {
 /// One exchange on a connection that is ready.
 pub(super) async fn exchange(
     mut sender: SendRequest<Bytes>,
-    asked: Asked<'_>,
+    asked: Outgoing<'_>,
     listener: &mut impl Listener,
 ) -> Result<Answer, Failure> {
     let request = asked.request()?;
@@ -108,7 +108,7 @@ pub(super) async fn exchange(
 async fn ready(
     slot: &Mutex<Option<SendRequest<Bytes>>>,
     client: &Client,
-    line: &mut Line,
+    line: &mut ConnectionSlot,
     target: &Target,
 ) -> Result<SendRequest<Bytes>, Unconnected> {
     let mut held = slot.lock().await;
@@ -163,7 +163,7 @@ async fn open(
     shaken.map_err(|error| Unconnected::new(target, Failure::Connect, &error))
 }
 
-impl Asked<'_> {
+impl Outgoing<'_> {
     fn request(&self) -> Result<Request<()>, Failure> {
         let (target, head) = (self.target, self.head);
         let host = head

@@ -67,7 +67,7 @@ enum State {
     Length(u64),
     ChunkSize,
     ChunkData(u64),
-    /// Line end after the data; bytes of it still missing.
+    /// ConnectionSlot end after the data; bytes of it still missing.
     ChunkEnd(u8),
     Trailer,
     UntilClose,
@@ -298,7 +298,10 @@ impl Parser {
     }
 
     /// One line without its end, joined with what was carried; `None` when it is not complete yet.
-    fn line<'a>(&mut self, input: &'a [u8]) -> Result<Option<(Line<'a>, &'a [u8])>, Malformed> {
+    fn line<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<Option<(ConnectionSlot<'a>, &'a [u8])>, Malformed> {
         let Some(end) = memchr::memchr(b'\n', input) else {
             self.carry.extend_from_slice(input);
             return if self.carry.len() > HEAD_LIMIT {
@@ -309,12 +312,15 @@ impl Parser {
         };
         let rest = &input[end + 1..];
         if self.carry.is_empty() {
-            return Ok(Some((Line::Borrowed(without_cr(&input[..end])), rest)));
+            return Ok(Some((
+                ConnectionSlot::Borrowed(without_cr(&input[..end])),
+                rest,
+            )));
         }
         let mut line = std::mem::take(&mut self.carry);
         line.extend_from_slice(&input[..end]);
         line.truncate(without_cr(&line).len());
-        Ok(Some((Line::Owned(line), rest)))
+        Ok(Some((ConnectionSlot::Owned(line), rest)))
     }
 }
 
@@ -325,7 +331,7 @@ pub(super) fn is_event_stream(content_type: &[u8]) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(name))
 }
 
-type Line<'a> = std::borrow::Cow<'a, [u8]>;
+type ConnectionSlot<'a> = std::borrow::Cow<'a, [u8]>;
 
 fn without_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)

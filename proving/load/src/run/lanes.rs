@@ -2,7 +2,7 @@
 //!
 //! Invariant: a lane that comes late takes the oldest arrival, so that its wait is part of its latency; at most
 //! [`MOST_WAITING`] wait, and those beyond are counted as not sent.
-//! Not here: when they are due (`experiment::workload`), an exchange (`place`).
+//! Not here: when they are due (`experiment::workload`), an exchange (`state`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,9 +10,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use experiment::workload::{Arrival, Arrivals, SEQUENCE, Tally};
+use experiment::workload::{Arrival, Arrivals, SEQUENCE, SessionCounts};
 
-use super::place::Shared;
+use super::state::Shared;
 
 #[cfg(test)]
 mod tests;
@@ -106,7 +106,7 @@ impl Lanes {
 pub(super) async fn release(shared: Rc<Shared>, profile: usize, mut arrivals: Arrivals) {
     let place = &shared.places[profile];
     let Some(lanes) = &place.lanes else { return };
-    let (mut told, mut at_once) = (Tally::default(), 0);
+    let (mut told, mut at_once) = (SessionCounts::default(), 0);
     while let Some(arrival) = arrivals.next(&shared.sessions(profile)) {
         let due = shared.start + arrival.first.due.at;
         // Dropped without a lane that took it, it was not sent.

@@ -20,8 +20,8 @@ use tokio::time::timeout_at;
 use super::control::Wishes;
 use super::cpu::thread_cpu;
 use super::lanes::{self, Lanes};
-use super::place::{Place, Shared};
 use super::plan::{Plan, Traffic};
+use super::state::{ProfileState, Shared};
 use super::timers::Timers;
 use super::{LoadError, ProfileOutcome, Seen, user};
 use crate::client::Client;
@@ -158,7 +158,7 @@ fn shared(prepared: Prepared, start: Instant) -> Shared {
     }
 }
 
-fn place(profile: &Profile, live: Arc<Live>, wanted: u32) -> Place {
+fn place(profile: &Profile, live: Arc<Live>, wanted: u32) -> ProfileState {
     let is_open = matches!(profile.load, Load::Open { .. });
     let leaves = matches!(
         profile.load,
@@ -167,7 +167,7 @@ fn place(profile: &Profile, live: Arc<Live>, wanted: u32) -> Place {
             ..
         }
     );
-    Place {
+    ProfileState {
         seen: RefCell::new(Observations::new()),
         live,
         tally: Cell::default(),
@@ -183,7 +183,7 @@ const fn share(all: u64, part: Part) -> u64 {
     all / part.of + if part.index < all % part.of { 1 } else { 0 }
 }
 
-fn outcome(place: &Place, left: u64) -> ProfileOutcome {
+fn outcome(place: &ProfileState, left: u64) -> ProfileOutcome {
     let mut observations = place.seen.borrow().clone();
     observations.left = left;
     observations.unsent = place.lanes.as_ref().map_or(0, Lanes::unsent);

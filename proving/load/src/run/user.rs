@@ -1,18 +1,18 @@
 //! One user of a closed loop: it asks, waits for the whole answer, thinks, and asks again.
 //!
-//! Not here: what it asks and when (`experiment::workload`), an exchange (`place`).
+//! Not here: what it asks and when (`experiment::workload`), an exchange (`state`).
 
 use std::rc::Rc;
 use std::time::Instant;
 
-use experiment::workload::{Tally, User};
+use experiment::workload::{SessionCounts, User};
 
-use super::place::Shared;
+use super::state::Shared;
 
 pub(super) async fn live(shared: Rc<Shared>, profile: usize, mut user: User) {
     let (number, place) = (user.number(), &shared.places[profile]);
     let mut from = user.comes_in();
-    let mut told = Tally::default();
+    let mut told = SessionCounts::default();
     shared.timers.until(shared.start + from).await;
     let mut sender = shared.sender(profile, number);
     if !stays(&shared, profile, number, &mut from).await {

@@ -17,9 +17,9 @@ use load::observer::{Counters, Record};
 
 use super::interrupt::Interrupt;
 use super::live::Live;
-use super::locust::{self, Event, Of, Pace, Part, Seen, Tally, Worker};
-use super::rig::{Begun, Rig, Wanted};
-use super::traffic::Has;
+use super::locust::{self, Event, LocustStats, Of, Pace, Part, Seen, Worker};
+use super::rig::{ActiveRun, Rig, RunOverrides};
+use super::traffic::CorpusProfile;
 use super::{Ended, LOOK, Options, ReplayError, tell};
 
 /// After which a master that does not answer is told of.
@@ -73,8 +73,8 @@ pub(super) fn work(options: &Options, rig: &Rig, master: &str) -> Result<Ended, 
 }
 
 /// The locustfile of a master whose workers replay these.
-pub(super) fn locustfile(has: &[Has]) -> Result<String, ReplayError> {
-    let has: Vec<&Has> = has.iter().filter(|profile| profile.sessions > 0).collect();
+pub(super) fn locustfile(has: &[CorpusProfile]) -> Result<String, ReplayError> {
+    let has: Vec<&CorpusProfile> = has.iter().filter(|profile| profile.sessions > 0).collect();
     let names: Vec<String> = has.iter().map(|profile| profile.name.clone()).collect();
     let mut text = String::from(
         "\"\"\"The users that workers of `prove load` have; a master needs to know no more of them.\"\"\"\n\n\
@@ -138,10 +138,10 @@ struct Fleet<'a> {
 
 /// The run that goes on.
 struct Current<'a> {
-    begun: Begun<'a>,
+    begun: ActiveRun<'a>,
     live: Live,
     /// What was seen and not told yet.
-    tally: Arc<Mutex<Tally>>,
+    tally: Arc<Mutex<LocustStats>>,
 }
 
 impl Fleet<'_> {
@@ -215,7 +215,7 @@ impl Fleet<'_> {
         self.runs += 1;
         // The plan's start is some milliseconds later, which the seconds of a report do not show.
         let began = SystemTime::now();
-        let tally = Arc::new(Mutex::new(Tally::new(began)));
+        let tally = Arc::new(Mutex::new(LocustStats::new(began)));
         let (ours, names) = (Arc::clone(&tally), self.rig.names());
         let on_rows = move |rows: &[Record]| {
             let mut tally = lock(&ours);
@@ -233,7 +233,7 @@ impl Fleet<'_> {
             &[u64::from(self.index), u64::from(self.runs)],
         )
         .bits();
-        let begun = self.rig.begin(Wanted {
+        let begun = self.rig.begin(RunOverrides {
             records: records.as_deref(),
             on_rows: Some(Box::new(on_rows)),
             seed: Some(seed),
@@ -315,7 +315,7 @@ impl Fleet<'_> {
     }
 }
 
-fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+fn lock(tally: &Mutex<LocustStats>) -> MutexGuard<'_, LocustStats> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -325,7 +325,7 @@ fn is_under_way(counters: &Counters) -> bool {
 }
 
 /// Counts one exchange as Locust does: from the moment at which it was due, and failures among its times.
-fn count(tally: &mut Tally, began: SystemTime, names: &[String], row: &Record) {
+fn count(tally: &mut LocustStats, began: SystemTime, names: &[String], row: &Record) {
     let profile = usize::try_from(row.profile).ok();
     let Some(name) = profile.and_then(|at| names.get(at)) else {
         return;

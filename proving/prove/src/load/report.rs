@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use experiment::certificate::{Certificate, Verdict};
 use experiment::slo::Goodput;
-use experiment::workload::Tally;
+use experiment::workload::SessionCounts;
 use hdrhistogram::Histogram;
 use load::observer::{Measure, Observations};
 use load::run::Outcome;
@@ -169,8 +169,11 @@ impl Report {
         certificate: Certificate,
     ) -> Self {
         let seconds = outcome.measured.as_secs_f64();
-        let (mut all, mut sums, mut tally) =
-            (Observations::new(), Sums::default(), Tally::default());
+        let (mut all, mut sums, mut tally) = (
+            Observations::new(),
+            Sums::default(),
+            SessionCounts::default(),
+        );
         let mut profiles = BTreeMap::new();
         for ((name, profile), one) in names.iter().zip(&outcome.profiles).zip(&summed.profiles) {
             all.absorb(&profile.observations);
@@ -423,7 +426,7 @@ impl Report {
 
 impl Figures {
     #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
-    fn new(seen: &Observations, sums: &Sums, tally: Tally, seconds: f64) -> Self {
+    fn new(seen: &Observations, sums: &Sums, tally: SessionCounts, seconds: f64) -> Self {
         let times = |measure| Times::of(seen.histogram(measure));
         let per_second = |count: u64| count as f64 / seconds.max(1e-9);
         let kinds = seen.failures.iter();

@@ -29,7 +29,7 @@ pub(super) struct Rig {
 
 /// How one run differs from others.
 #[derive(Default)]
-pub(super) struct Wanted<'a> {
+pub(super) struct RunOverrides<'a> {
     /// Where its rows go.
     pub(super) records: Option<&'a Path>,
     /// Who hears its rows.
@@ -39,7 +39,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// A run that goes on.
-pub(super) struct Begun<'a> {
+pub(super) struct ActiveRun<'a> {
     rig: &'a Rig,
     seed: u64,
     started: SystemTime,
@@ -74,7 +74,7 @@ impl Rig {
     }
 
     /// Begins a run.
-    pub(super) fn begin(&self, wanted: Wanted<'_>) -> Result<Begun<'_>, ReplayError> {
+    pub(super) fn begin(&self, wanted: RunOverrides<'_>) -> Result<ActiveRun<'_>, ReplayError> {
         let names = self.names();
         let count = names.len();
         let file = wanted
@@ -86,7 +86,7 @@ impl Rig {
         let mut plan = self.plan.clone();
         plan.records = Some(sender);
         plan.workload.seed = wanted.seed.unwrap_or(plan.workload.seed);
-        Ok(Begun {
+        Ok(ActiveRun {
             rig: self,
             seed: plan.workload.seed,
             started: SystemTime::now(),
@@ -96,7 +96,7 @@ impl Rig {
     }
 }
 
-impl Begun<'_> {
+impl ActiveRun<'_> {
     /// Waits for the end, and sums up.
     pub(super) fn finish(self) -> Result<Report, ReplayError> {
         let outcome = self.running.finish()?;

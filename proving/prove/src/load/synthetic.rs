@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::locust::{Event, JoinError, Of, Options, Pace, Part, Seen, Tally, Users, Worker};
+use super::locust::{Event, JoinError, LocustStats, Of, Options, Pace, Part, Seen, Users, Worker};
 
 /// Most observations that are made up at once when the worker was held up.
 const MOST_BEHIND: u32 = 100;
@@ -88,8 +88,8 @@ pub(crate) fn work(options: &SyntheticWorker) -> Result<bool, JoinError> {
 struct Run {
     users: Users,
     /// Of this run.
-    seen: Tally,
-    unreported: Tally,
+    seen: LocustStats,
+    unreported: LocustStats,
     count: u64,
 }
 
@@ -98,8 +98,8 @@ impl Run {
         let now = SystemTime::now();
         Self {
             users: Users::new(),
-            seen: Tally::new(now),
-            unreported: Tally::new(now),
+            seen: LocustStats::new(now),
+            unreported: LocustStats::new(now),
             count: 0,
         }
     }
@@ -115,7 +115,7 @@ impl Run {
             } => {
                 if new_run {
                     let now = SystemTime::now();
-                    (self.seen, self.unreported) = (Tally::new(now), Tally::new(now));
+                    (self.seen, self.unreported) = (LocustStats::new(now), LocustStats::new(now));
                 }
                 let late = SystemTime::now().duration_since(at).unwrap_or_default();
                 let late_ms = u64::try_from(late.as_millis()).unwrap_or(u64::MAX);
@@ -184,7 +184,7 @@ impl Run {
 }
 
 /// The `count`-th observation: every tenth fails, and some of these have no time.
-fn observation(count: u64, of: Of<'_>, at: SystemTime, tally: &mut Tally) {
+fn observation(count: u64, of: Of<'_>, at: SystemTime, tally: &mut LocustStats) {
     let time = Duration::from_micros(1 + count * 7919 % 997_000);
     let failure = format!("synthetic failure {}", count % 3);
     let failed = count.is_multiple_of(10);

@@ -28,7 +28,7 @@ pub(super) const WORKLOAD_HEADER: &str = "x-workload-app";
 
 /// What is asked of all profiles.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
+pub(super) struct TrafficRequest {
     pub(super) seed: u64,
     pub(super) ramp: Duration,
     pub(super) users: Users,
@@ -73,7 +73,7 @@ pub(super) enum Value {
 
 /// What the corpus has.
 #[derive(Debug, Clone)]
-pub(super) struct Has {
+pub(super) struct CorpusProfile {
     pub(super) name: String,
     pub(super) sessions: u64,
     /// Requests that are not the first of their session.
@@ -130,10 +130,10 @@ impl File {
 
 /// The workload, and the heads of its requests. Traces are read relative to `base`.
 pub(super) fn plan(
-    asked: &Asked,
+    asked: &TrafficRequest,
     file: &File,
     base: &Path,
-    has: &[Has],
+    has: &[CorpusProfile],
 ) -> Result<Planned, ReplayError> {
     check_names(asked, file, has)?;
     let profiles = has.iter().map(|has| OneProfile {
@@ -214,7 +214,11 @@ pub(super) fn plan(
     Ok(planned)
 }
 
-fn check_names(asked: &Asked, file: &File, has: &[Has]) -> Result<(), ReplayError> {
+fn check_names(
+    asked: &TrafficRequest,
+    file: &File,
+    has: &[CorpusProfile],
+) -> Result<(), ReplayError> {
     let of_options = asked.think.iter().chain(&asked.arrivals);
     let named = of_options.filter_map(|(name, _)| name.as_deref());
     let named = named.chain(file.profile.iter().map(|profile| profile.name.as_str()));
@@ -241,10 +245,10 @@ fn check_names(asked: &Asked, file: &File, has: &[Has]) -> Result<(), ReplayErro
 
 /// What is known of one profile.
 struct OneProfile<'a> {
-    asked: &'a Asked,
+    asked: &'a TrafficRequest,
     said: Option<&'a FileProfile>,
     base: &'a Path,
-    has: &'a Has,
+    has: &'a CorpusProfile,
 }
 
 /// How the traffic of a profile comes.
@@ -431,7 +435,11 @@ fn suggested(name: &str) -> Process {
     }
 }
 
-fn head(asked: &Asked, said: Option<&FileProfile>, name: &str) -> Result<Head, ReplayError> {
+fn head(
+    asked: &TrafficRequest,
+    said: Option<&FileProfile>,
+    name: &str,
+) -> Result<Head, ReplayError> {
     let usage = |error: HeadError| ReplayError::Usage(error.to_string());
     let mut lines: Vec<(String, Value)> = vec![
         (

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use load::client::Failure;
 
-use super::{Has, Tally, classes, count, locustfile, numbered};
+use super::{CorpusProfile, LocustStats, classes, count, locustfile, numbered};
 use crate::load::rows::tests::row;
 
-fn has(name: &str) -> Has {
-    Has {
+fn has(name: &str) -> CorpusProfile {
+    CorpusProfile {
         name: name.into(),
         sessions: 3,
         later: 0,
@@ -44,7 +44,7 @@ fn files_of_later_runs_have_names_of_their_own() {
 
 #[test]
 fn an_exchange_counts_from_when_it_was_due_and_a_failure_has_no_parts() {
-    let mut tally = Tally::new(SystemTime::UNIX_EPOCH);
+    let mut tally = LocustStats::new(SystemTime::UNIX_EPOCH);
     let began = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
     let names = ["coding".to_owned()];
     let late = load::observer::Record {

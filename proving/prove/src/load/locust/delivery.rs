@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
-use super::tally::Tally;
+use super::stats::LocustStats;
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) struct Delivered {
 
 /// The counts that are not confirmed yet.
 pub(super) struct Delivery {
-    pending: Tally,
+    pending: LocustStats,
     /// In the order of sending, on this connection.
     sent: VecDeque<Sent>,
     /// Frames sent on this connection.
@@ -53,7 +53,7 @@ enum Sent {
     Heartbeat,
     Report {
         frame: u64,
-        tally: Box<Tally>,
+        tally: Box<LocustStats>,
         of_older_run: bool,
     },
 }
@@ -61,7 +61,7 @@ enum Sent {
 impl Delivery {
     pub(super) fn new(now: SystemTime) -> Self {
         Self {
-            pending: Tally::new(now),
+            pending: LocustStats::new(now),
             sent: VecDeque::new(),
             frames: 0,
             delivered: Delivered::default(),
@@ -73,12 +73,12 @@ impl Delivery {
     }
 
     /// Counts that were made since.
-    pub(super) fn add(&mut self, tally: Tally) {
+    pub(super) fn add(&mut self, tally: LocustStats) {
         self.pending.merge(tally);
     }
 
     /// A report of all that is pending, now sent.
-    pub(super) fn report(&mut self, now: SystemTime) -> Box<Tally> {
+    pub(super) fn report(&mut self, now: SystemTime) -> Box<LocustStats> {
         let tally = Box::new(self.pending.take(now));
         self.frames += 1;
         self.sent.push_back(Sent::Report {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::delivery::{Delivered, Delivery, Ending};
 use super::message::{Doing, FromMaster, Health, Job, ToMaster, Users};
-use super::tally::Tally;
+use super::stats::LocustStats;
 
 /// How often things are done and how long they are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Machine {
     }
 
     /// Counts of the load run. To be given before whatever happens next.
-    pub(super) fn add(&mut self, tally: Tally) {
+    pub(super) fn add(&mut self, tally: LocustStats) {
         self.delivery.add(tally);
     }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::tally::{Counts, Tally};
+use super::stats::{Counts, LocustStats};
 
 /// Levels of a message from a master.
 const MOST_DEPTH: usize = 32;
@@ -175,11 +175,21 @@ pub(super) struct Health {
 pub(super) enum ToMaster {
     Ready,
     Spawning,
-    SpawningComplete { users: Users },
-    Heartbeat { doing: Doing, health: Health },
-    Stats { tally: Box<Tally>, users: Users },
+    SpawningComplete {
+        users: Users,
+    },
+    Heartbeat {
+        doing: Doing,
+        health: Health,
+    },
+    Stats {
+        tally: Box<LocustStats>,
+        users: Users,
+    },
     Stopped,
-    Exception { says: String },
+    Exception {
+        says: String,
+    },
     Quit,
 }
 
@@ -256,7 +266,7 @@ struct Stats<'a> {
 }
 
 impl<'a> Stats<'a> {
-    fn new(tally: &'a Tally, users: &'a Users) -> Self {
+    fn new(tally: &'a LocustStats, users: &'a Users) -> Self {
         let errors = tally.errors().map(|(of, error)| {
             let key = format!("{}.{}.{}", of.method, of.name, of.error);
             let entry = ErrorEntry {

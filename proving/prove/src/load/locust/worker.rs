@@ -1,6 +1,6 @@
 //! The thread that talks to the master: it waits, and gives what happens to the machine.
 //!
-//! Invariant: the load run and this thread share one letter box of bounded content and one bounded channel of events;
+//! Invariant: the load run and this thread share one outbox box of bounded content and one bounded channel of events;
 //! a queue to the master that is full, or events that nobody takes, end the connection or the worker and never grow.
 //! Not here: what is said when (`machine`), the load run.
 
@@ -25,8 +25,8 @@ use super::delivery::{Delivered, Ending};
 use super::health::Meter;
 use super::machine::{Action, Event, Machine, Pace};
 use super::message::{self, MOST_CLASSES, Users};
-use super::tally::Tally;
-use super::zmtp::Heard;
+use super::stats::LocustStats;
+use super::zmtp::PeerEvent;
 use link::Link;
 
 /// Events that wait for the load run.
@@ -67,7 +67,7 @@ pub(crate) enum JoinError {
 
 /// A worker of a Locust master. Dropped, it leaves without waiting.
 pub(crate) struct Worker {
-    letters: Arc<Letters>,
+    mailbox: Arc<Mailbox>,
     events: Receiver<Event>,
     thread: Option<JoinHandle<Delivered>>,
 }
@@ -94,9 +94,9 @@ impl Worker {
             return Err(JoinError::Master(master));
         }
         let id = format!("{name}_{}", random()?);
-        let letters = Arc::new(Letters::new());
+        let mailbox = Arc::new(Mailbox::new());
         let (told, events) = sync_channel(MOST_EVENTS);
-        let (begun, ours) = (Instant::now(), letters.clone());
+        let (begun, ours) = (Instant::now(), mailbox.clone());
         let machine = Machine::new(id, classes, pace, begun, SystemTime::now());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -108,7 +108,7 @@ impl Worker {
             .spawn(move || runtime.block_on(shell.run()))
             .map_err(JoinError::Start)?;
         Ok(Self {
-            letters,
+            mailbox,
             events,
             thread: Some(thread),
         })
@@ -124,28 +124,28 @@ impl Worker {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Takes all that `tally` counted into the next report; it is empty then.
-    pub(crate) fn add(&self, tally: &mut Tally) {
+    /// Takes all that `stats` counted into the next report; it is empty then.
+    pub(crate) fn add(&self, tally: &mut LocustStats) {
         let tally = tally.take(SystemTime::now());
-        self.letters.write(|letter| letter.tally.merge(tally));
+        self.mailbox.write(|outbox| outbox.tally.merge(tally));
     }
 
     /// The users that the load run has now: the answer to [`Event::Spawn`], and to be said whenever it changes.
     pub(crate) fn users_are(&self, users: Users) {
-        self.letters.write(|letter| letter.users = Some(users));
+        self.mailbox.write(|outbox| outbox.users = Some(users));
     }
 
     /// The load run has no users any more: the answer to [`Event::Stop`], after the last [`Self::add`].
     pub(crate) fn stopped(&self) {
-        self.letters.write(|letter| {
-            letter.users = None;
-            letter.stopped = true;
+        self.mailbox.write(|outbox| {
+            outbox.users = None;
+            outbox.stopped = true;
         });
     }
 
     /// Sends what was added, tells the master, and ends; what became of all that was added.
     pub(crate) fn leave(mut self) -> Delivered {
-        self.letters.write(|letter| letter.leave = true);
+        self.mailbox.write(|outbox| outbox.leave = true);
         let thread = self.thread.take();
         let ended = thread.map(JoinHandle::join).transpose();
         ended
@@ -156,7 +156,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.letters.write(|letter| letter.leave = true);
+        self.mailbox.write(|outbox| outbox.leave = true);
     }
 }
 
@@ -168,46 +168,46 @@ fn random() -> Result<String, JoinError> {
 }
 
 /// What the load run says.
-struct Letter {
-    tally: Tally,
+struct Outbox {
+    tally: LocustStats,
     users: Option<Users>,
     stopped: bool,
     leave: bool,
 }
 
-struct Letters {
-    letter: Mutex<Letter>,
-    bell: Notify,
+struct Mailbox {
+    outbox: Mutex<Outbox>,
+    tick: Notify,
 }
 
-impl Letters {
+impl Mailbox {
     fn new() -> Self {
         Self {
-            letter: Mutex::new(Letter::empty(false)),
-            bell: Notify::new(),
+            outbox: Mutex::new(Outbox::empty(false)),
+            tick: Notify::new(),
         }
     }
 
-    fn write(&self, write: impl FnOnce(&mut Letter)) {
+    fn write(&self, write: impl FnOnce(&mut Outbox)) {
         write(&mut self.lock());
-        self.bell.notify_one();
+        self.tick.notify_one();
     }
 
-    fn take(&self) -> Letter {
-        let mut letter = self.lock();
-        let left = Letter::empty(letter.leave);
-        std::mem::replace(&mut letter, left)
+    fn take(&self) -> Outbox {
+        let mut outbox = self.lock();
+        let left = Outbox::empty(outbox.leave);
+        std::mem::replace(&mut outbox, left)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Letter> {
-        self.letter.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Letter {
+impl Outbox {
     fn empty(leave: bool) -> Self {
         Self {
-            tally: Tally::new(SystemTime::now()),
+            tally: LocustStats::new(SystemTime::now()),
             users: None,
             stopped: false,
             leave,
@@ -220,7 +220,7 @@ type Opening = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 struct Shell {
     master: String,
     machine: Machine,
-    letters: Arc<Letters>,
+    mailbox: Arc<Mailbox>,
     events: SyncSender<Event>,
     meter: Meter,
     link: Option<Link>,
@@ -232,7 +232,7 @@ struct Shell {
 enum Woke {
     Opened(io::Result<TcpStream>),
     Link,
-    Letter,
+    Outbox,
     Time,
 }
 
@@ -240,14 +240,14 @@ impl Shell {
     fn new(
         master: String,
         machine: Machine,
-        letters: Arc<Letters>,
+        mailbox: Arc<Mailbox>,
         events: SyncSender<Event>,
         now: Instant,
     ) -> Self {
         Self {
             master,
             machine,
-            letters,
+            mailbox,
             events,
             meter: Meter::new(now),
             link: None,
@@ -299,14 +299,14 @@ impl Shell {
         select! {
             opened = opened => Woke::Opened(opened),
             () = ready => Woke::Link,
-            () = self.letters.bell.notified() => Woke::Letter,
+            () = self.mailbox.tick.notified() => Woke::Outbox,
             () = time => Woke::Time,
         }
     }
 
     fn apply(&mut self, woke: Woke, now: Instant) {
-        let letter = self.letters.take();
-        self.machine.add(letter.tally);
+        let outbox = self.mailbox.take();
+        self.machine.add(outbox.tally);
         match woke {
             Woke::Opened(opened) => {
                 self.opening = None;
@@ -317,16 +317,16 @@ impl Shell {
                 }
             }
             Woke::Link => self.read(now),
-            Woke::Letter | Woke::Time => {}
+            Woke::Outbox | Woke::Time => {}
         }
         let wall = SystemTime::now();
-        if letter.stopped {
+        if outbox.stopped {
             self.machine.stopped(now, wall);
         }
-        if let Some(users) = letter.users {
+        if let Some(users) = outbox.users {
             self.machine.users_are(users);
         }
-        if letter.leave {
+        if outbox.leave {
             self.machine.leave(now, wall);
         }
         let deadline = self.link.as_ref().and_then(Link::deadline);
@@ -349,11 +349,11 @@ impl Shell {
         let ended = link.turn(&mut heard);
         for heard in heard {
             match heard {
-                Heard::Ready { .. } => {
+                PeerEvent::Ready { .. } => {
                     self.backoff = BACKOFF.0;
                     self.machine.up(now);
                 }
-                Heard::Message(bytes) => match message::decode(&bytes) {
+                PeerEvent::Message(bytes) => match message::decode(&bytes) {
                     Ok(message) => self.machine.hear(message, now, SystemTime::now()),
                     Err(damage) => self.machine.damaged(damage.to_string()),
                 },

@@ -36,7 +36,7 @@ pub(super) enum ZmtpError {
 
 /// What a peer said.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum PeerEvent {
     /// The handshake is over; the peer's identity, which may be empty.
     Ready { identity: Vec<u8> },
     /// A message of one frame.
@@ -73,7 +73,7 @@ impl Decoder {
     }
 
     /// The next thing that is there whole. To be called until there is none.
-    pub(super) fn next(&mut self) -> Result<Option<Heard>, ZmtpError> {
+    pub(super) fn next(&mut self) -> Result<Option<PeerEvent>, ZmtpError> {
         if matches!(self.stage, Stage::Greeting) {
             if !self.greeting()? {
                 return Ok(None);
@@ -83,12 +83,12 @@ impl Decoder {
         while let Some((flags, body)) = self.frame()? {
             let is_command = flags & COMMAND != 0;
             match (self.stage, is_command) {
-                (Stage::Messages, false) => return Ok(Some(Heard::Message(body.to_vec()))),
+                (Stage::Messages, false) => return Ok(Some(PeerEvent::Message(body.to_vec()))),
                 (Stage::Messages, true) => {}
                 (_, true) => {
                     let identity = handshake(&body, self.peer)?;
                     self.stage = Stage::Messages;
-                    return Ok(Some(Heard::Ready { identity }));
+                    return Ok(Some(PeerEvent::Ready { identity }));
                 }
                 (_, false) => return Err(ZmtpError::Handshake),
             }

@@ -5,10 +5,13 @@ use std::path::Path;
 use experiment::arrivals::Process;
 use experiment::workload::{Load, Stay};
 
-use super::{Asked, File, Has, Planned, THINK_S, Users, Value, header, named_process, plan};
+use super::{
+    CorpusProfile, File, Planned, THINK_S, TrafficRequest, Users, Value, header, named_process,
+    plan,
+};
 
-fn has() -> Vec<Has> {
-    let profile = |name: &str, sessions, has_pauses: bool| Has {
+fn has() -> Vec<CorpusProfile> {
+    let profile = |name: &str, sessions, has_pauses: bool| CorpusProfile {
         name: name.into(),
         sessions,
         later: 5,
@@ -21,16 +24,16 @@ fn has() -> Vec<Has> {
     ]
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> TrafficRequest {
+    TrafficRequest {
         users: Users::Together(10),
         connections: 100,
         path: "/chat/completions".into(),
-        ..Asked::default()
+        ..TrafficRequest::default()
     }
 }
 
-fn planned(asked: &Asked, file: &str) -> Result<Planned, String> {
+fn planned(asked: &TrafficRequest, file: &str) -> Result<Planned, String> {
     let file: File = toml::from_str(file).map_err(|error| error.to_string())?;
     plan(asked, &file, Path::new(""), &has()).map_err(|error| error.to_string())
 }
@@ -116,7 +119,8 @@ fn a_rate_opens_the_loop_and_is_shared_out_by_weight() {
 #[test]
 fn what_says_the_same_twice_or_makes_no_sense_is_refused_with_what_to_do() {
     let profile = |says: &str| format!("[[profile]]\nname = 'coding'\n{says}\n");
-    let refused = |asked: &Asked, says: &str| planned(asked, &profile(says)).expect_err(says);
+    let refused =
+        |asked: &TrafficRequest, says: &str| planned(asked, &profile(says)).expect_err(says);
     let (plain, mut rate, mut once) = (asked(), asked(), asked());
     (rate.rate, once.once) = (Some(10.0), true);
     for weight in ["-1.0", "0.0", "nan", "inf"] {
@@ -225,7 +229,7 @@ fn options_of_processes_and_headers_are_read_whole() {
 
 #[test]
 fn whom_a_master_steers_are_there_and_none_is_at_work_before_it_says_so() {
-    let steered = Asked {
+    let steered = TrafficRequest {
         users: Users::OfEach(50),
         ..asked()
     };

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::tally::{Of, Seen};
+use super::super::stats::{Of, Seen};
 use super::*;
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
-fn tally(requests: u64) -> Tally {
-    let mut tally = Tally::new(NOW);
+fn tally(requests: u64) -> LocustStats {
+    let mut tally = LocustStats::new(NOW);
     for _ in 0..requests {
         let of = Of {
             method: "GET",

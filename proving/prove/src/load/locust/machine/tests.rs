@@ -1,6 +1,6 @@
 //! The machine alone, in time that passes only when told. Not here: sockets (`worker`).
 
-use super::super::tally::{Of, Seen};
+use super::super::stats::{Of, Seen};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ impl Scene {
     }
 
     fn count(&mut self, requests: u64) {
-        let mut tally = Tally::new(UNIX_EPOCH);
+        let mut tally = LocustStats::new(UNIX_EPOCH);
         for _ in 0..requests {
             let of = Of {
                 method: "GET",

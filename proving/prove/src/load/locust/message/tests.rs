@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::super::tally::{Of, Part, Seen};
+use super::super::stats::{Of, Part, Seen};
 use super::*;
 
 const SPAWN: &[u8] = b"\x93\xa5spawn\x85\xa9timestamp\xcbA\xd9T\xfc@\x10\x00\x00\xb2user_classes_count\x82\xa4Chat\x03\
@@ -96,7 +96,7 @@ fn the_words_of_a_worker_are_these_bytes() {
 #[test]
 fn a_report_holds_all_that_a_master_adds_up() {
     let at = UNIX_EPOCH + Duration::from_millis(1_700_000_000_500);
-    let mut tally = Tally::new(UNIX_EPOCH + Duration::from_secs(1_699_999_999));
+    let mut tally = LocustStats::new(UNIX_EPOCH + Duration::from_secs(1_699_999_999));
     let of = Of {
         method: "POST",
         name: "/v1",
@@ -187,7 +187,7 @@ mod as_read {
 
 #[test]
 fn an_empty_report_has_no_time_of_a_request() {
-    let tally = Box::new(Tally::new(SystemTime::now()));
+    let tally = Box::new(LocustStats::new(SystemTime::now()));
     let bytes = encode(
         &ToMaster::Stats {
             tally,

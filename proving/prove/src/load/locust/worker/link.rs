@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::super::delivery::Ending;
-use super::super::zmtp::{self, Decoder, Heard, ZmtpError};
+use super::super::zmtp::{self, Decoder, PeerEvent, ZmtpError};
 
 /// Bytes that wait to be written: some reports of the greatest size.
 const MOST_QUEUED_BYTES: usize = 64 << 20;
@@ -92,14 +92,14 @@ impl Link {
     }
 
     /// Reads and writes what can be without waiting.
-    pub(super) fn turn(&mut self, heard: &mut Vec<Heard>) -> Result<(), Ended> {
+    pub(super) fn turn(&mut self, heard: &mut Vec<PeerEvent>) -> Result<(), Ended> {
         // What was written before the peer closed has been read, whatever became of the rest: so reading is first.
         self.read(heard)?;
         self.write()
             .map_err(|_| Ended::How(self.read(heard).err().map_or(Ending::Broken, how)))
     }
 
-    fn read(&mut self, heard: &mut Vec<Heard>) -> Result<(), Ended> {
+    fn read(&mut self, heard: &mut Vec<PeerEvent>) -> Result<(), Ended> {
         let mut bytes = [0; READ_BYTES];
         let read = match self.stream.try_read(&mut bytes) {
             Ok(0) => return Err(Ended::How(Ending::Closed)),

@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream as Socket};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::super::tally::{Of, Seen};
+use super::super::stats::{Of, Seen};
 use super::super::zmtp::{self, Decoder};
 use super::*;
 
@@ -56,7 +56,7 @@ impl Master {
             decoder: Decoder::new("DEALER"),
             id: String::new(),
         };
-        let Heard::Ready { identity } = peer.next().expect("a handshake") else {
+        let PeerEvent::Ready { identity } = peer.next().expect("a handshake") else {
             panic!("a message before the handshake");
         };
         peer.id = String::from_utf8(identity).expect("text");
@@ -84,7 +84,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn next(&mut self) -> Option<Heard> {
+    fn next(&mut self) -> Option<PeerEvent> {
         let mut bytes = [0; 4096];
         loop {
             if let Some(heard) = self.decoder.next().expect("sound bytes") {
@@ -98,7 +98,7 @@ impl Peer {
     }
 
     fn hear(&mut self) -> Option<(String, Data)> {
-        let Heard::Message(bytes) = self.next()? else {
+        let PeerEvent::Message(bytes) = self.next()? else {
             panic!("two handshakes");
         };
         let (kind, data, id): (String, Data, String) =
@@ -183,8 +183,8 @@ impl Data {
     }
 }
 
-fn requests(count: u64) -> Tally {
-    let mut tally = Tally::new(SystemTime::now());
+fn requests(count: u64) -> LocustStats {
+    let mut tally = LocustStats::new(SystemTime::now());
     for _ in 0..count {
         let of = Of {
             method: "GET",

@@ -7,7 +7,7 @@ fn router(identity: &[u8]) -> Vec<u8> {
     opening("ROUTER", identity)
 }
 
-fn all(decoder: &mut Decoder) -> Result<Vec<Heard>, ZmtpError> {
+fn all(decoder: &mut Decoder) -> Result<Vec<PeerEvent>, ZmtpError> {
     let mut heard = Vec::new();
     while let Some(next) = decoder.next()? {
         heard.push(next);
@@ -35,10 +35,10 @@ fn a_handshake_and_messages_are_read_however_they_are_cut() {
     put_frame(COMMAND, b"\x04PING\0\x0a", &mut bytes);
     put_message(&long, &mut bytes);
     let expected = vec![
-        Heard::Ready { identity: vec![] },
-        Heard::Message(b"short".to_vec()),
-        Heard::Message(vec![]),
-        Heard::Message(long),
+        PeerEvent::Ready { identity: vec![] },
+        PeerEvent::Message(b"short".to_vec()),
+        PeerEvent::Message(vec![]),
+        PeerEvent::Message(long),
     ];
     for step in [1, 2, 3, 7, 63, 64, 65, bytes.len()] {
         let mut decoder = Decoder::new("ROUTER");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::super::{Live, Observations, Window};
-use super::{Answers, Ear, Heard, Hears};
+use super::{Answers, ExchangeTimes, ObserveOptions, ObserverBuffers};
 use crate::client::{Answer, Failure, Listener, Said};
 
 const STREAM: &str = concat!(
@@ -29,12 +29,12 @@ const JSON: Said = Said {
     is_event_stream: false,
 };
 
-/// Hears pieces, a millisecond apart unless they come at once.
+/// ObserveOptions pieces, a millisecond apart unless they come at once.
 fn hear<'a>(
     said: Said,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     apart: Duration,
-) -> (Heard, Result<Answer, Failure>, Observations) {
+) -> (ExchangeTimes, Result<Answer, Failure>, Observations) {
     hear_as(Answers::Any, said, pieces, apart)
 }
 
@@ -43,7 +43,7 @@ fn hear_as<'a>(
     said: Said,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     apart: Duration,
-) -> (Heard, Result<Answer, Failure>, Observations) {
+) -> (ExchangeTimes, Result<Answer, Failure>, Observations) {
     let begin = Instant::now();
     let window = Window {
         begin,
@@ -52,9 +52,9 @@ fn hear_as<'a>(
     let (seen, live, mut ear) = (
         RefCell::new(Observations::new()),
         Live::new(),
-        Ear::default(),
+        ObserverBuffers::default(),
     );
-    let hears = Hears {
+    let hears = ObserveOptions {
         answers,
         expects: None,
         usage: true,
@@ -167,7 +167,7 @@ proptest! {
         // All at one moment, so that times cannot tell the cuts.
         let whole = hear(EVENTS, [bytes], Duration::ZERO);
         let cut = hear(EVENTS, pieces, Duration::ZERO);
-        let timeless = |heard: Heard| Heard { sent: None, head: None, body: None, first_token: None, first_visible: None, last_token: None, ..heard };
+        let timeless = |heard: ExchangeTimes| ExchangeTimes { sent: None, head: None, body: None, first_token: None, first_visible: None, last_token: None, ..heard };
         prop_assert_eq!(timeless(whole.0), timeless(cut.0));
         prop_assert_eq!(whole.1.is_ok(), cut.1.is_ok());
         let gaps = |seen: &Observations| seen.histogram(super::Measure::BetweenTokens).len();

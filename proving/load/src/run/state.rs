@@ -9,14 +9,17 @@ use std::time::{Duration, Instant};
 
 use experiment::arrivals::Due;
 use experiment::certificate::{Certifier, Sent};
-use experiment::workload::{Sessions, Tally, Turn};
+use experiment::workload::{SessionCounts, Sessions, Turn};
 use tokio::sync::Notify;
 
 use super::lanes::Lanes;
 use super::plan::Plan;
 use super::timers::Timers;
-use crate::client::{Answer, Client, Failure, Line};
-use crate::observer::{Ear, Heard, Hears, Live, Measure, Observations, Record, Records, Window};
+use crate::client::{Answer, Client, ConnectionSlot, Failure};
+use crate::observer::{
+    ExchangeTimes, Live, Measure, Observations, ObserveOptions, ObserverBuffers, Record, Records,
+    Window,
+};
 use crate::source::Source;
 
 /// Pause after a connection that could not be opened, so that a dead peer is not a busy loop.
@@ -31,7 +34,7 @@ pub(super) struct Shared {
     pub(super) timers: Timers,
     pub(super) start: Instant,
     pub(super) window: Window,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ProfileState>,
     /// Requests that this thread may still send.
     pub(super) left: Cell<u64>,
     pub(super) records: RefCell<Option<Records>>,
@@ -50,10 +53,10 @@ pub(super) struct Shared {
 }
 
 /// What they share of one profile.
-pub(super) struct Place {
+pub(super) struct ProfileState {
     pub(super) seen: RefCell<Observations>,
     pub(super) live: Arc<Live>,
-    pub(super) tally: Cell<Tally>,
+    pub(super) tally: Cell<SessionCounts>,
     /// Users that are to be at work.
     pub(super) wanted: Cell<u32>,
     pub(super) under_way: Cell<u64>,
@@ -76,8 +79,8 @@ pub(super) struct Drawn<'a> {
 /// Whoever sends one request after another.
 pub(super) struct Sender {
     pub(super) profile: usize,
-    pub(super) line: Line,
-    pub(super) ear: Ear,
+    pub(super) line: ConnectionSlot,
+    pub(super) ear: ObserverBuffers,
     failures_in_row: u32,
 }
 
@@ -130,7 +133,7 @@ impl Shared {
         Sender {
             profile,
             line: self.client.line(number),
-            ear: Ear::default(),
+            ear: ObserverBuffers::default(),
             failures_in_row: 0,
         }
     }
@@ -177,7 +180,7 @@ impl Shared {
         if counts {
             place.seen.borrow_mut().record(Measure::Lag, lag);
         }
-        let hears = Hears {
+        let hears = ObserveOptions {
             answers: traffic.answers,
             expects: traffic.expects.as_deref(),
             usage: self.plan.usage,
@@ -238,9 +241,9 @@ impl Shared {
 
     fn count(
         &self,
-        place: &Place,
+        place: &ProfileState,
         (due, counts): (Instant, bool),
-        heard: &Heard,
+        heard: &ExchangeTimes,
         outcome: Result<Answer, Failure>,
     ) {
         let answer = match outcome {
@@ -279,7 +282,7 @@ impl Shared {
         seen.tokens += heard.usage.and_then(|usage| usage.completion).unwrap_or(0);
     }
 
-    fn row(&self, turn: &Turn, heard: &Heard, outcome: Result<Answer, Failure>) -> Record {
+    fn row(&self, turn: &Turn, heard: &ExchangeTimes, outcome: Result<Answer, Failure>) -> Record {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let at = |moment: Instant| ns(moment.saturating_duration_since(self.start));
         let ended = outcome.map_or_else(|_| Instant::now(), |answer| answer.last_byte);
@@ -344,12 +347,12 @@ impl Drop for Drawn<'_> {
     }
 }
 
-impl Place {
+impl ProfileState {
     /// Adds what became of sessions since `before`, which moves on.
-    pub(super) fn tell(&self, before: &mut Tally, now: Tally) {
+    pub(super) fn tell(&self, before: &mut SessionCounts, now: SessionCounts) {
         if now != *before {
             let mut sum = self.tally.get();
-            sum.absorb(Tally {
+            sum.absorb(SessionCounts {
                 sessions: now.sessions - before.sessions,
                 repeated: now.repeated - before.repeated,
                 abandoned: now.abandoned - before.abandoned,

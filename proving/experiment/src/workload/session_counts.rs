@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Counts of sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct SessionCounts {
     /// Begun.
     pub sessions: u64,
     /// Of them, such as had come before.
@@ -18,7 +18,7 @@ pub struct Tally {
     pub skipped_turns: u64,
 }
 
-impl Tally {
+impl SessionCounts {
     /// Adds up.
     pub const fn absorb(&mut self, other: Self) {
         self.sessions += other.sessions;

@@ -52,7 +52,7 @@ fn a_time_is_kept_to_the_millisecond_below_a_second_and_to_three_digits_above() 
 
 #[test]
 fn parts_are_entries_of_their_own_and_no_requests() {
-    let mut tally = Tally::new(at(0));
+    let mut tally = LocustStats::new(at(0));
     tally.request(OF, &seen(1, 2000, None));
     tally.part(OF, Part::Ttft, at(1), Duration::from_millis(1), 1);
     tally.part(OF, Part::Tpot, at(1), Duration::from_millis(3), 20);
@@ -74,7 +74,7 @@ fn parts_are_entries_of_their_own_and_no_requests() {
 
 #[test]
 fn a_failure_without_a_time_is_counted_and_in_no_percentile() {
-    let mut tally = Tally::new(at(0));
+    let mut tally = LocustStats::new(at(0));
     let failure = Seen {
         time: None,
         ..seen(1, 0, Some("connect"))
@@ -94,8 +94,12 @@ fn a_failure_without_a_time_is_counted_and_in_no_percentile() {
 fn tallies_put_together_are_the_tally_of_all() {
     for seed in 1..50 {
         println!("seed {seed}");
-        let mut whole = Tally::new(at(0));
-        let mut pieces = vec![Tally::new(at(0)), Tally::new(at(3)), Tally::new(at(6))];
+        let mut whole = LocustStats::new(at(0));
+        let mut pieces = vec![
+            LocustStats::new(at(0)),
+            LocustStats::new(at(3)),
+            LocustStats::new(at(6)),
+        ];
         for number in some(seed, 200) {
             let name = format!("/{}", number % 5);
             let of = Of {
@@ -116,7 +120,7 @@ fn tallies_put_together_are_the_tally_of_all() {
                 );
             }
         }
-        let mut merged = Tally::new(at(9));
+        let mut merged = LocustStats::new(at(9));
         for piece in pieces.into_iter().rev() {
             merged.merge(piece);
         }
@@ -126,23 +130,23 @@ fn tallies_put_together_are_the_tally_of_all() {
 
 #[test]
 fn what_is_taken_is_not_there_any_more() {
-    let mut tally = Tally::new(at(0));
+    let mut tally = LocustStats::new(at(0));
     tally.request(OF, &seen(1, 10, None));
     let taken = tally.take(at(3));
     assert_eq!(taken.total().requests, 1);
-    assert_eq!(tally, Tally::new(at(3)));
-    let mut other = Tally::new(at(5));
+    assert_eq!(tally, LocustStats::new(at(3)));
+    let mut other = LocustStats::new(at(5));
     other.merge(tally);
     assert_eq!(
         other,
-        Tally::new(at(5)),
+        LocustStats::new(at(5)),
         "an empty one adds nothing, not even its time"
     );
 }
 
 #[test]
 fn past_every_bound_what_comes_is_counted_under_one_name() {
-    let mut tally = Tally::new(at(0));
+    let mut tally = LocustStats::new(at(0));
     for number in 0..1000 {
         let (name, error) = (format!("/{number}"), format!("error {number}"));
         let of = Of {
@@ -167,7 +171,7 @@ fn past_every_bound_what_comes_is_counted_under_one_name() {
     assert_eq!(per_second.len(), MOST_SECONDS);
     assert_eq!(per_second.values().sum::<u64>(), 1000);
     let long = "é".repeat(1000);
-    let mut tally = Tally::new(at(0));
+    let mut tally = LocustStats::new(at(0));
     tally.request(
         Of {
             method: &long,

@@ -1,4 +1,4 @@
-//! Hears one exchange, and says what it came to.
+//! ObserveOptions one exchange, and says what it came to.
 //!
 //! Invariant: what is heard of a stream does not depend on where its bytes were cut, but for the times of the cuts.
 //! Not here: histograms (`observations`), the test of one event (`event`).
@@ -27,7 +27,7 @@ const MOST_TOKENS: u64 = 10_000_000;
 
 /// What one user keeps from exchange to exchange, so that none allocates.
 #[derive(Debug, Default)]
-pub struct Ear {
+pub struct ObserverBuffers {
     events: Events,
     /// Of a stream the last usage object or the event that told of an error, of another answer its end, of a refusal its
     /// beginning.
@@ -48,7 +48,7 @@ pub enum Answers {
 
 /// How an exchange is heard.
 #[derive(Debug, Clone, Copy)]
-pub struct Hears<'a> {
+pub struct ObserveOptions<'a> {
     /// What a good answer is.
     pub answers: Answers,
     /// The body that every good answer has.
@@ -63,7 +63,7 @@ pub struct Hears<'a> {
 
 /// What one exchange was like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct ExchangeTimes {
     /// First byte of the request.
     pub sent: Option<Instant>,
     /// First byte of the answer's head.
@@ -98,37 +98,37 @@ pub struct Heard {
 }
 
 /// One exchange being heard.
-pub struct Hearing<'a> {
-    ear: &'a mut Ear,
+pub struct ExchangeObserver<'a> {
+    ear: &'a mut ObserverBuffers,
     seen: &'a RefCell<Observations>,
     live: &'a Live,
-    hears: Hears<'a>,
+    hears: ObserveOptions<'a>,
     expected: Expected<'a>,
-    heard: Heard,
+    heard: ExchangeTimes,
 }
 
-impl Ear {
+impl ObserverBuffers {
     /// Begins to hear an exchange.
     pub fn hear<'a>(
         &'a mut self,
-        hears: Hears<'a>,
+        hears: ObserveOptions<'a>,
         seen: &'a RefCell<Observations>,
         live: &'a Live,
-    ) -> Hearing<'a> {
+    ) -> ExchangeObserver<'a> {
         self.events.reset();
         self.kept.clear();
-        Hearing {
+        ExchangeObserver {
             ear: self,
             seen,
             live,
             hears,
             expected: Expected::new(hears.expects),
-            heard: Heard::default(),
+            heard: ExchangeTimes::default(),
         }
     }
 }
 
-impl Listener for Hearing<'_> {
+impl Listener for ExchangeObserver<'_> {
     fn on_send(&mut self, now: Instant) {
         self.heard.sent = Some(now);
     }
@@ -171,7 +171,7 @@ impl Listener for Hearing<'_> {
     }
 }
 
-impl Hearing<'_> {
+impl ExchangeObserver<'_> {
     fn begin(&mut self, now: Instant, said: Said, bytes: &[u8]) {
         self.heard.body = Some(now);
         self.heard.status = said.status;
@@ -182,7 +182,7 @@ impl Hearing<'_> {
     }
 
     fn events(&mut self, now: Instant, bytes: &[u8]) {
-        let Ear { events, kept } = &mut *self.ear;
+        let ObserverBuffers { events, kept } = &mut *self.ear;
         let (heard, usage) = (&mut self.heard, self.hears.usage);
         let (before, last) = (heard.outputs, heard.last_token);
         events.feed(bytes, &mut |event: &[u8]| {
@@ -226,7 +226,10 @@ impl Hearing<'_> {
     }
 
     /// What it came to: an answer that is whole may be none that is good.
-    pub fn end(mut self, outcome: Result<Answer, Failure>) -> (Heard, Result<Answer, Failure>) {
+    pub fn end(
+        mut self,
+        outcome: Result<Answer, Failure>,
+    ) -> (ExchangeTimes, Result<Answer, Failure>) {
         if self.hears.usage && !self.heard.is_error {
             let kept = &self.ear.kept;
             let at = if self.heard.has_events {
@@ -263,7 +266,7 @@ impl Hearing<'_> {
     }
 }
 
-impl Hearing<'_> {
+impl ExchangeObserver<'_> {
     /// Whether an answer of 2xx is what it is to be.
     fn judge(&self, says_events: bool) -> Result<(), Failure> {
         let heard = &self.heard;
@@ -284,7 +287,7 @@ impl Hearing<'_> {
     }
 }
 
-impl Drop for Hearing<'_> {
+impl Drop for ExchangeObserver<'_> {
     fn drop(&mut self) {
         if self.heard.body.is_some() {
             self.live.closed();
@@ -292,7 +295,7 @@ impl Drop for Hearing<'_> {
     }
 }
 
-impl Heard {
+impl ExchangeTimes {
     fn output(&mut self, now: Instant, output: Output) {
         self.outputs += 1;
         self.first_token.get_or_insert(now);

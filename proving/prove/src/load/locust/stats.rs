@@ -108,7 +108,7 @@ struct Entry {
 
 /// All that was counted since a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct LocustStats {
     since_us: u64,
     /// By name, then by method.
     entries: BTreeMap<String, BTreeMap<String, Entry>>,
@@ -116,7 +116,7 @@ pub(crate) struct Tally {
     errors: BTreeMap<ErrorOf, ErrorCount>,
 }
 
-impl Tally {
+impl LocustStats {
     /// An empty one.
     pub(crate) fn new(since: SystemTime) -> Self {
         Self {
