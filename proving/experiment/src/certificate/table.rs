@@ -12,7 +12,7 @@ impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "certificate: {} ({} checks; each fails below {:.1e})",
+            "certificate of what was sent: {} ({} checks; each fails below {:.1e})",
             self.verdict.word(),
             self.judged,
             self.significance

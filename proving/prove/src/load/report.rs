@@ -155,7 +155,9 @@ pub(super) struct Generator {
     cpu_seconds: f64,
     /// Of the threads that send.
     cores: f64,
-    cpu_us_per_request: f64,
+    /// Of those that ended in the measured interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_us_per_request: Option<f64>,
     rows: u64,
     rows_lost: u64,
 }
@@ -183,6 +185,7 @@ impl Report {
                 .without_an_end(outcome.is_cut, 0);
             profiles.insert(name.clone(), figures);
         }
+        let completed = all.completed;
         let all = Figures::new(&all, &sums, tally, seconds)
             .without_an_end(outcome.is_cut, outcome.records_lost);
         let cpu_seconds = outcome.client_cpu.as_secs_f64();
@@ -190,7 +193,7 @@ impl Report {
         let generator = Generator {
             cpu_seconds,
             cores: cpu_seconds / seconds.max(1e-9),
-            cpu_us_per_request: cpu_seconds * 1e6 / (all.requests.max(1) as f64),
+cpu_us_per_request: (completed > 0).then(|| cpu_seconds * 1e6 / completed as f64),
             rows: summed.rows,
             rows_lost: outcome.records_lost,
         };
@@ -285,14 +288,17 @@ impl Report {
         );
         let _ = writeln!(
             out,
-            "{} to {} over {}, seed {}, {} threads, {:.2} cores, {:.1} us of CPU a request",
+            "{} to {} over {}, seed {}, {} threads, {:.2} cores{}",
             self.run.corpus,
             self.run.targets.join(" "),
             self.run.protocol,
             self.run.seed,
             self.run.threads,
             self.generator.cores,
-            self.generator.cpu_us_per_request
+            match self.generator.cpu_us_per_request {
+                Some(us) => format!(", {us:.1} us of CPU a request"),
+                None => String::new(),
+            }
         );
         for name in &self.run.profiles_left_out {
             let _ = writeln!(out, "profile {name} of the corpus got no traffic");
