@@ -15,6 +15,7 @@ pub mod json;
 pub mod manifest;
 pub mod prefix;
 pub mod reader;
+mod regular;
 pub mod repair;
 #[cfg(test)]
 mod seeded;

@@ -3,7 +3,6 @@
 //! Invariant: a name says nothing of the machine: it begins below the path that was given.
 //! Not here: what is in them (`reader`).
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::manifest::Source;
 use crate::reader::{At, Position, ReadError, Unit};
+use crate::regular;
 
 /// The files of the units, each once, in their order. A generator has none.
 pub(super) fn sources(paths: &[PathBuf], units: &[Unit]) -> Result<Vec<Source>, ReadError> {
@@ -66,7 +66,7 @@ pub(super) fn of_unit(unit: &Unit) -> Position {
 }
 
 fn digest(path: &Path) -> std::io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
+    let mut file = regular::open(path)?;
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut buffer = vec![0; 1 << 20];
     loop {

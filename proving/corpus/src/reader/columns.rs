@@ -25,6 +25,7 @@ use parquet::schema::types::{SchemaDescriptor, Type};
 use super::files::{at, begins, format};
 use super::{Fault, MAX_RECORD_BYTES, Part, ReadError, Unit};
 use crate::json::{Json, Oddities};
+use crate::regular;
 
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 8;
@@ -116,7 +117,7 @@ fn each_row(
 }
 
 fn open(path: &Path) -> Result<SerializedFileReader<File>, ReadError> {
-    let file = File::open(path).map_err(|source| at(path, source))?;
+    let file = regular::open(path).map_err(|source| at(path, source))?;
     let reader = guarded(path, || SerializedFileReader::new(file))?;
     if reader.metadata().num_row_groups() > MAX_ROW_GROUPS {
         return Err(format(path, "has more than 100,000 row groups"));

@@ -1,10 +1,11 @@
 //! Paths to files, and files to bytes.
 //!
 //! Directories are walked in the order of names; links to directories are not followed, so no walk runs in circles.
-//! Invariant: a walk ends at [`MAX_DEPTH`] levels and [`MAX_FILES`] files with an error.
+//! Invariant: a walk ends at [`MAX_DEPTH`] levels and [`MAX_FILES`] files with an error. Only regular files are opened.
+//! What a record names is read only if it lies below the root, wherever links lead.
 //! Not here: where a record ends (`records`), Parquet (`columns`).
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 
 use super::{Part, ReadError, Unit};
+use crate::regular;
 
 /// Directories inside one another.
 const MAX_DEPTH: usize = 32;
@@ -102,7 +104,7 @@ pub(super) fn length(path: &Path) -> Result<u64, ReadError> {
 
 /// What a file begins with.
 pub(super) fn begins(path: &Path, bytes: &[u8]) -> Result<bool, ReadError> {
-    let file = File::open(path).map_err(|source| at(path, source))?;
+    let file = regular::open(path).map_err(|source| at(path, source))?;
     let mut start = Vec::new();
     file.take(bytes.len() as u64)
         .read_to_end(&mut start)
@@ -118,7 +120,7 @@ pub(super) fn is_gzip(path: &Path) -> Result<bool, ReadError> {
 /// Opens a file, and decompresses it where it is compressed.
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, ReadError> {
     let gzip = is_gzip(path)?;
-    let file = File::open(path).map_err(|source| at(path, source))?;
+    let file = regular::open(path).map_err(|source| at(path, source))?;
     let plain = BufReader::with_capacity(BUFFER_BYTES, file);
     Ok(if gzip {
         Box::new(BufReader::with_capacity(
@@ -140,13 +142,22 @@ pub(super) fn whole(path: &Path, most: usize) -> Result<Option<Vec<u8>>, ReadErr
     Ok((bytes.len() <= most).then_some(bytes))
 }
 
-/// A path that a record names, below `root`; `None` for one that would lead out of it.
-pub(super) fn below(root: &Path, named: &str) -> Option<PathBuf> {
+/// Where a path that a record names lies, with all links followed; `None` where that is not below `root`.
+///
+/// # Errors
+/// When there is nothing at the path, or it cannot be looked at.
+pub(super) fn below(root: &Path, named: &str) -> io::Result<Option<PathBuf>> {
     let named = Path::new(named);
     let stays = named
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    stays.then(|| root.join(named))
+    if !stays {
+        return Ok(None);
+    }
+    // A root without a name is the current directory.
+    let root = fs::canonicalize(Path::new(".").join(root))?;
+    let path = fs::canonicalize(root.join(named))?;
+    Ok(path.starts_with(&root).then_some(path))
 }
 
 /// The last directory and the file's name without its suffixes, which names a session in any checkout of the data.

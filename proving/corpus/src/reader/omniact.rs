@@ -3,12 +3,13 @@
 //! A session has a system's message, the screen as a message of its own, and for each task the user's text and the
 //! script that answers it. The screen stands before all tasks, where all requests share it, or after the last task,
 //! where it ends what they share. It is an image (a data URL) or the text that DetACT found on it.
-//! Invariant: a path that leads out of the root is refused. Sums of a session's files are bounded by
+//! Invariant: a path that leads out of the root, by its parts or by a link, is refused. Sums of a session's files are bounded by
 //! [`MAX_RECORD_BYTES`].
 //! Not here: what engines see of images (`repair`).
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -254,7 +255,16 @@ fn file(root: &Path, entry: &Json, member: &str, most: usize) -> Result<Vec<u8>,
             format!("an entry has no {member}"),
         ));
     };
-    let Some(path) = below(root, named) else {
+    let unread = |why: io::Error| {
+        // What the system says differs from machine to machine.
+        let why = match why.raw_os_error() {
+            Some(_) => why.kind().to_string(),
+            None => why.to_string(),
+        };
+        let says = format!("its {member} {named:?} cannot be read: {why}");
+        Fault::broken("no_file", says)
+    };
+    let Some(path) = below(root, named).map_err(unread)? else {
         let says = format!("its {member} {named:?} leads out of the root");
         return Err(Fault::broken("path_leads_out", says));
     };
@@ -264,14 +274,8 @@ fn file(root: &Path, entry: &Json, member: &str, most: usize) -> Result<Vec<u8>,
             let says = format!("its {member} {named:?} is longer than {most} bytes");
             Err(Fault::broken("too_long", says))
         }
-        Err(error) => {
-            let why = match error {
-                ReadError::File { source, .. } => source.kind().to_string(),
-                other => other.to_string(),
-            };
-            let says = format!("its {member} {named:?} cannot be read: {why}");
-            Err(Fault::broken("no_file", says))
-        }
+        Err(ReadError::File { source, .. }) => Err(unread(source)),
+        Err(other) => Err(unread(io::Error::other(other))),
     }
 }
 
@@ -304,3 +308,6 @@ fn detact(root: &Path, entry: &Json, tally: &mut Tally) -> Result<String, Fault>
     }
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests;

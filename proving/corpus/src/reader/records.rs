@@ -3,7 +3,6 @@
 //! Invariant: no more than one record is in memory; one that is longer than [`MAX_RECORD_BYTES`] is passed over.
 //! Not here: what a record says.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::sync::Arc;
 
 use super::files::{at, format, is_gzip, length, open};
 use super::{At, Fault, MAX_RECORD_BYTES, Part, ReadError, Unit};
+use crate::regular;
 
 /// A file of lines that is longer is divided.
 const UNIT_BYTES: u64 = 64 << 20;
@@ -49,7 +49,7 @@ pub(super) fn lines(unit: &Unit, take: Take<'_>) -> Result<(), ReadError> {
     let path = &unit.file;
     match unit.part {
         Part::Bytes { from, to } => {
-            let mut file = File::open(path).map_err(|source| at(path, source))?;
+            let mut file = regular::open(path).map_err(|source| at(path, source))?;
             let before = from.saturating_sub(1);
             file.seek(SeekFrom::Start(before))
                 .map_err(|source| at(path, source))?;

@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
+use crate::regular::tests::pipe_at;
 
 #[test]
 fn a_walk_keeps_the_order_of_names_and_follows_no_link_to_a_directory() {
@@ -64,13 +65,45 @@ fn compressed_files_are_read_whatever_their_names_and_damaged_ones_are_errors() 
 
 #[test]
 fn no_named_path_leads_out_of_its_root() {
-    let root = Path::new("/data");
-    assert_eq!(
-        below(root, "a/./b.png"),
-        Some(PathBuf::from("/data/a/./b.png"))
-    );
-    for named in ["../a", "a/../../b", "/etc/passwd"] {
-        assert_eq!(below(root, named), None, "{named}");
+    let dir = tempfile::tempdir().unwrap();
+    let (root, outside) = (dir.path().join("data"), dir.path().join("secret.png"));
+    fs::create_dir_all(root.join("a")).unwrap();
+    fs::write(root.join("a/b.png"), "").unwrap();
+    fs::write(&outside, "").unwrap();
+    let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, root.join(name)).unwrap();
+    link(&outside, "out.png");
+    link(Path::new("../secret.png"), "up.png");
+    link(dir.path(), "dir");
+    link(Path::new("a/b.png"), "in.png");
+    let real = fs::canonicalize(root.join("a/b.png")).unwrap();
+    for named in ["a/./b.png", "in.png", "dir/data/a/b.png"] {
+        assert_eq!(
+            below(&root, named).unwrap().as_ref(),
+            Some(&real),
+            "{named}"
+        );
+    }
+    for named in [
+        "../a",
+        "a/../../b",
+        "/etc/passwd",
+        "out.png",
+        "up.png",
+        "dir/secret.png",
+    ] {
+        assert_eq!(below(&root, named).unwrap(), None, "{named}");
+    }
+    assert!(below(&root, "a/none.png").is_err());
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe.json");
+    pipe_at(&pipe);
+    for path in [&*pipe, Path::new("/dev/zero"), dir.path()] {
+        let error = whole(path, 100).unwrap_err().to_string();
+        assert!(error.contains("is no regular file"), "{error}");
     }
 }
 
