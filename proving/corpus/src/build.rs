@@ -22,7 +22,7 @@ use crate::conversation::Conversation;
 use crate::geometry::TargetTokenizer;
 use crate::manifest::Manifest;
 use crate::reader::{Fault, ReadError, Reader, Unit};
-use crate::store::{Corpus, StoreError, StoreWriter};
+use crate::store::{Corpus, MOST_MANIFEST_BYTES, StoreError, StoreWriter};
 use crate::unroll::Output;
 
 /// Most sessions of a corpus.
@@ -175,6 +175,10 @@ pub fn build(
         &mut journal,
     )?;
     let text = manifest.to_text();
+    if text.len() as u64 > MOST_MANIFEST_BYTES {
+        let says = "corpus.json would have more than 512 MiB: take fewer files".to_owned();
+        return Err(BuildError::Plan(says));
+    }
     drop(journal);
     let profiles = plan.profiles.len() as u32;
     writer.finish(&plan.out, &text, profiles, &journal::FILES, &fingerprint)?;

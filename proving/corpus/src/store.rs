@@ -25,6 +25,8 @@ pub use writer::{Lengths, StoreWriter, StoredSession, StoredTurn};
 
 /// Bytes of an index before its records.
 pub(crate) const HEADER_LENGTH: u64 = layout::HEADER_BYTES as u64;
+/// Bytes of `corpus.json` at most: the names and digests of some two million sources.
+pub const MOST_MANIFEST_BYTES: u64 = 512 << 20;
 /// The file of all bytes.
 pub const BODIES: &str = "bodies";
 /// The file of records.

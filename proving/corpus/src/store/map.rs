@@ -10,6 +10,7 @@ use bytes::Bytes;
 use memmap2::Mmap;
 
 use super::StoreError;
+use crate::regular;
 
 /// The bytes of a file. Reading them costs no copy; neither does slicing them.
 ///
@@ -19,9 +20,9 @@ use super::StoreError;
 /// overwrite it in place, what is sent are the new bytes: check a corpus before a run, and keep it read-only.
 ///
 /// # Errors
-/// When the file cannot be opened or mapped.
+/// When the file cannot be opened or mapped, or is no regular file.
 pub(super) fn map(path: &Path) -> Result<Bytes, StoreError> {
-    let file = File::open(path).map_err(StoreError::io(path))?;
+    let file = regular::open(path).map_err(StoreError::io(path))?;
     let length = file.metadata().map_err(StoreError::io(path))?.len();
     if length == 0 {
         return Ok(Bytes::new()); // an empty map is refused by the system

@@ -5,6 +5,7 @@
 //! only after [`Corpus::verify`].
 //! Not here: checking all bytes (`verify`), writing (`writer`).
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,8 +15,9 @@ use super::layout::{
     HEADER_BYTES, Header, HeaderFault, SESSION_BYTES, SessionRecord, TURN_BYTES, TurnRecord,
     VERSION,
 };
-use super::{BODIES, INDEX, MANIFEST, StoreError, map};
+use super::{BODIES, INDEX, MANIFEST, MOST_MANIFEST_BYTES, StoreError, map};
 use crate::manifest::Manifest;
+use crate::regular;
 
 /// A corpus that is open for reading. Cheap to share between threads by reference.
 #[derive(Debug)]
@@ -267,15 +269,24 @@ fn header(path: &Path, index: &Bytes) -> Result<Header, StoreError> {
 }
 
 fn manifest(path: &Path, header: &Header) -> Result<Manifest, StoreError> {
-    let text = std::fs::read(path).map_err(StoreError::io(path))?;
+    let mut text = Vec::new();
+    let most = header.manifest_bytes.min(MOST_MANIFEST_BYTES);
+    regular::open(path)
+        .and_then(|file| file.take(most + 1).read_to_end(&mut text))
+        .map_err(StoreError::io(path))?;
     let damaged = |at: u64, says: String| StoreError::Damaged {
         path: path.to_owned(),
         at,
         says,
     };
     if text.len() as u64 != header.manifest_bytes {
+        let more = if text.len() as u64 > most {
+            " or more"
+        } else {
+            ""
+        };
         let says = format!(
-            "it has {} bytes, and {} were written",
+            "it has {} bytes{more}, and {} were written",
             text.len(),
             header.manifest_bytes
         );

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::manifest::{Manifest, Profile};
+use crate::regular::tests::pipe_at;
 use crate::seeded::seeded;
 
 /// A session of `n` requests that go on, with a head of its own or a shared one.
@@ -216,6 +217,35 @@ fn a_file_that_was_cut_or_grew_is_refused() {
         assert!(!checked(&dir).unwrap_err().is_damage());
         fs::rename(&hidden, &path).unwrap();
     }
+}
+
+#[test]
+fn a_file_without_an_end_is_neither_read_nor_waited_for() {
+    let (_temp, dir) = corpus();
+    for name in [BODIES, INDEX, MANIFEST] {
+        let (path, hidden) = (dir.join(name), dir.join("hidden"));
+        fs::rename(&path, &hidden).unwrap();
+        pipe_at(&path);
+        let says = checked(&dir).unwrap_err().to_string();
+        assert!(
+            says.contains(name) && says.contains("no regular file"),
+            "{says}"
+        );
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        let says = checked(&dir).unwrap_err().to_string();
+        assert!(
+            says.contains(name) && says.contains("no regular file"),
+            "{says}"
+        );
+        fs::remove_file(&path).unwrap();
+        fs::rename(&hidden, &path).unwrap();
+    }
+    // A hundred gigabytes of nothing: what is beyond the length that was written is not read.
+    let file = fs::File::options().write(true).open(dir.join(MANIFEST));
+    file.unwrap().set_len(100 << 30).unwrap();
+    let error = checked(&dir).unwrap_err();
+    assert!(error.is_damage(), "{error}");
 }
 
 #[test]
