@@ -11,12 +11,13 @@
 mod files;
 mod finish;
 mod journal;
+mod lock;
 mod pipeline;
 mod sample;
 mod work;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::conversation::Conversation;
 use crate::geometry::TargetTokenizer;
@@ -154,6 +155,9 @@ pub fn build(
     watch: &mut dyn FnMut(&Progress),
 ) -> Result<Manifest, BuildError> {
     check(plan)?;
+    let lock = lock::Lock::take(&plan.out)?;
+    // It may have been made while the lock was another's.
+    check_out(&plan.out)?;
     let work = StoreWriter::work_dir(&plan.out);
     let prepared: Vec<Prepared<'_>> = plan
         .profiles
@@ -163,9 +167,9 @@ pub fn build(
     let fingerprint = journal::fingerprint(plan, &prepared, &target.name(), &repair.name());
     if StoreWriter::finished(&plan.out).as_ref() == Some(&fingerprint) {
         StoreWriter::settle(&plan.out, &journal::FILES)?;
+        lock.leave(&plan.out);
         return Ok(Corpus::open(&plan.out)?.manifest().clone());
     }
-    std::fs::create_dir_all(&work).map_err(StoreError::io(&work))?;
     let mut journal = journal::Journal::open(&work, &fingerprint)?;
     let writer = pipeline::run(plan, &prepared, target, repair, &mut journal, watch)?;
     let manifest = finish::manifest(
@@ -182,6 +186,7 @@ pub fn build(
     drop(journal);
     let profiles = plan.profiles.len() as u32;
     writer.finish(&plan.out, &text, profiles, &journal::FILES, &fingerprint)?;
+    lock.leave(&plan.out);
     Ok(manifest)
 }
 
@@ -210,16 +215,22 @@ fn check(plan: &Plan<'_>) -> Result<(), BuildError> {
     if plan.block_tokens == 0 || plan.threads == 0 {
         return refuse("tokens in a block and threads must be at least 1".to_owned());
     }
-    let mut inside = match std::fs::read_dir(&plan.out) {
+    check_out(&plan.out)
+}
+
+fn check_out(out: &Path) -> Result<(), BuildError> {
+    let mut inside = match std::fs::read_dir(out) {
         Ok(inside) => inside,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(StoreError::io(&plan.out)(error).into()),
+        Err(error) => return Err(StoreError::io(out)(error).into()),
     };
-    if inside.next().is_some() {
-        let out = plan.out.display();
-        return refuse(format!("{out} is not empty; name another directory"));
+    match inside.next() {
+        Some(_) => Err(BuildError::Plan(format!(
+            "{} is not empty; name another directory",
+            out.display()
+        ))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn prepare<'a>(plan: &Plan<'_>, profile: &'a ProfilePlan<'a>) -> Result<Prepared<'a>, BuildError> {

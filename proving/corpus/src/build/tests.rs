@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -542,6 +541,27 @@ fn a_build_with_other_options_does_not_go_on() {
         error.to_string().contains("other options or sources"),
         "{error}"
     );
+}
+
+#[test]
+fn a_second_build_into_the_same_directory_is_refused_while_the_first_goes_on() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("lines.txt");
+    fs::write(&path, numbered(3)).unwrap();
+    let out = temp.path().join("corpus");
+    let reader = reader();
+    let plan = plan(&out, &reader, &path);
+    let mut refused = Vec::new();
+    let mut watch = |_: &Progress| refused.push(run(&plan).unwrap_err().to_string());
+    build(&plan, &Words, &Nothing, &mut watch).unwrap();
+    assert!(!refused.is_empty());
+    for says in refused {
+        assert!(says.contains("in use by another build"), "{says}");
+    }
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 3);
+    assert_eq!(Corpus::open(&out).unwrap().len(), 3);
+    assert!(run(&plan).unwrap_err().to_string().contains("not empty"));
+    assert!(!StoreWriter::work_dir(&out).exists());
 }
 
 #[test]
