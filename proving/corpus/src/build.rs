@@ -14,6 +14,7 @@ mod journal;
 mod lock;
 mod pipeline;
 mod sample;
+mod stamps;
 mod work;
 
 use std::collections::BTreeMap;
@@ -133,6 +134,12 @@ pub enum BuildError {
         /// What is wrong.
         says: String,
     },
+    /// A source was written to meanwhile.
+    #[error("{}: changed while it was read, and what was built of it is given up: build anew", path.display())]
+    Changed {
+        /// Which.
+        path: PathBuf,
+    },
 }
 
 /// A profile whose files are known.
@@ -140,6 +147,8 @@ struct Prepared<'a> {
     plan: &'a ProfilePlan<'a>,
     units: Vec<Unit>,
     sources: Vec<crate::manifest::Source>,
+    /// The files as they were before any was read.
+    stamps: stamps::Stamps,
     /// The sessions that are wanted, and from how many they were drawn.
     sample: Option<sample::Sample>,
 }
@@ -172,6 +181,10 @@ pub fn build(
     }
     let mut journal = journal::Journal::open(&work, &fingerprint)?;
     let writer = pipeline::run(plan, &prepared, target, repair, &mut journal, watch)?;
+    if let Some(path) = changed(&prepared) {
+        journal.forget()?;
+        return Err(BuildError::Changed { path });
+    }
     let manifest = finish::manifest(
         plan,
         &prepared,
@@ -233,8 +246,16 @@ fn check_out(out: &Path) -> Result<(), BuildError> {
     }
 }
 
+/// A source that is not what it was when the build began.
+fn changed(prepared: &[Prepared<'_>]) -> Option<PathBuf> {
+    prepared
+        .iter()
+        .find_map(|profile| profile.stamps.changed(profile.plan.reader, &profile.units))
+}
+
 fn prepare<'a>(plan: &Plan<'_>, profile: &'a ProfilePlan<'a>) -> Result<Prepared<'a>, BuildError> {
     let units = profile.reader.units(&profile.paths)?;
+    let stamps = stamps::Stamps::take(profile.reader, &units);
     let sources = files::sources(&profile.paths, &units)?;
     let sample = profile
         .sessions
@@ -244,6 +265,7 @@ fn prepare<'a>(plan: &Plan<'_>, profile: &'a ProfilePlan<'a>) -> Result<Prepared
         plan: profile,
         units,
         sources,
+        stamps,
         sample,
     })
 }

@@ -78,6 +78,10 @@ pub trait Reader: Send + Sync {
         };
         self.read(unit, &mut Sink::new(&mut name))
     }
+
+    /// Hands on the files that the records of a unit name and reading it opens, there or not, until `each` breaks.
+    /// Most formats name none. What cannot be read names none either: reading says so.
+    fn named(&self, _unit: &Unit, _each: &mut dyn FnMut(&Path) -> ControlFlow<()>) {}
 }
 
 /// What one thread reads at a time.

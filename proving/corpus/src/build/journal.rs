@@ -185,6 +185,12 @@ impl Journal {
         self.append(line.as_bytes())
     }
 
+    /// Nothing of what was written is to be gone on from.
+    pub(super) fn forget(self) -> Result<(), StoreError> {
+        let path = self.work.join(JOURNAL);
+        fs::remove_file(&path).map_err(StoreError::io(path))
+    }
+
     /// Hands every fact to `each`, with the names of the blocks that it adds.
     pub(super) fn facts(
         &mut self,
@@ -259,7 +265,7 @@ pub(super) fn fingerprint(
         json!({
             "name": profile.plan.name, "reader": profile.plan.reader.name(), "options": profile.plan.options,
             "sessions": profile.plan.sessions, "licence": profile.plan.licence,
-            "sources": profile.sources, "units": units,
+            "sources": profile.sources, "units": units, "named": profile.stamps.named,
         })
     });
     let whole = json!({

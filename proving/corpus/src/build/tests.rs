@@ -464,6 +464,7 @@ fn a_build_goes_on_from_what_was_on_the_disk() {
             plan: &cut_plan,
             units: prepared[0].units.clone(),
             sources: Vec::new(),
+            stamps: stamps::Stamps::default(),
             sample: None,
         }];
         drop(pipeline::run(&plan, &half, &Words, &Nothing, &mut notes, &mut |_| {}).unwrap());
@@ -564,6 +565,76 @@ fn a_second_build_into_the_same_directory_is_refused_while_the_first_goes_on() {
     assert!(!StoreWriter::work_dir(&out).exists());
 }
 
+/// Says that a file was written ten seconds later than it was.
+fn rewritten(path: &Path, text: &str) {
+    let later = fs::metadata(path).unwrap().modified().unwrap() + Duration::from_secs(10);
+    fs::write(path, text).unwrap();
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(later).unwrap();
+}
+
+#[test]
+fn a_source_that_changes_while_it_is_read_ends_the_build_and_nothing_of_it_is_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("lines.txt");
+    // The second has as many bytes as the first.
+    for (first, second) in [("a x y\nb z y\n", "a x y\nb w y\n"), ("a x y\n", "a x\n")] {
+        fs::write(&path, first).unwrap();
+        let out = temp.path().join(second.len().to_string());
+        let reader = reader();
+        let plan = plan(&out, &reader, &path);
+        let mut change = |_: &Progress| rewritten(&path, second);
+        let error = build(&plan, &Words, &Nothing, &mut change).unwrap_err();
+        let says = error.to_string();
+        assert!(
+            says.contains("lines.txt: changed while it was read"),
+            "{says}"
+        );
+        assert!(!out.exists());
+        // Even with what it had at first, it does not go on from a mixture.
+        fs::write(&path, first).unwrap();
+        let mut before = 0;
+        let mut watch = |progress: &Progress| before = progress.bytes_unrolled_before;
+        let manifest = build(&plan, &Words, &Nothing, &mut watch).unwrap();
+        let lines = first.lines().count() as u64;
+        assert_eq!((before, manifest.sessions), (0, lines));
+    }
+}
+
+#[test]
+fn a_file_that_an_index_names_is_watched_too() {
+    let temp = tempfile::tempdir().unwrap();
+    let set = temp.path().join("set");
+    fs::create_dir(&set).unwrap();
+    let (index, task) = (set.join("train.json"), set.join("task.txt"));
+    let entries = r#"{"0": {"task": "task.txt"}, "1": {"task": "none.txt"}}"#;
+    fs::write(&index, entries).unwrap();
+    let text = "Task: Go.\nOutput Script:\nclick()";
+    fs::write(&task, text).unwrap();
+    let reader = crate::reader::Format::Omniact.reader(&crate::reader::Settings::default());
+    let mut plan = plan(&temp.path().join("corpus"), &*reader, &set);
+    let mut change = |_: &Progress| rewritten(&task, text);
+    let error = build(&plan, &Words, &Nothing, &mut change).unwrap_err();
+    assert!(
+        error.to_string().contains("task.txt: changed while"),
+        "{error}"
+    );
+    // An interrupted build does not go on with another text.
+    plan.strict = true;
+    let error = run(&plan).unwrap_err().to_string();
+    assert!(error.contains("none.txt"), "{error}");
+    assert_eq!(run(&plan).unwrap_err().to_string(), error);
+    rewritten(&task, text);
+    let error = run(&plan).unwrap_err().to_string();
+    assert!(error.contains("other options or sources"), "{error}");
+    // Nor does it where one came that was not there.
+    fs::remove_dir_all(StoreWriter::work_dir(&plan.out)).unwrap();
+    run(&plan).unwrap_err();
+    fs::write(set.join("none.txt"), text).unwrap();
+    let error = run(&plan).unwrap_err().to_string();
+    assert!(error.contains("other options or sources"), "{error}");
+}
+
 #[test]
 fn a_plan_that_makes_no_sense_is_refused() {
     let temp = tempfile::tempdir().unwrap();
@@ -579,6 +650,7 @@ fn a_plan_that_makes_no_sense_is_refused() {
     assert!(says(&|plan| plan.profiles[0].sessions = Some(0)).contains("sessions must be"));
     assert!(says(&|plan| plan.threads = 0).contains("at least 1"));
     assert!(says(&|plan| plan.out = temp.path().to_owned()).contains("not empty"));
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
     let twice = says(&|plan| {
         let profile = ProfilePlan {
             reader: plan.profiles[0].reader,

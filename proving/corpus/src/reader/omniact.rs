@@ -41,6 +41,16 @@ pub enum Screen {
     DetactText,
 }
 
+impl Screen {
+    /// The members of an entry that name what is shown.
+    fn members(self) -> &'static [&'static str] {
+        match self {
+            Self::Image => &["image"],
+            Self::DetactText => &["ocr", "icon", "color"],
+        }
+    }
+}
+
 /// Where a screen stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
@@ -85,14 +95,8 @@ impl Reader for Omniact {
 
     fn read(&self, unit: &Unit, sink: &mut Sink<'_>) -> Result<(), ReadError> {
         let path = &unit.file;
-        let bytes = whole(path, MAX_RECORD_BYTES)?;
-        let bytes = bytes.ok_or_else(|| format(path, "is longer than 64 MiB"))?;
-        let index = read_json(&bytes, sink.tally_mut()).map_err(|f| format(path, f.says))?;
-        let Json::Object(entries) = index else {
-            return Err(format(path, "is no index: an object of tasks was expected"));
-        };
-        let own = path.parent().unwrap_or(Path::new(""));
-        let root = self.root.as_deref().unwrap_or(own);
+        let entries = index(path, sink.tally_mut())?;
+        let root = self.root(path);
         for screen in by_screen(entries) {
             let position = Position {
                 file: path.clone(),
@@ -116,11 +120,7 @@ impl Reader for Omniact {
         each: &mut dyn FnMut(Position, &str) -> ControlFlow<()>,
     ) -> Result<(), ReadError> {
         let path = &unit.file;
-        let bytes = whole(path, MAX_RECORD_BYTES)?.unwrap_or_default();
-        let index = read_json(&bytes, &mut Tally::default()).map_err(|f| format(path, f.says))?;
-        let Json::Object(entries) = index else {
-            return Err(format(path, "is no index: an object of tasks was expected"));
-        };
+        let entries = index(path, &mut Tally::default())?;
         for screen in by_screen(entries) {
             let position = Position {
                 file: path.clone(),
@@ -132,6 +132,41 @@ impl Reader for Omniact {
             }
         }
         Ok(())
+    }
+
+    fn named(&self, unit: &Unit, each: &mut dyn FnMut(&Path) -> ControlFlow<()>) {
+        let entries = index(&unit.file, &mut Tally::default());
+        let root = self.root(&unit.file);
+        for screen in by_screen(entries.unwrap_or_default()) {
+            let first = screen.tasks.first().map(|(_, entry)| entry);
+            let shown = first.into_iter().flat_map(|entry| {
+                let members = self.screen.members().iter();
+                members.filter_map(|member| entry.text(member))
+            });
+            let tasks = screen.tasks.iter();
+            let tasks = tasks.filter_map(|(_, entry)| entry.text("task"));
+            for named in shown.chain(tasks) {
+                // What leads out is not opened, and so cannot matter.
+                let path = match below(root, named) {
+                    Ok(None) => continue,
+                    Ok(Some(path)) => path,
+                    Err(_) => root.join(named),
+                };
+                if each(&path).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The entries of an index.
+fn index(path: &Path, tally: &mut Tally) -> Result<Vec<(String, Json)>, ReadError> {
+    let bytes = whole(path, MAX_RECORD_BYTES)?;
+    let bytes = bytes.ok_or_else(|| format(path, "is longer than 64 MiB"))?;
+    match read_json(&bytes, tally).map_err(|f| format(path, f.says))? {
+        Json::Object(entries) => Ok(entries),
+        _ => Err(format(path, "is no index: an object of tasks was expected")),
     }
 }
 
@@ -167,6 +202,12 @@ fn screen_id(entry: &Json) -> Option<String> {
 }
 
 impl Omniact {
+    /// Where the paths of this index begin.
+    fn root<'a>(&'a self, index: &'a Path) -> &'a Path {
+        let own = index.parent().unwrap_or(Path::new(""));
+        self.root.as_deref().unwrap_or(own)
+    }
+
     fn session(&self, root: &Path, shown: Shown, tally: &mut Tally) -> Result<Conversation, Fault> {
         if shown.tasks.len() > MAX_TASKS {
             let says = format!("has {} tasks, at most 1,000 are read", shown.tasks.len());
