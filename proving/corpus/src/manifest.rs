@@ -92,6 +92,9 @@ pub struct Profile {
     pub unknown_keys: BTreeMap<String, u64>,
     /// What the reader noted besides.
     pub notes: BTreeMap<String, u64>,
+    /// What was odd about text that was read all the same ([`crate::json::Oddities`]), by kind.
+    #[serde(default)]
+    pub oddities: BTreeMap<String, u64>,
     /// Bytes of its requests, each counted whole.
     pub bytes_unrolled: u64,
     /// Lengths.

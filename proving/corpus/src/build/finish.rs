@@ -126,9 +126,12 @@ impl Sums<'_> {
                 profile,
                 unknown,
                 notes,
+                oddities,
             } => {
-                merge(&mut self.profiles[profile].unknown_keys, &unknown);
-                merge(&mut self.profiles[profile].notes, &notes);
+                let profile = &mut self.profiles[profile];
+                merge(&mut profile.unknown_keys, &unknown);
+                merge(&mut profile.notes, &notes);
+                merge(&mut profile.oddities, &oddities);
             }
         }
         Ok(())

@@ -42,6 +42,7 @@ pub(super) enum Fact {
         profile: usize,
         unknown: BTreeMap<String, u64>,
         notes: BTreeMap<String, u64>,
+        oddities: BTreeMap<String, u64>,
     },
 }
 

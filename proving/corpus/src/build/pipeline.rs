@@ -360,13 +360,13 @@ impl<'a, 'b> Writer<'a, 'b> {
             Done::Made(position, made) => self.session(&position, *made)?,
             Done::Fault(position, fault) => self.fault(next.profile, &position, &fault)?,
             Done::UnitEnd(tally) => {
-                let named = |table: &BTreeMap<&'static str, u64>| {
-                    table.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect()
-                };
+                let named = |(name, count): (&'static str, u64)| (name.to_owned(), count);
+                let odd = tally.oddities.counts().into_iter();
                 let fact = Fact::Unit {
                     profile: next.profile,
                     unknown: tally.unknown.counts.clone(),
-                    notes: named(&tally.notes),
+                    notes: tally.notes.into_iter().map(named).collect(),
+                    oddities: odd.filter(|(_, n)| *n > 0).map(named).collect(),
                 };
                 self.journal.note(&fact, &[])?;
             }

@@ -268,6 +268,27 @@ fn a_build_counts_all_that_it_did() {
 }
 
 #[test]
+fn what_is_odd_about_a_text_is_in_the_manifest() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("logs.jsonl");
+    let said = r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]"#;
+    let mut text = format!(r#"{{"id":"x","id":"y","score":NaN,"top":Infinity,"messages":{said}}}"#)
+        .into_bytes();
+    text.extend(b"\n{\"id\":\"\xff\",\"messages\":[]}\n");
+    fs::write(&path, text).unwrap();
+    let reader = crate::reader::Format::Messages.reader(&crate::reader::Settings::default());
+    let manifest = run(&plan(&temp.path().join("corpus"), &*reader, &path)).unwrap();
+    let odd = manifest.profiles[0].oddities.iter();
+    let odd: Vec<(&str, u64)> = odd.map(|(kind, n)| (kind.as_str(), *n)).collect();
+    let expected = [
+        ("duplicate_members", 1),
+        ("invalid_utf8", 1),
+        ("numbers_not_finite", 2),
+    ];
+    assert_eq!(odd, expected);
+}
+
+#[test]
 fn a_request_is_what_was_asked_with_the_length_of_the_answer() {
     let (_temp, corpus) = built("s a_b c_d e f\n");
     let session = corpus.session(0).unwrap();

@@ -31,6 +31,18 @@ pub struct Oddities {
 }
 
 impl Oddities {
+    /// Each count under its name.
+    #[must_use]
+    pub fn counts(&self) -> [(&'static str, u64); 5] {
+        [
+            ("invalid_utf8", self.invalid_utf8),
+            ("lone_surrogates", self.lone_surrogates),
+            ("duplicate_members", self.duplicate_members),
+            ("numbers_not_finite", self.numbers_not_finite),
+            ("raw_control_characters", self.raw_control_characters),
+        ]
+    }
+
     /// Adds the counts of another reading.
     pub fn absorb(&mut self, other: Self) {
         self.invalid_utf8 += other.invalid_utf8;

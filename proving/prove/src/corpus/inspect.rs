@@ -89,6 +89,12 @@ pub(super) fn page(name: &str, corpus: &Corpus, page: Page) -> String {
     counted(
         &mut out,
         page,
+        "Odd, and read all the same",
+        &all(|p| &p.oddities),
+    );
+    counted(
+        &mut out,
+        page,
         "Licences of sessions",
         &all(|p| &p.licences),
     );
