@@ -13,10 +13,12 @@ mod progress;
 mod repairs;
 mod target;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ::corpus::store::{Corpus, StoreError};
 use clap::{Args, Subcommand};
+
+use crate::text::printable;
 
 /// What can be done with a corpus.
 #[derive(Debug, Subcommand)]
@@ -39,11 +41,24 @@ pub(crate) fn corpus(command: &Command) -> Outcome {
     };
     match done {
         Err(error) if error.downcast_ref().is_some_and(StoreError::is_damage) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", told(&*error));
             Ok(false)
         }
+        Err(error) => Err(told(&*error).into()),
         done => done,
     }
+}
+
+/// What an error says, which may have names and texts of a dataset in it.
+fn told(error: &dyn std::error::Error) -> String {
+    let says = error.to_string();
+    let lines: Vec<String> = says.lines().map(printable).collect();
+    lines.join("\n")
+}
+
+/// A path as a page shows it.
+fn shown(path: &Path) -> String {
+    printable(&path.display().to_string())
 }
 
 /// Checks every byte of a corpus. Ends with 0 if it is whole, 1 if it is damaged, 2 if that cannot be said.
@@ -63,7 +78,7 @@ fn verify(options: &Verify) -> Outcome {
     line.end();
     println!(
         "{}: whole; {} sessions, {} requests, {}",
-        options.dir.display(),
+        shown(&options.dir),
         page::number(done.sessions),
         page::number(done.requests),
         page::bytes(done.bytes)

@@ -1,4 +1,4 @@
-//! Lines of at most eighty columns, for what people read.
+//! Lines of at most eighty columns, for what people read, and nothing in them that a terminal would obey.
 //!
 //! Not here: what is said.
 
@@ -14,6 +14,20 @@ pub(crate) fn say(text: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }
+}
+
+/// A text that others chose, as a terminal may show it: U+FFFD stands for each control character (of the first 32 and
+/// of U+007F to U+009F) and for each character that turns the direction of the text around it.
+pub(crate) fn printable(text: &str) -> String {
+    let turns = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = |c: char| {
+        if c.is_control() || turns(c) {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    text.chars().map(shown).collect()
 }
 
 /// A text broken between words, lines after the first indented by `indent`.

@@ -20,6 +20,7 @@ use super::progress::{Bar, time};
 use super::repairs::RepairOptions;
 use super::target::TargetOptions;
 use crate::files;
+use crate::text::printable;
 
 /// Builds a corpus of recorded sessions, one request for each decision of the assistant.
 ///
@@ -91,6 +92,7 @@ pub(super) fn build(options: &Build) -> super::Outcome {
         .profile
         .iter()
         .map(|group| {
+            options::check_name(&group.name)?;
             options::check_media(group, options.repair.keeps_media())?;
             options::reader(group, seed)
         })
@@ -126,7 +128,7 @@ pub(super) fn build(options: &Build) -> super::Outcome {
     let seconds = bar.elapsed().as_secs_f64();
     println!(
         "{}: {} sessions, {} requests; {} in the place of {}; {} records skipped, {} duplicates",
-        options.out.display(),
+        super::shown(&options.out),
         number(manifest.sessions),
         number(manifest.requests),
         bytes(manifest.bytes_stored),
@@ -161,7 +163,8 @@ fn tell_skipped(manifest: &Manifest) {
     for (reason, (count, first)) in reasons {
         println!(
             "  skipped {count} as {reason}; the first, {}: {}",
-            first.place, first.says
+            printable(&first.place),
+            printable(&first.says)
         );
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn export(options: &Export) -> super::Outcome {
     let done = ::corpus::export::export(&corpus, format, &options.out, &prompt)?;
     println!(
         "{}: {} requests in {} files, {}",
-        options.out.display(),
+        super::shown(&options.out),
         number(done.requests),
         number(done.files),
         bytes(done.bytes)

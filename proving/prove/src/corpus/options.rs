@@ -8,9 +8,30 @@ use ::corpus::reader::{Format, Geometry, Place, Reader, Screen, Settings, Spread
 use experiment::random::Rng;
 
 use super::groups::Group;
+use crate::text::printable;
 
 /// Sessions of one profile that are made at most: as many as it can be told to have by hand.
 const MOST_MADE: u64 = 4_000_000;
+
+/// Bytes of a profile's name at most.
+const MOST_NAME_BYTES: usize = 128;
+
+/// Refuses a name that cannot stand on a page.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let says = if name.is_empty() {
+        "is empty".to_owned()
+    } else if name.len() > MOST_NAME_BYTES {
+        format!("has {} bytes, at most {MOST_NAME_BYTES}", name.len())
+    } else if printable(name) != name {
+        "has characters that are not printed".to_owned()
+    } else {
+        return Ok(());
+    };
+    let start: String = name.chars().take(MOST_NAME_BYTES).collect();
+    Err(format!(
+        "the name of profile {start:?} {says}; give it another"
+    ))
+}
 
 /// The reader of a profile.
 pub(super) fn reader(group: &Group, seed: u64) -> Result<Box<dyn Reader>, String> {

@@ -1,10 +1,13 @@
 //! Tables and bars of text.
 //!
-//! Invariant: no line is wider than the page, but for words that are; colours only where they are wanted.
+//! Invariant: no line is wider than the page, but for words that are; colours only where they are wanted, and nothing
+//! else that a terminal obeys, whatever is shown.
 //! Not here: what is shown (`inspect`).
 
 use std::fmt::Write;
 use std::io::IsTerminal;
+
+use crate::text::printable;
 
 /// What a page is written for.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +29,7 @@ impl Page {
 
     /// A heading with an empty line before it.
     pub(super) fn heading(&self, out: &mut String, text: &str) {
-        let _ = writeln!(out, "\n{}", self.coloured(text, "1"));
+        let _ = writeln!(out, "\n{}", self.coloured(&printable(text), "1"));
     }
 
     /// Rows of cells: the first column to the left, the others to the right. The first row is a heading.
@@ -46,9 +49,9 @@ impl Page {
             for (column, cell) in row.iter().enumerate() {
                 let width = widths[column];
                 if column == 0 {
-                    let _ = write!(line, "{:<width$}", shortened(cell, width));
+                    let _ = write!(line, "{:<width$}", shortened(&printable(cell), width));
                 } else {
-                    let _ = write!(line, "  {cell:>width$}");
+                    let _ = write!(line, "  {:>width$}", printable(cell));
                 }
             }
             let line = line.trim_end();

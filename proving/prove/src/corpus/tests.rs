@@ -274,6 +274,52 @@ fn a_page_has_what_the_manifest_has_and_keeps_its_width() {
 }
 
 #[test]
+fn nothing_of_a_dataset_reaches_a_terminal_as_a_command() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("lo\u{1b}[31mgs.jsonl");
+    let evil = "\u{1b}]0;x\u{7}\u{9b}2J\u{202e}";
+    let mut line = serde_json::json!({
+        "license": format!("MIT{evil}"),
+        "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    });
+    line[format!("member{evil}")] = 1.into();
+    std::fs::write(&file, format!("{line}\n")).unwrap();
+    let (file, out) = (file.display().to_string(), temp.path().join("corpus"));
+    let shown = out.display().to_string();
+    let line = |name: &'static str| {
+        let line = ["build", "--profile", name, "--reader", "messages"];
+        [&line[..], &[&file, "--out", &shown]].concat()
+    };
+    for (name, says) in [
+        ("\u{1b}[2J", "not printed"),
+        ("", "is empty"),
+        ("a\u{202e}b", "not printed"),
+    ] {
+        let error = run(&line(name)).unwrap_err().to_string();
+        assert!(
+            error.contains("name of profile") && error.contains(says),
+            "{error}"
+        );
+    }
+    assert!(super::options::check_name(&"n".repeat(129)).is_err());
+    assert_eq!(super::options::check_name(&"n".repeat(128)), Ok(()));
+    assert!(run(&line("chat")).unwrap());
+    let page = Page {
+        width: 140,
+        colours: false,
+    };
+    let name = format!("name{evil}");
+    let text = inspect::page(&name, &Corpus::open(&out).unwrap(), page);
+    for expected in ["member\u{fffd}]0;x", "MIT\u{fffd}]0;x", "lo\u{fffd}[31mgs"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let obeyed = |c: char| c != '\n' && c.is_control() || c == '\u{202e}';
+    assert!(!text.contains(obeyed), "{text:?}");
+    let error = run(&["verify", &format!("/there/is/{evil}")]).unwrap_err();
+    assert!(!error.to_string().contains(obeyed), "{error}");
+}
+
+#[test]
 fn numbers_are_shown_as_people_read_them() {
     assert_eq!(
         [0, 999, 1_000, 1_234_567].map(page::number),
