@@ -6,11 +6,13 @@
 //! after the other and a cache that never evicts: what a real cache of that size loses is not predicted.
 //! Invariant: within a session the chain is exact. Across sessions it is exact for the first 256 blocks of each
 //! prompt, and beyond those as long as [`Known`] has room; then it is too small, by fewer blocks than its stride.
-//! Not here: how prompts become tokens (`geometry`), the engine's own cache (`simulator::kv`).
+//! Not here: how prompts become tokens (`geometry`), names of blocks (`experiment::block`), the engine's own cache
+//! (`simulator::kv`).
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use experiment::block;
 use serde::{Deserialize, Serialize};
 
 /// Tokens in a block, as vLLM has it.
@@ -64,10 +66,8 @@ impl SessionBlocks {
         self.chain.truncate(common / self.block);
         let shared = self.chain.len();
         let mut last = self.chain.last().copied().unwrap_or(0);
-        for block in ids.chunks_exact(self.block).skip(shared) {
-            last = block.iter().fold(mix(last), |hash, &id| {
-                mix(hash ^ u64::from(id).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-            });
+        for tokens in ids.chunks_exact(self.block).skip(shared) {
+            last = block::name(last, tokens);
             self.chain.push(last);
         }
         let further = self.chain[shared..].iter();
@@ -223,14 +223,6 @@ fn common_prefix(a: &[u32], b: &[u32]) -> usize {
     let whole = alike.take_while(|(a, b)| a == b && a.len() == STEP).count() * STEP;
     let rest = a[whole..].iter().zip(&b[whole..]);
     whole + rest.take_while(|(a, b)| a == b).count()
-}
-
-/// A permutation of 64 bits that leaves no pattern (the finaliser of SplitMix64, Steele et al. 2014).
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 /// Names are hashes already, but for their last five bits.

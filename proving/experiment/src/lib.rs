@@ -5,6 +5,7 @@
 //! Not here: sending requests (`load`), processes and files (`prove`).
 
 pub mod arrivals;
+pub mod block;
 pub mod certificate;
 pub mod random;
 pub mod slo;

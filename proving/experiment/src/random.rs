@@ -9,7 +9,7 @@
 pub struct Rng(u64);
 
 /// The increment of SplitMix64: the golden ratio's fraction in 64 bits, made odd.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Rng {
     /// A generator of its own for each `seed`.
@@ -89,8 +89,10 @@ impl Rng {
     }
 }
 
-/// SplitMix64's output for a state.
-const fn mix(state: u64) -> u64 {
+/// SplitMix64's output for a state: a permutation of 64 bits that leaves no pattern.
+#[must_use]
+#[inline]
+pub const fn mix(state: u64) -> u64 {
     let x = state.wrapping_add(GOLDEN);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

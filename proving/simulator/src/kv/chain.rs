@@ -2,7 +2,10 @@
 //!
 //! Invariant: two sequences have the same name for block i when their first i + 1 blocks hold the same tokens, and
 //! only then (but for a collision of 64 bits).
-//! Not here: which block holds what (`pool`).
+//! Not here: which block holds what (`pool`), how a name is made (`experiment::block`).
+
+use experiment::block;
+use experiment::random::mix;
 
 /// The name of one full block and of everything before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,9 +15,7 @@ impl BlockHash {
     /// The name of a block of `tokens` after the block `self`.
     #[must_use]
     pub fn then(self, tokens: &[u32]) -> Self {
-        Self(tokens.iter().fold(mix(self.0), |hash, &token| {
-            mix(hash ^ u64::from(token).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        }))
+        Self(block::name(self.0, tokens))
     }
 
     pub(super) fn of_full(self) -> u64 {
@@ -79,12 +80,4 @@ impl Chain {
         };
         self.known.get(i as usize).copied().unwrap_or_else(own)
     }
-}
-
-/// A permutation of 64 bits that leaves no pattern (the finaliser of SplitMix64, Steele et al. 2014).
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
