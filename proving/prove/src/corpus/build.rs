@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ::corpus::build::{Plan, ProfilePlan};
-use ::corpus::manifest::{Manifest, Skipped};
+use ::corpus::manifest::{Manifest, Profile, Skipped};
 use ::corpus::reader::Reader;
 use ::corpus::unroll::Output;
 use clap::Args;
@@ -143,6 +143,9 @@ pub(super) fn build(options: &Build) -> super::Outcome {
         manifest.prefix.hit_rate * 100.0
     );
     tell_skipped(&manifest);
+    for line in fewer(&manifest) {
+        println!("  {line}");
+    }
     for profile in manifest
         .profiles
         .iter()
@@ -167,6 +170,22 @@ fn tell_skipped(manifest: &Manifest) {
             printable(&first.says)
         );
     }
+}
+
+/// A line for each profile that has fewer sessions than were asked for.
+pub(super) fn fewer(manifest: &Manifest) -> Vec<String> {
+    let line = |profile: &Profile| {
+        let asked = profile.asked.filter(|asked| *asked > profile.sessions)?;
+        let sources = profile.candidates.unwrap_or_default();
+        Some(format!(
+            "profile {}: {} sessions were asked for, {} are there; its sources have {}",
+            printable(&profile.name),
+            number(asked),
+            number(profile.sessions),
+            number(sources),
+        ))
+    };
+    manifest.profiles.iter().filter_map(line).collect()
 }
 
 fn profile<'a>(group: &Group, reader: &'a dyn Reader) -> ProfilePlan<'a> {

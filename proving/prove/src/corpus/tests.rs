@@ -320,6 +320,19 @@ fn nothing_of_a_dataset_reaches_a_terminal_as_a_command() {
 }
 
 #[test]
+fn fewer_sessions_than_were_asked_for_are_told() {
+    let temp = tempfile::tempdir().unwrap();
+    let corpus = built(temp.path(), &["--sessions", "5000"]);
+    assert_eq!(
+        build::fewer(corpus.manifest()),
+        ["profile chat: 5,000 sessions were asked for, 12 are there; its sources have 12"]
+    );
+    let temp = tempfile::tempdir().unwrap();
+    let corpus = built(temp.path(), &["--sessions", "12"]);
+    assert!(build::fewer(corpus.manifest()).is_empty());
+}
+
+#[test]
 fn numbers_are_shown_as_people_read_them() {
     assert_eq!(
         [0, 999, 1_000, 1_234_567].map(page::number),
