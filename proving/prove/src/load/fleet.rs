@@ -21,6 +21,7 @@ use super::locust::{self, Event, LocustStats, Of, Pace, Part, Seen, Worker};
 use super::rig::{ActiveRun, Rig, RunOverrides};
 use super::traffic::CorpusProfile;
 use super::{Ended, LOOK, Options, ReplayError, tell};
+use crate::text::printable;
 
 /// After which a master that does not answer is told of.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -196,7 +197,7 @@ impl Fleet<'_> {
                 self.end(within)?;
                 self.worker.stopped();
             }
-            Event::Warning(says) => eprintln!("warning: {says}"),
+            Event::Warning(says) => eprintln!("warning: {}", printable(&says)),
             Event::Ramped { .. } | Event::Quit | Event::Lost { .. } => {}
         }
         Ok(())
@@ -207,7 +208,10 @@ impl Fleet<'_> {
         let host = host.filter(|host| !host.is_empty() && !targets.iter().any(|url| url == host));
         if let Some(host) = host {
             let targets = targets.join(" ");
-            eprintln!("warning: the master's host {host} is not heeded: --target is {targets}");
+            eprintln!(
+                "warning: the master's host {} is not heeded: --target is {targets}",
+                printable(host)
+            );
         }
     }
 

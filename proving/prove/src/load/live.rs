@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use load::observer::{Buckets, Counters};
 use load::run::Running;
 
+use crate::text::printable;
+
 /// Between two looks on a terminal.
 const REFRESH: Duration = Duration::from_millis(500);
 /// Between two lines elsewhere.
@@ -104,7 +106,7 @@ impl Live {
         );
         for (at, counters) in now.iter().enumerate() {
             let before = self.before.1.get(at).cloned().unwrap_or_default();
-            let name: String = self.names[at].chars().take(20).collect();
+            let name: String = printable(&self.names[at]).chars().take(20).collect();
             let first = counters.first_token.since(&before.first_token);
             let _ = writeln!(
                 text,

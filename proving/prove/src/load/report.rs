@@ -21,6 +21,7 @@ use serde::Serialize;
 use super::Ended;
 use super::live::micros;
 use super::rows::{Summed, Sums, Tokens};
+use crate::text::printable;
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -193,7 +194,7 @@ impl Report {
         let generator = Generator {
             cpu_seconds,
             cores: cpu_seconds / seconds.max(1e-9),
-cpu_us_per_request: (completed > 0).then(|| cpu_seconds * 1e6 / completed as f64),
+            cpu_us_per_request: (completed > 0).then(|| cpu_seconds * 1e6 / completed as f64),
             rows: summed.rows,
             rows_lost: outcome.records_lost,
         };
@@ -289,7 +290,7 @@ cpu_us_per_request: (completed > 0).then(|| cpu_seconds * 1e6 / completed as f64
         let _ = writeln!(
             out,
             "{} to {} over {}, seed {}, {} threads, {:.2} cores{}",
-            self.run.corpus,
+            printable(&self.run.corpus),
             self.run.targets.join(" "),
             self.run.protocol,
             self.run.seed,
@@ -301,7 +302,11 @@ cpu_us_per_request: (completed > 0).then(|| cpu_seconds * 1e6 / completed as f64
             }
         );
         for name in &self.run.profiles_left_out {
-            let _ = writeln!(out, "profile {name} of the corpus got no traffic");
+            let _ = writeln!(
+                out,
+                "profile {} of the corpus got no traffic",
+                printable(name)
+            );
         }
         let _ = writeln!(out);
         self.table(&mut out);
@@ -309,7 +314,8 @@ cpu_us_per_request: (completed > 0).then(|| cpu_seconds * 1e6 / completed as f64
             let _ = writeln!(out, "error {kind}: {count}");
             if let Some(said) = self.all.errors_said.get(kind) {
                 let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
-                let _ = writeln!(out, "    the first said: {}", printable(&line));
+                let line: String = printable(&line).chars().take(200).collect();
+                let _ = writeln!(out, "    the first said: {line}");
             }
         }
         for (count, what) in [
@@ -387,7 +393,7 @@ cpu_us_per_request: (completed > 0).then(|| cpu_seconds * 1e6 / completed as f64
             "p99"
         );
         let mut line = |name: &str, figures: &Figures| {
-            let name: String = name.chars().take(20).collect();
+            let name: String = printable(name).chars().take(20).collect();
             let ms = |times: &Option<Times>, of: fn(&Times) -> f64| {
                 times.as_ref().map_or_else(
                     || "-".into(),
@@ -494,14 +500,6 @@ impl Figures {
         }
         self
     }
-}
-
-/// Without what would steer a terminal, and not too long for one.
-fn printable(text: &str) -> String {
-    let shown = text
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    shown.take(200).collect()
 }
 
 impl Times {

@@ -113,7 +113,11 @@ fn few_sends_prove_nothing() {
     let json = serde_json::to_value(&certificate).unwrap();
     assert_eq!(json["verdict"], "unproven");
     assert_eq!(json["profiles"][0]["checks"][0]["outcome"], "unjudged");
-    assert!(certificate.to_string().starts_with("certificate of what was sent: unproven"));
+    assert!(
+        certificate
+            .to_string()
+            .starts_with("certificate of what was sent: unproven")
+    );
 }
 
 /// 300 seeds unless the environment has `CERTIFICATE_SEEDS`, of 1,000 sends unless it has `CERTIFICATE_SENDS`.
