@@ -246,6 +246,7 @@ fn check_files(options: &Options) -> Result<(), ReplayError> {
 /// One run, until it is over or interrupted.
 fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
     let interrupt = Interrupt::heed()?;
+    eprint!("{}", rig.summary());
     let begun = rig.begin(RunOverrides {
         records: options.records.as_deref(),
         ..RunOverrides::default()

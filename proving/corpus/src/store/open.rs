@@ -5,7 +5,7 @@
 //! only after [`Corpus::verify`].
 //! Not here: checking all bytes (`verify`), writing (`writer`).
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -37,7 +37,13 @@ impl Corpus {
     /// # Errors
     /// When a file cannot be read, is of another version, or does not agree with the others.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let index = map::map(&dir.join(INDEX))?;
+        let index = map::map(&dir.join(INDEX)).map_err(|error| match error {
+            StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                let says = "is no corpus: it has no index; `prove corpus build` makes one";
+                StoreError::io(dir)(io::Error::new(io::ErrorKind::NotFound, says))
+            }
+            error => error,
+        })?;
         let header = header(&dir.join(INDEX), &index)?;
         let manifest = manifest(&dir.join(MANIFEST), &header)?;
         let bodies = map::map(&dir.join(BODIES))?;

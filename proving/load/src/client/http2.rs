@@ -4,7 +4,9 @@
 //! bytes, and what was heard is given back at once, so that a peer waits for us only when we are late.
 //! Not here: frames (the crate `h2`).
 
-use std::time::Instant;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
@@ -12,7 +14,7 @@ use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::uri::{Parts, PathAndQuery, Scheme};
 use http::{Request, Uri};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::failure::Failure;
 use super::io::{Io, Unconnected};
@@ -27,12 +29,79 @@ const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 /// Bytes of response headers.
 const HEADERS_BYTES: u32 = 64 << 10;
-/// Streams that are opened before the peer has said how many it takes.
-const FIRST_STREAMS: usize = 100;
+/// Streams before the peer has said how many it allows: what is sent beyond that is refused.
+const FIRST_STREAMS: usize = 1;
+
+/// Between two looks at whether a peer has said how many streams it allows, or allows any again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How long is looked for what a peer says at first; later it is noticed when a stream closes.
+const LOOKS: u32 = 500;
 
 /// The connections of one thread to one target.
 pub(super) struct Pool {
-    slots: Box<[Mutex<Option<SendRequest<Bytes>>>]>,
+    slots: Box<[Mutex<Option<Shared>>]>,
+}
+
+/// A connection that many requests use.
+#[derive(Clone)]
+struct Shared {
+    sender: SendRequest<Bytes>,
+    streams: Rc<Streams>,
+}
+
+/// Streams that are open on one connection.
+#[derive(Default)]
+struct Streams {
+    open: Cell<usize>,
+    closed: Notify,
+}
+
+/// The place of one stream among those that the peer allows; a request that has one leaves at once.
+pub(super) struct Permit(Rc<Streams>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        self.0.closed.notify_one();
+    }
+}
+
+impl Shared {
+    fn new(sender: SendRequest<Bytes>) -> Self {
+        Self {
+            sender,
+            streams: Rc::default(),
+        }
+    }
+
+    /// Once the peer allows another stream; what is sent sooner would wait in the connection, and count as sent.
+    async fn ready(self) -> Result<(SendRequest<Bytes>, Permit), h2::Error> {
+        let sender = self.sender.ready().await?;
+        let (streams, most) = (&self.streams, || sender.current_max_send_streams());
+        while streams.open.get() >= most() {
+            if streams.open.get() == 0 {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            } else {
+                streams.closed.notified().await;
+            }
+        }
+        streams.open.set(streams.open.get() + 1);
+        if streams.open.get() < most() {
+            // Whoever waits for what is left is woken one by one.
+            streams.closed.notify_one();
+        }
+        Ok((sender, Permit(self.streams)))
+    }
+
+    /// Wakes those who wait, once the peer has said how many streams it allows.
+    async fn look(self) {
+        for _ in 0..LOOKS {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            if self.sender.current_max_send_streams() != FIRST_STREAMS {
+                return self.streams.closed.notify_one();
+            }
+        }
+    }
 }
 
 /// One request.
@@ -61,7 +130,7 @@ impl Pool {
         client: &Client,
         line: &mut ConnectionSlot,
         target: &Target,
-    ) -> Result<SendRequest<Bytes>, Unconnected> {
+    ) -> Result<(SendRequest<Bytes>, Permit), Unconnected> {
         let slot = &self.slots[line.number % self.slots.len()];
         ready(slot, client, line, target).await
     }
@@ -69,7 +138,7 @@ impl Pool {
 
 /// One exchange on a connection that is ready.
 pub(super) async fn exchange(
-    mut sender: SendRequest<Bytes>,
+    (mut sender, _permit): (SendRequest<Bytes>, Permit),
     asked: Outgoing<'_>,
     listener: &mut impl Listener,
 ) -> Result<Answer, Failure> {
@@ -106,26 +175,26 @@ pub(super) async fn exchange(
 
 /// A connection that takes another request; one that has ended is opened anew, for nothing was sent on it.
 async fn ready(
-    slot: &Mutex<Option<SendRequest<Bytes>>>,
+    slot: &Mutex<Option<Shared>>,
     client: &Client,
     line: &mut ConnectionSlot,
     target: &Target,
-) -> Result<SendRequest<Bytes>, Unconnected> {
+) -> Result<(SendRequest<Bytes>, Permit), Unconnected> {
     let mut held = slot.lock().await;
-    if let Some(sender) = &*held {
-        let sender = sender.clone();
+    if let Some(shared) = &*held {
+        let shared = shared.clone();
         // Waiting for room on a connection must not keep others from it.
         drop(held);
-        if let Ok(sender) = sender.ready().await {
-            return Ok(sender);
+        if let Ok(ready) = shared.ready().await {
+            return Ok(ready);
         }
         held = slot.lock().await;
         let known = match &*held {
             Some(other) => other.clone().ready().await.ok(),
             None => None,
         };
-        if let Some(sender) = known {
-            return Ok(sender);
+        if let Some(ready) = known {
+            return Ok(ready);
         }
         line.reopened += 1;
         *held = None;
@@ -133,10 +202,12 @@ async fn ready(
     let (sender, connection) = open(client, target).await?;
     // Its end shows itself to whoever asks it next.
     tokio::task::spawn_local(async move { drop(connection.await) });
-    *held = Some(sender.clone());
+    let shared = Shared::new(sender);
+    *held = Some(shared.clone());
+    tokio::task::spawn_local(shared.clone().look());
     drop(held);
     let shut = |error| Unconnected::new(target, Failure::Connect, &error);
-    sender.ready().await.map_err(shut)
+    shared.ready().await.map_err(shut)
 }
 
 /// A new connection, within the time that one exchange has.

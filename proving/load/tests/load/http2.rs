@@ -28,6 +28,9 @@ struct Counts {
     heads: std::sync::Mutex<Vec<String>>,
 }
 
+/// Streams that the server allows on a connection.
+const MOST_STREAMS: u32 = 12;
+
 /// Answers each request with three tokens, 10 ms apart, in frames of their own; a connection serves `serves` requests.
 fn serve(tls: Option<TlsAcceptor>, serves: usize) -> (SocketAddr, Arc<Counts>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -62,7 +65,9 @@ async fn connection<I>(io: I, counts: Arc<Counts>, serves: usize)
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
-    let mut connection = h2::server::handshake(io).await.expect("HTTP/2");
+    let mut builder = h2::server::Builder::new();
+    builder.max_concurrent_streams(MOST_STREAMS);
+    let mut connection = builder.handshake(io).await.expect("HTTP/2");
     let mut served = 0;
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         served += 1;
@@ -177,4 +182,19 @@ fn it_is_spoken_over_tls_to_whoever_offers_it() {
     assert_eq!((seen.answered, seen.failed()), (40, 0));
     assert_eq!(counts.connections.load(Ordering::Relaxed), 1);
     std::fs::remove_file(file).expect("a file");
+}
+
+#[test]
+fn a_request_counts_as_sent_when_the_peer_allows_its_stream_and_not_before() {
+    let (address, counts) = serve(None, usize::MAX);
+    // Sixty want to be first: they go in five rounds of some 30 ms.
+    let mut plan = over_http2(address, 60, 1);
+    plan.most = Some(60);
+    let seen = seen(plan);
+    assert_eq!((seen.answered, seen.failed()), (60, 0));
+    assert!(counts.peak.load(Ordering::Relaxed) <= u64::from(MOST_STREAMS));
+    let of = |measure| seen.quantiles(measure).expect("answers");
+    let (waited, served) = (of(Measure::Latency), of(Measure::Service));
+    assert!(waited.max > served.p50 + 60_000, "{waited:?} {served:?}");
+    assert!(served.p50 < waited.p90, "{waited:?} {served:?}");
 }

@@ -3,6 +3,7 @@
 //! Invariant: a run is summed up once its last row was taken.
 //! Not here: what is to be sent (`traffic`), who says when a run begins and ends (`load`, `fleet`).
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,7 @@ use super::ReplayError;
 use super::records::Records;
 use super::report::{Report, Run};
 use super::rows::Rows;
+use crate::text::printable;
 
 /// Hears rows as they come.
 pub(super) type OnRows = Box<dyn FnMut(&[Record]) + Send>;
@@ -66,6 +68,23 @@ impl Rig {
     pub(super) fn is_closed(&self) -> bool {
         let mut profiles = self.plan.workload.profiles.iter();
         profiles.all(|profile| matches!(profile.load, Load::Closed { .. }))
+    }
+
+    /// What is about to be sent: a line for each profile.
+    pub(super) fn summary(&self) -> String {
+        let mut lines = String::new();
+        for profile in &self.plan.workload.profiles {
+            let name = printable(&profile.name);
+            let _ = match &profile.load {
+                Load::Closed { users, think, .. } => {
+                    writeln!(lines, "{name}: {users} users, pauses {think}")
+                }
+                Load::Open { arrivals, think } => {
+                    writeln!(lines, "{name}: session starts {arrivals}, pauses {think}")
+                }
+            };
+        }
+        lines
     }
 
     /// How long a run lasts at most, but for its last answers.
