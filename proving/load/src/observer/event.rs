@@ -47,6 +47,7 @@ struct Names {
     finish_reason: Finder<'static>,
     error: Finder<'static>,
     object: Finder<'static>,
+    event_line: Finder<'static>,
     usage: Finder<'static>,
 }
 
@@ -60,6 +61,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
     finish_reason: Finder::new("\"finish_reason\""),
     error: Finder::new("\"error\""),
     object: Finder::new("\"object\""),
+    event_line: Finder::new("\nevent:"),
     usage: Finder::new("\"usage\""),
 });
 
@@ -139,8 +141,7 @@ pub(super) fn is_error(bytes: &[u8]) -> bool {
     values(bytes, &names.error).any(is_said)
         || values(bytes, &names.finish_reason).any(is_finish)
         || values(bytes, &names.object).any(is_finish)
-        || bytes.starts_with(b"event:") && bytes.split(|&byte| byte == b'\n').any(named)
-        || memchr::memmem::find(bytes, b"\nevent:").is_some()
+        || (bytes.starts_with(b"event:") || names.event_line.find(bytes).is_some())
             && bytes.split(|&byte| byte == b'\n').any(named)
 }
 
