@@ -175,6 +175,8 @@ pub(super) fn plan(
     for (at, (one, kind)) in profiles.iter().zip(kinds).enumerate() {
         let (profile, said) = (one.has, one.said);
         let load = match kind {
+            // Every session is every profile's.
+            Kind::Users if asked.once => one.closed(users[at].max(1))?,
             Kind::Users => one.closed(users[at])?,
             Kind::FixedUsers(users) => one.closed(users)?,
             Kind::Arrivals => Some(one.open(None)?),

@@ -174,6 +174,17 @@ fn once_has_no_more_users_than_sessions_and_no_pauses() {
 }
 
 #[test]
+fn once_leaves_no_profile_out_however_few_users_there_are() {
+    let mut asked = asked();
+    (asked.users, asked.once) = (Users::Together(1), true);
+    let planned = planned(&asked, "").expect("a plan");
+    assert_eq!(
+        (users(&planned), planned.left_out.len()),
+        (vec![1, 1, 1], 0)
+    );
+}
+
+#[test]
 fn who_gets_no_users_is_told_of_and_nobody_at_all_is_refused() {
     let mut asked = asked();
     asked.users = Users::Together(1);
