@@ -260,8 +260,10 @@ fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
         }
     }
     live.clear();
-    let report = begun.finish()?;
+    let (report, fault) = begun.finish()?;
     tell(options, &report, options.out.as_deref())?;
+    // The result is told before what went wrong with its rows.
+    fault.map_or(Ok(()), Err)?;
     Ok(report.ended())
 }
 

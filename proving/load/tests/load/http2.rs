@@ -31,6 +31,9 @@ struct Counts {
 /// Streams that the server allows on a connection.
 const MOST_STREAMS: u32 = 12;
 
+/// As many requests as there are, and as many streams at once.
+const UNLIMITED: usize = usize::MAX - 1;
+
 /// Answers each request with three tokens, 10 ms apart, in frames of their own; a connection serves `serves` requests.
 fn serve(tls: Option<TlsAcceptor>, serves: usize) -> (SocketAddr, Arc<Counts>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -66,7 +69,9 @@ where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     let mut builder = h2::server::Builder::new();
-    builder.max_concurrent_streams(MOST_STREAMS);
+    if serves != UNLIMITED {
+        builder.max_concurrent_streams(MOST_STREAMS);
+    }
     let mut connection = builder.handshake(io).await.expect("HTTP/2");
     let mut served = 0;
     while let Some(Ok((request, mut respond))) = connection.accept().await {
@@ -197,4 +202,15 @@ fn a_request_counts_as_sent_when_the_peer_allows_its_stream_and_not_before() {
     let (waited, served) = (of(Measure::Latency), of(Measure::Service));
     assert!(waited.max > served.p50 + 60_000, "{waited:?} {served:?}");
     assert!(served.p50 < waited.p90, "{waited:?} {served:?}");
+}
+
+#[test]
+fn a_peer_that_names_no_limit_gets_all_streams_at_once() {
+    let (address, counts) = serve(None, UNLIMITED);
+    let mut plan = over_http2(address, 60, 1);
+    plan.most = Some(120);
+    let seen = seen(plan);
+    assert_eq!((seen.answered, seen.failed()), (120, 0));
+    let peak = counts.peak.load(Ordering::Relaxed);
+    assert!(peak > u64::from(MOST_STREAMS), "{peak}");
 }

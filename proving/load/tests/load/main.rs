@@ -267,3 +267,75 @@ fn fetch_returns_one_whole_response_with_its_chunks() {
     assert_eq!(fetched.pieces.len(), 2);
     assert!(fetched.pieces[1].after - fetched.pieces[0].after >= Duration::from_millis(20));
 }
+
+#[test]
+fn a_peer_that_never_stops_talking_is_no_longer_heard_than_the_timeout() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a connection");
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        let mut ended = std::io::Write::write_all(&mut socket, head);
+        while ended.is_ok() {
+            ended = std::io::Write::write_all(&mut socket, &[b':'; 16 << 10]);
+        }
+    });
+    let mut plan = Plan {
+        warm_up: Duration::ZERO,
+        most: Some(1),
+        ..to(address, closed(1))
+    };
+    plan.reach.timeout = Duration::from_millis(300);
+    plan.measure = Duration::from_secs(60);
+    let began = Instant::now();
+    let seen = seen(plan);
+    assert_eq!(
+        seen.failures.get(&Failure::Timeout),
+        Some(&1),
+        "{:?}",
+        seen.failures
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn who_gets_no_good_answer_waits_longer_each_time_where_the_plan_says_so() {
+    let refuse = |_| {
+        let head = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno";
+        vec![server::bytes(head)]
+    };
+    let asked = |backs_off| {
+        let server = Server::new(refuse);
+        let plan = Plan {
+            backs_off,
+            warm_up: Duration::ZERO,
+            measure: Duration::from_millis(500),
+            ..plan(&server, closed(1))
+        };
+        let seen = seen(plan);
+        assert_eq!(seen.said[&Failure::Status(401)], "no");
+        server.requests()
+    };
+    // Pauses of 100, 200 and 400 ms leave room for three requests in half a second.
+    assert!((1..=3).contains(&asked(true)), "it waits");
+    assert!(asked(false) > 3, "it does not");
+}
+
+#[test]
+fn a_target_that_is_not_there_is_named_with_the_reason() {
+    let address = Server::new(|_| Vec::new()).address_once_closed();
+    let plan = Plan {
+        warm_up: Duration::ZERO,
+        most: Some(1),
+        ..to(address, closed(1))
+    };
+    let said = &seen(plan).said[&Failure::Connect];
+    assert!(
+        said.contains(&address.to_string()) && said.contains("refused"),
+        "{said}"
+    );
+}

@@ -305,7 +305,7 @@ impl Fleet<'_> {
         }
         control.stop();
         current.live.clear();
-        let report = current.begun.finish()?;
+        let (report, fault) = current.begun.finish()?;
         // The last rows were taken before the run was summed up.
         self.worker.add(&mut lock(&current.tally));
         let out = self
@@ -315,6 +315,7 @@ impl Fleet<'_> {
             .map(|path| numbered(path, self.runs));
         tell(self.options, &report, out.as_deref())?;
         self.ended = self.ended.max(report.ended());
+        fault.map_or(Ok(()), Err)?;
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use load::run::{Plan, Running, start};
 use load::source::{Head, Secret};
 
 use super::ReplayError;
-use super::records::Records;
+use super::records::{Records, RecordsError};
 use super::report::{Report, Run};
 use super::rows::Rows;
 use crate::text::printable;
@@ -116,13 +116,11 @@ impl Rig {
 }
 
 impl ActiveRun<'_> {
-    /// Waits for the end, and sums up.
-    pub(super) fn finish(self) -> Result<Report, ReplayError> {
+    /// Waits for the end, and sums up. What went wrong with the file of rows stands beside the result, which is whole.
+    pub(super) fn finish(self) -> Result<(Report, Option<RecordsError>), ReplayError> {
         let outcome = self.running.finish()?;
         let mut summed = self.rows.finish().map_err(ReplayError::Bug)?;
-        if let Some(fault) = summed.fault.take() {
-            return Err(fault.into());
-        }
+        let fault = summed.fault.take();
         let certificate = outcome.certificate();
         let certificate = certificate.ok_or(ReplayError::Bug("bug: a run was not certified"))?;
         let run = Run {
@@ -136,6 +134,6 @@ impl ActiveRun<'_> {
         let report = Report::new(run, &names, &outcome, &summed, certificate);
         let heads = self.rig.plan.traffic.iter().map(|traffic| &traffic.head);
         let secrets: Vec<Secret> = heads.flat_map(Head::secrets).collect();
-        Ok(report.without(&secrets))
+        Ok((report.without(&secrets), fault))
     }
 }

@@ -217,3 +217,19 @@ fn a_stall_after_all_that_is_kept_makes_a_run_void() {
     assert_eq!(certificate.verdict, Verdict::Void, "{certificate}");
     assert_eq!(certificate.profiles[0].lag.late, 100);
 }
+
+#[test]
+fn a_sender_that_did_not_come_to_its_turn_makes_a_run_void_whatever_its_lag() {
+    let workload = open(SEED, process("exponential:10/s"));
+    for (stalled_ms, verdict) in [(900, Verdict::Good), (1_100, Verdict::Void)] {
+        let mut certifier = Certifier::new(&workload, Part::WHOLE);
+        let mut arrivals = workload.arrivals(0, Part::WHOLE).unwrap();
+        for _ in 0..1000 {
+            let due = arrivals.next(&Plain::ONE).unwrap().first.due;
+            certifier.record(0, SEQUENCE, due, Sent::At(due.at));
+        }
+        certifier.stalled(Duration::from_millis(stalled_ms));
+        let certificate = certifier.certify(Duration::from_secs(100));
+        assert_eq!(certificate.verdict, verdict, "{certificate}");
+    }
+}

@@ -67,3 +67,27 @@ fn rows_of_the_warm_up_are_not_summed_and_failures_have_no_tokens_and_are_not_go
     let goodput = &sums.goodput;
     assert_eq!((goodput.exchanges, goodput.good, goodput.failed), (2, 1, 1));
 }
+
+#[test]
+fn a_stream_without_a_token_has_no_first_token_and_cached_tokens_are_no_more_than_there_are() {
+    let slo = "ttft<=50ms".parse().expect("a level");
+    let (rows, sender) = Rows::start(1, Some(slo), Duration::ZERO, (None, None)).expect("a thread");
+    let silent = Record {
+        first_token_ns: None,
+        cached_tokens: Some(1000),
+        ..row(0, None)
+    };
+    let in_one_piece = Record {
+        events: 0,
+        prompt_tokens: Some(u64::MAX),
+        ..silent
+    };
+    sender
+        .send(vec![silent, in_one_piece, in_one_piece])
+        .expect("room");
+    drop(sender);
+    let sums = &rows.finish().expect("a sum").profiles[0];
+    assert_eq!((sums.goodput.exchanges, sums.goodput.good), (3, 2));
+    let tokens = sums.tokens;
+    assert_eq!((tokens.cached, tokens.prompt), (2000, u64::MAX));
+}

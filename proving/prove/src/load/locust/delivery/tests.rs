@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use experiment::random::Rng;
+
 use super::super::stats::{Of, Seen};
 use super::*;
 
@@ -118,13 +120,8 @@ fn a_new_run_takes_nothing_along() {
 fn every_request_is_in_exactly_one_place() {
     for seed in 1..300_u64 {
         println!("seed {seed}");
-        let mut chance = seed;
-        let mut draw = move |below: u64| {
-            chance = chance
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(seed);
-            (chance >> 33) % below
-        };
+        let mut rng = Rng::new(seed);
+        let mut draw = move |below: u64| rng.below(below);
         let mut delivery = Delivery::new(NOW);
         let (mut added, mut frames) = (0, 0);
         for _ in 0..60 {

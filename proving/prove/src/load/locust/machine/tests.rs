@@ -1,5 +1,7 @@
 //! The machine alone, in time that passes only when told. Not here: sockets (`worker`).
 
+use experiment::random::Rng;
+
 use super::super::stats::{Of, Seen};
 use super::*;
 
@@ -405,13 +407,8 @@ fn a_reconnect_is_obeyed_and_an_unknown_word_changes_nothing() {
 fn whatever_comes_in_whatever_order_the_machine_goes_on_and_loses_nothing() {
     for seed in 1..500_u64 {
         println!("seed {seed}");
-        let mut chance = seed;
-        let mut draw = move |below: u64| {
-            chance = chance
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(seed);
-            (chance >> 33) % below
-        };
+        let mut rng = Rng::new(seed);
+        let mut draw = move |below: u64| rng.below(below);
         let mut scene = Scene::new();
         let mut added = 0;
         for step in 0..80_u32 {
