@@ -103,6 +103,7 @@ async fn connection(stream: TcpStream, state: Arc<State>) {
 /// An engine that runs on a thread of its own.
 pub struct EngineHandle {
     address: SocketAddr,
+    exporter: Option<SocketAddr>,
     state: Arc<State>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -111,7 +112,8 @@ pub struct EngineHandle {
 /// Starts an engine on its own thread with its own single-threaded runtime. Fails if the port cannot be bound.
 pub fn spawn_thread(config: EngineConfig) -> io::Result<EngineHandle> {
     let engine = Engine::bind(config)?;
-    let (address, state) = (engine.local_addr(), Arc::clone(&engine.state));
+    let (address, exporter) = (engine.local_addr(), engine.dcgm_addr());
+    let state = Arc::clone(&engine.state);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -126,6 +128,7 @@ pub fn spawn_thread(config: EngineConfig) -> io::Result<EngineHandle> {
         })?;
     Ok(EngineHandle {
         address,
+        exporter,
         state,
         stop: Some(stop),
         thread: Some(thread),
@@ -136,6 +139,11 @@ impl EngineHandle {
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the DCGM exporter's page is, if it is anywhere.
+    pub fn dcgm_addr(&self) -> Option<SocketAddr> {
+        self.exporter
     }
 
     /// Totals as of now.

@@ -2,6 +2,7 @@
 //!
 //! Postgres refuses to run as root; as root the test runs it as the user `postgres` of Debian's package.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -35,9 +36,7 @@ impl Server {
         }
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700))
             .expect("closes it");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
+        let port = free_port();
         let server = Self {
             bin,
             dir,
@@ -139,6 +138,16 @@ impl Drop for Server {
                 .status(),
         );
     }
+}
+
+/// A port that is free, and below those that Linux gives to outgoing connections (from 32,768), so that it stays free
+/// until the server takes it, at each of its starts.
+fn free_port() -> u16 {
+    std::iter::repeat_with(|| RandomState::new().build_hasher().finish() % 12_000)
+        .map(|drawn| 20_000 + u16::try_from(drawn).expect("below 12,000"))
+        .take(100)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port among a hundred")
 }
 
 /// Where Debian keeps the programs, the newest version first.

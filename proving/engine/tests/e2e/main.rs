@@ -9,7 +9,7 @@
 )]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -134,14 +134,10 @@ fn promtool_finds_only_faults_that_vllm_has_too() {
 
 #[test]
 fn gpus_are_scraped_while_they_work_and_promtool_finds_no_fault() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
     let preset = Preset::named("gpt-oss-120b.h100x4").unwrap();
     let engine = spawn_thread(EngineConfig {
         hardware: Some(Hardware::from(&preset)),
-        dcgm: Some(free),
+        dcgm: Some("127.0.0.1:0".parse().unwrap()),
         ..EngineConfig::default()
     })
     .unwrap();
@@ -154,10 +150,11 @@ fn gpus_are_scraped_while_they_work_and_promtool_finds_no_fault() {
     )
     .unwrap();
     call.read_exact(&mut [0; 500]).unwrap();
+    let exporter = engine.dcgm_addr().unwrap();
     // The first page covers the time before the call too, the next only this second.
-    metrics(free);
+    metrics(exporter);
     std::thread::sleep(Duration::from_millis(1100));
-    let page = metrics(free);
+    let page = metrics(exporter);
     assert_eq!(promtool(&page), Vec::<String>::new());
     for (name, least) in [
         ("GPU_UTIL{", 50.0),

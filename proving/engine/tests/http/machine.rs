@@ -220,14 +220,11 @@ fn random_disconnects_leak_no_requests_or_cache_blocks() {
 
 #[test]
 fn a_gpu_exporter_is_served_beside_the_engine() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
     let engine = start(EngineConfig {
-        dcgm: Some(free),
+        dcgm: Some("127.0.0.1:0".parse().unwrap()),
         ..machine(5.0, 0.0, 1000)
     });
+    let exporter = engine.dcgm_addr().unwrap();
     let headers = [("x-engine-tokens", "220")];
     post(
         engine.addr(),
@@ -235,7 +232,7 @@ fn a_gpu_exporter_is_served_beside_the_engine() {
         &headers,
         &chat(json!({})).to_string(),
     );
-    let page = get(free, "/metrics").body;
+    let page = get(exporter, "/metrics").body;
     let busy = page
         .lines()
         .find(|l| l.starts_with("DCGM_FI_DEV_GPU_UTIL{"))
@@ -244,5 +241,5 @@ fn a_gpu_exporter_is_served_beside_the_engine() {
         busy.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap() > 50.0,
         "{busy}"
     );
-    assert_eq!(get(free, "/").status, 404);
+    assert_eq!(get(exporter, "/").status, 404);
 }

@@ -2,8 +2,12 @@
 //!
 //! Invariant: a port handed out was free a moment ago; that it still is must be seen at readiness.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+/// Below those that Linux gives to outgoing connections (from 32,768): no connection takes one in between.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// An address on loopback.
 pub(crate) fn loopback(port: u16) -> SocketAddr {
@@ -12,18 +16,29 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
 
 /// A port where nothing listens.
 pub(crate) fn free() -> io::Result<u16> {
-    Ok(TcpListener::bind(loopback(0))?.local_addr()?.port())
+    Ok(held()?.local_addr()?.port())
 }
 
 /// Two of them that are not the same.
 pub(crate) fn two_free() -> io::Result<[u16; 2]> {
-    // Held both at once, as the kernel may give one port twice.
-    let held = [
-        TcpListener::bind(loopback(0))?,
-        TcpListener::bind(loopback(0))?,
-    ];
+    // Held both at once, as one port may be drawn twice.
+    let held = [held()?, held()?];
     let [first, second] = &held;
     Ok([first.local_addr()?.port(), second.local_addr()?.port()])
+}
+
+/// A port drawn from [`PORTS`] that is free.
+fn held() -> io::Result<TcpListener> {
+    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+    for _ in 0..100 {
+        let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
+        let port = PORTS.start + u16::try_from(drawn).unwrap_or(0);
+        match TcpListener::bind(loopback(port)) {
+            Ok(held) => return Ok(held),
+            Err(cause) => last = cause,
+        }
+    }
+    Err(last)
 }
 
 /// Whether somebody listens on `port`.

@@ -6,7 +6,7 @@
 //! Not here: damage, lost connections and lost masters, which a scripted master shows (the unit tests).
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::PROVE;
+use super::{PROVE, ports};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOCUSTFILE: &str = concat!(
@@ -49,11 +49,7 @@ impl Master {
     fn of(locustfile: &Path) -> Self {
         let python = std::env::var("TOLLGATE_E2E_PYTHON");
         let python = python.expect("TOLLGATE_E2E_PYTHON is not set: run `cargo xtask e2e`");
-        let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let [workers_port, web_port] = held
-            .each_ref()
-            .map(|held| held.local_addr().expect("an address").port());
-        drop(held);
+        let [workers_port, web_port] = ports::two_free().expect("two ports");
         let log = tempfile::NamedTempFile::new().expect("a file");
         let process = Command::new(python)
             .args(["-m", "locust", "--master", "--enable-rebalancing", "-f"])

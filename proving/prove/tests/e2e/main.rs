@@ -5,6 +5,9 @@
 
 mod locust;
 mod oauth_rbac;
+#[path = "../../src/host/ports.rs"]
+#[expect(dead_code, reason = "the tests need some of it")]
+mod ports;
 mod race;
 mod replay;
 #[path = "../../../../xtask/skipped.rs"]
