@@ -171,9 +171,11 @@ impl VirtualEngine {
     /// Forgets the prefixes that the caches hold. False, and nothing forgotten, by a rank whose blocks are in use: vLLM
     /// refuses then, too.
     pub fn reset_prefix_cache(&mut self) -> bool {
-        self.groups
-            .iter_mut()
-            .fold(true, |all, group| group.reset_prefix_cache() && all)
+        let mut all = true;
+        for group in &mut self.groups {
+            all &= group.reset_prefix_cache();
+        }
+        all
     }
 
     /// When the next thing happens by itself, if anything will.

@@ -94,9 +94,11 @@ impl Group {
     }
 
     pub(super) fn reset_prefix_cache(&mut self) -> bool {
-        self.ranks
-            .iter_mut()
-            .fold(true, |all, rank| rank.scheduler.reset_prefix_cache() && all)
+        let mut all = true;
+        for rank in &mut self.ranks {
+            all &= rank.scheduler.reset_prefix_cache();
+        }
+        all
     }
 
     /// When the oldest step under way will have run.
