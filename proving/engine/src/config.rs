@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use experiment::random::Rng;
 use simulator::cost::{FrontendCost, StepCost};
 use simulator::gpus::Gpus;
 use simulator::preset::{Preset, PresetError};
@@ -41,6 +42,10 @@ pub struct EngineConfig {
     pub ttft: Duration,
     /// Wait between two tokens. Zero means that no timer is used at all.
     pub inter_token: Duration,
+    /// How long an answer is when its call says nothing of it.
+    pub output_tokens: OutputLength,
+    /// Say in usage how much of a prompt was cached, as vLLM's option of this name. Responses say it always.
+    pub enable_prompt_tokens_details: bool,
     /// Most tokens that a prompt and its output may have together.
     pub max_model_len: usize,
     /// Seed of the generated text: the same seed and prompt give the same output.
@@ -69,12 +74,44 @@ impl Default for EngineConfig {
             api_key: None,
             ttft: Duration::from_millis(20),
             inter_token: Duration::from_millis(5),
+            output_tokens: OutputLength::default(),
+            enable_prompt_tokens_details: false,
             max_model_len: 131_072,
             seed: 0,
             owned_by: "vllm".to_owned(),
             max_body_bytes: 64 << 20,
             inspect: false,
             ground_truth: None,
+        }
+    }
+}
+
+/// How long answers are whose calls say nothing of it, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum OutputLength {
+    /// 8 to 64, each as often; for Harmony 16 more, its marks.
+    #[default]
+    Short,
+    /// Log-normal, reasoning and marks included; at least 1.
+    LogNormal {
+        /// The mean before a limit cuts.
+        mean: f64,
+        /// Standard deviation by mean; with 0 every answer has the mean.
+        variation: f64,
+    },
+}
+
+impl OutputLength {
+    /// Most tokens that are ever drawn.
+    const MOST: f64 = (1 << 20) as f64;
+
+    pub(crate) fn draw(self, rng: &mut Rng, harmony: bool) -> usize {
+        match self {
+            Self::Short => 8 + (rng.bits() % 57) as usize + if harmony { 16 } else { 0 },
+            Self::LogNormal { mean, variation } => rng
+                .lognormal(mean, variation)
+                .round()
+                .clamp(1.0, Self::MOST) as usize,
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod ground_truth;
 mod inspect;
 mod json;
 mod listener;
+mod logprobs;
 mod messages;
 mod metrics;
 mod model;
@@ -40,6 +41,6 @@ mod tools;
 mod turn;
 mod validate;
 
-pub use config::{EngineConfig, Hardware, ModelFiles};
+pub use config::{EngineConfig, Hardware, ModelFiles, OutputLength};
 pub use metrics::Stats;
 pub use server::{Engine, EngineHandle, spawn_thread};

@@ -19,6 +19,7 @@ use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
 use crate::render::{Conversation, Effort};
+use crate::sampling::Knobs;
 use crate::tools;
 use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::MEDIA_TOKENS;
@@ -37,6 +38,8 @@ pub(crate) struct MessagesRequest {
     tools: Option<Vec<Json>>,
     #[serde(default)]
     tool_choice: Option<Json>,
+    #[serde(flatten)]
+    knobs: Knobs,
 }
 
 pub(crate) struct Messages {
@@ -56,6 +59,7 @@ impl Messages {
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
+        request.knobs.check()?;
         let harmony = model.format.is_harmony();
         let parsed = input::read(request.system.as_ref(), &request.messages, harmony)?;
         let tools = input::tools(request.tools.as_deref())?;
@@ -114,7 +118,13 @@ impl Messages {
     }
 
     fn usage(&self, output_tokens: usize) -> Value {
-        json!({"input_tokens": self.plan.prompt_tokens(), "output_tokens": output_tokens})
+        let prompt = self.plan.prompt_tokens();
+        match self.plan.told_cached_tokens() {
+            // As Anthropic counts: what was read from a cache is no input.
+            Some(cached) => json!({"input_tokens": prompt.saturating_sub(cached),
+                "cache_read_input_tokens": cached, "output_tokens": output_tokens}),
+            None => json!({"input_tokens": prompt, "output_tokens": output_tokens}),
+        }
     }
 
     /// Ends the block that is being said, and begins the one of `channel`.

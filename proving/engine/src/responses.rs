@@ -21,6 +21,7 @@ use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
 use crate::render::{Conversation, PromptMessage};
+use crate::sampling::Knobs;
 use crate::tools;
 use crate::turn::{AnswerSpec, Channel};
 use crate::validate::{MEDIA_TOKENS, ParsedMessages};
@@ -43,6 +44,8 @@ pub(crate) struct ResponsesRequest {
     reasoning: Option<Reasoning>,
     #[serde(default)]
     previous_response_id: Option<String>,
+    #[serde(flatten)]
+    knobs: Knobs,
 }
 
 #[derive(Deserialize)]
@@ -75,6 +78,7 @@ impl Responses {
                 "Response with id '{id}' not found."
             )));
         }
+        request.knobs.check()?;
         let harmony = model.format.is_harmony();
         let asked = request.reasoning.as_ref().and_then(|r| r.effort.as_deref());
         let effort = effort(asked, harmony)?;
@@ -153,7 +157,7 @@ impl Responses {
             self.plan.completion_tokens() as u64,
         );
         let usage = json!({
-            "input_tokens": input, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": output,
+            "input_tokens": input, "input_tokens_details": {"cached_tokens": self.plan.cached_tokens()}, "output_tokens": output,
             "output_tokens_details": {"reasoning_tokens": self.plan.reasoning_tokens()},
             "total_tokens": input + output,
         });

@@ -12,6 +12,8 @@ mod clocks;
 mod faults;
 mod fixed;
 mod limits;
+mod logprobs;
 mod machine;
 mod options;
+mod parameters;
 mod streams;
