@@ -90,7 +90,7 @@ pub fn soak(preset: &Preset, plan: &Plan) -> Result<Report, SoakError> {
         let counts = iteration.at >= plan.warm_up;
         if counts {
             let began = iteration.began.max(plan.warm_up);
-            activity.record(iteration.at - began, iteration.step.tokens());
+            activity.record(iteration.at - began, iteration.tokens());
             observed.iteration(&iteration, &engine.stats());
         }
         for answer in users.deliver(&iteration, &mut engine) {

@@ -189,14 +189,9 @@ impl Users {
         iteration: &Iteration,
         engine: &mut VirtualEngine,
     ) -> Vec<Answer> {
-        for admission in iteration
-            .step
-            .admitted
-            .iter()
-            .filter(|admission| admission.first)
-        {
-            if let Some((_, answer)) = self.asked.get_mut(&admission.id) {
-                answer.began = iteration.began;
+        for admitted in &iteration.admitted {
+            if let Some((_, answer)) = self.asked.get_mut(&admitted.id) {
+                (answer.queued, answer.began) = (admitted.queued, admitted.scheduled);
             }
         }
         let mut complete = Vec::new();
