@@ -16,6 +16,9 @@ use simulator::virtual_time::Parallelism;
 
 use crate::ground_truth::GroundTruth;
 
+/// The vLLM that is imitated: its paths, refusals, metrics and defaults.
+pub const VLLM_VERSION: &str = "0.26.0";
+
 /// Settings of one simulated engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {

@@ -33,6 +33,7 @@ mod render;
 mod responses;
 mod route;
 mod sampling;
+mod scoring;
 mod server;
 mod state;
 pub mod text;
@@ -41,6 +42,6 @@ mod tools;
 mod turn;
 mod validate;
 
-pub use config::{EngineConfig, Hardware, ModelFiles, OutputLength};
+pub use config::{EngineConfig, Hardware, ModelFiles, OutputLength, VLLM_VERSION};
 pub use metrics::Stats;
 pub use server::{Engine, EngineHandle, spawn_thread};

@@ -7,6 +7,8 @@
 
 mod exposition;
 mod histogram;
+pub(crate) mod http;
+mod process;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +19,7 @@ use simulator::scheduler::{SchedulerConfig, SchedulerStats};
 
 use crate::config::EngineConfig;
 use histogram::{CHOICES, Histogram, REQUEST_S, STEP_TOKENS, TOKEN_S, TTFT_S, up_to};
+use http::HttpMetrics;
 
 /// How a request ended, as `finished_reason` has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,6 +138,7 @@ impl Siblings {
 pub(crate) struct Metrics {
     pub(crate) received: u64,
     pub(crate) refused: u64,
+    pub(crate) http: HttpMetrics,
     old_names: bool,
     limits: Option<SchedulerConfig>,
     /// Of the scheduler that all models share; shown with the first.
@@ -172,6 +176,7 @@ impl Metrics {
         Self {
             received: 0,
             refused: 0,
+            http: HttpMetrics::new(),
             old_names: config.old_metric_names,
             limits: config.hardware.as_ref().map(|hardware| hardware.scheduler),
             scheduler: None,

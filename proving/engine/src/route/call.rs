@@ -8,16 +8,16 @@ use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use serde_json::Value;
 use simulator::kv::Chain;
 use simulator::scheduler::{Request, RequestId};
 
 use super::{Answer, JSON, full, typed_answer};
 use crate::config::Hardware;
-use crate::embeddings::{self, EmbeddingRequest};
 use crate::error::Refusal;
 use crate::faults::Fault;
 use crate::faults::body::Faulty;
-use crate::generation::{Generation, Identity};
+use crate::generation::Generation;
 use crate::metrics::{Siblings, Subject};
 use crate::pace::{self, AnswerWriter, Paced, Source};
 use crate::plan::{Choice, Finish, Plan};
@@ -160,16 +160,11 @@ impl Call<'_> {
         handle
     }
 
-    pub(super) fn embed(
-        self,
-        request: &EmbeddingRequest,
-        who: &Identity,
-    ) -> Result<Answer, Refusal> {
-        let (config, model) = (&self.state.config, &self.state.models[self.model]);
-        let (answer, tokens) = embeddings::answer(config, model, request, who)?;
+    /// An answer that no token is generated for, and the tokens that it took.
+    pub(super) fn at_once(self, (answer, tokens): (Value, u64)) -> Answer {
         self.start(tokens, Arc::default(), Siblings::new(1, None))
             .finish(Finish::Stop);
-        Ok(self.hand_over(Bytes::from(answer.to_string())))
+        self.hand_over(Bytes::from(answer.to_string()))
     }
 }
 

@@ -15,5 +15,6 @@ mod limits;
 mod logprobs;
 mod machine;
 mod options;
+mod pages;
 mod parameters;
 mod streams;
