@@ -17,11 +17,12 @@ use crate::json::Json;
 use crate::logprobs::of_prompt;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Finish, Overrides, Plan};
-use crate::render::{Conversation, Effort};
+use crate::plan::{Finish, Overrides, Plan, seed};
+use crate::render::{Conversation, Effort, Tool};
 use crate::sampling::{Sampling, StreamOptions};
+use crate::structured;
 use crate::tokenizer::TokenId;
-use crate::tools;
+use crate::tools::{self, Auto, Forced};
 use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::{self, MEDIA_TOKENS, Message};
 
@@ -34,14 +35,34 @@ pub(crate) struct ChatRequest {
     tool_choice: Option<Json>,
     #[serde(default)]
     reasoning_effort: Option<String>,
-    #[serde(default)]
-    response_format: Option<Json>,
+    #[serde(flatten)]
+    structured: structured::Asked,
     #[serde(default)]
     logprobs: Option<bool>,
     #[serde(default)]
     top_logprobs: Option<i64>,
     #[serde(flatten)]
     sampling: Sampling,
+}
+
+impl ChatRequest {
+    /// The call that the answer is to be, if it is to be one.
+    fn tool(
+        &self,
+        tools: &[Tool],
+        config: &EngineConfig,
+        model: &Model,
+        prompt: &[TokenId],
+    ) -> Result<Option<Forced>, Refusal> {
+        let choice = self.tool_choice.as_ref().filter(|c| **c != Json::Null);
+        let is_none = choice.and_then(Json::as_str) == Some("none");
+        if choice.is_some() && !is_none && self.tools.is_none() {
+            let why = "When using `tool_choice`, `tools` must be set.";
+            return Err(Refusal::bad_request(why).about("tool_choice"));
+        }
+        let auto = Auto::of(config, model.format.is_harmony());
+        tools::chosen(tools, choice, auto, seed(config.seed, prompt))
+    }
 }
 
 /// What a chat request asks a model with.
@@ -104,12 +125,12 @@ impl Chat {
             model.tokenizer().vocabulary_size(),
         )?;
         let (harmony, asked) = (model.format.is_harmony(), request.asked(model)?);
-        let tool = tools::forced(&asked.conversation.tools, request.tool_choice.as_ref())?;
         let effort = asked.conversation.effort;
         let prompt = request
             .sampling
             .truncate(asked.prompt(model)?, config.max_model_len)?;
-        let content = request.response_format.as_ref().and_then(formatted);
+        let content = request.structured.constraint()?;
+        let tool = request.tool(&asked.conversation.tools, config, model, &prompt)?;
         let spec = AnswerSpec {
             harmony,
             reasoning_eighths: eighths(effort),
@@ -331,18 +352,6 @@ pub(crate) fn eighths(effort: Effort) -> usize {
         Effort::Low => 1,
         Effort::Medium => 2,
         Effort::High => 4,
-    }
-}
-
-/// JSON that satisfies a `response_format`, if it asks for any.
-fn formatted(format: &Json) -> Option<String> {
-    match format.get("type").and_then(Json::as_str) {
-        Some("json_object") => Some("{}".to_owned()),
-        Some("json_schema") => {
-            let schema = format.get("json_schema")?.get("schema")?;
-            Some(tools::placeholder(&schema.to_value(), 8).to_string())
-        }
-        _ => None,
     }
 }
 

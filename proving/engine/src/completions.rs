@@ -20,6 +20,7 @@ use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Finish, LengthSpec, Overrides, Plan};
 use crate::sampling::{Sampling, StreamOptions, check_logprobs};
+use crate::structured;
 use crate::tokenizer::{TokenId, Tokenizer};
 use crate::turn::{AnswerSpec, Channel};
 use logprobs::Lists;
@@ -38,6 +39,8 @@ pub(crate) struct CompletionRequest {
     echo: Option<bool>,
     #[serde(default)]
     suffix: Option<String>,
+    #[serde(flatten)]
+    structured: structured::Asked,
     #[serde(flatten)]
     sampling: Sampling,
 }
@@ -137,7 +140,7 @@ impl Completion {
             harmony: false,
             reasoning_eighths: 0,
             tool: None,
-            content: None,
+            content: request.structured.constraint()?,
         };
         let mut plan = Plan::settle(config, model, prompts, &lengths, &spec, overrides)?;
         let echoed = plan.prompts.iter().filter(|_| request.echoes());

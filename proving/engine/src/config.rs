@@ -50,6 +50,11 @@ pub struct EngineConfig {
     pub output_tokens: OutputLength,
     /// Say in usage how much of a prompt was cached, as vLLM's option of this name. Responses say it always.
     pub enable_prompt_tokens_details: bool,
+    /// Admit calls that leave it to the model whether a tool is called, as vLLM's option of this name. Harmony models
+    /// admit them always.
+    pub enable_auto_tool_choice: bool,
+    /// Share of answers that call a tool when they may, from 0 to 1.
+    pub tool_calls: f64,
     /// Most tokens that a prompt and its output may have together.
     pub max_model_len: usize,
     /// Seed of the generated text: the same seed and prompt give the same output.
@@ -80,6 +85,8 @@ impl Default for EngineConfig {
             inter_token: Duration::from_millis(5),
             output_tokens: OutputLength::default(),
             enable_prompt_tokens_details: false,
+            enable_auto_tool_choice: true,
+            tool_calls: 0.0,
             max_model_len: 131_072,
             seed: 0,
             owned_by: "vllm".to_owned(),

@@ -36,6 +36,7 @@ mod sampling;
 mod scoring;
 mod server;
 mod state;
+mod structured;
 pub mod text;
 pub mod tokenizer;
 mod tools;

@@ -17,10 +17,10 @@ use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
+use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan, seed};
 use crate::render::{Conversation, Effort};
 use crate::sampling::Knobs;
-use crate::tools;
+use crate::tools::{self, Auto};
 use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::MEDIA_TOKENS;
 
@@ -64,14 +64,15 @@ impl Messages {
         let parsed = input::read(request.system.as_ref(), &request.messages, harmony)?;
         let tools = input::tools(request.tools.as_deref())?;
         let choice = input::tool_choice(request.tool_choice.as_ref())?;
-        let tool = tools::forced(&tools, choice.as_ref())?;
         let effort = Effort::Medium;
         let mut prompt = model.prompt(&Conversation {
             messages: parsed.messages,
-            tools,
+            tools: tools.clone(),
             effort,
         })?;
         prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        let auto = Auto::of(config, harmony);
+        let tool = tools::chosen(&tools, choice.as_ref(), auto, seed(config.seed, &prompt))?;
         let lengths = LengthSpec {
             cap: Some(request.max_tokens),
             stops: request.stop_sequences.unwrap_or_default(),

@@ -151,7 +151,7 @@ impl Plan {
                 let mut rng = Rng::new(rng.bits());
                 let drawn = config.output_tokens.draw(&mut rng, spec.harmony);
                 let natural = overrides.tokens.unwrap_or_else(|| lengths.at_least(drawn));
-                choices.push(choice(model, rng, limit, lengths, spec, natural));
+                choices.push(choice(model, rng, limit, lengths, spec, natural)?);
             }
         }
         Ok(Self {
@@ -224,7 +224,8 @@ impl Plan {
     }
 }
 
-fn seed(seed: u64, prompt: &[TokenId]) -> u64 {
+/// What an answer to this prompt follows from.
+pub(crate) fn seed(seed: u64, prompt: &[TokenId]) -> u64 {
     prompt.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, id| {
         text::hash(h, &id.to_le_bytes())
     })
@@ -237,8 +238,11 @@ fn choice(
     lengths: &LengthSpec,
     spec: &AnswerSpec,
     natural: usize,
-) -> Choice {
-    let decided = spec.tool.is_some() || spec.content.is_some();
+) -> Result<Choice, Refusal> {
+    let seed = rng.bits();
+    let content = spec.content.as_ref().filter(|_| spec.tool.is_none());
+    let content = content.map(|content| content.text(seed)).transpose()?;
+    let decided = spec.tool.is_some() || content.is_some();
     let ends_itself = decided || !(lengths.ignore_eos || natural > limit);
     // An answer that is to be cut is one that would have gone on.
     let tokens = if ends_itself {
@@ -246,12 +250,8 @@ fn choice(
     } else {
         limit.saturating_add(8)
     };
-    let mut turn = Turn::compose(
-        &model.composer,
-        rng.bits(),
-        tokens.min(MAX_OUTPUT_TOKENS),
-        spec,
-    );
+    let tokens = tokens.min(MAX_OUTPUT_TOKENS);
+    let mut turn = Turn::compose(&model.composer, seed, tokens, spec, content);
     let least = usize::try_from(lengths.min).unwrap_or(usize::MAX);
     turn.stop_at(&lengths.stops, least, lengths.stop_included);
     let cut = turn.cut(limit);
@@ -260,12 +260,12 @@ fn choice(
     } else if ends_itself && !decided {
         turn.cut(natural);
     }
-    Choice {
+    Ok(Choice {
         turn,
         limit,
         cached: Arc::default(),
         finish: if cut { Finish::Length } else { Finish::Stop },
-    }
+    })
 }
 
 /// Most tokens that this call may generate.

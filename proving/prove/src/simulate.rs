@@ -53,6 +53,13 @@ pub(crate) struct Simulate {
     /// Say in usage how many tokens of a prompt were cached.
     #[arg(long)]
     enable_prompt_tokens_details: bool,
+    /// Whether calls may leave it to the model if a tool is called. With false such calls are refused, as by a vLLM that
+    /// was started without this flag; Harmony models take them always.
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    enable_auto_tool_choice: bool,
+    /// Share of answers that call a tool when they may, from 0 to 1.
+    #[arg(long, value_parser = share, default_value_t = 0.0)]
+    tool_calls: f64,
     /// Seed of the generated text.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -127,6 +134,8 @@ fn config(options: &Simulate) -> io::Result<EngineConfig> {
             None => default.output_tokens,
         },
         enable_prompt_tokens_details: options.enable_prompt_tokens_details,
+        enable_auto_tool_choice: options.enable_auto_tool_choice,
+        tool_calls: options.tool_calls,
         seed: options.seed,
         date: options.date.clone(),
         old_metric_names: options.old_metric_names,
@@ -141,6 +150,10 @@ fn mean(text: &str) -> Result<f64, String> {
 
 fn variation(text: &str) -> Result<f64, String> {
     within(text, 0.0, 10.0)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    within(text, 0.0, 1.0)
 }
 
 fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {

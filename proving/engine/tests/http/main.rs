@@ -18,3 +18,4 @@ mod options;
 mod pages;
 mod parameters;
 mod streams;
+mod structured;
