@@ -5,6 +5,7 @@
 //! Not here: waiting between tokens (`pace`, `real_time`), what a token looks like on the wire.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use experiment::random::Rng;
@@ -62,6 +63,8 @@ impl Generation {
         let model = metrics.model(self.subject.model);
         if self.times.first.is_none() {
             self.times.first = Some(now);
+            let cached = &self.subject.cached;
+            cached.store(self.times.cached, Ordering::Relaxed);
             model.first_token(&self.times, self.subject.prompt_tokens);
         } else {
             model.more_tokens(now.saturating_duration_since(self.times.last), 1);

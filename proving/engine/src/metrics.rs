@@ -7,7 +7,11 @@
 
 mod exposition;
 mod histogram;
+pub(crate) mod http;
+mod process;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -15,6 +19,7 @@ use simulator::scheduler::{SchedulerConfig, SchedulerStats};
 
 use crate::config::EngineConfig;
 use histogram::{CHOICES, Histogram, REQUEST_S, STEP_TOKENS, TOKEN_S, TTFT_S, up_to};
+use http::HttpMetrics;
 
 /// How a request ended, as `finished_reason` has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,9 +96,41 @@ pub(crate) struct Subject {
     pub(crate) client_request_id: Option<Box<str>>,
     pub(crate) id: String,
     pub(crate) prompt_tokens: u64,
-    /// The call's cap, if it had one.
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) choices: u64,
+    /// Where to leave how many of them were cached, for whoever writes usage.
+    pub(crate) cached: Arc<AtomicU64>,
+    /// The request that it is of, with its other sequences.
+    pub(crate) request: Arc<Siblings>,
+}
+
+/// The sequences of one request: those of one prompt. Some metrics count them together.
+#[derive(Debug)]
+pub(crate) struct Siblings {
+    /// How many there are.
+    n: u64,
+    /// Most tokens that each may have, if it generates any.
+    max_tokens: Option<u64>,
+    open: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl Siblings {
+    pub(crate) fn new(n: u64, max_tokens: Option<u64>) -> Arc<Self> {
+        Arc::new(Self {
+            n,
+            max_tokens,
+            open: AtomicU64::new(n),
+            longest: AtomicU64::new(0),
+        })
+    }
+
+    /// One of them ended with so many tokens. When it was the last, the most that any had.
+    fn ended(&self, tokens: u64) -> Option<u64> {
+        let longest = self
+            .longest
+            .fetch_max(tokens, Ordering::Relaxed)
+            .max(tokens);
+        (self.open.fetch_sub(1, Ordering::Relaxed) == 1).then_some(longest)
+    }
 }
 
 /// Everything measured, by model.
@@ -101,6 +138,7 @@ pub(crate) struct Subject {
 pub(crate) struct Metrics {
     pub(crate) received: u64,
     pub(crate) refused: u64,
+    pub(crate) http: HttpMetrics,
     old_names: bool,
     limits: Option<SchedulerConfig>,
     /// Of the scheduler that all models share; shown with the first.
@@ -138,6 +176,7 @@ impl Metrics {
         Self {
             received: 0,
             refused: 0,
+            http: HttpMetrics::new(),
             old_names: config.old_metric_names,
             limits: config.hardware.as_ref().map(|hardware| hardware.scheduler),
             scheduler: None,
@@ -261,12 +300,15 @@ impl ModelMetrics {
         }
         self.prompt_lengths.observe(subject.prompt_tokens as f64, 1);
         self.output_lengths.observe(tokens as f64, 1);
-        self.most_output.observe(tokens as f64, 1);
         self.computed
             .observe(subject.prompt_tokens.saturating_sub(times.cached) as f64, 1);
-        self.choices.observe(subject.choices as f64, 1);
-        if let Some(cap) = subject.max_tokens {
-            self.caps.observe(cap as f64, 1);
+        let request = &subject.request;
+        if let Some(longest) = request.ended(tokens) {
+            self.most_output.observe(longest as f64, 1);
+            self.choices.observe(request.n as f64, 1);
+            if let Some(cap) = request.max_tokens {
+                self.caps.observe(cap as f64, 1);
+            }
         }
     }
 }

@@ -40,7 +40,6 @@ pub(crate) enum Command {
     Submit(Box<Job>),
     Abort(RequestId),
     /// Forget the prefixes that are cached, and say whether they were.
-    #[expect(dead_code, reason = "the route comes with the server's other ones")]
     ResetPrefixCache(oneshot::Sender<bool>),
 }
 

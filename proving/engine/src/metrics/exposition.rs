@@ -3,10 +3,10 @@
 //! Invariant: every family that such a server shows without flags is shown, and no other. `old_names` gives the
 //! spellings that 0.26 no longer has in place of the new ones. Estimates of work on a GPU, caches of images and
 //! caches outside the engine are there and stay 0, as in a server that does not use them.
-//! Not here: what is counted (the parent).
+//! Not here: what is counted (the parent), the families of HTTP (`http`) and of the process (`process`).
 
 use super::histogram::{Histogram, line};
-use super::{Metrics, ModelMetrics, REASONS};
+use super::{Metrics, ModelMetrics, REASONS, process};
 
 const SLEEP_STATES: [&str; 3] = ["awake", "weights_offloaded", "discard_all"];
 
@@ -21,6 +21,8 @@ impl Metrics {
         self.counters(&mut out);
         self.histograms(&mut out);
         self.cache_config(&mut out);
+        self.http.write(&mut out);
+        process::write(&mut out);
         out
     }
 
