@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use experiment::random::Rng;
+use simulator::bounds::Bounds;
 use simulator::cost::{FrontendCost, StepCost};
 use simulator::gpus::Gpus;
 use simulator::preset::{Preset, PresetError};
@@ -149,6 +150,8 @@ pub struct Hardware {
     pub cost: StepCost,
     /// What the server in front costs.
     pub frontend: FrontendCost,
+    /// Within which lengths and batches the costs were measured; a step beyond them is told of once.
+    pub bounds: Option<Bounds>,
     /// What it pretends to run on.
     pub gpus: Gpus,
 }
@@ -177,6 +180,7 @@ impl From<&Preset> for Hardware {
             parallelism: preset.parallelism,
             cost: preset.step.clone(),
             frontend: preset.frontend,
+            bounds: preset.bounds,
             gpus: preset.gpus.clone(),
         }
     }

@@ -157,6 +157,17 @@ impl Engine {
 
     fn ran(&mut self, iteration: &Iteration) {
         self.recorder.step(iteration, self.machine.groups());
+        if let Some(bounds) = self
+            .hardware
+            .bounds
+            .take_if(|b| b.are_left_by(&iteration.load))
+        {
+            eprintln!(
+                "warning: {} sequences run at a time, or longer ones, than the recording has that the preset was fitted \
+                 to (at most {} of {} tokens): what their steps cost is extrapolated",
+                iteration.load.decodes, bounds.sequences, bounds.context,
+            );
+        }
         for admitted in &iteration.admitted {
             if let Some(job) = self.jobs.get_mut(&admitted.id) {
                 let [queued, scheduled] =

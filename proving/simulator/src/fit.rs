@@ -18,7 +18,6 @@ mod window;
 
 pub use capacity::Unsure;
 pub use null::null;
-pub(crate) use window::Log;
 
 use std::ops::Range;
 
@@ -28,6 +27,7 @@ use crate::replay::{BlockSource, ReplayError, Replayed, Setup, replay};
 use crate::score::{MEASURES, Share};
 use crate::trace::Trace;
 use prior::Prior;
+use window::Log;
 
 /// Rounds of simulating and fitting a line to it.
 const ROUNDS: usize = 10;
@@ -137,7 +137,7 @@ pub fn fit(trace: &Trace, setup: &Setup, share: Share) -> Result<Fitted, ReplayE
         cost,
         setup,
         unsure_blocks,
-        bounds: Bounds::of(trace, &replayed, range.clone(), &steps),
+        bounds: bounds(trace, &replayed, range.clone(), &steps),
         distance: distance(trace, &replayed, range.clone()),
         null_distance: distance(trace, &null_run, range),
         has_prior: problem.prior.is_some(),
@@ -240,6 +240,19 @@ impl Problem<'_> {
         }
         let line = solve::refine(line, |line| self.far(setup, line))?;
         solve::wander(line, parts, |line| self.far(setup, line))
+    }
+}
+
+/// What these requests were like, and the steps while they were there.
+fn bounds(trace: &Trace, replayed: &Replayed, range: Range<usize>, steps: &Log) -> Bounds {
+    let requests = trace.requests.get(range.clone()).unwrap_or_default();
+    let times = replayed.requests.get(range).unwrap_or_default();
+    let lengths = requests.iter().map(|r| r.prompt_tokens + r.output_tokens);
+    let from = times.iter().map(|times| times.arrival).min();
+    let to = times.iter().map(|times| times.last).max();
+    Bounds {
+        sequences: steps.most_decodes(from.unwrap_or_default(), to.unwrap_or_default()),
+        context: lengths.max().unwrap_or(0),
     }
 }
 

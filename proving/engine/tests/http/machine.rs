@@ -51,6 +51,7 @@ pub(crate) fn machine(step_ms: f64, prefill_us: f64, blocks: u32) -> EngineConfi
             scheduler,
             cost,
             frontend,
+            bounds: None,
             gpus: preset.gpus,
         }),
         max_model_len: 8192,

@@ -34,7 +34,7 @@ impl Window {
 
 /// Every step of a run, summed up as it goes, for each of the engines that run steps of their own.
 #[derive(Default)]
-pub(crate) struct Log {
+pub(super) struct Log {
     /// By the first rank of those that step together.
     engines: BTreeMap<usize, Steps>,
     /// Where each request ran, by its number.
@@ -94,7 +94,7 @@ impl Log {
     }
 
     /// Greatest number of sequences that generated in a step of any engine between these moments.
-    pub(crate) fn most_decodes(&self, from: Duration, to: Duration) -> u32 {
+    pub(super) fn most_decodes(&self, from: Duration, to: Duration) -> u32 {
         let engines = self.engines.values();
         let steps = engines.flat_map(|steps| steps.ends.iter().zip(&steps.decodes));
         let then = steps.filter(|(end, _)| (from..=to).contains(*end));
