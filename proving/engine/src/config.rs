@@ -12,7 +12,7 @@ use simulator::cost::{FrontendCost, StepCost};
 use simulator::gpus::Gpus;
 use simulator::preset::{Preset, PresetError};
 use simulator::scheduler::SchedulerConfig;
-use simulator::virtual_time::Parallelism;
+use simulator::virtual_time::{MOST_RANKS, Parallelism};
 
 use crate::ground_truth::GroundTruth;
 
@@ -160,6 +160,13 @@ impl Hardware {
     /// When there is none of that name.
     pub fn named(preset: &str) -> Result<Self, PresetError> {
         Preset::named(preset).map(|preset| Self::from(&preset))
+    }
+}
+
+impl Hardware {
+    /// How many engines there are.
+    pub(crate) fn ranks(&self) -> usize {
+        self.parallelism.data.clamp(1, MOST_RANKS) as usize
     }
 }
 

@@ -28,15 +28,18 @@ const HOSTNAME: &str = "simulated";
 #[derive(Debug)]
 pub(crate) struct ActivityMeter {
     gpus: Gpus,
+    /// Engines in parallel, each with so many GPUs.
+    ranks: usize,
     now: Activity,
     shown: Activity,
     since: Instant,
 }
 
 impl ActivityMeter {
-    pub(crate) fn new(gpus: Gpus) -> Self {
+    pub(crate) fn new(gpus: Gpus, ranks: usize) -> Self {
         Self {
             gpus,
+            ranks,
             now: Activity::default(),
             shown: Activity::default(),
             since: Instant::now(),
@@ -53,7 +56,7 @@ impl ActivityMeter {
             self.shown = self.now.close(span, &self.gpus);
             self.since = Instant::now();
         }
-        page(&self.shown, &self.gpus, HOSTNAME)
+        page(&self.shown, &self.gpus, self.ranks, HOSTNAME)
     }
 }
 
@@ -98,7 +101,7 @@ fn answer(
 /// Memory that driver, runtime and activations take beside weights and KV cache, MiB.
 const BESIDE_MIB: u64 = 1024;
 
-fn page(activity: &Activity, gpus: &Gpus, hostname: &str) -> String {
+fn page(activity: &Activity, gpus: &Gpus, ranks: usize, hostname: &str) -> String {
     let share = activity.share();
     let nvlink = activity.nvlink_bytes_per_s(gpus).round();
     let used = (gpus.weights_mib + gpus.kv_mib + BESIDE_MIB).min(gpus.memory_mib);
@@ -179,7 +182,7 @@ fn page(activity: &Activity, gpus: &Gpus, hostname: &str) -> String {
     let mut page = String::new();
     for (family, kind, help, value) in families {
         let _ = writeln!(page, "# HELP {family} {help}\n# TYPE {family} {kind}");
-        for gpu in 0..gpus.count {
+        for gpu in 0..gpus.count * ranks as u32 {
             let _ = writeln!(page, "{family}{{{}}} {value}", labels(gpu, gpus, hostname));
         }
     }

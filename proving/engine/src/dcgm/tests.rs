@@ -21,7 +21,7 @@ fn the_page_has_each_family_once_and_each_gpu_in_it() {
     let (gpus, mut activity) = (four(), Activity::default());
     activity.record(Duration::from_millis(250), 10);
     let activity = activity.close(Duration::from_secs(1), &gpus);
-    let page = page(&activity, &gpus, "a \"host\"");
+    let page = page(&activity, &gpus, 1, "a \"host\"");
     assert_eq!(
         page.matches("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n").count(),
         1

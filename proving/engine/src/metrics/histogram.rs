@@ -40,7 +40,7 @@ pub(crate) fn up_to(most: usize) -> Vec<f64> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     edges: Vec<f64>,
     counts: Vec<u64>,

@@ -356,3 +356,91 @@ fn cached_tokens_are_told_in_every_dialect_and_in_streams() {
         assert_eq!(answer["usage"]["prompt_tokens_details"], json!(null));
     }
 }
+
+fn of_engine(page: &str, name: &str, label: &str) -> f64 {
+    let found = page
+        .lines()
+        .find(|line| line.starts_with(name) && line.contains(label))
+        .unwrap_or_else(|| panic!("no {name} with {label} in {page}"));
+    found.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn a_request_at_an_idle_engine_waits_for_nothing_in_its_queue() {
+    let mut config = machine(30.0, 0.0, 1000);
+    if let Some(hardware) = &mut config.hardware {
+        hardware.frontend.before_queue = Duration::from_millis(50);
+    }
+    let engine = start(config);
+    for _ in 0..3 {
+        let answer = post(
+            engine.addr(),
+            "/v1/chat/completions",
+            &[],
+            &chat(json!({})).to_string(),
+        );
+        assert_eq!(answer.status, 200);
+    }
+    let page = get(engine.addr(), "/metrics").body;
+    let mean = |name: &str| {
+        let sum = of_engine(&page, &format!("vllm:{name}_sum"), "engine=\"0\"");
+        sum / of_engine(&page, &format!("vllm:{name}_count"), "engine=\"0\"")
+    };
+    // The front end's 50 ms and the step's 30 ms are no part of it: only the task's own wake-up is.
+    let queue = mean("request_queue_time_seconds");
+    assert!(queue < 0.005, "{queue} s in the queue");
+    let prefill = mean("request_prefill_time_seconds");
+    assert!((0.030..0.050).contains(&prefill), "{prefill} s of prefill");
+    assert!(mean("time_to_first_token_seconds") > 0.080);
+}
+
+#[test]
+fn engines_in_parallel_share_the_load_and_show_their_figures_apart() {
+    let mut config = machine(5.0, 0.0, 1000);
+    if let Some(hardware) = &mut config.hardware {
+        hardware.parallelism.data = 2;
+    }
+    let engine = start(EngineConfig {
+        dcgm: Some("127.0.0.1:0".parse().unwrap()),
+        ..config
+    });
+    let address = engine.addr();
+    let headers = [("x-engine-tokens", "40")];
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                post(
+                    address,
+                    "/v1/chat/completions",
+                    &headers,
+                    &chat(json!({})).to_string(),
+                )
+            });
+        }
+    });
+    let page = get(address, "/metrics").body;
+    for rank in ["engine=\"0\"", "engine=\"1\""] {
+        assert_eq!(
+            of_engine(&page, "vllm:e2e_request_latency_seconds_count", rank),
+            4.0,
+            "{rank}"
+        );
+        assert_eq!(
+            of_engine(&page, "vllm:generation_tokens_total", rank),
+            160.0,
+            "{rank}"
+        );
+        assert!(
+            of_engine(&page, "vllm:iteration_tokens_total_count", rank) >= 40.0,
+            "{rank}"
+        );
+        assert_eq!(of_engine(&page, "vllm:cache_config_info", rank), 1.0);
+    }
+    assert!(page.contains("num_gpu_blocks=\"2000\""), "the sum of both");
+    let exporter = get(engine.dcgm_addr().unwrap(), "/metrics").body;
+    let gpus = exporter
+        .lines()
+        .filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL{"));
+    assert_eq!(gpus.count(), 2);
+    assert_eq!(engine.stats().running, 0);
+}
