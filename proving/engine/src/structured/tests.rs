@@ -384,9 +384,38 @@ fn a_grammar_gives_texts_of_it_and_recursion_ends() {
 }
 
 #[test]
+fn a_grammar_in_the_notation_of_lark_gives_the_texts_of_its_start() {
+    let sql = r#"
+        // Names and comments: // are none of the texts.
+        ?name: "id" | 'it\'s "q"'   # the columns
+        start: "select " name ("," name)~rest -> query
+             | 'no // comment'
+        rest.2: "x"?
+    "#;
+    let faulty = asked(&json!({"guided_grammar": sql})).unwrap_err();
+    assert!(faulty.contains("line 4: '~' begins nothing"), "{faulty}");
+    let sql = sql.replace("~rest", "{0,2}");
+    let constraint = asked(&json!({"guided_grammar": sql})).unwrap().unwrap();
+    let name = r#"(id|it's "q")"#;
+    let whole = format!("^(select {name}(,{name}){{0,2}}|no // comment)$");
+    let whole = regex::Regex::new(&whole).unwrap();
+    let made: std::collections::BTreeSet<String> = (0..200)
+        .map(|seed| constraint.text(seed).unwrap())
+        .collect();
+    assert!(made.iter().all(|text| whole.is_match(text)), "{made:?}");
+    assert!(made.len() > 8, "{made:?}");
+}
+
+#[test]
 fn a_faulty_grammar_is_refused_with_its_line() {
     for (grammar, says) in [
-        ("start: \"a\"", "Lark"),
+        (
+            "start: WORD\n%import common.WORD",
+            "line 2: \"%import common.WORD\" is not simulated",
+        ),
+        ("start: /[a-z]+/", "line 1: '/' begins nothing"),
+        ("\n| \"a\"", "line 2: a rule must begin"),
+        ("", "no rule"),
         ("top ::= \"a\"", "no rule named root"),
         ("root ::= \"a\"\n\nroot ::= rest", "two rules named root"),
         ("root ::= rest", "no rule named rest"),
