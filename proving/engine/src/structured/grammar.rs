@@ -1,9 +1,10 @@
-//! Grammars in the EBNF of xgrammar and llama.cpp: `root ::= "yes" | [0-9]+ rest*`.
+//! Grammars in the EBNF of xgrammar and llama.cpp, `root ::= "yes" | [0-9]+ rest*`, or in Lark's notation.
 //!
 //! Invariant: a grammar that was read ends: every rule that its root needs has a way that leads to characters. Texts
 //! are bounded; when one grows deep, the shortest ways are taken.
-//! Not here: Lark's notation, look-ahead (both are refused by name).
+//! Not here: look-ahead, and what of Lark is more than rules (both are refused by name).
 
+mod lark;
 mod parser;
 
 use experiment::random::Rng;
@@ -38,6 +39,13 @@ enum Expression {
 impl Grammar {
     /// Reads a grammar. Says what is wrong with it, and in which line.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let converted;
+        let text = if lark::is_lark(text) {
+            converted = lark::to_ebnf(text)?;
+            &converted
+        } else {
+            text
+        };
         let (names, rules) = parser::rules(text)?;
         let root = names.iter().position(|name| name == "root");
         let root = root.ok_or("there is no rule named root")?;

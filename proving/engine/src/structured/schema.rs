@@ -117,6 +117,16 @@ impl Schema {
         &self.root
     }
 
+    /// Whether references lead from one to the next without end, so that they say nothing.
+    fn leads_nowhere(&self, reference: &str) -> bool {
+        let mut at = Some(reference);
+        for _ in 0..MAX_DEPTH {
+            let target = at.and_then(|reference| self.resolve(reference));
+            at = target.and_then(|target| target.get("$ref")?.as_str());
+        }
+        at.is_some()
+    }
+
     /// What a `$ref` refers to.
     pub(super) fn resolve(&self, reference: &str) -> Option<&Json> {
         let pointer = reference.strip_prefix('#')?;
@@ -213,6 +223,9 @@ impl Schema {
             (name, _) if UNSUPPORTED.contains(&name) => unsupported(name.to_owned()),
             ("format", Json::String(format)) if FORMATS.contains(&format.as_str()) => Ok(()),
             ("format", other) => unsupported(format!("format {other}")),
+            ("$ref", Json::String(reference)) if self.leads_nowhere(reference) => {
+                unsupported(format!("$ref \"{reference}\", which comes back to itself,"))
+            }
             ("$ref", Json::String(reference)) if self.resolve(reference).is_some() => Ok(()),
             ("$ref", other) => unsupported(format!(
                 "$ref {other}, which is nothing in the same document,"

@@ -18,9 +18,6 @@ pub(super) fn rules(text: &str) -> Result<(Vec<String>, Vec<Expression>), String
     if text.len() > MAX_TEXT {
         return Err(format!("it is longer than {MAX_TEXT} bytes"));
     }
-    if !text.contains("::=") {
-        return Err("it has no rule (name ::= ...); Lark's notation is not simulated".to_owned());
-    }
     let mut parser = Parser {
         rest: text,
         names: Vec::new(),
