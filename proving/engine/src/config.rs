@@ -11,6 +11,7 @@ use simulator::cost::{FrontendCost, StepCost};
 use simulator::gpus::Gpus;
 use simulator::preset::{Preset, PresetError};
 use simulator::scheduler::SchedulerConfig;
+use simulator::virtual_time::Parallelism;
 
 use crate::ground_truth::GroundTruth;
 
@@ -93,8 +94,10 @@ pub struct ModelFiles {
 /// The simulated machine: limits and costs.
 #[derive(Clone, Debug)]
 pub struct Hardware {
-    /// Limits of the scheduler and size of the KV cache.
+    /// Limits of each engine's scheduler and size of its KV cache.
     pub scheduler: SchedulerConfig,
+    /// How many engines there are.
+    pub parallelism: Parallelism,
     /// What steps cost.
     pub cost: StepCost,
     /// What the server in front costs.
@@ -117,6 +120,7 @@ impl From<&Preset> for Hardware {
     fn from(preset: &Preset) -> Self {
         Self {
             scheduler: preset.scheduler,
+            parallelism: preset.parallelism,
             cost: preset.step.clone(),
             frontend: preset.frontend,
             gpus: preset.gpus.clone(),

@@ -44,10 +44,16 @@ impl Generation {
         }
     }
 
-    /// It left the queue for the first time; `cached` of its prompt's tokens need not be computed.
-    pub(crate) fn scheduled(&mut self, now: Instant, cached: u64) {
-        self.times.scheduled = now;
+    /// It entered the queue and left it for the first time; `cached` of its prompt's tokens need not be computed.
+    pub(crate) fn scheduled(&mut self, queued: Instant, scheduled: Instant, cached: u64) {
+        self.times.queued = queued;
+        self.times.scheduled = scheduled;
         self.times.cached = cached;
+    }
+
+    /// The engine has its first token, which is still to go out.
+    pub(crate) fn made_first(&mut self, now: Instant) {
+        self.times.made_first = Some(now);
     }
 
     /// One more token left the engine.

@@ -55,7 +55,13 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) arrived: Instant,
+    /// The engine took it from its inbox.
+    pub(crate) queued: Instant,
+    /// Its first step was chosen.
     pub(crate) scheduled: Instant,
+    /// The engine had its first token, where one engine runs many sequences.
+    pub(crate) made_first: Option<Instant>,
+    /// Its first token went out.
     pub(crate) first: Option<Instant>,
     pub(crate) last: Instant,
     /// Prompt tokens that were not computed.
@@ -66,7 +72,9 @@ impl Times {
     pub(crate) fn arrived(now: Instant) -> Self {
         Self {
             arrived: now,
+            queued: now,
             scheduled: now,
+            made_first: None,
             first: None,
             last: now,
             cached: 0,
@@ -236,11 +244,12 @@ impl ModelMetrics {
             times.last
         };
         self.e2e.observe(since(end, times.arrived), 1);
-        self.queue.observe(since(times.scheduled, times.arrived), 1);
+        self.queue.observe(since(times.scheduled, times.queued), 1);
         self.inference.observe(since(end, times.scheduled), 1);
         if let Some(first) = times.first {
             let decode = since(times.last, first);
-            self.prefill.observe(since(first, times.scheduled), 1);
+            let made = times.made_first.unwrap_or(first);
+            self.prefill.observe(since(made, times.scheduled), 1);
             self.decode.observe(decode, 1);
             if tokens > 1 {
                 self.per_output_token

@@ -1,10 +1,11 @@
-//! The scheduler on the wall clock: one task that steps, and the requests that wait for their tokens.
+//! The simulated engines on the wall clock: one task that sleeps until something is due, and the requests that wait for
+//! their tokens.
 //!
-//! A step takes the time that its cost says. Up to two steps are under way, as in the engine that is simulated;
-//! tokens go out one after another, each at the front end's cost.
+//! When steps run is decided by the same machine as in virtual time; tokens go out one after another, each at the front
+//! end's cost.
 //! Invariant: whoever drops its [`JobHandle`] before the end is aborted, and its blocks are free before the next step
 //! is chosen. The task ends when the engine does.
-//! Not here: which requests run (`scheduler`), what a step costs (`cost`), virtual time (`virtual_time`).
+//! Not here: which requests run and when (`simulator::virtual_time`), what a step costs (`simulator::cost`).
 
 mod handle;
 
@@ -12,8 +13,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use simulator::scheduler::{Emitted, MAX_STEPS_UNDER_WAY, Request, RequestId, Scheduler, Step};
-use tokio::sync::mpsc;
+use simulator::scheduler::{Emitted, Request, RequestId};
+use simulator::virtual_time::{Iteration, VirtualEngine};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
 use crate::config::Hardware;
@@ -37,17 +39,17 @@ pub(crate) struct Job {
 pub(crate) enum Command {
     Submit(Box<Job>),
     Abort(RequestId),
+    /// Forget the prefixes that are cached, and say whether they were.
+    #[expect(dead_code, reason = "the route comes with the server's other ones")]
+    ResetPrefixCache(oneshot::Sender<bool>),
 }
 
 struct Engine {
-    scheduler: Scheduler,
+    machine: VirtualEngine,
     hardware: Hardware,
     jobs: HashMap<RequestId, Job>,
-    under_way: VecDeque<(Step, Instant)>,
-    /// When the last step that was scheduled will have run.
-    busy_until: Instant,
-    /// There was nothing to run.
-    idle: bool,
+    /// The machine's time 0.
+    epoch: Instant,
     /// Tokens on their way through the front end.
     leaving: VecDeque<(Emitted, Instant)>,
     recorder: Arc<Recorder>,
@@ -60,12 +62,14 @@ pub(crate) async fn run(
     mut inbox: mpsc::UnboundedReceiver<Command>,
 ) {
     let mut engine = Engine {
-        scheduler: Scheduler::new(hardware.scheduler),
+        machine: VirtualEngine::parallel(
+            hardware.scheduler,
+            hardware.cost.clone(),
+            hardware.parallelism,
+        ),
         hardware,
         jobs: HashMap::new(),
-        under_way: VecDeque::new(),
-        busy_until: Instant::now(),
-        idle: true,
+        epoch: Instant::now(),
         leaving: VecDeque::new(),
         recorder,
     };
@@ -73,7 +77,7 @@ pub(crate) async fn run(
         while let Ok(command) = inbox.try_recv() {
             engine.handle(command);
         }
-        engine.schedule(Instant::now());
+        engine.advance(Instant::now());
         engine.account();
         let Some(due) = engine.next_due() else {
             match inbox.recv().await {
@@ -88,7 +92,7 @@ pub(crate) async fn run(
                 Some(command) => engine.handle(command),
                 None => return,
             },
-            () = sleep_until(due.into()) => engine.advance(Instant::now()),
+            () = sleep_until(due.into()) => {}
         }
     }
 }
@@ -97,57 +101,27 @@ impl Engine {
     fn handle(&mut self, command: Command) {
         match command {
             Command::Submit(job) => {
-                let id = job.request.id;
-                match self.scheduler.submit(job.request.clone()) {
-                    Ok(()) => drop(self.jobs.insert(id, *job)),
-                    // What never fits is refused before it comes here, so this is a bug; the client sees a cut.
-                    Err(_) => job.progress.fail(),
-                }
+                let at = self.epoch.elapsed();
+                self.machine.post(at, job.request.clone());
+                self.jobs.insert(job.request.id, *job);
             }
             Command::Abort(id) => {
-                self.scheduler.abort(id);
+                self.machine.abort(id);
                 self.jobs.remove(&id);
             }
-        }
-    }
-
-    fn schedule(&mut self, now: Instant) {
-        let ahead = if self.hardware.scheduler.async_scheduling {
-            MAX_STEPS_UNDER_WAY
-        } else {
-            1
-        };
-        while self.under_way.len() < ahead {
-            let Some(step) = self.scheduler.step() else {
-                self.idle |= self.under_way.is_empty();
-                return;
-            };
-            for admission in step.admitted.iter().filter(|admission| admission.first) {
-                if let Some(job) = self.jobs.get_mut(&admission.id) {
-                    job.generation
-                        .scheduled(now, u64::from(admission.cached_tokens));
-                }
+            Command::ResetPrefixCache(answer) => {
+                // Who asked may have left.
+                let _ = answer.send(self.machine.reset_prefix_cache());
             }
-            let behind = now.saturating_duration_since(self.busy_until) > MOST_BEHIND;
-            let began = if behind || self.idle {
-                now.max(self.busy_until)
-            } else {
-                self.busy_until
-            };
-            self.idle = false;
-            let took = self.hardware.cost.of(&step.load());
-            self.busy_until = began + took;
-            self.recorder.step(took, step.tokens());
-            self.under_way.push_back((step, self.busy_until));
         }
     }
 
     fn account(&self) {
-        self.recorder.metrics().scheduler(self.scheduler.stats());
+        self.recorder.metrics().scheduler(self.machine.stats());
     }
 
     fn next_due(&self) -> Option<Instant> {
-        let step = self.under_way.front().map(|(_, ends)| *ends);
+        let step = self.machine.next_due().map(|due| self.epoch + due);
         let token = self.leaving.front().map(|(_, at)| *at);
         match (step, token) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -156,18 +130,56 @@ impl Engine {
     }
 
     fn advance(&mut self, now: Instant) {
-        while let Some((step, ends)) = self.under_way.pop_front_if(|(_, ends)| *ends <= now) {
-            let mut at = self
-                .leaving
-                .back()
-                .map_or(ends, |(_, last)| ends.max(*last));
-            for emitted in self.scheduler.complete(&step) {
-                at += self.hardware.frontend.per_token;
-                self.leaving.push_back((emitted, at));
+        let behind = self.machine.next_due().map_or(Duration::ZERO, |due| {
+            now.saturating_duration_since(self.epoch + due)
+        });
+        if behind > MOST_BEHIND {
+            self.epoch += behind;
+        }
+        loop {
+            match self
+                .machine
+                .iterate(now.saturating_duration_since(self.epoch))
+            {
+                Ok(Some(iteration)) => self.ran(&iteration),
+                Ok(None) => break,
+                // What never fits is refused before it comes here, so this is a bug; the client sees a cut.
+                Err((id, _)) => {
+                    if let Some(job) = self.jobs.remove(&id) {
+                        job.progress.fail();
+                    }
+                }
             }
         }
         while let Some((emitted, at)) = self.leaving.pop_front_if(|(_, at)| *at <= now) {
             self.deliver(emitted, at);
+        }
+    }
+
+    fn ran(&mut self, iteration: &Iteration) {
+        let took = iteration.at.saturating_sub(iteration.began);
+        self.recorder.step(took, iteration.tokens());
+        for admitted in &iteration.admitted {
+            if let Some(job) = self.jobs.get_mut(&admitted.id) {
+                let [queued, scheduled] =
+                    [admitted.queued, admitted.scheduled].map(|at| self.epoch + at);
+                let cached = u64::from(admitted.cached_tokens);
+                job.generation.scheduled(queued, scheduled, cached);
+            }
+        }
+        let made = self.epoch + iteration.at;
+        let mut at = self
+            .leaving
+            .back()
+            .map_or(made, |(_, last)| made.max(*last));
+        for emitted in &iteration.emitted {
+            if emitted.index == 0
+                && let Some(job) = self.jobs.get_mut(&emitted.id)
+            {
+                job.generation.made_first(made);
+            }
+            at += self.hardware.frontend.per_token;
+            self.leaving.push_back((*emitted, at));
         }
     }
 

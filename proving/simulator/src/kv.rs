@@ -219,6 +219,15 @@ impl KvCache {
         table.release(&mut self.pool);
     }
 
+    /// Forgets every name. False, and nothing forgotten, while blocks are in use.
+    pub fn reset(&mut self) -> bool {
+        let idle = self.free() == self.capacity();
+        if idle {
+            self.pool.forget();
+        }
+        idle
+    }
+
     /// Checks the invariant against all tables there are. Says what is wrong; for tests.
     ///
     /// # Errors

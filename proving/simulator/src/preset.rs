@@ -9,6 +9,7 @@ mod file;
 use crate::cost::{FrontendCost, StepCost};
 use crate::gpus::Gpus;
 use crate::scheduler::SchedulerConfig;
+use crate::virtual_time::Parallelism;
 
 /// An engine as data.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +20,10 @@ pub struct Preset {
     pub model: String,
     /// Where its figures come from.
     pub source: String,
-    /// Limits and KV cache.
+    /// Limits and KV cache of each engine.
     pub scheduler: SchedulerConfig,
+    /// How many engines there are.
+    pub parallelism: Parallelism,
     /// What the server in front costs.
     pub frontend: FrontendCost,
     /// What steps cost.

@@ -80,7 +80,7 @@ pub struct Totals {
 }
 
 /// What the engine holds now, and what it has done.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SchedulerStats {
     /// Requests admitted.
     pub running: usize,
@@ -93,6 +93,37 @@ pub struct SchedulerStats {
     pub kv_blocks_used: u32,
     /// Counts since the start.
     pub totals: Totals,
+}
+
+impl SchedulerStats {
+    /// Of several engines together; KV usage is their mean.
+    #[must_use]
+    pub fn sum(engines: impl Iterator<Item = Self>) -> Self {
+        let (mut sum, mut engines_added) = (Self::default(), 0.0);
+        for engine in engines {
+            engines_added += 1.0;
+            sum.running += engine.running;
+            sum.waiting += engine.waiting;
+            sum.kv_usage += (engine.kv_usage - sum.kv_usage) / engines_added;
+            sum.kv_blocks_used += engine.kv_blocks_used;
+            sum.totals += engine.totals;
+        }
+        sum
+    }
+}
+
+impl std::ops::AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.submitted += other.submitted;
+        self.finished += other.finished;
+        self.aborted += other.aborted;
+        self.preemptions += other.preemptions;
+        self.prefix_queries += other.prefix_queries;
+        self.prefix_hits += other.prefix_hits;
+        self.prompt_tokens += other.prompt_tokens;
+        self.prompt_tokens_cached += other.prompt_tokens_cached;
+        self.generation_tokens += other.generation_tokens;
+    }
 }
 
 impl Scheduler {
@@ -214,6 +245,11 @@ impl Scheduler {
             kv_blocks_used: self.kv.capacity() - self.kv.free(),
             totals: self.totals,
         }
+    }
+
+    /// Forgets the prefixes that the KV cache holds. False, and nothing forgotten, while blocks are in use.
+    pub fn reset_prefix_cache(&mut self) -> bool {
+        self.kv.reset()
     }
 
     /// Requests that have neither finished nor been aborted.

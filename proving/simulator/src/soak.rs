@@ -27,7 +27,7 @@ use experiment::workload::WorkloadError;
 
 use crate::gpus::Activity;
 use crate::preset::Preset;
-use crate::scheduler::{NeverFits, RequestId};
+use crate::scheduler::{NeverFits, RequestId, SchedulerStats};
 use crate::virtual_time::{Iteration, VirtualEngine};
 use report::Observed;
 use users::{Delivered, Users};
@@ -45,6 +45,15 @@ pub struct Soak {
     pub warm_up: Duration,
     /// Of everything that is drawn at random.
     pub seed: u64,
+}
+
+/// A step that has run, and what came of it.
+struct Tick<'a> {
+    iteration: &'a Iteration,
+    stats: SchedulerStats,
+    delivered: &'a Delivered,
+    /// Since the step began or another engine's ended: what nobody has counted yet of the time in which steps run.
+    passed: Duration,
 }
 
 /// A soak that cannot be carried out.
@@ -109,12 +118,11 @@ impl Soak {
             preset,
             &mut users,
             |_, _| Duration::ZERO,
-            |iteration, engine, delivered| {
-                if iteration.at >= self.warm_up {
-                    let began = iteration.began.max(self.warm_up);
-                    activity.record(iteration.at - began, iteration.step.tokens());
-                    observed.iteration(iteration, &engine.stats());
-                    delivered.answers.iter().for_each(|a| observed.answer(a));
+            |tick| {
+                if tick.iteration.at >= self.warm_up {
+                    let counted = tick.passed.min(tick.iteration.at - self.warm_up);
+                    activity.record(counted, tick.iteration.tokens());
+                    observed.tick(tick);
                 }
                 true
             },
@@ -131,9 +139,11 @@ impl Soak {
         preset: &Preset,
         users: &mut Users,
         comes_in: impl Fn(usize, u32) -> Duration,
-        mut see: impl FnMut(&Iteration, &VirtualEngine, &Delivered) -> bool,
+        mut see: impl FnMut(&Tick<'_>) -> bool,
     ) -> Result<VirtualEngine, SoakError> {
-        let mut engine = VirtualEngine::new(preset.scheduler, preset.step.clone());
+        let step = preset.step.clone();
+        let mut engine = VirtualEngine::parallel(preset.scheduler, step, preset.parallelism);
+        let mut before = Duration::ZERO;
         users.arrive(&mut engine, comes_in);
         let refused = |(id, reason)| SoakError::NeverFits { id, reason };
         loop {
@@ -142,7 +152,14 @@ impl Soak {
             match (engine.iterate(until).map_err(refused)?, arrival) {
                 (Some(iteration), _) => {
                     let delivered = users.deliver(&iteration, &mut engine);
-                    if !see(&iteration, &engine, &delivered) {
+                    let tick = Tick {
+                        stats: engine.stats(),
+                        passed: iteration.at - iteration.began.max(before),
+                        iteration: &iteration,
+                        delivered: &delivered,
+                    };
+                    before = iteration.at;
+                    if !see(&tick) {
                         return Ok(engine);
                     }
                 }

@@ -1,31 +1,57 @@
-//! An engine on a clock of its own: hours pass in seconds.
+//! Engines on a clock that their caller moves: in virtual time hours pass in seconds, in real time the caller waits.
 //!
-//! One iteration is what vLLM's engine loop does between two looks at its inbox: it takes what has arrived, schedules
-//! while fewer steps are under way than it may have, and otherwise waits for the oldest. What arrives during that
-//! wait is seen only afterwards, as there.
-//! Invariant: time never goes back; the same calls give the same turns.
-//! Not here: who sends requests, and what is made of the tokens (`replay`, `soak`).
+//! Between two looks at its inbox an engine does what vLLM's loop does: it takes what has arrived, schedules while
+//! fewer steps are under way than it may have, and otherwise waits for the oldest. What arrives during that wait is
+//! seen only afterwards, as there. With data parallelism there are several engines (ranks), each with a scheduler and
+//! a KV cache of its own, and every request goes to one of them as it arrives.
+//! Invariant: time never goes back; the same calls give the same iterations.
+//! Not here: who sends requests, and what is made of the tokens (`replay`, `soak`, the HTTP face).
+
+mod balancer;
+mod group;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use crate::cost::StepCost;
 use crate::scheduler::{
-    Emitted, Load, MAX_STEPS_UNDER_WAY, NeverFits, Request, RequestId, Scheduler, SchedulerConfig,
-    SchedulerStats, Step,
+    Emitted, Load, NeverFits, Request, RequestId, SchedulerConfig, SchedulerStats, Step,
 };
+use balancer::Balancer;
+use group::Group;
 
-/// A scheduler, its costs and a clock.
+/// Engines at most that share a front end.
+pub const MOST_RANKS: u32 = 64;
+
+/// How many engines there are, and whether they wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parallelism {
+    /// Engines, each with the whole model and its own cache (`data_parallel_size`); at least 1.
+    pub data: u32,
+    /// Engines that share their experts run every step together: none goes on before all are ready.
+    pub lockstep: bool,
+}
+
+impl Default for Parallelism {
+    /// One engine.
+    fn default() -> Self {
+        Self {
+            data: 1,
+            lockstep: false,
+        }
+    }
+}
+
+/// Schedulers, their costs and a clock.
 #[derive(Debug)]
 pub struct VirtualEngine {
-    scheduler: Scheduler,
+    /// Those that step together.
+    groups: Vec<Group>,
+    balancer: Balancer,
     cost: StepCost,
     inbox: BinaryHeap<Reverse<Posted>>,
     posted: u64,
-    under_way: VecDeque<InFlight>,
-    /// When the last step that was scheduled will have run.
-    busy_until: Duration,
     now: Duration,
 }
 
@@ -36,20 +62,39 @@ pub struct Iteration {
     pub at: Duration,
     /// When it began.
     pub began: Duration,
-    /// What ran.
-    pub step: Step,
-    /// The same in figures.
+    /// What ran: one entry for each rank that had work.
+    pub steps: Vec<Step>,
+    /// The load that it took its time from: of ranks in lock-step, the slowest.
     pub load: Load,
     /// What came out.
     pub emitted: Vec<Emitted>,
+    /// Requests that left the queue for the first time.
+    pub admitted: Vec<Admitted>,
+    /// The rank, or the first of those in lock-step.
+    pub rank: usize,
 }
 
-#[derive(Debug)]
-struct InFlight {
-    step: Step,
-    load: Load,
-    began: Duration,
-    ends: Duration,
+/// When a request entered the queue and left it, by the engine's own stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Which.
+    pub id: RequestId,
+    /// By which rank.
+    pub rank: usize,
+    /// The engine took it from its inbox: vLLM's `QUEUED`.
+    pub queued: Duration,
+    /// Its first step was chosen: vLLM's `SCHEDULED`.
+    pub scheduled: Duration,
+    /// Tokens that the prefix cache spared.
+    pub cached_tokens: u32,
+}
+
+impl Iteration {
+    /// Tokens computed, by all ranks.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.steps.iter().map(Step::tokens).sum()
+    }
 }
 
 #[derive(Debug)]
@@ -60,16 +105,29 @@ struct Posted {
 }
 
 impl VirtualEngine {
-    /// An idle engine at time 0.
+    /// One idle engine at time 0.
     #[must_use]
     pub fn new(config: SchedulerConfig, cost: StepCost) -> Self {
+        Self::parallel(config, cost, Parallelism::default())
+    }
+
+    /// Idle engines at time 0, each with these limits and this cache.
+    #[must_use]
+    pub fn parallel(config: SchedulerConfig, cost: StepCost, parallelism: Parallelism) -> Self {
+        let ranks = parallelism.data.clamp(1, MOST_RANKS) as usize;
+        let groups = if parallelism.lockstep {
+            vec![Group::new(config, 0..ranks)]
+        } else {
+            (0..ranks)
+                .map(|rank| Group::new(config, rank..rank + 1))
+                .collect()
+        };
         Self {
-            scheduler: Scheduler::new(config),
+            groups,
+            balancer: Balancer::new(ranks),
             cost,
             inbox: BinaryHeap::new(),
             posted: 0,
-            under_way: VecDeque::new(),
-            busy_until: Duration::ZERO,
             now: Duration::ZERO,
         }
     }
@@ -80,13 +138,18 @@ impl VirtualEngine {
         self.now
     }
 
-    /// What the engine holds now, and what it has done.
+    /// What all ranks together hold now and have done; KV usage is their mean.
     #[must_use]
     pub fn stats(&self) -> SchedulerStats {
-        self.scheduler.stats()
+        SchedulerStats::sum(self.ranks())
     }
 
-    /// Sends a request that reaches the queue at `at`.
+    /// What each rank holds now and has done.
+    pub fn ranks(&self) -> impl Iterator<Item = SchedulerStats> + '_ {
+        self.groups.iter().flat_map(Group::stats)
+    }
+
+    /// Sends a request that reaches the engines at `at`.
     pub fn post(&mut self, at: Duration, request: Request) {
         let number = self.posted;
         self.posted += 1;
@@ -97,82 +160,88 @@ impl VirtualEngine {
         }));
     }
 
+    /// Ends a request wherever it is and frees its blocks. False when there is none of that id: it may just have
+    /// finished.
+    pub fn abort(&mut self, id: RequestId) -> bool {
+        let before = self.inbox.len();
+        self.inbox.retain(|Reverse(posted)| posted.request.id != id);
+        before != self.inbox.len() || self.groups.iter_mut().any(|group| group.abort(id))
+    }
+
+    /// Forgets the prefixes that the caches hold. False, and nothing forgotten, by a rank whose blocks are in use: vLLM
+    /// refuses then, too.
+    pub fn reset_prefix_cache(&mut self) -> bool {
+        let mut all = true;
+        for group in &mut self.groups {
+            all &= group.reset_prefix_cache();
+        }
+        all
+    }
+
+    /// When the next thing happens by itself, if anything will.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        let arrival = self.inbox.peek().map(|Reverse(next)| next.at.max(self.now));
+        let woken = self.groups.iter().any(|group| group.woken);
+        let completion = self.groups.iter().filter_map(Group::next_end);
+        completion
+            .chain(arrival)
+            .chain(woken.then_some(self.now))
+            .min()
+    }
+
     /// Goes on until a step has run. `None` when nothing is left to do, or nothing until after `limit`.
     ///
     /// # Errors
-    /// When a request that was posted could never run.
+    /// When a request that was posted could never run. It is dropped; the engine can go on.
     pub fn iterate(
         &mut self,
         limit: Duration,
     ) -> Result<Option<Iteration>, (RequestId, NeverFits)> {
         loop {
-            self.receive()?;
-            if self.schedule() {
-                continue;
+            self.route();
+            for group in &mut self.groups {
+                group.wake(self.now, &self.cost)?;
             }
-            if let Some(oldest) = self.under_way.pop_front() {
-                if oldest.ends > limit {
-                    self.under_way.push_front(oldest);
-                    return Ok(None);
-                }
-                return Ok(Some(self.complete(oldest)));
+            let completion = (0..self.groups.len())
+                .filter_map(|i| Some((self.groups.get(i)?.next_end()?, i)))
+                .min();
+            let arrival = self.inbox.peek().map(|Reverse(next)| next.at);
+            let due = match (arrival, completion) {
+                (Some(arrival), Some((end, _))) => arrival.min(end),
+                (Some(arrival), None) => arrival,
+                (None, Some((end, _))) => end,
+                (None, None) => return Ok(None),
+            };
+            if due > limit {
+                return Ok(None);
             }
-            match self.inbox.peek() {
-                Some(Reverse(next)) if next.at <= limit => self.now = self.now.max(next.at),
-                _ => return Ok(None),
+            self.now = self.now.max(due);
+            self.balancer.publish(self.now, &self.groups);
+            if let Some((end, i)) = completion
+                && end <= due
+                && let Some(iteration) = self.groups.get_mut(i).and_then(|g| g.complete(self.now))
+            {
+                return Ok(Some(iteration));
             }
         }
     }
 
-    fn receive(&mut self) -> Result<(), (RequestId, NeverFits)> {
+    /// Gives each request that has arrived to a rank.
+    fn route(&mut self) {
         while self
             .inbox
             .peek()
             .is_some_and(|Reverse(next)| next.at <= self.now)
         {
-            if let Some(Reverse(posted)) = self.inbox.pop() {
-                let id = posted.request.id;
-                self.scheduler
-                    .submit(posted.request)
-                    .map_err(|error| (id, error))?;
+            let Some(Reverse(posted)) = self.inbox.pop() else {
+                return;
+            };
+            let rank = self.balancer.choose();
+            let group = self.groups.iter_mut().find(|group| group.has(rank));
+            if let Some(group) = group {
+                group.receive(rank, posted.request);
             }
-        }
-        Ok(())
-    }
-
-    fn schedule(&mut self) -> bool {
-        let ahead = if self.scheduler.config().async_scheduling {
-            MAX_STEPS_UNDER_WAY
-        } else {
-            1
-        };
-        if self.under_way.len() >= ahead {
-            return false;
-        }
-        let Some(step) = self.scheduler.step() else {
-            return false;
-        };
-        let load = step.load();
-        let began = self.now.max(self.busy_until);
-        let ends = began + self.cost.of(&load);
-        self.busy_until = ends;
-        self.under_way.push_back(InFlight {
-            step,
-            load,
-            began,
-            ends,
-        });
-        true
-    }
-
-    fn complete(&mut self, oldest: InFlight) -> Iteration {
-        self.now = self.now.max(oldest.ends);
-        Iteration {
-            at: self.now,
-            began: oldest.began,
-            emitted: self.scheduler.complete(&oldest.step),
-            load: oldest.load,
-            step: oldest.step,
         }
     }
 }

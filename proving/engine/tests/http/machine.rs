@@ -8,6 +8,7 @@ use simulator::cost::{DecodeCost, FrontendCost, PrefillCost, StepCost};
 use simulator::kv::KvConfig;
 use simulator::preset::Preset;
 use simulator::scheduler::SchedulerConfig;
+use simulator::virtual_time::Parallelism;
 
 use crate::client::{chat, fast, get, open, post, start};
 
@@ -46,6 +47,7 @@ pub(crate) fn machine(step_ms: f64, prefill_us: f64, blocks: u32) -> EngineConfi
     };
     EngineConfig {
         hardware: Some(Hardware {
+            parallelism: Parallelism::default(),
             scheduler,
             cost,
             frontend,

@@ -12,6 +12,7 @@ use simulator::preset::Preset;
 use simulator::replay::engine_of;
 use simulator::score::Share;
 use simulator::trace::Meta;
+use simulator::virtual_time::Parallelism;
 
 use crate::files;
 use crate::text::wrapped;
@@ -61,6 +62,7 @@ pub(super) fn fit(options: &Fit) -> super::Outcome {
             blocks.source.explain(),
         ),
         scheduler,
+        parallelism: Parallelism::default(),
         frontend: FrontendCost::default(),
         step: fitted.cost,
         gpus: Gpus {

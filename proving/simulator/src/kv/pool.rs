@@ -107,6 +107,12 @@ impl Pool {
         }
     }
 
+    /// Takes every name from its block.
+    pub(super) fn forget(&mut self) {
+        self.named.clear();
+        self.blocks.iter_mut().for_each(|block| block.name = None);
+    }
+
     fn enqueue(&mut self, block: u32) {
         let newest = self.newest;
         *self.at_mut(block) = Block {

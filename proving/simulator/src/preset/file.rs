@@ -12,6 +12,7 @@ use crate::cost::{DecodeCost, DecodeTable, FrontendCost, PrefillCost, StepCost};
 use crate::gpus::Gpus;
 use crate::kv::{KvConfig, MOST_BLOCKS};
 use crate::scheduler::SchedulerConfig;
+use crate::virtual_time::{MOST_RANKS, Parallelism};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +21,8 @@ pub(super) struct File {
     model: String,
     source: String,
     scheduler: Scheduler,
+    #[serde(default, skip_serializing_if = "Parallel::is_one")]
+    parallel: Parallel,
     kv: Kv,
     #[serde(default)]
     frontend: Frontend,
@@ -38,6 +41,41 @@ struct Scheduler {
     reserve_full_prompt: bool,
     #[serde(default = "yes")]
     async_scheduling: bool,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Parallel {
+    data_parallel_size: u32,
+    #[serde(default)]
+    lockstep: bool,
+}
+
+impl Default for Parallel {
+    fn default() -> Self {
+        Self {
+            data_parallel_size: 1,
+            lockstep: false,
+        }
+    }
+}
+
+impl Parallel {
+    fn is_one(&self) -> bool {
+        self.data_parallel_size == 1
+    }
+
+    fn lower(&self) -> Result<Parallelism, Fault> {
+        let data = self.data_parallel_size;
+        if data == 0 || data > MOST_RANKS {
+            let says = format!("{data} is not between 1 and {MOST_RANKS}");
+            return fault("parallel.data_parallel_size", says);
+        }
+        Ok(Parallelism {
+            data,
+            lockstep: self.lockstep,
+        })
+    }
 }
 
 #[derive(Deserialize, Serialize)]
@@ -142,6 +180,7 @@ impl File {
             model: self.model,
             source: self.source,
             scheduler,
+            parallelism: self.parallel.lower()?,
             frontend: FrontendCost {
                 before_queue: Duration::from_secs_f64(self.frontend.before_queue_ms / 1e3),
                 per_token: Duration::from_secs_f64(self.frontend.per_token_us / 1e6),
@@ -286,6 +325,10 @@ pub(super) fn write(preset: &Preset) -> String {
             max_model_len: config.max_model_len,
             reserve_full_prompt: config.reserve_full_prompt,
             async_scheduling: config.async_scheduling,
+        },
+        parallel: Parallel {
+            data_parallel_size: preset.parallelism.data,
+            lockstep: preset.parallelism.lockstep,
         },
         kv: Kv {
             block_size: config.kv.block_size,

@@ -10,10 +10,9 @@ use std::time::Duration;
 use experiment::workload::apportion;
 use serde::Serialize;
 
-use super::users::{Delivered, Users};
-use super::{Iteration, Soak, SoakError};
+use super::users::Users;
+use super::{Soak, SoakError, Tick};
 use crate::preset::Preset;
-use crate::scheduler::SchedulerStats;
 use crate::score::Distribution;
 
 /// How users come, and when there are enough.
@@ -138,15 +137,10 @@ impl Soak {
             },
         };
         let mut users = Users::new(&all, preset);
-        all.drive(
-            preset,
-            &mut users,
-            comes_in,
-            |iteration, engine, delivered| {
-                course.see(iteration, &engine.stats(), delivered);
-                course.report.t2.is_none()
-            },
-        )?;
+        all.drive(preset, &mut users, comes_in, |tick| {
+            course.see(tick);
+            course.report.t2.is_none()
+        })?;
         if course.report.windows.is_empty() {
             return Err(SoakError::Nothing);
         }
@@ -188,12 +182,12 @@ impl Ramp {
 }
 
 impl Course<'_> {
-    fn see(&mut self, iteration: &Iteration, stats: &SchedulerStats, delivered: &Delivered) {
-        while iteration.at >= self.end() {
+    fn see(&mut self, tick: &Tick<'_>) {
+        while tick.iteration.at >= self.end() {
             self.close();
         }
-        if iteration.at >= self.warm_up {
-            self.filling.add(iteration, stats, delivered);
+        if tick.iteration.at >= self.warm_up {
+            self.filling.add(tick);
         }
     }
 
@@ -230,9 +224,9 @@ impl Course<'_> {
 }
 
 impl Filling {
-    fn add(&mut self, iteration: &Iteration, stats: &SchedulerStats, delivered: &Delivered) {
-        let seconds = (iteration.at - iteration.began).as_secs_f64();
-        self.ttft.extend(&delivered.first_after_s);
+    fn add(&mut self, tick: &Tick<'_>) {
+        let (seconds, stats) = (tick.passed.as_secs_f64(), &tick.stats);
+        self.ttft.extend(&tick.delivered.first_after_s);
         self.running += (stats.running + stats.waiting) as f64 * seconds;
         self.kv += stats.kv_usage * seconds;
         self.preemptions = stats.totals.preemptions;

@@ -8,7 +8,7 @@ use experiment::statistics::dispersion;
 use serde::Serialize;
 
 use super::users::{Answer, Users};
-use super::{Iteration, Soak};
+use super::{Soak, Tick};
 use crate::gpus::Activity;
 use crate::preset::Preset;
 use crate::scheduler::SchedulerStats;
@@ -127,23 +127,20 @@ impl Answer {
 }
 
 impl Observed {
-    pub(super) fn iteration(&mut self, iteration: &Iteration, stats: &SchedulerStats) {
-        let seconds = (iteration.at - iteration.began).as_secs_f64();
+    pub(super) fn tick(&mut self, tick: &Tick<'_>) {
+        let (seconds, stats) = (tick.passed.as_secs_f64(), &tick.stats);
         let values = [stats.running as f64, stats.waiting as f64, stats.kv_usage];
         self.held
             .iter_mut()
             .zip(values)
             .for_each(|(sum, value)| *sum += value * seconds);
-        if iteration.load.prefills > 0 {
+        if tick.iteration.load.prefills > 0 {
             self.reading_s += seconds;
         }
         self.kv_usage_max = self.kv_usage_max.max(stats.kv_usage);
-        self.tokens += iteration.emitted.len() as u64;
+        self.tokens += tick.iteration.emitted.len() as u64;
         self.steps += 1;
-    }
-
-    pub(super) fn answer(&mut self, answer: &Answer) {
-        self.answers.push(*answer);
+        self.answers.extend(&tick.delivered.answers);
     }
 
     fn distribution(&self, of: impl Fn(&Answer) -> Option<f64>) -> Option<Distribution> {

@@ -260,10 +260,10 @@ impl Users {
         iteration: &Iteration,
         engine: &mut VirtualEngine,
     ) -> Delivered {
-        for admitted in iteration.step.admitted.iter().filter(|a| a.first) {
+        for admitted in &iteration.admitted {
             if let Some((_, answer)) = self.waiting.get_mut(&admitted.id) {
-                answer.scheduled = iteration.began;
-                answer.queued = answer.queued.max(iteration.began);
+                answer.queued = admitted.queued;
+                answer.scheduled = admitted.scheduled;
                 answer.cached_tokens = admitted.cached_tokens;
             }
         }
