@@ -273,7 +273,7 @@ fn windows(report: &RampReport) {
     );
     println!(
         "{:>5} {:>6} {:>6} {:>7} {:>6} {:>6} {:>5} {:>7}",
-        "users", "until", "req/s", "TTFT ms", "p99", "runs", "KV %", "preempt"
+        "users", "until", "req/s", "TTFT ms", "p99", "inside", "KV %", "preempt"
     );
     for window in &report.windows {
         println!(
@@ -298,3 +298,6 @@ fn windows(report: &RampReport) {
         None => println!("T2 was not reached"),
     }
 }
+
+#[cfg(test)]
+mod tests;
