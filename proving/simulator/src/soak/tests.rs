@@ -425,19 +425,23 @@ fn a_plan_without_sense_is_refused() {
     assert!(ramp(soon).contains("alone"));
 }
 
-/// The published table with the preset and the users that come with the program, over a short while; `docs/engine.md` has
-/// three hours.
-#[test]
-fn the_published_table_comes_out() {
-    let preset = Preset::named("gpt-oss-120b.h100x4-paper").unwrap();
+/// The published test with the preset and the users that come with the program, over a short while; `docs/engine.md` has
+/// three hours and the ramp.
+fn published(users: u32) -> Report {
     let soak = Soak {
         traffic: Traffic::named("paper").unwrap(),
-        users: 190,
-        length: Duration::from_secs(480),
+        users,
+        length: Duration::from_secs(420),
         warm_up: Duration::from_secs(120),
         seed: 1,
     };
-    let report = soak.run(&preset).unwrap();
+    soak.run(&Preset::named("gpt-oss-120b.h100x4-paper").unwrap())
+        .unwrap()
+}
+
+#[test]
+fn the_published_table_comes_out() {
+    let report = published(190);
     let table = [
         ("TTFT", report.ttft.mean, 0.103, 0.06),
         ("TPOT", report.tpot.mean, 0.035, 0.04),
@@ -453,4 +457,13 @@ fn the_published_table_comes_out() {
     }
     assert_eq!(report.preemptions, 0);
     assert!(report.queue.mean < 0.003, "{} s", report.queue.mean);
+}
+
+#[test]
+fn the_published_edge_lies_between_208_and_240_users() {
+    let line = 3.0 * 0.057; // of the ramp's first users
+    let (below, above) = (published(208), published(240));
+    println!("{} s, {} s", below.ttft.mean, above.ttft.mean);
+    assert!(below.ttft.mean < line && above.ttft.mean > 4.0 * line);
+    assert_eq!(below.preemptions + above.preemptions, 0);
 }
