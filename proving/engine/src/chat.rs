@@ -14,13 +14,15 @@ use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
+use crate::logprobs::of_prompt;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Finish, Overrides, Plan};
-use crate::render::{Conversation, Effort};
+use crate::plan::{Finish, Overrides, Plan, seed};
+use crate::render::{Conversation, Effort, Tool};
 use crate::sampling::{Sampling, StreamOptions};
+use crate::structured;
 use crate::tokenizer::TokenId;
-use crate::tools;
+use crate::tools::{self, Auto, Forced};
 use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::{self, MEDIA_TOKENS, Message};
 
@@ -33,14 +35,34 @@ pub(crate) struct ChatRequest {
     tool_choice: Option<Json>,
     #[serde(default)]
     reasoning_effort: Option<String>,
-    #[serde(default)]
-    response_format: Option<Json>,
+    #[serde(flatten)]
+    structured: structured::Asked,
     #[serde(default)]
     logprobs: Option<bool>,
     #[serde(default)]
-    top_logprobs: Option<usize>,
+    top_logprobs: Option<i64>,
     #[serde(flatten)]
     sampling: Sampling,
+}
+
+impl ChatRequest {
+    /// The call that the answer is to be, if it is to be one.
+    fn tool(
+        &self,
+        tools: &[Tool],
+        config: &EngineConfig,
+        model: &Model,
+        prompt: &[TokenId],
+    ) -> Result<Option<Forced>, Refusal> {
+        let choice = self.tool_choice.as_ref().filter(|c| **c != Json::Null);
+        let is_none = choice.and_then(Json::as_str) == Some("none");
+        if choice.is_some() && !is_none && self.tools.is_none() {
+            let why = "When using `tool_choice`, `tools` must be set.";
+            return Err(Refusal::bad_request(why).about("tool_choice"));
+        }
+        let auto = Auto::of(config, model.format.is_harmony());
+        tools::chosen(tools, choice, auto, seed(config.seed, prompt))
+    }
 }
 
 /// What a chat request asks a model with.
@@ -82,6 +104,7 @@ pub(crate) struct Chat {
     options: StreamOptions,
     /// Alternatives to show with each token, if any are to be shown.
     logprobs: Option<usize>,
+    prompt_logprobs: Value,
     head: String,
     sent: Vec<usize>,
 }
@@ -95,20 +118,26 @@ impl Chat {
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
-        request.sampling.check()?;
-        let logprobs = logprobs::asked(request.logprobs, request.top_logprobs)?;
+        request.sampling.check(model.tokenizer())?;
+        let logprobs = logprobs::asked(
+            request.logprobs,
+            request.top_logprobs,
+            model.tokenizer().vocabulary_size(),
+        )?;
         let (harmony, asked) = (model.format.is_harmony(), request.asked(model)?);
-        let tool = tools::forced(&asked.conversation.tools, request.tool_choice.as_ref())?;
         let effort = asked.conversation.effort;
-        let prompt = asked.prompt(model)?;
-        let content = request.response_format.as_ref().and_then(formatted);
+        let prompt = request
+            .sampling
+            .truncate(asked.prompt(model)?, config.max_model_len)?;
+        let content = request.structured.constraint()?;
+        let tool = request.tool(&asked.conversation.tools, config, model, &prompt)?;
         let spec = AnswerSpec {
             harmony,
             reasoning_eighths: eighths(effort),
             tool,
             content,
         };
-        let plan = Plan::settle(
+        let mut plan = Plan::settle(
             config,
             model,
             vec![prompt],
@@ -116,6 +145,11 @@ impl Chat {
             &spec,
             overrides,
         )?;
+        let top = request.sampling.prompt_logprobs();
+        plan.reads_cache = top.is_none();
+        let prompt_logprobs = top.map_or(Value::Null, |top| {
+            of_prompt(model.tokenizer(), plan.prompt_of(0), top)
+        });
         let head = format!(
             "data: {{\"id\":\"{}\",\"object\":\"chat.completion.chunk\",\"created\":{},\"model\":{},\"choices\":[",
             who.id,
@@ -130,6 +164,7 @@ impl Chat {
                 plan,
                 options,
                 logprobs,
+                prompt_logprobs,
                 head,
                 sent,
             },
@@ -166,7 +201,7 @@ impl Chat {
         event.push(']');
         if let Some(tokens) = completion_tokens {
             event.push_str(",\"usage\":");
-            event.push_str(&usage(self.plan.prompt_tokens(), tokens).to_string());
+            event.push_str(&usage_of(&self.plan, tokens).to_string());
         }
         event.push_str("}\n\n");
         Bytes::from(event)
@@ -286,8 +321,8 @@ impl AnswerWriter for Chat {
         let answer = json!({
             "id": self.who.id, "object": "chat.completion", "created": self.who.created, "model": self.who.model,
             "choices": choices, "service_tier": null, "system_fingerprint": null,
-            "usage": usage(self.plan.prompt_tokens(), self.plan.completion_tokens()),
-            "prompt_logprobs": null, "prompt_token_ids": null, "kv_transfer_params": null,
+            "usage": usage_of(&self.plan, self.plan.completion_tokens()),
+            "prompt_logprobs": self.prompt_logprobs, "prompt_token_ids": null, "kv_transfer_params": null,
         });
         Bytes::from(answer.to_string())
     }
@@ -320,19 +355,16 @@ pub(crate) fn eighths(effort: Effort) -> usize {
     }
 }
 
-/// JSON that satisfies a `response_format`, if it asks for any.
-fn formatted(format: &Json) -> Option<String> {
-    match format.get("type").and_then(Json::as_str) {
-        Some("json_object") => Some("{}".to_owned()),
-        Some("json_schema") => {
-            let schema = format.get("json_schema")?.get("schema")?;
-            Some(tools::placeholder(&schema.to_value(), 8).to_string())
-        }
-        _ => None,
+/// Usage of chat and plain completions, with so many tokens generated by now.
+pub(crate) fn usage_of(plan: &Plan, completion_tokens: usize) -> Value {
+    let mut usage = usage(plan.prompt_tokens(), completion_tokens);
+    if let Some(cached) = plan.told_cached_tokens() {
+        usage["prompt_tokens_details"] = json!({"cached_tokens": cached});
     }
+    usage
 }
 
-/// Usage of chat and plain completions.
+/// Usage of a prompt of which nothing was cached.
 pub(crate) fn usage(prompt_tokens: u64, completion_tokens: usize) -> Value {
     json!({
         "prompt_tokens": prompt_tokens, "total_tokens": prompt_tokens + completion_tokens as u64,

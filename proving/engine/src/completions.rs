@@ -2,23 +2,28 @@
 //!
 //! Invariant: one chunk for every `stream_interval` tokens, the last with its finish, and usage only if asked.
 //! Choices go by prompt, `n` for each.
-//! Not here: log probabilities, echo and suffix (refused), time (`pace`).
+//! Not here: the lists of log probabilities (`logprobs`), suffix (refused), time (`pace`).
+
+mod logprobs;
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chat::usage;
+use crate::chat::usage_of;
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
+use crate::logprobs::of_prompt;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{LengthSpec, Overrides, Plan};
-use crate::sampling::{Sampling, StreamOptions};
-use crate::tokenizer::TokenId;
-use crate::turn::AnswerSpec;
+use crate::plan::{Finish, LengthSpec, Overrides, Plan};
+use crate::sampling::{Sampling, StreamOptions, check_logprobs};
+use crate::structured;
+use crate::tokenizer::{TokenId, Tokenizer};
+use crate::turn::{AnswerSpec, Channel};
+use logprobs::Lists;
 
 /// vLLM's and OpenAI's default cap where the call names none.
 const DEFAULT_CAP: i64 = 16;
@@ -29,11 +34,13 @@ const MAX_PROMPTS: usize = 128;
 pub(crate) struct CompletionRequest {
     prompt: Json,
     #[serde(default)]
-    logprobs: Option<u64>,
+    logprobs: Option<i64>,
     #[serde(default)]
     echo: Option<bool>,
     #[serde(default)]
     suffix: Option<String>,
+    #[serde(flatten)]
+    structured: structured::Asked,
     #[serde(flatten)]
     sampling: Sampling,
 }
@@ -42,7 +49,72 @@ pub(crate) struct Completion {
     who: Identity,
     plan: Plan,
     options: StreamOptions,
+    /// Alternatives to show with each token, if log probabilities are to be shown.
+    logprobs: Option<usize>,
+    /// The prompts as they are said before what is generated; empty where they are not.
+    echoed: Vec<Echoed>,
+    /// Of each prompt, if they are to be shown.
+    prompt_logprobs: Vec<Value>,
+    /// Only the prompt was asked for: the one token that the engine makes is not said.
+    only_prompt: bool,
     sent: Vec<usize>,
+}
+
+/// A prompt that is said again.
+struct Echoed {
+    text: String,
+    pieces: Vec<String>,
+}
+
+impl Echoed {
+    fn of(tokenizer: &Tokenizer, prompt: &[TokenId]) -> Self {
+        let text = |ids: &[TokenId]| tokenizer.decode(ids).unwrap_or_default();
+        Self {
+            text: text(prompt),
+            pieces: prompt.iter().map(|id| text(&[*id])).collect(),
+        }
+    }
+}
+
+impl CompletionRequest {
+    fn check(&self, tokenizer: &Tokenizer) -> Result<(), Refusal> {
+        let about = |why: &str| Err(Refusal::bad_request(why).about("logprobs"));
+        if let Some(..=-2) = self.logprobs {
+            return about("`logprobs` must be a positive value or -1.");
+        }
+        self.sampling.check(tokenizer)?;
+        if self.suffix.is_some() {
+            return Err(Refusal::bad_request("suffix is not currently supported").about("suffix"));
+        }
+        let size = tokenizer.vocabulary_size();
+        check_logprobs("sample", self.logprobs.unwrap_or(0), size).or_else(|why| about(&why))
+    }
+
+    fn echoes(&self) -> bool {
+        self.echo == Some(true)
+    }
+
+    /// Most tokens to generate; of an echo that asks for none the engine makes one.
+    fn lengths(&self) -> Result<(LengthSpec, bool), Refusal> {
+        let lengths = self.sampling.lengths()?;
+        let only_prompt = self.echoes() && lengths.cap == Some(0);
+        let cap = if only_prompt {
+            Some(1)
+        } else {
+            lengths.cap.or(Some(DEFAULT_CAP))
+        };
+        Ok((LengthSpec { cap, ..lengths }, only_prompt))
+    }
+
+    /// How many log probabilities of each token of a prompt are shown: an echo shows as many as of the answer's.
+    fn prompt_logprobs(&self) -> Option<usize> {
+        let of_answer = || {
+            usize::try_from(self.logprobs?)
+                .ok()
+                .filter(|_| self.echoes())
+        };
+        self.sampling.prompt_logprobs().or_else(of_answer)
+    }
 }
 
 impl Completion {
@@ -54,34 +126,43 @@ impl Completion {
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
-        request.sampling.check()?;
-        if request.suffix.is_some() {
-            return Err(Refusal::bad_request("suffix is not currently supported").about("suffix"));
-        }
-        if request.logprobs.is_some() || request.echo == Some(true) {
-            return Err(Refusal::bad_request("logprobs and echo are not simulated"));
-        }
+        let tokenizer = model.tokenizer();
+        request.check(tokenizer)?;
+        let truncated = |prompt| request.sampling.truncate(prompt, config.max_model_len);
         let prompts = prompts(&request.prompt, model)?;
-        let lengths = request.sampling.lengths()?;
-        let lengths = LengthSpec {
-            cap: lengths.cap.or(Some(DEFAULT_CAP)),
-            ..lengths
-        };
+        let prompts = prompts
+            .into_iter()
+            .map(truncated)
+            .collect::<Result<_, _>>()?;
+        let (lengths, only_prompt) = request.lengths()?;
         // A plain prompt is continued as text, whatever the model's format.
         let spec = AnswerSpec {
             harmony: false,
             reasoning_eighths: 0,
             tool: None,
-            content: None,
+            content: request.structured.constraint()?,
         };
-        let plan = Plan::settle(config, model, prompts, &lengths, &spec, overrides)?;
-        let options = request.sampling.stream_options();
+        let mut plan = Plan::settle(config, model, prompts, &lengths, &spec, overrides)?;
+        let echoed = plan.prompts.iter().filter(|_| request.echoes());
+        let echoed = echoed.map(|prompt| Echoed::of(tokenizer, prompt)).collect();
+        let top = request.prompt_logprobs();
+        plan.reads_cache = top.is_none();
+        let of_prompt = |top| {
+            plan.prompts
+                .iter()
+                .map(move |p| of_prompt(tokenizer, p, top))
+        };
+        let prompt_logprobs = top.into_iter().flat_map(of_prompt).collect();
         let sent = vec![0; plan.choices.len()];
         Ok((
             Self {
                 who,
                 plan,
-                options,
+                options: request.sampling.stream_options(),
+                logprobs: request.logprobs.and_then(|top| usize::try_from(top).ok()),
+                echoed,
+                prompt_logprobs,
+                only_prompt,
                 sent,
             },
             request.sampling.streams(),
@@ -91,7 +172,7 @@ impl Completion {
     fn event(&self, choices: Value, completion_tokens: Option<usize>) -> Bytes {
         let mut event = self.envelope(choices);
         if let Some(tokens) = completion_tokens {
-            event["usage"] = usage(self.plan.prompt_tokens(), tokens);
+            event["usage"] = usage_of(&self.plan, tokens);
         }
         Bytes::from(format!("data: {event}\n\n"))
     }
@@ -101,11 +182,45 @@ impl Completion {
             "model": self.who.model, "choices": choices})
     }
 
-    fn choice(&self, i: usize, text: &str, ended: bool) -> Value {
+    /// What the tokens `from..to` of a choice say, before them the prompt if it is echoed, and their probabilities.
+    fn said(&self, choice: usize, from: usize, to: usize) -> (String, Value) {
+        let turn = &self.plan.choices[choice].turn;
+        let echoed = self.echoed.get(self.plan.prompt_index(choice));
+        let (mut text, mut at) = (String::new(), 0);
+        if let Some(echoed) = echoed {
+            if from == 0 {
+                text.push_str(&echoed.text);
+            } else {
+                at = echoed.text.chars().count();
+            }
+        }
+        let to = if self.only_prompt { from } else { to };
+        text.extend((from..to).map(|i| turn.token(i).1));
+        let Some(top) = self.logprobs else {
+            return (text, Value::Null);
+        };
+        at += (0..from)
+            .map(|i| turn.token(i).1.chars().count())
+            .sum::<usize>();
+        let mut lists = Lists::after(at, top);
+        if let Some(echoed) = echoed.filter(|_| from == 0) {
+            lists.prompt(&echoed.pieces);
+        }
+        let tokens = (from..to).map(|i| turn.token(i));
+        let said = tokens.filter(|(channel, _)| *channel == Channel::Content);
+        said.for_each(|(_, token)| lists.token(token));
+        (text, lists.into_value())
+    }
+
+    fn choice(&self, i: usize, (text, logprobs): (String, Value), ended: bool) -> Value {
         let choice = &self.plan.choices[i];
-        let finish = ended.then(|| choice.finish.as_str());
+        let finish = match choice.finish {
+            _ if self.only_prompt => Finish::Length,
+            finish => finish,
+        };
+        let finish = ended.then(|| finish.as_str());
         let stop = choice.turn.stopped_by.as_deref().filter(|_| ended);
-        json!({"index": i, "text": text, "logprobs": null, "finish_reason": finish, "stop_reason": stop})
+        json!({"index": i, "text": text, "logprobs": logprobs, "finish_reason": finish, "stop_reason": stop})
     }
 }
 
@@ -124,15 +239,28 @@ fn prompts(value: &Json, model: &Model) -> Result<Vec<Vec<TokenId>>, Refusal> {
                 .map(|one| {
                     prompt(one, model)
                         .ok_or_else(|| fault("a prompt must be a string or token ids"))
+                        .and_then(|prompt| known(prompt, model))
                 })
                 .collect()
         }
         one => match prompt(one, model) {
-            Some(prompt) => Ok(vec![prompt]),
+            Some(prompt) => Ok(vec![known(prompt, model)?]),
             None => Err(fault(
                 "prompt must be a string, a list of token ids, or a list of either",
             )),
         },
+    }
+}
+
+/// The prompt, if all its ids are in the vocabulary.
+fn known(prompt: Vec<TokenId>, model: &Model) -> Result<Vec<TokenId>, Refusal> {
+    let size = model.tokenizer().vocabulary_size();
+    match prompt.iter().find(|id| **id as usize >= size) {
+        Some(id) => {
+            let why = format!("Token id {id} is out of vocabulary");
+            Err(Refusal::bad_request(why).about("prompt"))
+        }
+        None => Ok(prompt),
     }
 }
 
@@ -161,12 +289,11 @@ impl AnswerWriter for Completion {
 
     fn tokens(&mut self, choice: usize, from: usize, to: usize, out: &mut Events) {
         self.sent[choice] = to;
-        let turn = &self.plan.choices[choice].turn;
-        let text: String = (from..to).map(|i| turn.token(i).1).collect();
-        let ended = to == turn.tokens();
-        if !text.is_empty() || ended {
+        let ended = to == self.plan.choices[choice].turn.tokens();
+        let said = self.said(choice, from, to);
+        if !said.0.is_empty() || ended {
             let with_usage = self.options.continuous_usage_stats == Some(true);
-            let said = json!([self.choice(choice, &text, ended)]);
+            let said = json!([self.choice(choice, said, ended)]);
             out.push_back(self.event(said, with_usage.then_some(to)));
         }
     }
@@ -181,10 +308,17 @@ impl AnswerWriter for Completion {
     fn whole(&self) -> Bytes {
         let all = self.plan.choices.iter().enumerate();
         let choices: Vec<Value> = all
-            .map(|(i, choice)| self.choice(i, choice.turn.content(), true))
+            .map(|(i, choice)| {
+                let mut whole = self.choice(i, self.said(i, 0, choice.turn.tokens()), true);
+                let of_prompt = self.prompt_logprobs.get(self.plan.prompt_index(i));
+                whole["prompt_logprobs"] = of_prompt.cloned().unwrap_or_default();
+                whole["prompt_token_ids"] = Value::Null;
+                whole["token_ids"] = Value::Null;
+                whole
+            })
             .collect();
         let mut answer = self.envelope(json!(choices));
-        answer["usage"] = usage(self.plan.prompt_tokens(), self.plan.completion_tokens());
+        answer["usage"] = usage_of(&self.plan, self.plan.completion_tokens());
         Bytes::from(answer.to_string())
     }
 }

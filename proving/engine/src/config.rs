@@ -7,13 +7,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use experiment::random::Rng;
 use simulator::cost::{FrontendCost, StepCost};
 use simulator::gpus::Gpus;
 use simulator::preset::{Preset, PresetError};
 use simulator::scheduler::SchedulerConfig;
-use simulator::virtual_time::Parallelism;
+use simulator::virtual_time::{MOST_RANKS, Parallelism};
 
 use crate::ground_truth::GroundTruth;
+
+/// The vLLM that is imitated: its paths, refusals, metrics and defaults.
+pub const VLLM_VERSION: &str = "0.26.0";
 
 /// Settings of one simulated engine.
 #[derive(Clone, Debug)]
@@ -42,6 +46,15 @@ pub struct EngineConfig {
     pub ttft: Duration,
     /// Wait between two tokens. Zero means that no timer is used at all.
     pub inter_token: Duration,
+    /// How long an answer is when its call says nothing of it.
+    pub output_tokens: OutputLength,
+    /// Say in usage how much of a prompt was cached, as vLLM's option of this name. Responses say it always.
+    pub enable_prompt_tokens_details: bool,
+    /// Admit calls that leave it to the model whether a tool is called, as vLLM's option of this name. Harmony models
+    /// admit them always.
+    pub enable_auto_tool_choice: bool,
+    /// Share of answers that call a tool when they may, from 0 to 1.
+    pub tool_calls: f64,
     /// Most tokens that a prompt and its output may have together.
     pub max_model_len: usize,
     /// Seed of the generated text: the same seed and prompt give the same output.
@@ -70,12 +83,46 @@ impl Default for EngineConfig {
             api_key: None,
             ttft: Duration::from_millis(20),
             inter_token: Duration::from_millis(5),
+            output_tokens: OutputLength::default(),
+            enable_prompt_tokens_details: false,
+            enable_auto_tool_choice: true,
+            tool_calls: 0.0,
             max_model_len: 131_072,
             seed: 0,
             owned_by: "vllm".to_owned(),
             max_body_bytes: 64 << 20,
             inspect: false,
             ground_truth: None,
+        }
+    }
+}
+
+/// How long answers are whose calls say nothing of it, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum OutputLength {
+    /// 8 to 64, each as often; for Harmony 16 more, its marks.
+    #[default]
+    Short,
+    /// Log-normal, reasoning and marks included; at least 1.
+    LogNormal {
+        /// The mean before a limit cuts.
+        mean: f64,
+        /// Standard deviation by mean; with 0 every answer has the mean.
+        variation: f64,
+    },
+}
+
+impl OutputLength {
+    /// Most tokens that are ever drawn.
+    const MOST: f64 = (1 << 20) as f64;
+
+    pub(crate) fn draw(self, rng: &mut Rng, harmony: bool) -> usize {
+        match self {
+            Self::Short => 8 + (rng.bits() % 57) as usize + if harmony { 16 } else { 0 },
+            Self::LogNormal { mean, variation } => rng
+                .lognormal(mean, variation)
+                .round()
+                .clamp(1.0, Self::MOST) as usize,
         }
     }
 }
@@ -113,6 +160,13 @@ impl Hardware {
     /// When there is none of that name.
     pub fn named(preset: &str) -> Result<Self, PresetError> {
         Preset::named(preset).map(|preset| Self::from(&preset))
+    }
+}
+
+impl Hardware {
+    /// How many engines there are.
+    pub(crate) fn ranks(&self) -> usize {
+        self.parallelism.data.clamp(1, MOST_RANKS) as usize
     }
 }
 

@@ -1,7 +1,8 @@
 //! The page of a DCGM exporter beside the engine, so that its GPUs can be scraped though there are none.
 //!
 //! Invariant: figures are of whole seconds or more, however often they are scraped. One `# HELP` and one `# TYPE` for
-//! each family, then one line for each GPU.
+//! each family, then one line for each GPU. The host is named twice: exporters before 4.5 say `Hostname`, which AIPerf
+//! reads, and later ones `hostname`.
 //! Not here: how the figures follow from steps (`simulator::gpus`).
 
 use std::convert::Infallible;
@@ -27,15 +28,18 @@ const HOSTNAME: &str = "simulated";
 #[derive(Debug)]
 pub(crate) struct ActivityMeter {
     gpus: Gpus,
+    /// Engines in parallel, each with so many GPUs.
+    ranks: usize,
     now: Activity,
     shown: Activity,
     since: Instant,
 }
 
 impl ActivityMeter {
-    pub(crate) fn new(gpus: Gpus) -> Self {
+    pub(crate) fn new(gpus: Gpus, ranks: usize) -> Self {
         Self {
             gpus,
+            ranks,
             now: Activity::default(),
             shown: Activity::default(),
             since: Instant::now(),
@@ -52,7 +56,7 @@ impl ActivityMeter {
             self.shown = self.now.close(span, &self.gpus);
             self.since = Instant::now();
         }
-        page(&self.shown, &self.gpus, HOSTNAME)
+        page(&self.shown, &self.gpus, self.ranks, HOSTNAME)
     }
 }
 
@@ -97,16 +101,34 @@ fn answer(
 /// Memory that driver, runtime and activations take beside weights and KV cache, MiB.
 const BESIDE_MIB: u64 = 1024;
 
-fn page(activity: &Activity, gpus: &Gpus, hostname: &str) -> String {
+fn page(activity: &Activity, gpus: &Gpus, ranks: usize, hostname: &str) -> String {
     let share = activity.share();
     let nvlink = activity.nvlink_bytes_per_s(gpus).round();
     let used = (gpus.weights_mib + gpus.kv_mib + BESIDE_MIB).min(gpus.memory_mib);
-    let families: [(&str, &str, &str, f64); 9] = [
+    let families: [(&str, &str, &str, f64); 12] = [
         (
             "DCGM_FI_DEV_GPU_UTIL",
             "gauge",
             "GPU utilization (in %).",
             (share * 100.0).round(),
+        ),
+        (
+            "DCGM_FI_DEV_ENC_UTIL",
+            "gauge",
+            "Encoder utilization (in %).",
+            0.0,
+        ),
+        (
+            "DCGM_FI_DEV_DEC_UTIL",
+            "gauge",
+            "Decoder utilization (in %).",
+            0.0,
+        ),
+        (
+            "DCGM_FI_DEV_XID_ERRORS",
+            "gauge",
+            "Value of the last XID error encountered.",
+            0.0,
         ),
         (
             "DCGM_FI_DEV_FB_USED",
@@ -160,7 +182,7 @@ fn page(activity: &Activity, gpus: &Gpus, hostname: &str) -> String {
     let mut page = String::new();
     for (family, kind, help, value) in families {
         let _ = writeln!(page, "# HELP {family} {help}\n# TYPE {family} {kind}");
-        for gpu in 0..gpus.count {
+        for gpu in 0..gpus.count * ranks as u32 {
             let _ = writeln!(page, "{family}{{{}}} {value}", labels(gpu, gpus, hostname));
         }
     }
@@ -170,10 +192,10 @@ fn page(activity: &Activity, gpus: &Gpus, hostname: &str) -> String {
 fn labels(gpu: u32, gpus: &Gpus, hostname: &str) -> String {
     format!(
         "gpu=\"{gpu}\",UUID=\"GPU-00000000-0000-0000-0000-{gpu:012x}\",pci_bus_id=\"00000000:{:02X}:00.0\",\
-         device=\"nvidia{gpu}\",modelName=\"{}\",hostname=\"{}\"",
+         device=\"nvidia{gpu}\",modelName=\"{}\",Hostname=\"{hostname}\",hostname=\"{hostname}\"",
         gpu + 1,
         escaped(&gpus.name),
-        escaped(hostname),
+        hostname = escaped(hostname),
     )
 }
 

@@ -5,6 +5,7 @@
 //! Not here: waiting between tokens (`pace`, `real_time`), what a token looks like on the wire.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use experiment::random::Rng;
@@ -33,7 +34,7 @@ pub(crate) struct Generation {
 impl Generation {
     /// A sequence that arrived now. It runs at once unless it is said to wait.
     pub(crate) fn start(recorder: &Arc<Recorder>, subject: Subject) -> Self {
-        recorder.metrics().model(subject.model).arrived();
+        recorder.metrics().model(subject.model, 0).arrived();
         let times = Times::arrived(Instant::now());
         Self {
             recorder: Arc::clone(recorder),
@@ -45,7 +46,15 @@ impl Generation {
     }
 
     /// It entered the queue and left it for the first time; `cached` of its prompt's tokens need not be computed.
-    pub(crate) fn scheduled(&mut self, queued: Instant, scheduled: Instant, cached: u64) {
+    pub(crate) fn scheduled(
+        &mut self,
+        queued: Instant,
+        scheduled: Instant,
+        rank: usize,
+        cached: u64,
+    ) {
+        self.recorder.metrics().placed(self.subject.model, rank);
+        self.times.rank = rank;
         self.times.queued = queued;
         self.times.scheduled = scheduled;
         self.times.cached = cached;
@@ -59,9 +68,11 @@ impl Generation {
     /// One more token left the engine.
     pub(crate) fn token(&mut self, now: Instant) {
         let mut metrics = self.recorder.metrics();
-        let model = metrics.model(self.subject.model);
+        let model = metrics.model(self.subject.model, self.times.rank);
         if self.times.first.is_none() {
             self.times.first = Some(now);
+            let cached = &self.subject.cached;
+            cached.store(self.times.cached, Ordering::Relaxed);
             model.first_token(&self.times, self.subject.prompt_tokens);
         } else {
             model.more_tokens(now.saturating_duration_since(self.times.last), 1);
@@ -83,7 +94,7 @@ impl Generation {
         if made > 0 {
             self.times.first = Some(started + plan.ttft.min(elapsed));
             let mut metrics = self.recorder.metrics();
-            let model = metrics.model(self.subject.model);
+            let model = metrics.model(self.subject.model, self.times.rank);
             model.first_token(&self.times, self.subject.prompt_tokens);
             model.more_tokens(plan.itl, made - 1);
             drop(metrics);

@@ -17,9 +17,10 @@ use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
+use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan, seed};
 use crate::render::{Conversation, Effort};
-use crate::tools;
+use crate::sampling::Knobs;
+use crate::tools::{self, Auto};
 use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::MEDIA_TOKENS;
 
@@ -37,6 +38,8 @@ pub(crate) struct MessagesRequest {
     tools: Option<Vec<Json>>,
     #[serde(default)]
     tool_choice: Option<Json>,
+    #[serde(flatten)]
+    knobs: Knobs,
 }
 
 pub(crate) struct Messages {
@@ -56,18 +59,20 @@ impl Messages {
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
+        request.knobs.check()?;
         let harmony = model.format.is_harmony();
         let parsed = input::read(request.system.as_ref(), &request.messages, harmony)?;
         let tools = input::tools(request.tools.as_deref())?;
         let choice = input::tool_choice(request.tool_choice.as_ref())?;
-        let tool = tools::forced(&tools, choice.as_ref())?;
         let effort = Effort::Medium;
         let mut prompt = model.prompt(&Conversation {
             messages: parsed.messages,
-            tools,
+            tools: tools.clone(),
             effort,
         })?;
         prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        let auto = Auto::of(config, harmony);
+        let tool = tools::chosen(&tools, choice.as_ref(), auto, seed(config.seed, &prompt))?;
         let lengths = LengthSpec {
             cap: Some(request.max_tokens),
             stops: request.stop_sequences.unwrap_or_default(),
@@ -114,7 +119,13 @@ impl Messages {
     }
 
     fn usage(&self, output_tokens: usize) -> Value {
-        json!({"input_tokens": self.plan.prompt_tokens(), "output_tokens": output_tokens})
+        let prompt = self.plan.prompt_tokens();
+        match self.plan.told_cached_tokens() {
+            // As Anthropic counts: what was read from a cache is no input.
+            Some(cached) => json!({"input_tokens": prompt.saturating_sub(cached),
+                "cache_read_input_tokens": cached, "output_tokens": output_tokens}),
+            None => json!({"input_tokens": prompt, "output_tokens": output_tokens}),
+        }
     }
 
     /// Ends the block that is being said, and begins the one of `channel`.

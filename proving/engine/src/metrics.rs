@@ -7,14 +7,19 @@
 
 mod exposition;
 mod histogram;
+pub(crate) mod http;
+mod process;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use simulator::scheduler::{SchedulerConfig, SchedulerStats};
 
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, Hardware};
 use histogram::{CHOICES, Histogram, REQUEST_S, STEP_TOKENS, TOKEN_S, TTFT_S, up_to};
+use http::HttpMetrics;
 
 /// How a request ended, as `finished_reason` has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +64,8 @@ pub(crate) struct Times {
     pub(crate) queued: Instant,
     /// Its first step was chosen.
     pub(crate) scheduled: Instant,
+    /// By which engine.
+    pub(crate) rank: usize,
     /// The engine had its first token, where one engine runs many sequences.
     pub(crate) made_first: Option<Instant>,
     /// Its first token went out.
@@ -74,6 +81,7 @@ impl Times {
             arrived: now,
             queued: now,
             scheduled: now,
+            rank: 0,
             made_first: None,
             first: None,
             last: now,
@@ -91,9 +99,41 @@ pub(crate) struct Subject {
     pub(crate) client_request_id: Option<Box<str>>,
     pub(crate) id: String,
     pub(crate) prompt_tokens: u64,
-    /// The call's cap, if it had one.
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) choices: u64,
+    /// Where to leave how many of them were cached, for whoever writes usage.
+    pub(crate) cached: Arc<AtomicU64>,
+    /// The request that it is of, with its other sequences.
+    pub(crate) request: Arc<Siblings>,
+}
+
+/// The sequences of one request: those of one prompt. Some metrics count them together.
+#[derive(Debug)]
+pub(crate) struct Siblings {
+    /// How many there are.
+    n: u64,
+    /// Most tokens that each may have, if it generates any.
+    max_tokens: Option<u64>,
+    open: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl Siblings {
+    pub(crate) fn new(n: u64, max_tokens: Option<u64>) -> Arc<Self> {
+        Arc::new(Self {
+            n,
+            max_tokens,
+            open: AtomicU64::new(n),
+            longest: AtomicU64::new(0),
+        })
+    }
+
+    /// One of them ended with so many tokens. When it was the last, the most that any had.
+    fn ended(&self, tokens: u64) -> Option<u64> {
+        let longest = self
+            .longest
+            .fetch_max(tokens, Ordering::Relaxed)
+            .max(tokens);
+        (self.open.fetch_sub(1, Ordering::Relaxed) == 1).then_some(longest)
+    }
 }
 
 /// Everything measured, by model.
@@ -101,11 +141,16 @@ pub(crate) struct Subject {
 pub(crate) struct Metrics {
     pub(crate) received: u64,
     pub(crate) refused: u64,
+    pub(crate) http: HttpMetrics,
     old_names: bool,
     limits: Option<SchedulerConfig>,
-    /// Of the scheduler that all models share; shown with the first.
-    scheduler: Option<SchedulerStats>,
-    step_tokens: Histogram,
+    /// Engines in parallel, each with its own figures: its number is vLLM's label `engine`.
+    ranks: usize,
+    /// Of each engine's scheduler, which all models share; shown with the first. Empty where none runs.
+    schedulers: Vec<SchedulerStats>,
+    /// Of each engine.
+    step_tokens: Vec<Histogram>,
+    /// Of the first model in each engine, then of the next.
     models: Vec<ModelMetrics>,
 }
 
@@ -135,40 +180,55 @@ pub(crate) struct ModelMetrics {
 
 impl Metrics {
     pub(crate) fn new(config: &EngineConfig) -> Self {
+        let ranks = config.hardware.as_ref().map_or(1, Hardware::ranks);
         Self {
             received: 0,
             refused: 0,
+            http: HttpMetrics::new(),
             old_names: config.old_metric_names,
             limits: config.hardware.as_ref().map(|hardware| hardware.scheduler),
-            scheduler: None,
-            step_tokens: Histogram::new(STEP_TOKENS),
+            ranks,
+            schedulers: Vec::new(),
+            step_tokens: vec![Histogram::new(STEP_TOKENS); ranks],
             models: config
                 .models
                 .iter()
-                .map(|m| ModelMetrics::new(m, config.max_model_len))
+                .flat_map(|model| (0..ranks).map(move |rank| (model, rank)))
+                .map(|(model, rank)| ModelMetrics::new(model, rank, config.max_model_len))
                 .collect(),
         }
     }
 
-    pub(crate) fn model(&mut self, index: usize) -> &mut ModelMetrics {
-        &mut self.models[index]
+    /// A model's figures in one engine.
+    pub(crate) fn model(&mut self, model: usize, rank: usize) -> &mut ModelMetrics {
+        &mut self.models[model * self.ranks + rank]
     }
 
-    /// A step of the engine that computed `tokens`.
-    pub(crate) fn step(&mut self, tokens: u64) {
-        self.step_tokens.observe(tokens as f64, 1);
+    /// A step of an engine that computed `tokens`.
+    pub(crate) fn step(&mut self, rank: usize, tokens: u64) {
+        if let Some(histogram) = self.step_tokens.get_mut(rank) {
+            histogram.observe(tokens as f64, 1);
+        }
     }
 
-    pub(crate) fn scheduler(&mut self, stats: SchedulerStats) {
-        self.scheduler = Some(stats);
+    /// A sequence is in this engine; until now it counted as the first one's.
+    pub(crate) fn placed(&mut self, model: usize, rank: usize) {
+        self.model(model, 0).in_flight -= 1;
+        self.model(model, rank).in_flight += 1;
+    }
+
+    pub(crate) fn schedulers(&mut self, stats: impl Iterator<Item = SchedulerStats>) {
+        self.schedulers.clear();
+        self.schedulers.extend(stats);
     }
 
     pub(crate) fn stats(&self) -> Stats {
+        let of_all = SchedulerStats::sum(self.schedulers.iter().copied());
         let mut stats = Stats {
             received: self.received,
             refused: self.refused,
-            kv_blocks_used: self.scheduler.map_or(0, |s| u64::from(s.kv_blocks_used)),
-            preemptions: self.scheduler.map_or(0, |s| s.totals.preemptions),
+            kv_blocks_used: u64::from(of_all.kv_blocks_used),
+            preemptions: of_all.totals.preemptions,
             ..Stats::default()
         };
         for m in &self.models {
@@ -184,7 +244,7 @@ impl Metrics {
 }
 
 impl ModelMetrics {
-    fn new(model: &str, max_model_len: usize) -> Self {
+    fn new(model: &str, rank: usize, max_model_len: usize) -> Self {
         let name = model
             .replace('\\', "\\\\")
             .replace('"', "\\\"")
@@ -193,7 +253,7 @@ impl ModelMetrics {
         let [token, request] = [TOKEN_S, REQUEST_S].map(|edges| move || Histogram::new(edges));
         let length = || Histogram::new(&lengths);
         Self {
-            labels: format!("engine=\"0\",model_name=\"{name}\""),
+            labels: format!("engine=\"{rank}\",model_name=\"{name}\""),
             in_flight: 0,
             ended: [0; REASONS.len()],
             prompt_tokens: 0,
@@ -261,12 +321,15 @@ impl ModelMetrics {
         }
         self.prompt_lengths.observe(subject.prompt_tokens as f64, 1);
         self.output_lengths.observe(tokens as f64, 1);
-        self.most_output.observe(tokens as f64, 1);
         self.computed
             .observe(subject.prompt_tokens.saturating_sub(times.cached) as f64, 1);
-        self.choices.observe(subject.choices as f64, 1);
-        if let Some(cap) = subject.max_tokens {
-            self.caps.observe(cap as f64, 1);
+        let request = &subject.request;
+        if let Some(longest) = request.ended(tokens) {
+            self.most_output.observe(longest as f64, 1);
+            self.choices.observe(request.n as f64, 1);
+            if let Some(cap) = request.max_tokens {
+                self.caps.observe(cap as f64, 1);
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 //! only when a cap or the context cut the output.
 //! Not here: reading messages (`validate`), the bytes of an answer (`chat`, `completions`, `responses`).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use experiment::random::Rng;
@@ -16,8 +18,6 @@ use crate::text;
 use crate::tokenizer::TokenId;
 use crate::turn::{AnswerSpec, Turn};
 
-const SHORTEST_TOKENS: usize = 8;
-const LONGEST_TOKENS: usize = 64;
 /// Longest answer that a call without a cap is given in one piece of memory.
 const MAX_OUTPUT_TOKENS: usize = 1 << 20;
 
@@ -61,6 +61,23 @@ impl Default for LengthSpec {
     }
 }
 
+impl LengthSpec {
+    /// Refuses a least number of tokens that the most, `limit`, does not allow.
+    fn check_least(&self, limit: usize) -> Result<(), Refusal> {
+        if self.min > limit as u64 {
+            return Err(Refusal::bad_request(format!(
+                "min_tokens must be less than or equal to max_tokens={limit}, got {}.",
+                self.min
+            )));
+        }
+        Ok(())
+    }
+
+    fn at_least(&self, tokens: usize) -> usize {
+        tokens.max(usize::try_from(self.min).unwrap_or(usize::MAX))
+    }
+}
+
 /// What `x-engine-*` headers say instead of the configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Overrides {
@@ -95,6 +112,10 @@ fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, Refusal> {
 pub(crate) struct Choice {
     pub(crate) turn: Turn,
     pub(crate) finish: Finish,
+    /// Most tokens that it could have had.
+    pub(crate) limit: usize,
+    /// Tokens of its prompt that were in the cache, once it is scheduled.
+    pub(crate) cached: Arc<AtomicU64>,
 }
 
 /// A call that was understood and admitted.
@@ -105,6 +126,10 @@ pub(crate) struct Plan {
     pub(crate) choices: Vec<Choice>,
     pub(crate) ttft: Duration,
     pub(crate) itl: Duration,
+    /// Whether what is cached of the prompts need not be computed: log probabilities of a prompt need all of it.
+    pub(crate) reads_cache: bool,
+    /// Whether usage says how much of the prompts was cached.
+    tells_cached: bool,
 }
 
 impl Plan {
@@ -120,16 +145,13 @@ impl Plan {
         let mut choices = Vec::with_capacity(prompts.len() * lengths.choices);
         for prompt in &prompts {
             let limit = output_limit(config.max_model_len, prompt.len() as u64, lengths.cap)?;
+            lengths.check_least(limit)?;
             let mut rng = Rng::new(seed(config.seed, prompt));
             for _ in 0..lengths.choices {
-                choices.push(choice(
-                    model,
-                    rng.bits(),
-                    limit,
-                    lengths,
-                    spec,
-                    overrides.tokens,
-                ));
+                let mut rng = Rng::new(rng.bits());
+                let drawn = config.output_tokens.draw(&mut rng, spec.harmony);
+                let natural = overrides.tokens.unwrap_or_else(|| lengths.at_least(drawn));
+                choices.push(choice(model, rng, limit, lengths, spec, natural)?);
             }
         }
         Ok(Self {
@@ -137,17 +159,43 @@ impl Plan {
             choices,
             ttft: overrides.ttft.unwrap_or(config.ttft),
             itl: overrides.itl.unwrap_or(config.inter_token),
+            reads_cache: true,
+            tells_cached: config.enable_prompt_tokens_details,
         })
+    }
+
+    /// Tokens of the prompts that were in the cache; each prompt counts once, however many choices it has.
+    pub(crate) fn cached_tokens(&self) -> u64 {
+        let firsts = self.choices.iter().step_by(self.choices_each());
+        firsts
+            .map(|choice| choice.cached.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// The same, where usage is to say it: as in vLLM not if it is 0.
+    pub(crate) fn told_cached_tokens(&self) -> Option<u64> {
+        Some(self.cached_tokens()).filter(|cached| self.tells_cached && *cached > 0)
     }
 
     pub(crate) fn prompt_tokens(&self) -> u64 {
         self.prompts.iter().map(|prompt| prompt.len() as u64).sum()
     }
 
+    /// Choices of each prompt.
+    pub(crate) fn choices_each(&self) -> usize {
+        (self.choices.len() / self.prompts.len().max(1)).max(1)
+    }
+
+    /// Which of the prompts is that of choice `i`.
+    pub(crate) fn prompt_index(&self, i: usize) -> usize {
+        i / self.choices_each()
+    }
+
     /// The prompt of choice `i`.
     pub(crate) fn prompt_of(&self, i: usize) -> &[TokenId] {
-        let each = (self.choices.len() / self.prompts.len().max(1)).max(1);
-        self.prompts.get(i / each).map_or(&[], Vec::as_slice)
+        self.prompts
+            .get(self.prompt_index(i))
+            .map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn completion_tokens(&self) -> usize {
@@ -176,7 +224,8 @@ impl Plan {
     }
 }
 
-fn seed(seed: u64, prompt: &[TokenId]) -> u64 {
+/// What an answer to this prompt follows from.
+pub(crate) fn seed(seed: u64, prompt: &[TokenId]) -> u64 {
     prompt.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, id| {
         text::hash(h, &id.to_le_bytes())
     })
@@ -184,18 +233,16 @@ fn seed(seed: u64, prompt: &[TokenId]) -> u64 {
 
 fn choice(
     model: &Model,
-    seed: u64,
+    mut rng: Rng,
     limit: usize,
     lengths: &LengthSpec,
     spec: &AnswerSpec,
-    exact: Option<usize>,
-) -> Choice {
-    let mut rng = Rng::new(seed);
-    let drawn = SHORTEST_TOKENS + text::below(&mut rng, LONGEST_TOKENS - SHORTEST_TOKENS + 1);
-    let drawn = if spec.harmony { drawn + 16 } else { drawn };
-    let natural =
-        exact.unwrap_or_else(|| drawn.max(usize::try_from(lengths.min).unwrap_or(usize::MAX)));
-    let decided = spec.tool.is_some() || spec.content.is_some();
+    natural: usize,
+) -> Result<Choice, Refusal> {
+    let seed = rng.bits();
+    let content = spec.content.as_ref().filter(|_| spec.tool.is_none());
+    let content = content.map(|content| content.text(seed)).transpose()?;
+    let decided = spec.tool.is_some() || content.is_some();
     let ends_itself = decided || !(lengths.ignore_eos || natural > limit);
     // An answer that is to be cut is one that would have gone on.
     let tokens = if ends_itself {
@@ -203,12 +250,8 @@ fn choice(
     } else {
         limit.saturating_add(8)
     };
-    let mut turn = Turn::compose(
-        &model.composer,
-        rng.bits(),
-        tokens.min(MAX_OUTPUT_TOKENS),
-        spec,
-    );
+    let tokens = tokens.min(MAX_OUTPUT_TOKENS);
+    let mut turn = Turn::compose(&model.composer, seed, tokens, spec, content);
     let least = usize::try_from(lengths.min).unwrap_or(usize::MAX);
     turn.stop_at(&lengths.stops, least, lengths.stop_included);
     let cut = turn.cut(limit);
@@ -217,10 +260,12 @@ fn choice(
     } else if ends_itself && !decided {
         turn.cut(natural);
     }
-    Choice {
+    Ok(Choice {
         turn,
+        limit,
+        cached: Arc::default(),
         finish: if cut { Finish::Length } else { Finish::Stop },
-    }
+    })
 }
 
 /// Most tokens that this call may generate.

@@ -40,7 +40,6 @@ pub(crate) enum Command {
     Submit(Box<Job>),
     Abort(RequestId),
     /// Forget the prefixes that are cached, and say whether they were.
-    #[expect(dead_code, reason = "the route comes with the server's other ones")]
     ResetPrefixCache(oneshot::Sender<bool>),
 }
 
@@ -117,7 +116,7 @@ impl Engine {
     }
 
     fn account(&self) {
-        self.recorder.metrics().scheduler(self.machine.stats());
+        self.recorder.metrics().schedulers(self.machine.ranks());
     }
 
     fn next_due(&self) -> Option<Instant> {
@@ -157,14 +156,14 @@ impl Engine {
     }
 
     fn ran(&mut self, iteration: &Iteration) {
-        let took = iteration.at.saturating_sub(iteration.began);
-        self.recorder.step(took, iteration.tokens());
+        self.recorder.step(iteration, self.machine.groups());
         for admitted in &iteration.admitted {
             if let Some(job) = self.jobs.get_mut(&admitted.id) {
                 let [queued, scheduled] =
                     [admitted.queued, admitted.scheduled].map(|at| self.epoch + at);
                 let cached = u64::from(admitted.cached_tokens);
-                job.generation.scheduled(queued, scheduled, cached);
+                job.generation
+                    .scheduled(queued, scheduled, admitted.rank, cached);
             }
         }
         let made = self.epoch + iteration.at;

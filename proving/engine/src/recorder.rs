@@ -4,7 +4,9 @@
 //! Not here: when sequences begin and end (`generation`), serving what was recorded (`route`, `dcgm`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use simulator::virtual_time::Iteration;
 
 use crate::config::EngineConfig;
 use crate::dcgm::ActivityMeter;
@@ -28,10 +30,10 @@ impl Recorder {
             metrics: Mutex::new(Metrics::new(config)),
             inspector: config.inspect.then(Mutex::default),
             ground_truth: config.ground_truth.clone(),
-            gpus: config
-                .hardware
-                .as_ref()
-                .map(|hardware| Arc::new(Mutex::new(ActivityMeter::new(hardware.gpus.clone())))),
+            gpus: config.hardware.as_ref().map(|hardware| {
+                let meter = ActivityMeter::new(hardware.gpus.clone(), hardware.ranks());
+                Arc::new(Mutex::new(meter))
+            }),
         }
     }
 
@@ -45,10 +47,23 @@ impl Recorder {
             .map(|i| i.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A step of the simulated machine that computed `tokens`.
-    pub(crate) fn step(&self, took: Duration, tokens: u64) {
-        self.metrics().step(tokens);
+    /// A step of the simulated machine, in which one engine or all in lock-step computed; `groups` engines run steps of
+    /// their own, and every GPU's figures are the mean of all.
+    pub(crate) fn step(&self, iteration: &Iteration, groups: usize) {
+        let mut metrics = self.metrics();
+        for (rank, step) in (iteration.rank..).zip(&iteration.steps) {
+            if let Some(step) = step {
+                metrics.step(rank, step.tokens());
+            }
+        }
+        drop(metrics);
         if let Some(gpus) = &self.gpus {
+            let took = iteration.at.saturating_sub(iteration.began);
+            let ranks = iteration.steps.len() * groups;
+            let (took, tokens) = (
+                took.div_f64(groups as f64),
+                iteration.tokens() / ranks.max(1) as u64,
+            );
             let mut meter = gpus.lock().unwrap_or_else(PoisonError::into_inner);
             meter.record(took, tokens);
         }
@@ -64,7 +79,7 @@ impl Recorder {
         tokens: u64,
     ) {
         self.metrics()
-            .model(subject.model)
+            .model(subject.model, times.rank)
             .ended(how, times, subject, tokens);
         if let (Some(ground_truth), Some(id)) = (&self.ground_truth, &subject.client_request_id) {
             ground_truth.record(Entry {

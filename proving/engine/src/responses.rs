@@ -19,9 +19,11 @@ use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
+use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan, seed};
 use crate::render::{Conversation, PromptMessage};
-use crate::tools;
+use crate::sampling::Knobs;
+use crate::structured::{self, Constraint};
+use crate::tools::{self, Auto};
 use crate::turn::{AnswerSpec, Channel};
 use crate::validate::{MEDIA_TOKENS, ParsedMessages};
 use item::Item;
@@ -43,6 +45,23 @@ pub(crate) struct ResponsesRequest {
     reasoning: Option<Reasoning>,
     #[serde(default)]
     previous_response_id: Option<String>,
+    #[serde(default)]
+    text: Option<Json>,
+    #[serde(flatten)]
+    structured: structured::Asked,
+    #[serde(flatten)]
+    knobs: Knobs,
+}
+
+impl ResponsesRequest {
+    /// What the text has to be: by `text.format`, or by vLLM's own members.
+    fn constraint(&self) -> Result<Option<Constraint>, Refusal> {
+        let format = self.text.as_ref().and_then(|text| text.get("format"));
+        match format.filter(|format| **format != Json::Null) {
+            Some(format) => structured::Asked::of_text(format),
+            None => self.structured.constraint(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -75,6 +94,7 @@ impl Responses {
                 "Response with id '{id}' not found."
             )));
         }
+        request.knobs.check()?;
         let harmony = model.format.is_harmony();
         let asked = request.reasoning.as_ref().and_then(|r| r.effort.as_deref());
         let effort = effort(asked, harmony)?;
@@ -88,13 +108,15 @@ impl Responses {
         }
         input::read(&request.input, &mut parsed, harmony)?;
         let tools = tools::offered(request.tools.as_deref())?;
-        let tool = tools::forced(&tools, request.tool_choice.as_ref())?;
         let mut prompt = model.prompt(&Conversation {
             messages: parsed.messages,
-            tools,
+            tools: tools.clone(),
             effort,
         })?;
         prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        let auto = Auto::of(config, harmony);
+        let seed = seed(config.seed, &prompt);
+        let tool = tools::chosen(&tools, request.tool_choice.as_ref(), auto, seed)?;
         let lengths = LengthSpec {
             cap: request.max_output_tokens,
             ..LengthSpec::default()
@@ -103,7 +125,7 @@ impl Responses {
             harmony,
             reasoning_eighths: eighths(effort),
             tool,
-            content: None,
+            content: request.constraint()?,
         };
         let plan = Plan::settle(config, model, vec![prompt], &lengths, &spec, overrides)?;
         let streams = request.stream.unwrap_or(false);
@@ -127,13 +149,15 @@ impl Responses {
 
     fn response(&self, status: &str, output: Value, usage: Value) -> Value {
         let cut = status == "incomplete";
+        let text = self.request.text.as_ref().map(Json::to_value);
+        let text = text.unwrap_or_else(|| json!({"format": {"type": "text"}}));
         json!({
             "id": self.who.id, "object": "response", "created_at": self.who.created, "model": self.who.model,
             "status": status, "background": false, "error": null,
             "incomplete_details": cut.then(|| json!({"reason": "max_output_tokens"})),
             "instructions": self.request.instructions, "max_output_tokens": self.request.max_output_tokens,
             "metadata": {}, "output": output, "parallel_tool_calls": true, "previous_response_id": null,
-            "temperature": 1.0, "top_p": 1.0, "text": {"format": {"type": "text"}},
+            "temperature": 1.0, "top_p": 1.0, "text": text,
             "tool_choice": self.request.tool_choice.as_ref().map_or(json!("auto"), Json::to_value),
             "tools": self.request.tools.iter().flatten().map(Json::to_value).collect::<Vec<_>>(),
             "truncation": "disabled", "usage": usage,
@@ -153,7 +177,7 @@ impl Responses {
             self.plan.completion_tokens() as u64,
         );
         let usage = json!({
-            "input_tokens": input, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": output,
+            "input_tokens": input, "input_tokens_details": {"cached_tokens": self.plan.cached_tokens()}, "output_tokens": output,
             "output_tokens_details": {"reasoning_tokens": self.plan.reasoning_tokens()},
             "total_tokens": input + output,
         });

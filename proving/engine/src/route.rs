@@ -1,11 +1,14 @@
 //! From a request to its answer: path, key, body, model, and the dialect that answers.
 //!
 //! Invariant: under `/v1` nothing is read before the key was checked; every refusal has vLLM's shape.
-//! Not here: what each dialect accepts and says, the engine's own pages (`admin`), a call's way through the engine
-//! (`call`).
+//! Not here: what each dialect accepts and says, which paths there are (`table`), the engine's own pages (`admin`,
+//! `pages`), a call's way through the engine (`call`), its count as HTTP (`metered`).
 
 mod admin;
 mod call;
+mod metered;
+mod pages;
+mod table;
 
 use std::convert::Infallible;
 use std::io;
@@ -14,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -32,7 +35,10 @@ use crate::pace::AnswerWriter;
 use crate::plan::Overrides;
 use crate::responses::Responses;
 use crate::state::State;
+use crate::{embeddings, scoring};
 use call::Call;
+use metered::InFlight;
+use table::{Kind, Route};
 
 const JSON: &str = "application/json";
 
@@ -44,12 +50,30 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
 ) -> Result<Answer, Infallible> {
     let (head, body) = request.into_parts();
-    let answered = if head.uri.path().starts_with("/v1/") {
+    let path = head.uri.path();
+    let route = Route::of(path);
+    let in_flight = InFlight::start(&state, &head, route);
+    let is_api = path.starts_with("/v1/") || route.is_some_and(|r| r.kind == Kind::Model);
+    let answered = if is_api {
         api(&state, &head, body).await
     } else {
         admin::answer(&state, &head, body).await
     };
-    Ok(answered.unwrap_or_else(|refusal| refusal.into_response().map(whole)))
+    let answer = answered.unwrap_or_else(|refusal| refusal.into_response().map(whole));
+    Ok(match in_flight {
+        Some(in_flight) => in_flight.watch(answer),
+        None => answer,
+    })
+}
+
+/// The route of a call, if it may be called so.
+fn routed(head: &Parts) -> Result<&'static Route, Refusal> {
+    let route = Route::of(head.uri.path()).ok_or_else(|| Refusal::not_found("Not Found"))?;
+    if route.allows(&head.method) {
+        Ok(route)
+    } else {
+        Err(Refusal::method())
+    }
 }
 
 async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
@@ -76,10 +100,14 @@ async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer,
     answered
 }
 
+/// As in vLLM, a key is needed under `/v1` alone.
 fn authorize(state: &State, head: &Parts) -> Result<(), Refusal> {
     let Some(key) = &state.config.api_key else {
         return Ok(());
     };
+    if !head.uri.path().starts_with("/v1/") {
+        return Ok(());
+    }
     let given = head
         .headers
         .get(AUTHORIZATION)
@@ -119,8 +147,9 @@ async fn dispatch(
     seen: Option<u64>,
 ) -> Result<Answer, Refusal> {
     let path = head.uri.path();
-    if path == "/v1/models" || path.starts_with("/v1/models/") {
-        return model_cards(state, head, path);
+    let route = routed(head)?;
+    if route.kind != Kind::Model {
+        return model_cards(state, path);
     }
     let prefix = match path {
         "/v1/chat/completions" => "chatcmpl-",
@@ -128,11 +157,9 @@ async fn dispatch(
         "/v1/responses" => "resp_",
         "/v1/messages" => "msg_",
         "/v1/embeddings" => "embd-",
-        _ => return Err(Refusal::not_found("Not Found")),
+        "/score" | "/v1/score" => "score-",
+        _ => "rerank-",
     };
-    if head.method != Method::POST {
-        return Err(Refusal::method());
-    }
     let fault = Fault::of(&head.headers, &mut state.injector())?;
     if let Some(wait) = fault.stall_head {
         tokio::time::sleep(wait).await;
@@ -181,7 +208,18 @@ async fn dispatch(
             who,
             overrides,
         )?),
-        _ => return call.embed(&typed(request)?, &who),
+        "/v1/embeddings" => {
+            let done = embeddings::answer(config, served, &typed(request)?, &who)?;
+            return Ok(call.at_once(done));
+        }
+        "/score" | "/v1/score" => {
+            let done = scoring::score(config, served, &typed(request)?, &who)?;
+            return Ok(call.at_once(done));
+        }
+        _ => {
+            let done = scoring::rerank(config, served, &typed(request)?, &who)?;
+            return Ok(call.at_once(done));
+        }
     };
     call.generate(writer, streams).await
 }
@@ -197,10 +235,7 @@ fn boxed<S: AnswerWriter + 'static>((writer, streams): (S, bool)) -> (Box<dyn An
     (Box::new(writer), streams)
 }
 
-fn model_cards(state: &State, head: &Parts, path: &str) -> Result<Answer, Refusal> {
-    if head.method != Method::GET {
-        return Err(Refusal::method());
-    }
+fn model_cards(state: &State, path: &str) -> Result<Answer, Refusal> {
     let (config, created) = (&state.config, state.started_s);
     let body = match path.strip_prefix("/v1/models/") {
         None => list(config, created),

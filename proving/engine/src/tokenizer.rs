@@ -22,11 +22,16 @@ const CL100K_MARKS: &[(&str, TokenId)] = &[
     ("<|im_end|>", 100_265),
 ];
 
+/// `vocab_size` of gpt-oss, and the ids of cl100k with its marks.
+const O200K_SIZE: usize = 201_088;
+const CL100K_SIZE: usize = 100_277;
+
 /// One model's vocabulary. Cheap to clone.
 #[derive(Clone)]
 pub struct Tokenizer {
     kind: Kind,
     marks: Arc<BTreeMap<String, TokenId>>,
+    vocabulary_size: usize,
 }
 
 #[derive(Clone)]
@@ -57,6 +62,7 @@ impl Tokenizer {
         Self {
             kind: Kind::Tiktoken(bpe),
             marks: Arc::new(marks.collect()),
+            vocabulary_size: O200K_SIZE,
         }
     }
 
@@ -68,6 +74,7 @@ impl Tokenizer {
         Self {
             kind: Kind::Tiktoken(tiktoken_rs::cl100k_base_singleton()),
             marks: Arc::new(marks.collect()),
+            vocabulary_size: CL100K_SIZE,
         }
     }
 
@@ -87,9 +94,15 @@ impl Tokenizer {
             .filter(|(_, added)| added.special);
         let marks = Arc::new(marks.map(|(id, added)| (added.content, id)).collect());
         Ok(Self {
+            vocabulary_size: inner.get_vocab_size(true),
             kind: Kind::File(Arc::new(inner)),
             marks,
         })
+    }
+
+    /// Ids are less than this.
+    pub(crate) fn vocabulary_size(&self) -> usize {
+        self.vocabulary_size
     }
 
     /// Whether it cuts text before every word and every mark of punctuation, so that words keep their tokens.

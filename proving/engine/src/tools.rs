@@ -1,15 +1,17 @@
-//! Tools: which function a call forces, and arguments that satisfy its schema.
+//! Tools: which function a call forces or, left to itself, an answer calls, and arguments that satisfy its schema.
 //!
-//! Invariant: forced arguments are valid JSON with every required member of the declared type.
-//! Not here: choosing a tool by itself (`auto` always answers with text), the bytes of a tool call.
+//! Invariant: arguments are JSON that the function's schema accepts.
+//! Not here: the bytes of a tool call.
 
-use serde_json::{Map, Value, json};
+use experiment::random::Rng;
 
+use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::json::Json;
 use crate::render::Tool;
+use crate::structured::Constraint;
 
-/// A function call that the answer must be.
+/// A function call that the answer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Forced {
     pub(crate) name: String,
@@ -47,17 +49,49 @@ pub(crate) fn offered(tools: Option<&[Json]>) -> Result<Vec<Tool>, Refusal> {
     Ok(offered)
 }
 
-/// The call that `tool_choice` forces.
-pub(crate) fn forced(tools: &[Tool], choice: Option<&Json>) -> Result<Option<Forced>, Refusal> {
+/// How a server treats calls that leave it to the model whether a tool is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Auto {
+    /// It does not refuse them.
+    pub(crate) enabled: bool,
+    /// Share of answers that call a tool.
+    pub(crate) share: f64,
+}
+
+impl Auto {
+    /// As configured; vLLM never refuses them for Harmony, whose calls need no parser of their own.
+    pub(crate) fn of(config: &EngineConfig, harmony: bool) -> Self {
+        Self {
+            enabled: config.enable_auto_tool_choice || harmony,
+            share: config.tool_calls,
+        }
+    }
+}
+
+/// The call that the answer is to be, if it is to be one. What `tool_choice` leaves open follows from the seed.
+pub(crate) fn chosen(
+    tools: &[Tool],
+    choice: Option<&Json>,
+    auto: Auto,
+    seed: u64,
+) -> Result<Option<Forced>, Refusal> {
+    let mut rng = Rng::new(seed ^ 0x7001_ca11);
     match choice {
-        None | Some(Json::Null) => Ok(None),
+        None | Some(Json::Null) if tools.is_empty() => Ok(None),
+        None | Some(Json::Null) => may_call(tools, auto, &mut rng),
         Some(Json::String(mode)) => match mode.as_str() {
-            "auto" | "none" => Ok(None),
+            "none" => Ok(None),
+            "auto" if tools.is_empty() => Ok(None),
+            "auto" => may_call(tools, auto, &mut rng),
             "required" => tools
                 .first()
-                .map(|tool| Some(call(tool, false)))
-                .ok_or_else(|| fault("tool_choice is required but no tool is given")),
-            other => Err(fault(&format!("unknown tool_choice {other:?}"))),
+                .ok_or_else(|| fault("tool_choice is required but no tool is given"))
+                .and_then(|tool| call(tool, false, &mut rng))
+                .map(Some),
+            other => Err(fault(&format!(
+                "Invalid value for `tool_choice`: {other}! Only named tools, \"none\", \"auto\" or \"required\" are \
+                 supported."
+            ))),
         },
         Some(choice) => {
             let name = function(choice)
@@ -65,10 +99,29 @@ pub(crate) fn forced(tools: &[Tool], choice: Option<&Json>) -> Result<Option<For
                 .ok_or_else(|| fault("tool_choice must name a function"))?;
             let found = tools.iter().find(|tool| tool.name == name);
             found
-                .map(|tool| Some(call(tool, true)))
-                .ok_or_else(|| fault(&format!("tool_choice names {name:?}, not in tools")))
+                .ok_or_else(|| {
+                    fault(
+                        "The tool specified in `tool_choice` does not match any of the specified `tools`",
+                    )
+                })
+                .and_then(|tool| call(tool, true, &mut rng))
+                .map(Some)
         }
     }
+}
+
+/// A call of any of the tools, as often as configured. One whose schema is beyond us is not called: vLLM does not
+/// hold the model to it here.
+fn may_call(tools: &[Tool], auto: Auto, rng: &mut Rng) -> Result<Option<Forced>, Refusal> {
+    if !auto.enabled {
+        let why = "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set";
+        return Err(fault(why));
+    }
+    if rng.unit() >= auto.share {
+        return Ok(None);
+    }
+    let tool = tools.get(rng.below(tools.len() as u64) as usize);
+    Ok(tool.and_then(|tool| call(tool, false, rng).ok()))
 }
 
 /// The function of a tool: nested in chat, flat in responses.
@@ -81,82 +134,21 @@ fn name(function: &Json) -> Option<&str> {
     function.get("name").and_then(Json::as_str)
 }
 
-fn call(tool: &Tool, named: bool) -> Forced {
-    let schema = tool.parameters.as_ref().map(Json::to_value);
-    let arguments = schema.map_or_else(|| json!({}), |schema| placeholder(&schema, 8));
-    let arguments = if arguments.is_object() {
-        arguments
-    } else {
-        json!({})
-    };
-    Forced {
-        name: tool.name.clone(),
-        arguments: arguments.to_string(),
-        named,
-    }
-}
-
-/// A value that satisfies the common part of JSON Schema; `depth` bounds recursion.
-pub(crate) fn placeholder(schema: &Value, depth: usize) -> Value {
-    if let Some(first) = schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .and_then(|all| all.first())
-    {
-        return first.clone();
-    }
-    if let Some(value) = schema.get("const") {
-        return value.clone();
-    }
-    match kind(schema) {
-        "object" => object(schema, depth),
-        "array" => {
-            let least = schema
-                .get("minItems")
-                .and_then(Value::as_u64)
-                .unwrap_or(0)
-                .min(16);
-            let item = schema.get("items").filter(|_| depth > 0);
-            Value::Array(
-                (0..least)
-                    .map(|_| item.map_or(json!("string"), |i| placeholder(i, depth - 1)))
-                    .collect(),
-            )
+fn call(tool: &Tool, named: bool, rng: &mut Rng) -> Result<Forced, Refusal> {
+    let arguments = match tool.parameters.clone() {
+        Some(Json::Object(mut schema)) => {
+            if !schema.iter().any(|(name, _)| name == "type") {
+                schema.push(("type".to_owned(), Json::String("object".to_owned())));
+            }
+            Constraint::json(&Json::Object(schema), "tools")?.text(rng.bits())?
         }
-        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(1)),
-        "boolean" => json!(true),
-        "null" => Value::Null,
-        _ => json!("string"),
-    }
-}
-
-fn kind(schema: &Value) -> &str {
-    let declared = match schema.get("type") {
-        Some(Value::Array(several)) => several.first().and_then(Value::as_str),
-        Some(one) => one.as_str(),
-        None => None,
+        _ => "{}".to_owned(),
     };
-    declared.unwrap_or(if schema.get("properties").is_some() {
-        "object"
-    } else {
-        "string"
+    Ok(Forced {
+        name: tool.name.clone(),
+        arguments,
+        named,
     })
-}
-
-fn object(schema: &Value, depth: usize) -> Value {
-    let mut members = Map::new();
-    let required = schema.get("required").and_then(Value::as_array);
-    for member in required.into_iter().flatten().filter_map(Value::as_str) {
-        let inner = schema
-            .get("properties")
-            .and_then(|p| p.get(member))
-            .filter(|_| depth > 0);
-        members.insert(
-            member.to_owned(),
-            inner.map_or(json!("string"), |s| placeholder(s, depth - 1)),
-        );
-    }
-    Value::Object(members)
 }
 
 fn fault(why: &str) -> Refusal {

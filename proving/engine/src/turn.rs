@@ -7,6 +7,7 @@
 
 use experiment::random::Rng;
 
+use crate::structured::Constraint;
 use crate::text::{Composer, Output};
 use crate::tokenizer::Tokenizer;
 use crate::tools::Forced;
@@ -45,29 +46,26 @@ pub(crate) struct AnswerSpec {
     /// Share of the words that are reasoning, in eighths.
     pub(crate) reasoning_eighths: usize,
     pub(crate) tool: Option<Forced>,
-    /// Text that is decided, such as JSON of a schema that was asked for.
-    pub(crate) content: Option<String>,
+    /// What the text has to be, if the call says so.
+    pub(crate) content: Option<Constraint>,
 }
 
 impl Turn {
     /// An answer of exactly `tokens` tokens with its marks, unless its text is decided, or `tokens` is too few for
-    /// the marks, which are then cut.
+    /// the marks, which are then cut. `content` is the text where it is decided.
     pub(crate) fn compose(
         composer: &Composer,
         seed: u64,
         tokens: usize,
         spec: &AnswerSpec,
+        content: Option<String>,
     ) -> Self {
         let mut rng = Rng::new(seed);
         let mut turn = Self {
             tool: spec.tool.clone(),
             ..Self::default()
         };
-        let decided = spec
-            .tool
-            .as_ref()
-            .map(|t| t.arguments.clone())
-            .or_else(|| spec.content.clone());
+        let decided = spec.tool.as_ref().map(|t| t.arguments.clone()).or(content);
         let framed = if spec.harmony { FINAL_MARKS + 1 } else { 1 };
         let words = tokens.saturating_sub(framed);
         let between = REASONING_MARKS.0 + REASONING_MARKS.1;

@@ -101,10 +101,13 @@ fn main() -> ExitCode {
         Command::Engine(engine) => {
             let done = match &engine.offline {
                 Some(what) => offline::offline(what),
-                None => simulate::simulate(&engine.serve).map_err(Into::into),
+                None => simulate::simulate(&engine.serve)
+                    .map(|()| true)
+                    .map_err(Into::into),
             };
             match done {
-                Ok(()) => ExitCode::SUCCESS,
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::from(1),
                 Err(error) => refuse(&*error),
             }
         }

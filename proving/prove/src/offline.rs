@@ -20,12 +20,12 @@ pub(crate) enum Offline {
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Does it.
-pub(crate) fn offline(what: &Offline) -> Outcome {
+/// Does it. False where it was done and is not good enough to be used.
+pub(crate) fn offline(what: &Offline) -> Result<bool, Box<dyn std::error::Error>> {
     match what {
         Offline::Fit(options) => fit::fit(options),
-        Offline::Replay(options) => replay::replay(options),
-        Offline::Soak(options) => soak::soak(options),
+        Offline::Replay(options) => replay::replay(options).map(|()| true),
+        Offline::Soak(options) => soak::soak(options).map(|()| true),
     }
 }
 

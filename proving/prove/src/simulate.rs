@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use engine::{Engine, EngineConfig, Hardware, ModelFiles};
+use engine::{Engine, EngineConfig, Hardware, ModelFiles, OutputLength};
 
 use crate::files;
 
@@ -43,6 +43,23 @@ pub(crate) struct Simulate {
     /// Most tokens of prompt and output together, without a preset.
     #[arg(long)]
     max_model_len: Option<usize>,
+    /// Mean length in tokens, reasoning and marks included, of answers whose calls say nothing of it. Without it they
+    /// are short: 8 to 64.
+    #[arg(long, value_parser = mean)]
+    output_tokens: Option<f64>,
+    /// Standard deviation of that length by its mean; lengths are log-normal, and with 0 all the same.
+    #[arg(long, requires = "output_tokens", value_parser = variation, default_value_t = 0.5)]
+    output_tokens_variation: f64,
+    /// Say in usage how many tokens of a prompt were cached.
+    #[arg(long)]
+    enable_prompt_tokens_details: bool,
+    /// Whether calls may leave it to the model if a tool is called. With false such calls are refused, as by a vLLM that
+    /// was started without this flag; Harmony models take them always.
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    enable_auto_tool_choice: bool,
+    /// Share of answers that call a tool when they may, from 0 to 1.
+    #[arg(long, value_parser = share, default_value_t = 0.0)]
+    tool_calls: f64,
     /// Seed of the generated text.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -109,12 +126,41 @@ fn config(options: &Simulate) -> io::Result<EngineConfig> {
         max_model_len: of_preset
             .or(options.max_model_len)
             .unwrap_or(default.max_model_len),
+        output_tokens: match options.output_tokens {
+            Some(mean) => OutputLength::LogNormal {
+                mean,
+                variation: options.output_tokens_variation,
+            },
+            None => default.output_tokens,
+        },
+        enable_prompt_tokens_details: options.enable_prompt_tokens_details,
+        enable_auto_tool_choice: options.enable_auto_tool_choice,
+        tool_calls: options.tool_calls,
         seed: options.seed,
         date: options.date.clone(),
         old_metric_names: options.old_metric_names,
         inspect: options.inspect,
         ..default
     })
+}
+
+fn mean(text: &str) -> Result<f64, String> {
+    within(text, 1.0, 1e6)
+}
+
+fn variation(text: &str) -> Result<f64, String> {
+    within(text, 0.0, 10.0)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    within(text, 0.0, 1.0)
+}
+
+fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("must be a number from {least} to {most}"))
 }
 
 fn files(options: &Simulate) -> io::Result<Option<ModelFiles>> {

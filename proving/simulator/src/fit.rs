@@ -1,91 +1,262 @@
 //! Step costs from a recorded run.
 //!
-//! A recording says when requests got their first and last token, not how long steps took. But the time between two
-//! such moments is the sum of the steps between them, and what ran in those the simulated scheduler knows: so the
-//! costs follow from a regression of recorded times on simulated loads. Better costs give a better schedule, so it
-//! is done again from there a few times. Then the costs are moved by small factors as long as the simulated run gets
-//! nearer to the recorded one.
-//! Invariant: only the times of the requests in the share count; of the others, arrivals and lengths alone are used.
-//! The same recording gives the same costs.
+//! A recording says when requests got their first step, their first and their last token, not how long steps took. But
+//! the time between two such moments is the sum of the steps between them, and what ran in those the simulated
+//! scheduler knows: so the costs follow from a regression of recorded times on simulated loads. Better costs give a
+//! better schedule, so it is done again from there a few times. Then the costs are moved by small factors as long as
+//! the simulated run gets nearer to the recorded one. What the recording cannot tell, the model's and the GPU's own
+//! numbers do (`prior`). KV blocks that nobody reported are searched for (`capacity`).
+//! Invariant: only the times of the requests in the share count, for costs, blocks and clocks alike; of the others,
+//! arrivals and lengths alone are used. The same recording gives the same costs.
 //! Not here: prefix caching (a recording does not say which prompts are alike), the frontend's own time.
 
+mod capacity;
+mod null;
+mod prior;
 mod solve;
 mod window;
 
+pub use capacity::Unsure;
+pub use null::null;
+pub(crate) use window::Log;
+
+use std::ops::Range;
+
+use crate::bounds::Bounds;
 use crate::cost::{DecodeCost, PrefillCost, StepCost};
-use crate::replay::{ReplayError, Replayed, replay};
-use crate::scheduler::SchedulerConfig;
-use crate::score::Share;
+use crate::replay::{BlockSource, ReplayError, Replayed, Setup, replay};
+use crate::score::{MEASURES, Share};
 use crate::trace::Trace;
+use prior::Prior;
 
 /// Rounds of simulating and fitting a line to it.
 const ROUNDS: usize = 10;
+
+/// By which share a window's length is taken to be off, whatever it holds; the more, the more count windows of few steps.
+const OFF: f64 = 0.25;
+/// What is tried beside it.
+const OFFS: [f64; 3] = [0.05, 0.25, 1.0];
+/// Searches, each from the nearest line of the one before, as long as the distance falls below this share; and rounds of
+/// regression in each but the first.
+const SEARCHES: usize = 4;
+const ENOUGH: f64 = 0.97;
+const MORE_ROUNDS: usize = 4;
+/// The least share of all time that a cost is taken to make, before it is moved by factors.
+const LEAST_PART: f64 = 1e-3;
+
+/// A fit farther from the recording than this has not found the engine.
+pub const FARTHEST: f64 = 0.15;
 
 /// Costs that were found.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// The costs.
     pub cost: StepCost,
-    /// Mean relative distance from the recording over the share: see [`distance`].
-    pub distance: f64,
+    /// The engines: with the KV blocks that were found, where nobody reported them.
+    pub setup: Setup,
+    /// Set where the share does not say how many KV blocks there were, and the rest of the recording depends on it.
+    pub unsure_blocks: Option<Unsure>,
+    /// How far the simulated run is from the recorded one.
+    pub distance: Distance,
+    /// The same of the best constant step time, which knows nothing of what runs in a step.
+    pub null_distance: Distance,
+    /// What the share of the recording has seen.
+    pub bounds: Bounds,
+    /// Whether the model's own numbers were known and kept the costs where the recording is silent.
+    pub has_prior: bool,
     /// Runs that were simulated for it.
     pub runs: usize,
+}
+
+/// How far a simulated run is from a recorded one over some requests, as shares of the recorded means of TTFT, TPOT
+/// and E2E ([`MEASURES`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Distance {
+    /// Difference of the means, with its sign: positive where the simulation is slower.
+    pub of_means: [f64; MEASURES.len()],
+    /// Mean of the differences.
+    pub of_each: [f64; MEASURES.len()],
+    /// What a fit makes small: the above and, where it is recorded, how long requests waited for their first step.
+    pub total: f64,
+}
+
+impl Distance {
+    /// The greatest difference of means.
+    #[must_use]
+    pub fn worst(&self) -> f64 {
+        self.of_means
+            .iter()
+            .fold(0.0, |worst, &apart| worst.max(apart.abs()))
+    }
 }
 
 /// The parameters of a line, in the order of a load's figures (`window::Features`).
 type Line = [f64; PARAMETERS];
 const PARAMETERS: usize = 6;
 
-/// Finds the costs by which this engine comes nearest to the share of the recording.
+/// A recording, the requests whose times count, and what is known beforehand.
+struct Problem<'a> {
+    trace: &'a Trace,
+    range: Range<usize>,
+    prior: Option<Prior>,
+    runs: usize,
+}
+
+/// Finds the costs by which these engines come nearest to the share of the recording, and KV blocks where nothing
+/// but `Ample` is known of them.
 ///
 /// # Errors
-/// When a request of the recording could never run on this engine.
-pub fn fit(trace: &Trace, config: SchedulerConfig, share: Share) -> Result<Fitted, ReplayError> {
+/// When a request of the recording could never run on these engines.
+pub fn fit(trace: &Trace, setup: &Setup, share: Share) -> Result<Fitted, ReplayError> {
     let range = share.of(trace.requests.len());
-    let mut runs = 0;
-    let mut best: Option<(f64, Line)> = None;
-    let mut line = first_guess(trace, range.clone());
-    for _ in 0..ROUNDS {
-        let mut log = window::Log::default();
-        let replayed = replay(trace, config, cost_of(&line), |iteration| {
+    let trace = &trace.aligned(range.clone());
+    let mut problem = Problem {
+        trace,
+        prior: Prior::of(trace, range.clone()),
+        range: range.clone(),
+        runs: 0,
+    };
+    let mut line = problem
+        .prior
+        .map_or_else(|| first_guess(trace, range.clone()), |prior| prior.line);
+    let (mut setup, mut unsure_blocks) = (*setup, None);
+    if setup.blocks.source == BlockSource::Ample {
+        let found = capacity::find(&mut problem, &setup, line)?;
+        (setup, line, unsure_blocks) = (found.setup, found.line, found.unsure);
+    } else {
+        line = problem.search(&setup, line)?;
+    }
+    let cost = cost_of(&line);
+    let mut steps = Log::default();
+    let replayed = replay(trace, &setup, cost.clone(), |iteration| {
+        steps.record(iteration);
+    })?;
+    let null_cost = null(trace, &setup, |i| range.contains(&i))?;
+    let null_run = replay(trace, &setup, null_cost, |_| {})?;
+    Ok(Fitted {
+        cost,
+        setup,
+        unsure_blocks,
+        bounds: Bounds::of(trace, &replayed, range.clone(), &steps),
+        distance: distance(trace, &replayed, range.clone()),
+        null_distance: distance(trace, &null_run, range),
+        has_prior: problem.prior.is_some(),
+        runs: problem.runs,
+    })
+}
+
+impl Problem<'_> {
+    /// How far from the recording these costs are: the run's distance and that from what is known beforehand.
+    fn far(&mut self, setup: &Setup, line: &Line) -> Result<f64, ReplayError> {
+        let replayed = replay(self.trace, setup, cost_of(line), |_| {})?;
+        self.runs += 1;
+        let prior = self.prior.as_ref().map_or(0.0, |prior| prior.penalty(line));
+        Ok(distance(self.trace, &replayed, self.range.clone()).total + prior)
+    }
+
+    /// The nearest line that so many rounds of simulating and regression come by, and how far it is.
+    fn regress(
+        &mut self,
+        setup: &Setup,
+        line: Line,
+        rounds: usize,
+    ) -> Result<(f64, Line), ReplayError> {
+        self.regress_off(setup, line, rounds, OFF)
+    }
+
+    fn regress_off(
+        &mut self,
+        setup: &Setup,
+        mut line: Line,
+        rounds: usize,
+        off: f64,
+    ) -> Result<(f64, Line), ReplayError> {
+        let mut best = (f64::INFINITY, line);
+        for _ in 0..rounds {
+            let mut log = Log::default();
+            let replayed = replay(self.trace, setup, cost_of(&line), |iteration| {
+                log.record(iteration);
+            })?;
+            self.runs += 1;
+            let prior = self
+                .prior
+                .as_ref()
+                .map_or(0.0, |prior| prior.penalty(&line));
+            let apart = distance(self.trace, &replayed, self.range.clone()).total + prior;
+            if apart < best.0 {
+                best = (apart, line);
+            }
+            let windows = log.windows(self.trace, &replayed, self.range.clone());
+            let next = solve::least_squares(&windows, off, self.prior.as_ref());
+            for (old, new) in line.iter_mut().zip(next) {
+                *old = 0.4 * *old + 0.6 * new;
+            }
+        }
+        Ok(best)
+    }
+
+    /// The nearest line of all: regressions that trust short windows more or less, from the nearest of which costs are
+    /// moved, and regressions from there again.
+    fn search(&mut self, setup: &Setup, start: Line) -> Result<Line, ReplayError> {
+        let mut best = (f64::INFINITY, start);
+        let mut rounds = ROUNDS;
+        for _ in 0..SEARCHES {
+            let from = best;
+            for off in OFFS {
+                let (far, line) = self.regress_off(setup, best.1, rounds, off)?;
+                if far < best.0 {
+                    best = (far, line);
+                }
+            }
+            if from.0.is_finite() && best.0 >= from.0 {
+                break;
+            }
+            let line = self.refine(setup, best.1)?;
+            best = (self.far(setup, &line)?, line);
+            if best.0 >= from.0 * ENOUGH {
+                break;
+            }
+            rounds = MORE_ROUNDS;
+        }
+        Ok(best.1)
+    }
+
+    /// Moves the costs as long as that brings the run nearer.
+    fn refine(&mut self, setup: &Setup, start: Line) -> Result<Line, ReplayError> {
+        let mut log = Log::default();
+        replay(self.trace, setup, cost_of(&start), |iteration| {
             log.record(iteration)
         })?;
-        runs += 1;
-        let apart = distance(trace, &replayed, range.clone());
-        if best.is_none_or(|(least, _)| apart < least) {
-            best = Some((apart, line));
+        let parts = log.parts(&start);
+        // A cost of nothing would stay nothing: the least that could matter instead.
+        let whole: f64 = start
+            .iter()
+            .zip(log.sums())
+            .map(|(cost, sum)| cost * sum)
+            .sum();
+        let mut line = start;
+        for (cost, sum) in line.iter_mut().zip(log.sums()) {
+            *cost = cost.max(LEAST_PART * whole / sum.max(1.0));
         }
-        let windows = log.windows(trace, &replayed, range.clone());
-        let next = solve::least_squares(&windows);
-        for (old, new) in line.iter_mut().zip(next) {
-            *old = 0.4 * *old + 0.6 * new;
-        }
+        let line = solve::refine(line, |line| self.far(setup, line))?;
+        solve::wander(line, parts, |line| self.far(setup, line))
     }
-    let (_, start) = best.unwrap_or((f64::INFINITY, line));
-    let (line, distance, more) = solve::refine(start, |line| {
-        let replayed = replay(trace, config, cost_of(line), |_| {})?;
-        Ok(distance(trace, &replayed, range.clone()))
-    })?;
-    Ok(Fitted {
-        cost: cost_of(&line),
-        distance,
-        runs: runs + more,
-    })
 }
 
 /// Steps of 20 ms at first, or what the fastest request needed for each token, and a tenth of a millisecond for
 /// each prompt token.
-fn first_guess(trace: &Trace, range: std::ops::Range<usize>) -> Line {
+fn first_guess(trace: &Trace, range: Range<usize>) -> Line {
+    let base = least_tpot(trace, range).unwrap_or(0.02);
+    [0.7 * base, 0.0, 1e-4, 0.0, 0.003 * base, 0.0]
+}
+
+/// What the fastest request needed for each token.
+fn least_tpot(trace: &Trace, range: Range<usize>) -> Option<f64> {
     let tpots = trace.requests[range]
         .iter()
         .filter_map(|r| r.times.tpot(r.output_tokens));
     let least = tpots.fold(f64::INFINITY, f64::min);
-    let base = if least.is_finite() && least > 0.0 {
-        least
-    } else {
-        0.02
-    };
-    [0.7 * base, 0.0, 1e-4, 0.0, 0.003 * base, 0.0]
+    (least.is_finite() && least > 0.0).then_some(least)
 }
 
 /// Seconds for: a step, a step that reads besides, a token read, a pair, a sequence that generates, a token it
@@ -107,37 +278,52 @@ fn cost_of(line: &Line) -> StepCost {
     }
 }
 
-/// How far apart the runs are over the share: for each of the three measures the mean of the differences and the
-/// difference of the means, both as shares of the recorded mean, added up.
-fn distance(trace: &Trace, replayed: &Replayed, range: std::ops::Range<usize>) -> f64 {
-    let mut sums = [[0.0_f64; 4]; 3];
-    for (recorded, simulated) in trace.requests[range.clone()]
-        .iter()
-        .zip(&replayed.requests[range])
-    {
-        let output = recorded.output_tokens;
+/// How far apart the runs are over these requests.
+pub fn distance(
+    trace: &Trace,
+    replayed: &Replayed,
+    which: impl IntoIterator<Item = usize>,
+) -> Distance {
+    // TTFT, TPOT, E2E; then the two parts of TTFT: until the first step, and from there on.
+    let mut sums = [[0.0_f64; 3]; 5];
+    for i in which {
+        let (Some(recorded), Some(simulated)) = (trace.requests.get(i), replayed.requests.get(i))
+        else {
+            continue;
+        };
+        let (real, output) = (&recorded.times, recorded.output_tokens);
         let pairs = [
-            Some((recorded.times.ttft(), simulated.ttft())),
-            recorded.times.tpot(output).zip(simulated.tpot(output)),
-            Some((recorded.times.e2e(), simulated.e2e())),
+            Some((real.ttft(), simulated.ttft())),
+            real.tpot(output).zip(simulated.tpot(output)),
+            Some((real.e2e(), simulated.e2e())),
+            Some((real.wait(), simulated.wait())),
+            Some((real.prefill(), simulated.prefill())),
         ];
         for (sums, (real, ours)) in sums
             .iter_mut()
             .zip(pairs)
             .filter_map(|(sums, pair)| Some((sums, pair?)))
         {
-            for (sum, add) in sums.iter_mut().zip([real, ours, (real - ours).abs(), 1.0]) {
+            for (sum, add) in sums.iter_mut().zip([real, ours, (real - ours).abs()]) {
                 *sum += add;
             }
         }
     }
-    sums.iter()
-        .filter(|sums| sums[0] > 0.0)
-        .map(|[real, ours, apart, _]| (apart + (real - ours).abs()) / real)
-        .sum()
+    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+    let mut distance = Distance::default();
+    for (measure, [real, ours, apart]) in sums.iter().enumerate().take(MEASURES.len()) {
+        distance.of_means[measure] = share(ours - real, *real);
+        distance.of_each[measure] = share(*apart, *real);
+        distance.total += distance.of_means[measure].abs() + distance.of_each[measure];
+    }
+    let [[ttft, ..], _, _, parts @ ..] = sums;
+    for [_, _, apart] in parts {
+        distance.total += share(apart, ttft) / 2.0;
+    }
+    distance
 }
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(crate) use tests::made_up;
+pub(crate) use tests::{MadeUp, made_up};

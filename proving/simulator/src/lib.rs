@@ -5,9 +5,11 @@
 //! Invariant: time, randomness and the text of files are arguments: the same calls give the same figures.
 //! Not here: HTTP, text and real time (`engine`), reading and writing files (`prove`).
 
+pub mod bounds;
 pub mod cost;
 pub mod fit;
 pub mod gpus;
+pub mod hardware;
 pub mod kv;
 pub mod preset;
 pub mod replay;

@@ -6,6 +6,7 @@
 
 mod file;
 
+use crate::bounds::Bounds;
 use crate::cost::{FrontendCost, StepCost};
 use crate::gpus::Gpus;
 use crate::scheduler::SchedulerConfig;
@@ -28,6 +29,8 @@ pub struct Preset {
     pub frontend: FrontendCost,
     /// What steps cost.
     pub step: StepCost,
+    /// Within which lengths and batches the costs were measured; unknown where they are not from a recording.
+    pub bounds: Option<Bounds>,
     /// The GPUs it pretends to run on.
     pub gpus: Gpus,
 }

@@ -49,6 +49,9 @@ pub struct Score {
     pub waiting_difference: Option<f64>,
 }
 
+/// Names of the measures, in the order of reports.
+pub const MEASURES: [&str; 3] = ["ttft", "tpot", "e2e"];
+
 /// Which requests: a share of them in order of arrival, such as `0.5..1`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {

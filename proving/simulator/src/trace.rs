@@ -2,7 +2,8 @@
 //!
 //! Arrival is on the wall clock and the rest on the engine's monotonic clock. The smallest gap between arrival and
 //! queueing is taken as the offset between the two, so that times count from the first arrival on one clock; what
-//! the server takes at least before queueing is part of that offset and cannot be told apart.
+//! the server takes at least before queueing is part of that offset and cannot be told apart. A fit, which may only
+//! look at a share of the requests, takes the smallest gap among those ([`Trace::aligned`]).
 //! Invariant: requests are in order of arrival; each has its tokens and its times in order; samples are in order of
 //! time.
 //! Not here: reading the files (`prove`), simulating the run (`replay`).
@@ -49,6 +50,9 @@ pub struct TraceError {
     pub says: String,
 }
 
+/// A first sample that is later than this counts from another start than the first arrival.
+const LATEST_START_S: f64 = 2.0;
+
 /// Line (from 1) and what is wrong there.
 type At = (usize, String);
 
@@ -73,6 +77,21 @@ impl Trace {
     }
 }
 
+impl Trace {
+    /// The same with clocks aligned by the requests of this range alone: what the others say of the offset is undone.
+    #[must_use]
+    pub fn aligned(&self, range: std::ops::Range<usize>) -> Self {
+        let of_range = self.requests.get(range).unwrap_or_default();
+        let gaps = of_range
+            .iter()
+            .map(|r| r.times.queued.saturating_sub(r.times.arrival));
+        let by = gaps.min().unwrap_or_default();
+        let mut aligned = self.clone();
+        aligned.requests.iter_mut().for_each(|r| r.times.back(by));
+        aligned
+    }
+}
+
 fn parse_timeseries(text: &str) -> Result<Vec<Sample>, At> {
     let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
     let (_, header) = lines.next().ok_or((1, "is empty".to_owned()))?;
@@ -86,7 +105,7 @@ fn parse_timeseries(text: &str) -> Result<Vec<Sample>, At> {
         column("waiting")?,
         column("kv_cache_pct")?,
     ];
-    let mut samples = Vec::<Sample>::new();
+    let (mut samples, mut before) = (Vec::<Sample>::new(), 0.0);
     for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         let fields: Vec<&str> = line.split(',').collect();
         let mut values = [0.0; 4];
@@ -97,7 +116,12 @@ fn parse_timeseries(text: &str) -> Result<Vec<Sample>, At> {
                 _ => return Err((number, format!("column {} is not a number", column + 1))),
             };
         }
-        let [at_s, running, waiting, kv_percent] = values;
+        let [mut at_s, running, waiting, kv_percent] = values;
+        // Some recorders count from their own start, before which nothing ran.
+        if samples.is_empty() && at_s > LATEST_START_S {
+            before = at_s - 1.0;
+        }
+        at_s -= before;
         if samples.last().is_some_and(|last| last.at_s > at_s) {
             return Err((number, "time goes back".to_owned()));
         }

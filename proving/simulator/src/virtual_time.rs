@@ -62,8 +62,8 @@ pub struct Iteration {
     pub at: Duration,
     /// When it began.
     pub began: Duration,
-    /// What ran: one entry for each rank that had work.
-    pub steps: Vec<Step>,
+    /// What ran, by rank from `rank` on; a rank in lock-step may have had nothing to run.
+    pub steps: Vec<Option<Step>>,
     /// The load that it took its time from: of ranks in lock-step, the slowest.
     pub load: Load,
     /// What came out.
@@ -93,7 +93,7 @@ impl Iteration {
     /// Tokens computed, by all ranks.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        self.steps.iter().map(Step::tokens).sum()
+        self.steps.iter().flatten().map(Step::tokens).sum()
     }
 }
 
@@ -142,6 +142,12 @@ impl VirtualEngine {
     #[must_use]
     pub fn stats(&self) -> SchedulerStats {
         SchedulerStats::sum(self.ranks())
+    }
+
+    /// How many engines run steps of their own: ranks in lock-step are one.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.groups.len()
     }
 
     /// What each rank holds now and has done.

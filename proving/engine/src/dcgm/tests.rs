@@ -21,7 +21,7 @@ fn the_page_has_each_family_once_and_each_gpu_in_it() {
     let (gpus, mut activity) = (four(), Activity::default());
     activity.record(Duration::from_millis(250), 10);
     let activity = activity.close(Duration::from_secs(1), &gpus);
-    let page = page(&activity, &gpus, "a \"host\"");
+    let page = page(&activity, &gpus, 1, "a \"host\"");
     assert_eq!(
         page.matches("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n").count(),
         1
@@ -30,10 +30,10 @@ fn the_page_has_each_family_once_and_each_gpu_in_it() {
     assert!(page.contains(
         "DCGM_FI_DEV_FB_USED{gpu=\"3\",UUID=\"GPU-00000000-0000-0000-0000-000000000003\",\
          pci_bus_id=\"00000000:04:00.0\",device=\"nvidia3\",modelName=\"simulated\",\
-         hostname=\"a \\\"host\\\"\"} 66024\n"
+         Hostname=\"a \\\"host\\\"\",hostname=\"a \\\"host\\\"\"} 66024\n"
     ));
     assert!(page.contains("} 25\n"));
     let samples: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(samples.len(), 9 * 4);
-    assert!(samples[35].ends_with(" 6220800"));
+    assert_eq!(samples.len(), 12 * 4);
+    assert!(samples[47].ends_with(" 6220800"));
 }

@@ -3,10 +3,10 @@
 //! Invariant: every family that such a server shows without flags is shown, and no other. `old_names` gives the
 //! spellings that 0.26 no longer has in place of the new ones. Estimates of work on a GPU, caches of images and
 //! caches outside the engine are there and stay 0, as in a server that does not use them.
-//! Not here: what is counted (the parent).
+//! Not here: what is counted (the parent), the families of HTTP (`http`) and of the process (`process`).
 
 use super::histogram::{Histogram, line};
-use super::{Metrics, ModelMetrics, REASONS};
+use super::{Metrics, ModelMetrics, REASONS, process};
 
 const SLEEP_STATES: [&str; 3] = ["awake", "weights_offloaded", "discard_all"];
 
@@ -21,27 +21,25 @@ impl Metrics {
         self.counters(&mut out);
         self.histograms(&mut out);
         self.cache_config(&mut out);
+        self.http.write(&mut out);
+        process::write(&mut out);
         out
     }
 
-    /// The scheduler's figures, which the first model shows.
+    /// A scheduler's figures, which the first model shows.
     fn of_scheduler<T: Default>(
         &self,
         i: usize,
         read: impl Fn(&simulator::scheduler::SchedulerStats) -> T,
     ) -> T {
-        self.scheduler
-            .as_ref()
-            .filter(|_| i == 0)
-            .map(read)
-            .unwrap_or_default()
+        self.schedulers.get(i).map(read).unwrap_or_default()
     }
 
     fn running(&self, i: usize) -> u64 {
-        match &self.scheduler {
-            Some(stats) if i == 0 => stats.running as u64,
-            Some(_) => 0,
-            None => self.models[i].in_flight,
+        match self.schedulers.get(i) {
+            Some(stats) => stats.running as u64,
+            None if self.schedulers.is_empty() => self.models[i].in_flight,
+            None => 0,
         }
     }
 
@@ -275,9 +273,8 @@ impl Metrics {
             "histogram",
             "Histogram of number of tokens per engine step.",
         );
-        if let Some(first) = self.models.first() {
-            self.step_tokens
-                .write(out, "vllm:iteration_tokens_total", &first.labels);
+        for (steps, first) in self.step_tokens.iter().zip(&self.models) {
+            steps.write(out, "vllm:iteration_tokens_total", &first.labels);
         }
     }
 
@@ -291,16 +288,25 @@ impl Metrics {
             "gauge",
             "Information of the LLMEngine CacheConfig.",
         );
-        let kv = &limits.kv;
-        line(
-            out,
-            format_args!(
-                "vllm:cache_config_info{{block_size=\"{}\",enable_prefix_caching=\"{}\",engine=\"0\",num_gpu_blocks=\"{}\"}} 1.0",
-                kv.block_size,
-                if kv.prefix_caching { "True" } else { "False" },
-                kv.blocks
-            ),
+        let (kv, caching) = (
+            &limits.kv,
+            if limits.kv.prefix_caching {
+                "True"
+            } else {
+                "False"
+            },
         );
+        // vLLM adds up the blocks of its engines and shows the sum with each.
+        let blocks = u64::from(kv.blocks) * self.ranks as u64;
+        for rank in 0..self.ranks {
+            line(
+                out,
+                format_args!(
+                    "vllm:cache_config_info{{block_size=\"{}\",enable_prefix_caching=\"{caching}\",engine=\"{rank}\",num_gpu_blocks=\"{blocks}\"}} 1.0",
+                    kv.block_size,
+                ),
+            );
+        }
     }
 
     fn count(

@@ -40,7 +40,7 @@ pub(crate) fn up_to(most: usize) -> Vec<f64> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     edges: Vec<f64>,
     counts: Vec<u64>,
@@ -68,21 +68,28 @@ impl Histogram {
         self.count += times;
     }
 
+    /// Writes its lines; `labels` may be empty.
     pub(crate) fn write(&self, out: &mut String, name: &str, labels: &str) {
+        let comma = if labels.is_empty() { "" } else { "," };
+        let of_all = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("{{{labels}}}")
+        };
         let mut below = 0;
         for (edge, count) in self.edges.iter().zip(&self.counts) {
             below += count;
             line(
                 out,
-                format_args!("{name}_bucket{{{labels},le=\"{edge:?}\"}} {below}"),
+                format_args!("{name}_bucket{{{labels}{comma}le=\"{edge:?}\"}} {below}"),
             );
         }
         line(
             out,
-            format_args!("{name}_bucket{{{labels},le=\"+Inf\"}} {}", self.count),
+            format_args!("{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {}", self.count),
         );
-        line(out, format_args!("{name}_count{{{labels}}} {}", self.count));
-        line(out, format_args!("{name}_sum{{{labels}}} {:?}", self.sum));
+        line(out, format_args!("{name}_count{of_all} {}", self.count));
+        line(out, format_args!("{name}_sum{of_all} {:?}", self.sum));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What needs no key and is no part of OpenAI's API: health, metrics, tokens, and the engine's own pages.
 //!
 //! Invariant: pages under `/_engine/` that show what arrived are there only if the engine was told to keep it.
-//! Not here: `/v1` (the parent).
+//! Not here: `/v1`, scores (the parent), what pages about the server say (`pages`).
 
 use std::sync::Arc;
 
@@ -10,53 +10,65 @@ use http::Method;
 use http::request::Parts;
 use hyper::body::Incoming;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
-use super::{Answer, JSON, full, parse, typed, whole_body};
+use super::table::Kind;
+use super::{Answer, JSON, full, pages, parse, routed, typed, whole_body};
 use crate::completions::token_id;
+use crate::config::VLLM_VERSION;
 use crate::error::Refusal;
 use crate::faults::{FaultInjector, FaultRequest};
 use crate::json::Json;
+use crate::real_time::Command;
 use crate::render::Conversation;
 use crate::state::State;
 use crate::tools;
 use crate::validate::{self, MEDIA_TOKENS, Message};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// The vLLM whose face this is.
-const VERSION: &str = "0.26.0";
 
 pub(super) async fn answer(
     state: &Arc<State>,
     head: &Parts,
     body: Incoming,
 ) -> Result<Answer, Refusal> {
-    let path = head.uri.path();
+    let route = routed(head)?;
+    if route.kind == Kind::Inspection {
+        return inspection(state, &head.method, route.path);
+    }
     let read = || whole_body(body, head, state.config.max_body_bytes);
-    match (&head.method, path) {
-        (&Method::GET | &Method::POST, "/ping") | (&Method::GET, "/health") => {
-            Ok(full(JSON, Bytes::new()))
-        }
-        (&Method::GET, "/version") => Ok(full(
-            JSON,
-            json!({"version": format!("{VERSION}+simulated")}).to_string(),
-        )),
-        (&Method::GET, "/metrics") => Ok(full(PROMETHEUS, state.recorder.metrics().exposition())),
-        (&Method::POST, "/tokenize") => tokenize(state, &read().await?),
-        (&Method::POST, "/detokenize") => detokenize(state, &read().await?),
-        (&Method::POST, "/_engine/faults") => {
+    let page = |page: Value| Ok(full(JSON, page.to_string()));
+    match route.path {
+        "/ping" | "/health" => Ok(full(JSON, Bytes::new())),
+        "/version" => page(json!({"version": VLLM_VERSION})),
+        "/metrics" => Ok(full(PROMETHEUS, state.recorder.metrics().exposition())),
+        "/load" => page(json!({"server_load": state.recorder.metrics().http.load})),
+        "/server_info" => page(pages::server_info(state, head.uri.query())?),
+        "/tokenizer_info" => page(pages::tokenizer_info(state)?),
+        "/openapi.json" => page(pages::openapi(state.config.inspect)),
+        "/reset_prefix_cache" => page(json!({"reset": reset_prefix_cache(state).await})),
+        "/tokenize" => tokenize(state, &read().await?),
+        "/detokenize" => detokenize(state, &read().await?),
+        _ if head.method == Method::POST => {
             let request: FaultRequest = typed(parse_any(&read().await?)?)?;
             let injector = FaultInjector::new(&request).map_err(Refusal::bad_request)?;
             Ok(report(state, Some(injector)))
         }
-        (&Method::DELETE, "/_engine/faults") => Ok(report(state, Some(FaultInjector::default()))),
-        (&Method::GET, "/_engine/faults") => Ok(report(state, None)),
-        (method, path) if path.starts_with("/_engine/") => inspection(state, method, path),
-        (_, "/health" | "/ping" | "/version" | "/metrics" | "/tokenize" | "/detokenize") => {
-            Err(Refusal::method())
-        }
-        _ => Err(Refusal::not_found("Not Found")),
+        _ if head.method == Method::DELETE => Ok(report(state, Some(FaultInjector::default()))),
+        _ => Ok(report(state, None)),
     }
+}
+
+/// Whether nothing is cached any more: as in vLLM it stays while blocks are in use.
+async fn reset_prefix_cache(state: &State) -> bool {
+    if state.config.hardware.is_none() {
+        return true;
+    }
+    let (answer, answered) = oneshot::channel();
+    // The machine ends with the server, and then nothing is cached.
+    let _ = state.engine.send(Command::ResetPrefixCache(answer));
+    answered.await.unwrap_or(true)
 }
 
 fn report(state: &State, new: Option<FaultInjector>) -> Answer {

@@ -4,22 +4,23 @@
 //! Not here: admission (the parent), pace (`pace`), the machine (`real_time`).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use serde_json::Value;
 use simulator::kv::Chain;
 use simulator::scheduler::{Request, RequestId};
 
 use super::{Answer, JSON, full, typed_answer};
 use crate::config::Hardware;
-use crate::embeddings::{self, EmbeddingRequest};
 use crate::error::Refusal;
 use crate::faults::Fault;
 use crate::faults::body::Faulty;
-use crate::generation::{Generation, Identity};
-use crate::metrics::Subject;
+use crate::generation::Generation;
+use crate::metrics::{Siblings, Subject};
 use crate::pace::{self, AnswerWriter, Paced, Source};
-use crate::plan::{Finish, Plan};
+use crate::plan::{Choice, Finish, Plan};
 use crate::real_time::{Command, Job, JobHandle, Progress};
 use crate::state::State;
 
@@ -35,20 +36,42 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn start(&self, prompt_tokens: u64, choices: u64) -> Generation {
-        let (id, max_tokens) = (self.id.clone(), None);
+    fn start(
+        &self,
+        prompt_tokens: u64,
+        cached: Arc<AtomicU64>,
+        request: Arc<Siblings>,
+    ) -> Generation {
         Generation::start(
             &self.state.recorder,
             Subject {
                 model: self.model,
                 seen: self.seen,
                 client_request_id: self.client_request_id.clone(),
-                id,
+                id: self.id.clone(),
                 prompt_tokens,
-                max_tokens,
-                choices,
+                cached,
+                request,
             },
         )
+    }
+
+    /// A generation for each choice; those of one prompt are one request.
+    fn generations(&self, plan: &Plan) -> Vec<Generation> {
+        let each = plan.choices_each();
+        let start = |choices: &[Choice], prompt_tokens: u64| -> Vec<Generation> {
+            let limit = choices.first().map(|choice| choice.limit as u64);
+            let request = Siblings::new(choices.len() as u64, limit);
+            let one = |choice: &Choice| {
+                let cached = Arc::clone(&choice.cached);
+                self.start(prompt_tokens, cached, Arc::clone(&request))
+            };
+            choices.iter().map(one).collect()
+        };
+        let prompts = plan.choices.chunks(each).enumerate();
+        prompts
+            .flat_map(|(i, choices)| start(choices, plan.prompt_of(i * each).len() as u64))
+            .collect()
     }
 
     pub(super) async fn generate(
@@ -57,9 +80,7 @@ impl Call<'_> {
         streams: bool,
     ) -> Result<Answer, Refusal> {
         let plan = writer.plan();
-        let each = (plan.choices.len() / plan.prompts.len().max(1)) as u64;
-        let start = |i| self.start(plan.prompt_of(i).len() as u64, each);
-        let generations: Vec<Generation> = (0..plan.choices.len()).map(start).collect();
+        let generations = self.generations(plan);
         let source = match &self.state.config.hardware {
             None => Source::Alone(generations),
             Some(hardware) => {
@@ -114,11 +135,16 @@ impl Call<'_> {
         );
         for (choice, (generation, id)) in generations.into_iter().zip(ids).enumerate() {
             let prompt = plan.prompt_of(choice);
+            let chain = if plan.reads_cache {
+                Chain::of_tokens(prompt, hardware.scheduler.kv.block_size, id.0)
+            } else {
+                Chain::unshared(id.0)
+            };
             let request = Request {
                 id,
                 prompt_tokens: length(prompt.len()),
                 output_tokens: length(plan.choices[choice].turn.tokens()),
-                chain: Chain::of_tokens(prompt, hardware.scheduler.kv.block_size, id.0),
+                chain,
             };
             let finish = plan.choices[choice].finish;
             let job = Job {
@@ -134,15 +160,11 @@ impl Call<'_> {
         handle
     }
 
-    pub(super) fn embed(
-        self,
-        request: &EmbeddingRequest,
-        who: &Identity,
-    ) -> Result<Answer, Refusal> {
-        let (config, model) = (&self.state.config, &self.state.models[self.model]);
-        let (answer, tokens) = embeddings::answer(config, model, request, who)?;
-        self.start(tokens, 1).finish(Finish::Stop);
-        Ok(self.hand_over(Bytes::from(answer.to_string())))
+    /// An answer that no token is generated for, and the tokens that it took.
+    pub(super) fn at_once(self, (answer, tokens): (Value, u64)) -> Answer {
+        self.start(tokens, Arc::default(), Siblings::new(1, None))
+            .finish(Finish::Stop);
+        self.hand_over(Bytes::from(answer.to_string()))
     }
 }
 

@@ -16,7 +16,7 @@ fn turn(tokens: usize, tool: bool) -> Turn {
         tool,
         content: None,
     };
-    Turn::compose(&composer, 7, tokens, &spec)
+    Turn::compose(&composer, 7, tokens, &spec, None)
 }
 
 fn joined(turn: &Turn, channel: Channel) -> String {

@@ -69,7 +69,7 @@ fn headers_set_the_exact_length() {
 #[test]
 fn a_completion_defaults_to_sixteen_tokens() {
     let engine = start(fast());
-    let body = json!({"model": "gpt-oss-120b", "prompt": "Once upon a time", "min_tokens": 20});
+    let body = json!({"model": "gpt-oss-120b", "prompt": "Once upon a time", "ignore_eos": true});
     let answer = post(engine.addr(), "/v1/completions", &[], &body.to_string()).json();
     assert_eq!(answer["usage"]["completion_tokens"], 16);
     assert_eq!(count(answer["choices"][0]["text"].as_str().unwrap()), 16);
@@ -129,12 +129,11 @@ fn a_forced_tool_is_called_with_its_required_arguments() {
     )
     .json();
     let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
-    assert_eq!(
-        (&call["name"], &call["arguments"]),
-        (&json!("weather"), &json!("{\"city\":\"string\"}"))
-    );
+    let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
+    assert_eq!(call["name"], "weather");
+    assert!(arguments["city"].is_string(), "{arguments}");
     assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
-    let said = count("{\"city\":\"string\"}") + count(call_reasoning(&answer));
+    let said = count(call["arguments"].as_str().unwrap()) + count(call_reasoning(&answer));
     assert!(
         answer["usage"]["completion_tokens"].as_u64().unwrap() > said,
         "{answer}"

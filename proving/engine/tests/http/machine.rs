@@ -245,3 +245,202 @@ fn a_gpu_exporter_is_served_beside_the_engine() {
     );
     assert_eq!(get(exporter, "/").status, 404);
 }
+
+/// What `/metrics` has as the sum and the count of a histogram.
+fn histogram(engine: &EngineHandle, name: &str) -> (f64, f64) {
+    let page = get(engine.addr(), "/metrics").body;
+    let of = |part: &str| value(&page, &format!("vllm:{name}_{part}{{"));
+    (of("sum"), of("count"))
+}
+
+#[test]
+fn what_is_of_a_request_is_counted_once_for_all_its_choices() {
+    let engine = start(machine(0.2, 0.0, 1000));
+    let ask = |path: &str, body: &serde_json::Value| {
+        let reply = post(engine.addr(), path, &[], &body.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.json()
+    };
+    let answer = ask(
+        "/v1/chat/completions",
+        &chat(json!({"n": 3, "max_tokens": 900})),
+    );
+    wait_for(&engine, "the end", |s| s.running == 0);
+    assert_eq!(histogram(&engine, "request_params_n"), (3.0, 1.0));
+    assert_eq!(
+        histogram(&engine, "request_params_max_tokens"),
+        (900.0, 1.0)
+    );
+    let (longest, requests) = histogram(&engine, "request_max_num_generation_tokens");
+    assert_eq!(requests, 1.0);
+    let (all, sequences) = histogram(&engine, "request_generation_tokens");
+    assert_eq!(sequences, 3.0);
+    assert_eq!(answer["usage"]["completion_tokens"], all as u64);
+    assert!(longest < all && longest >= all / 3.0, "{longest} of {all}");
+    // Each prompt of a batch is a request; one without a cap may fill the context.
+    ask(
+        "/v1/completions",
+        &json!({"model": "gpt-oss-120b", "prompt": ["a", "b"], "n": 2}),
+    );
+    let prompt = answer["usage"]["prompt_tokens"].as_f64().unwrap();
+    ask("/v1/chat/completions", &chat(json!({})));
+    wait_for(&engine, "the end", |s| s.running == 0);
+    assert_eq!(
+        histogram(&engine, "request_params_n"),
+        (3.0 + 2.0 * 2.0 + 1.0, 4.0)
+    );
+    let caps = 900.0 + 2.0 * 16.0 + (8192.0 - prompt);
+    assert_eq!(histogram(&engine, "request_params_max_tokens"), (caps, 4.0));
+}
+
+#[test]
+fn cached_tokens_are_told_in_every_dialect_and_in_streams() {
+    let engine = start(EngineConfig {
+        enable_prompt_tokens_details: true,
+        ..machine(0.2, 0.0, 1000)
+    });
+    let words = "word ".repeat(200);
+    let user = json!([{"role": "user", "content": words}]);
+    let ask = |path: &str, extra: serde_json::Value| {
+        let mut body = json!({"model": "gpt-oss-120b"});
+        for (name, value) in extra.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        post(engine.addr(), path, &[], &body.to_string())
+    };
+    let first = ask("/v1/chat/completions", json!({"messages": user})).json();
+    assert_eq!(first["usage"]["prompt_tokens_details"], json!(null));
+    let again = ask("/v1/chat/completions", json!({"messages": user})).json();
+    let prompt = again["usage"]["prompt_tokens"].as_u64().unwrap();
+    let cached = again["usage"]["prompt_tokens_details"]["cached_tokens"]
+        .as_u64()
+        .unwrap();
+    assert!(
+        cached > 200 && cached % 16 == 0 && cached < prompt,
+        "{cached} of {prompt}"
+    );
+    let options = json!({"include_usage": true, "continuous_usage_stats": true});
+    let stream = json!({"messages": user, "stream": true, "stream_options": options});
+    for event in ask("/v1/chat/completions", stream).events() {
+        if let Ok(event) = serde_json::from_str::<serde_json::Value>(&event) {
+            assert_eq!(
+                event["usage"]["prompt_tokens_details"]["cached_tokens"],
+                cached
+            );
+        }
+    }
+    let response = ask("/v1/responses", json!({"input": words})).json();
+    assert_eq!(
+        response["usage"]["input_tokens_details"]["cached_tokens"],
+        cached
+    );
+    let message = json!({"messages": user, "max_tokens": 99});
+    let usage = ask("/v1/messages", message.clone()).json()["usage"].clone();
+    assert_eq!(usage["cache_read_input_tokens"], cached);
+    assert_eq!(usage["input_tokens"], prompt - cached);
+    let mut stream = message;
+    stream["stream"] = json!(true);
+    let events = ask("/v1/messages", stream).events();
+    let last = events
+        .iter()
+        .rev()
+        .find(|e| e.contains("message_delta"))
+        .unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["usage"]["cache_read_input_tokens"], cached);
+    // By default it is as in vLLM: not told.
+    let quiet = start(machine(0.2, 0.0, 1000));
+    let body = json!({"model": "gpt-oss-120b", "messages": user}).to_string();
+    for _ in 0..2 {
+        let answer = post(quiet.addr(), "/v1/chat/completions", &[], &body).json();
+        assert_eq!(answer["usage"]["prompt_tokens_details"], json!(null));
+    }
+}
+
+fn of_engine(page: &str, name: &str, label: &str) -> f64 {
+    let found = page
+        .lines()
+        .find(|line| line.starts_with(name) && line.contains(label))
+        .unwrap_or_else(|| panic!("no {name} with {label} in {page}"));
+    found.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn a_request_at_an_idle_engine_waits_for_nothing_in_its_queue() {
+    let mut config = machine(30.0, 0.0, 1000);
+    if let Some(hardware) = &mut config.hardware {
+        hardware.frontend.before_queue = Duration::from_millis(50);
+    }
+    let engine = start(config);
+    for _ in 0..3 {
+        let answer = post(
+            engine.addr(),
+            "/v1/chat/completions",
+            &[],
+            &chat(json!({})).to_string(),
+        );
+        assert_eq!(answer.status, 200);
+    }
+    let page = get(engine.addr(), "/metrics").body;
+    let mean = |name: &str| {
+        let sum = of_engine(&page, &format!("vllm:{name}_sum"), "engine=\"0\"");
+        sum / of_engine(&page, &format!("vllm:{name}_count"), "engine=\"0\"")
+    };
+    // The front end's 50 ms and the step's 30 ms are no part of it: only the task's own wake-up is.
+    let queue = mean("request_queue_time_seconds");
+    assert!(queue < 0.005, "{queue} s in the queue");
+    let prefill = mean("request_prefill_time_seconds");
+    assert!((0.030..0.050).contains(&prefill), "{prefill} s of prefill");
+    assert!(mean("time_to_first_token_seconds") > 0.080);
+}
+
+#[test]
+fn engines_in_parallel_share_the_load_and_show_their_figures_apart() {
+    let mut config = machine(5.0, 0.0, 1000);
+    if let Some(hardware) = &mut config.hardware {
+        hardware.parallelism.data = 2;
+    }
+    let engine = start(EngineConfig {
+        dcgm: Some("127.0.0.1:0".parse().unwrap()),
+        ..config
+    });
+    let address = engine.addr();
+    let headers = [("x-engine-tokens", "40")];
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                post(
+                    address,
+                    "/v1/chat/completions",
+                    &headers,
+                    &chat(json!({})).to_string(),
+                )
+            });
+        }
+    });
+    let page = get(address, "/metrics").body;
+    for rank in ["engine=\"0\"", "engine=\"1\""] {
+        assert_eq!(
+            of_engine(&page, "vllm:e2e_request_latency_seconds_count", rank),
+            4.0,
+            "{rank}"
+        );
+        assert_eq!(
+            of_engine(&page, "vllm:generation_tokens_total", rank),
+            160.0,
+            "{rank}"
+        );
+        assert!(
+            of_engine(&page, "vllm:iteration_tokens_total_count", rank) >= 40.0,
+            "{rank}"
+        );
+        assert_eq!(of_engine(&page, "vllm:cache_config_info", rank), 1.0);
+    }
+    assert!(page.contains("num_gpu_blocks=\"2000\""), "the sum of both");
+    let exporter = get(engine.dcgm_addr().unwrap(), "/metrics").body;
+    let gpus = exporter
+        .lines()
+        .filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL{"));
+    assert_eq!(gpus.count(), 2);
+    assert_eq!(engine.stats().running, 0);
+}

@@ -1,6 +1,6 @@
 //! Options of the API: choices, stop strings, log probabilities, tokenization, stream intervals, old metric names.
 
-use engine::EngineConfig;
+use engine::{EngineConfig, OutputLength};
 use serde_json::{Value, json};
 
 use crate::client::{chat, fast, get, post, start};
@@ -169,4 +169,40 @@ fn old_metric_names_replace_the_new_ones() {
         assert!(new.contains(name) && !new.contains(before));
         assert!(old.contains(before) && !old.contains(name));
     }
+}
+
+#[test]
+fn answers_have_the_length_that_was_configured_when_a_call_says_nothing() {
+    let lengths = |variation: f64, prompts: usize| -> Vec<f64> {
+        let engine = start(EngineConfig {
+            output_tokens: OutputLength::LogNormal {
+                mean: 120.0,
+                variation,
+            },
+            ..fast()
+        });
+        let ask = |i: usize, extra: Value| {
+            let mut body = chat(extra);
+            body["messages"][0]["content"] = json!(format!("question {i}"));
+            let reply = post(
+                engine.addr(),
+                "/v1/chat/completions",
+                &[],
+                &body.to_string(),
+            );
+            reply.json()["usage"]["completion_tokens"].as_f64().unwrap()
+        };
+        assert!(ask(0, json!({"max_tokens": 5})) <= 5.0, "a cap still cuts");
+        assert_eq!(
+            ask(0, json!({"max_tokens": 300, "ignore_eos": true})),
+            300.0
+        );
+        (0..prompts).map(|i| ask(i, json!({}))).collect()
+    };
+    assert_eq!(lengths(0.0, 3), [120.0; 3]);
+    let drawn = lengths(0.5, 200);
+    let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+    // The standard error of the mean is 120 * 0.5 / sqrt(200) = 4.2.
+    assert!((mean - 120.0).abs() < 17.0, "{mean}");
+    assert!(drawn.iter().any(|d| *d < 90.0) && drawn.iter().any(|d| *d > 150.0));
 }

@@ -7,17 +7,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use simulator::cost::FrontendCost;
+use simulator::fit::{FARTHEST, Fitted, Unsure};
 use simulator::gpus::Gpus;
 use simulator::preset::Preset;
-use simulator::replay::engine_of;
+use simulator::replay::Setup;
 use simulator::score::Share;
-use simulator::trace::Meta;
-use simulator::virtual_time::Parallelism;
+use simulator::trace::{Meta, Trace};
 
 use crate::files;
 use crate::text::wrapped;
 
 /// Fits the step costs of a preset to a recorded run of a real vLLM.
+///
+/// Exits with 1 where the preset was written and is too far from the recording to be used.
 #[derive(Debug, Args)]
 pub(crate) struct Fit {
     /// Folder with requests.jsonl and meta.json.
@@ -31,26 +33,43 @@ pub(crate) struct Fit {
     /// Name of the preset; the name of the file without its ending when not given.
     #[arg(long)]
     name: Option<String>,
-    /// KV blocks, whatever the recording says.
+    /// KV blocks of each engine, whatever the recording says.
     #[arg(long)]
     blocks: Option<u32>,
+    /// Name of the GPU, such as "H100", where the recording does not say.
+    #[arg(long)]
+    gpu: Option<String>,
 }
 
-pub(super) fn fit(options: &Fit) -> super::Outcome {
-    let trace = files::trace(&options.dir)?;
-    let (scheduler, blocks) = engine_of(&trace, options.blocks);
-    let fitted = simulator::fit::fit(&trace, scheduler, options.requests)?;
+pub(super) fn fit(options: &Fit) -> Result<bool, Box<dyn std::error::Error>> {
+    let mut trace = files::trace(&options.dir)?;
+    if let Some(gpu) = &options.gpu {
+        trace.meta.device = Some(gpu.clone());
+    }
+    let setup = Setup::of(&trace, options.blocks, None);
+    let fitted = simulator::fit::fit(&trace, &setup, options.requests)?;
+    let preset = preset(options, &trace, &fitted);
+    files::write(&options.out, &preset.to_toml())?;
+    let written = format!("{}: {}", options.out.display(), preset.source);
+    println!("{}", wrapped(&written, 2));
+    print(&fitted);
+    let faults = faults(&fitted);
+    for fault in &faults {
+        eprintln!("{}", wrapped(fault, 2));
+    }
+    Ok(faults.is_empty())
+}
+
+fn preset(options: &Fit, trace: &Trace, fitted: &Fitted) -> Preset {
     let used = options.requests.of(trace.requests.len());
+    let blocks = fitted.setup.blocks;
     let stem = options
         .out
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned());
-    let preset = Preset {
-        name: options
-            .name
-            .clone()
-            .or(stem)
-            .unwrap_or_else(|| "fitted".to_owned()),
+    let name = options.name.clone().or(stem);
+    Preset {
+        name: name.unwrap_or_else(|| "fitted".to_owned()),
         model: trace.meta.model.clone(),
         source: format!(
             "fitted to requests {} to {} of {} of a recorded run of {}; {} KV blocks {}",
@@ -61,10 +80,11 @@ pub(super) fn fit(options: &Fit) -> super::Outcome {
             blocks.count,
             blocks.source.explain(),
         ),
-        scheduler,
-        parallelism: Parallelism::default(),
+        scheduler: fitted.setup.scheduler,
+        parallelism: fitted.setup.parallelism,
         frontend: FrontendCost::default(),
-        step: fitted.cost,
+        step: fitted.cost.clone(),
+        bounds: Some(fitted.bounds),
         gpus: Gpus {
             name: trace
                 .meta
@@ -74,24 +94,86 @@ pub(super) fn fit(options: &Fit) -> super::Outcome {
             count: trace.meta.tensor_parallel.unwrap_or(1),
             ..Gpus::default()
         },
-    };
-    files::write(&options.out, &preset.to_toml())?;
-    let written = format!("{}: {}", options.out.display(), preset.source);
-    let distance = format!(
-        "{} runs simulated; the nearest is {:.1} % from the recording, over TTFT, TPOT and E2E",
-        fitted.runs,
-        fitted.distance / 3.0 * 100.0,
+    }
+}
+
+fn print(fitted: &Fitted) {
+    println!(
+        "{:<22}{:>10}{:>10}{:>10}",
+        "mean difference", "TTFT", "TPOT", "E2E"
     );
-    println!("{}\n{}", wrapped(&written, 2), wrapped(&distance, 2));
-    Ok(())
+    for (name, distance) in [
+        ("of this fit", &fitted.distance),
+        ("of a constant step", &fitted.null_distance),
+    ] {
+        print!("{name:<22}");
+        for apart in distance.of_means {
+            print!("{:>+9.1}%", apart * 100.0);
+        }
+        println!();
+        print!("{:<22}", "  of each request");
+        for apart in distance.of_each {
+            print!("{:>9.1}%", apart * 100.0);
+        }
+        println!();
+    }
+    let prior = if fitted.has_prior {
+        "the model's own numbers speak where the recording is silent"
+    } else {
+        "the model is not known here, so that costs follow from the recording alone"
+    };
+    let bounds = fitted.bounds;
+    let holds = format!(
+        "{} runs simulated; holds for up to {} sequences at a time of up to {} tokens; {prior}",
+        fitted.runs, bounds.sequences, bounds.context,
+    );
+    println!("{}", wrapped(&holds, 2));
+    if let Some(Unsure { least, most: None }) = fitted.unsure_blocks {
+        let unsure = format!(
+            "these requests do not say whether there were more KV blocks than {least}, on which others of the \
+             recording depend: if you know their number, say --blocks"
+        );
+        println!("{}", wrapped(&unsure, 2));
+    }
+}
+
+/// Why the preset is not to be used, with what would help.
+fn faults(fitted: &Fitted) -> Vec<String> {
+    let mut faults = Vec::new();
+    let worst = fitted.distance.worst();
+    if worst > FARTHEST {
+        faults.push(format!(
+            "error: the nearest run is {:.0} % from the recording, more than {:.0} %: do not use this preset. Was the \
+             engine what meta.json says: its parallelism, KV blocks, max_num_seqs, prefix caching, speculative \
+             decoding? Were the GPUs its own? More requests help where it did",
+            worst * 100.0,
+            FARTHEST * 100.0,
+        ));
+    }
+    if let Some(Unsure {
+        least,
+        most: Some(most),
+    }) = fitted.unsure_blocks
+    {
+        faults.push(format!(
+            "error: these requests do not say how many KV blocks there were, {least} to {most} explain them alike, and \
+             other requests of the recording depend on it: do not use this preset. Say --blocks, or a larger share \
+             with --requests"
+        ));
+    }
+    faults
 }
 
 fn ran_on(meta: &Meta) -> String {
     let version = meta.vllm_version.as_deref().unwrap_or("of unknown version");
     let device = meta.device.as_deref().unwrap_or("an unnamed GPU");
+    let (tensor, data) = (
+        meta.tensor_parallel.unwrap_or(1),
+        meta.data_parallel.unwrap_or(1),
+    );
     format!(
         "vLLM {version} with {} on {} x {device}",
         meta.model,
-        meta.tensor_parallel.unwrap_or(1)
+        tensor * data
     )
 }

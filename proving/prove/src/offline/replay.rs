@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use simulator::replay::{Blocks, Replayed, engine_of};
+use simulator::replay::{Replayed, Setup};
 use simulator::score::{Score, Share};
+use simulator::trace::Trace;
 
 use super::plot;
 use crate::files;
@@ -16,7 +17,9 @@ use crate::text::wrapped;
 
 /// Plays a recorded run again in virtual time and compares.
 ///
-/// Limits and KV blocks are those of the recording; the costs are the preset's.
+/// Limits, parallelism and KV blocks are those of the recording, or where it does not say how many blocks there were,
+/// the preset's; the costs are the preset's. Beside it stands what one constant step time would give, the best for the
+/// requests that are not compared: what it explains as well, the recording does not prove.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// Folder with requests.jsonl and meta.json, and timeseries.csv if at hand.
@@ -27,7 +30,7 @@ pub(crate) struct Replay {
     /// Share of the requests, in order of arrival, that is compared.
     #[arg(long, default_value = "0..1")]
     score: Share,
-    /// KV blocks, whatever the recording says.
+    /// KV blocks of each engine, whatever the recording says.
     #[arg(long)]
     blocks: Option<u32>,
     /// JSON instead of a table.
@@ -38,67 +41,131 @@ pub(crate) struct Replay {
     plot: Option<PathBuf>,
 }
 
+/// What was compared.
+struct Comparison {
+    score: Score,
+    /// Of the constant step time.
+    null: Score,
+    replayed: Replayed,
+    setup: Setup,
+    /// Steps beyond the lengths and batches that the preset's costs are from.
+    outside_bounds: u64,
+}
+
 pub(super) fn replay(options: &Replay) -> super::Outcome {
     let trace = files::trace(&options.dir)?;
     let preset = files::preset(&options.preset)?;
-    let (scheduler, blocks) = engine_of(&trace, options.blocks);
-    let replayed = simulator::replay::replay(&trace, scheduler, preset.step, |_| {})?;
-    let score = Score::of(&trace, &replayed, options.score)
-        .ok_or("no request in this share has more than one output token")?;
+    let setup = Setup::of(&trace, options.blocks, Some(preset.scheduler.kv.blocks));
+    let mut outside_bounds = 0;
+    let replayed = simulator::replay::replay(&trace, &setup, preset.step, |iteration| {
+        let outside = preset
+            .bounds
+            .is_some_and(|b| b.are_left_by(&iteration.load));
+        outside_bounds += u64::from(outside);
+    })?;
+    let comparison = Comparison {
+        score: score(&trace, &replayed, options.score)?,
+        null: null(&trace, &setup, options.score)?,
+        replayed,
+        setup,
+        outside_bounds,
+    };
     if let Some(path) = &options.plot {
-        files::write(path, &plot::draw(&trace.timeseries, &replayed.timeseries))?;
+        let series = &comparison.replayed.timeseries;
+        files::write(path, &plot::draw(&trace.timeseries, series))?;
+    }
+    if outside_bounds > 0 {
+        let outside = format!(
+            "warning: {outside_bounds} of {} steps had more sequences or longer ones than the recording that the preset \
+             was fitted to: what they cost is extrapolated",
+            comparison.replayed.steps
+        );
+        eprintln!("{}", wrapped(&outside, 2));
     }
     if options.json {
-        println!("{:#}", document(&score, &replayed, blocks)?);
+        println!("{:#}", document(&comparison)?);
     } else {
-        print(&score, &replayed, blocks);
+        print(&comparison);
     }
     Ok(())
 }
 
-fn document(score: &Score, replayed: &Replayed, blocks: Blocks) -> serde_json::Result<Value> {
+fn score(trace: &Trace, replayed: &Replayed, share: Share) -> Result<Score, &'static str> {
+    Score::of(trace, replayed, share)
+        .ok_or("no request in this share has more than one output token")
+}
+
+/// What the best constant step time gives. It is scaled on the requests that are not compared, or on all of them where
+/// all are.
+fn null(trace: &Trace, setup: &Setup, share: Share) -> Result<Score, Box<dyn std::error::Error>> {
+    let compared = share.of(trace.requests.len());
+    let all = compared.len() == trace.requests.len();
+    let cost = simulator::fit::null(trace, setup, |i| all || !compared.contains(&i))?;
+    let replayed = simulator::replay::replay(trace, setup, cost, |_| {})?;
+    Ok(score(trace, &replayed, share)?)
+}
+
+fn document(comparison: &Comparison) -> serde_json::Result<Value> {
     let mut members = Map::new();
-    for (measure, compared) in score.measures() {
-        for (part, error) in compared.errors() {
-            members.insert(format!("{measure}_{part}_error"), json!(error));
+    for (prefix, score) in [("", &comparison.score), ("null_", &comparison.null)] {
+        for (measure, compared) in score.measures() {
+            for (part, error) in compared.errors() {
+                members.insert(format!("{prefix}{measure}_{part}_error"), json!(error));
+            }
         }
     }
-    members.insert("preemptions".to_owned(), json!(replayed.preemptions));
-    members.insert("steps".to_owned(), json!(replayed.steps));
-    members.insert("kv_blocks".to_owned(), json!(blocks.count));
-    members.insert(
-        "kv_blocks_source".to_owned(),
-        json!(blocks.source.explain()),
-    );
-    if let Value::Object(score) = serde_json::to_value(score)? {
+    let (replayed, blocks) = (&comparison.replayed, comparison.setup.blocks);
+    let figures = [
+        ("preemptions", json!(replayed.preemptions)),
+        ("steps", json!(replayed.steps)),
+        ("steps_outside_bounds", json!(comparison.outside_bounds)),
+        ("engines", json!(comparison.setup.parallelism.data)),
+        ("kv_blocks", json!(blocks.count)),
+        ("kv_blocks_source", json!(blocks.source.explain())),
+    ];
+    members.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    if let Value::Object(score) = serde_json::to_value(&comparison.score)? {
         members.extend(score);
     }
     Ok(Value::Object(members))
 }
 
-fn print(score: &Score, replayed: &Replayed, blocks: Blocks) {
+fn print(comparison: &Comparison) {
+    let Comparison {
+        score,
+        null,
+        replayed,
+        setup,
+        ..
+    } = comparison;
+    let engines = match setup.parallelism.data {
+        1 => String::new(),
+        n => format!(" in each of {n} engines"),
+    };
     let compared = format!(
-        "{} requests compared; {} KV blocks, {}",
+        "{} requests compared; {} KV blocks{engines}, {}",
         score.requests,
-        blocks.count,
-        blocks.source.explain()
+        setup.blocks.count,
+        setup.blocks.source.explain()
     );
     println!("{}", wrapped(&compared, 2));
     println!(
-        "{:<12}{:>12}{:>12}{:>9}",
-        "seconds", "recorded", "simulated", "error"
+        "{:<12}{:>12}{:>12}{:>9}{:>22}",
+        "seconds", "recorded", "simulated", "error", "of a constant step"
     );
-    for (measure, compared) in score.measures() {
+    for ((measure, compared), (_, null)) in score.measures().into_iter().zip(null.measures()) {
         let both = compared
             .recorded
             .parts()
             .into_iter()
             .zip(compared.simulated.parts());
-        for (((part, recorded), (_, simulated)), (_, error)) in both.zip(compared.errors()) {
+        let errors = compared.errors().into_iter().zip(null.errors());
+        for (((part, recorded), (_, simulated)), ((_, error), (_, null))) in both.zip(errors) {
             let name = format!("{measure} {part}");
             println!(
-                "{name:<12}{recorded:>12.4}{simulated:>12.4}{:>+8.1}%",
-                error * 100.0
+                "{name:<12}{recorded:>12.4}{simulated:>12.4}{:>+8.1}%{:>+21.1}%",
+                error * 100.0,
+                null * 100.0
             );
         }
     }

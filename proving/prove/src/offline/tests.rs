@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use simulator::fit::fit;
-use simulator::replay::{engine_of, replay};
+use simulator::replay::{Setup, replay};
 use simulator::score::{Score, Share};
 
 use crate::files;
@@ -28,9 +28,8 @@ fn recordings() -> Vec<PathBuf> {
 fn fitted_to_the_first_half_of_a_real_run_the_second_half_comes_out_near() {
     for dir in recordings() {
         let trace = files::trace(&dir).unwrap();
-        let (config, blocks) = engine_of(&trace, None);
-        let fitted = fit(&trace, config, half("0..0.5")).unwrap();
-        let replayed = replay(&trace, config, fitted.cost, |_| {}).unwrap();
+        let fitted = fit(&trace, &Setup::of(&trace, None, None), half("0..0.5")).unwrap();
+        let replayed = replay(&trace, &fitted.setup, fitted.cost, |_| {}).unwrap();
         let score = Score::of(&trace, &replayed, half("0.5..1")).unwrap();
         for ((measure, compared), most) in score.measures().into_iter().zip([0.1, 0.05, 0.05]) {
             let (_, error) = compared.errors()[0];
@@ -49,7 +48,7 @@ fn fitted_to_the_first_half_of_a_real_run_the_second_half_comes_out_near() {
             replayed.preemptions > 0,
             saturated,
             "{} KV blocks",
-            blocks.count
+            fitted.setup.blocks.count
         );
     }
 }

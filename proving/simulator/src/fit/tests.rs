@@ -4,33 +4,70 @@ use std::time::Duration;
 
 use super::*;
 use crate::kv::KvConfig;
+use crate::replay::Blocks;
+use crate::scheduler::SchedulerConfig;
 use crate::score::Score;
 use crate::trace::{Meta, Recorded, Times};
+use crate::virtual_time::Parallelism;
 use experiment::random::Rng;
 
 const SEED: u64 = 11;
 
-/// A recording that nobody made: a run of the simulator itself, on costs that the fit does not know, with every
-/// duration off by up to `noise`.
-pub(crate) fn made_up(requests: u64, noise: f64) -> (Trace, SchedulerConfig, StepCost) {
+/// Costs that no fit knows.
+const HIDDEN: Line = [0.012, 0.004, 6e-5, 4e-9, 1.5e-4, 6e-8];
+
+/// What a made-up recording is like.
+#[derive(Clone, Copy)]
+pub(crate) struct MadeUp {
+    pub(crate) requests: u64,
+    /// Every duration is off by up to this share.
+    pub(crate) noise: f64,
+    pub(crate) parallelism: Parallelism,
+    /// KV blocks of each engine.
+    pub(crate) blocks: u32,
+    /// Mean seconds between arrivals.
+    pub(crate) gap: f64,
+}
+
+impl Default for MadeUp {
+    fn default() -> Self {
+        Self {
+            requests: 60,
+            noise: 0.0,
+            parallelism: Parallelism::default(),
+            blocks: 600,
+            gap: 0.12,
+        }
+    }
+}
+
+/// A recording that nobody made: a run of the simulator itself, on costs that the fit does not know.
+pub(crate) fn made_up(like: MadeUp) -> (Trace, Setup, StepCost) {
     println!("seed {SEED}");
     let mut rng = Rng::new(SEED);
-    let config = SchedulerConfig {
-        max_num_seqs: 32,
-        max_num_batched_tokens: 1024,
-        max_model_len: 4096,
-        reserve_full_prompt: true,
-        async_scheduling: true,
-        kv: KvConfig {
-            block_size: 16,
-            blocks: 250,
-            prefix_caching: true,
-            sliding_window: None,
+    let setup = Setup {
+        scheduler: SchedulerConfig {
+            max_num_seqs: 32,
+            max_num_batched_tokens: 1024,
+            max_model_len: 4096,
+            reserve_full_prompt: true,
+            async_scheduling: true,
+            kv: KvConfig {
+                block_size: 16,
+                blocks: like.blocks,
+                prefix_caching: true,
+                sliding_window: None,
+            },
+        },
+        parallelism: like.parallelism,
+        blocks: Blocks {
+            count: like.blocks,
+            source: BlockSource::Recorded,
         },
     };
     let mut at = 0.0;
-    let recorded = (0..requests).map(|i| {
-        at += rng.exponential(0.25);
+    let recorded = (0..like.requests).map(|i| {
+        at += rng.exponential(like.gap);
         Recorded {
             id: format!("made-up-{i}"),
             prompt_tokens: rng.lognormal(400.0, 0.8).clamp(20.0, 2000.0) as u32,
@@ -41,44 +78,77 @@ pub(crate) fn made_up(requests: u64, noise: f64) -> (Trace, SchedulerConfig, Ste
             },
         }
     });
+    let scheduler = setup.scheduler;
     let mut trace = Trace {
         meta: Meta {
             model: "made-up".to_owned(),
-            max_num_seqs: Some(config.max_num_seqs),
-            max_num_batched_tokens: Some(config.max_num_batched_tokens),
-            max_model_len: Some(config.max_model_len),
-            blocks: Some(config.kv.blocks),
-            block_size: Some(config.kv.block_size),
+            max_num_seqs: Some(scheduler.max_num_seqs),
+            max_num_batched_tokens: Some(scheduler.max_num_batched_tokens),
+            max_model_len: Some(scheduler.max_model_len),
+            data_parallel: Some(like.parallelism.data),
+            shares_experts: like.parallelism.lockstep,
+            blocks: Some(like.blocks),
+            block_size: Some(scheduler.kv.block_size),
             ..Meta::default()
         },
         requests: recorded.collect(),
         timeseries: Vec::new(),
     };
-    let cost = cost_of(&[0.012, 0.004, 6e-5, 4e-9, 1.5e-4, 6e-8]);
-    let run = replay(&trace, config, cost.clone(), |_| {}).expect("all fit");
+    let cost = cost_of(&HIDDEN);
+    let run = replay(&trace, &setup, cost.clone(), |_| {}).expect("all fit");
     for (recorded, times) in trace.requests.iter_mut().zip(run.requests) {
-        let mut off = |time: Duration| time.mul_f64(1.0 + noise * (2.0 * rng.unit() - 1.0));
-        let first = times.arrival + off(times.first - times.arrival);
+        let mut off = |time: Duration| time.mul_f64(1.0 + like.noise * (2.0 * rng.unit() - 1.0));
+        let scheduled = times.queued + off(times.scheduled - times.queued);
+        let first = scheduled + off(times.first - times.scheduled);
         let last = first + off(times.last - times.first);
         recorded.times = Times {
+            scheduled,
             first,
             last,
             ..times
         };
     }
     trace.timeseries = run.timeseries;
-    (trace, config, cost)
+    (trace, setup, cost)
 }
 
 fn half(text: &str) -> Share {
     text.parse().expect("a share")
 }
 
+/// Step times that these costs give for the kinds of steps that the made-up runs have, milliseconds.
+fn step_times(cost: &StepCost) -> [f64; 4] {
+    let load = |prefill_tokens: u64, decodes: u32| crate::scheduler::Load {
+        prefills: u32::from(prefill_tokens > 0),
+        prefill_tokens,
+        prefill_pairs: prefill_tokens * prefill_tokens / 2,
+        decodes,
+        decode_context: u64::from(decodes) * 600,
+    };
+    [load(0, 4), load(0, 12), load(400, 8), load(900, 10)]
+        .map(|load| cost.of(&load).as_secs_f64() * 1e3)
+}
+
+fn assert_found_again(fitted: &Fitted, cost: &StepCost, within: f64) {
+    let (found, hidden) = (step_times(&fitted.cost), step_times(cost));
+    for (found, hidden) in found.into_iter().zip(hidden) {
+        let off = found / hidden - 1.0;
+        assert!(
+            off.abs() < within,
+            "a step of {hidden:.2} ms was found as {found:.2} ms"
+        );
+    }
+}
+
 #[test]
 fn costs_fitted_to_one_half_of_a_noisy_run_predict_the_other() {
-    let (trace, config, _) = made_up(120, 0.05);
-    let fitted = fit(&trace, config, half("0..0.5")).unwrap();
-    let replayed = replay(&trace, config, fitted.cost, |_| {}).unwrap();
+    let (trace, setup, _) = made_up(MadeUp {
+        requests: 120,
+        noise: 0.05,
+        ..MadeUp::default()
+    });
+    let fitted = fit(&trace, &setup, half("0..0.5")).unwrap();
+    let replayed = replay(&trace, &setup, fitted.cost, |_| {}).unwrap();
     let score = Score::of(&trace, &replayed, half("0.5..1")).unwrap();
     for ((measure, compared), most) in score.measures().into_iter().zip([0.1, 0.05, 0.05]) {
         let (_, error) = compared.errors()[0];
@@ -87,17 +157,116 @@ fn costs_fitted_to_one_half_of_a_noisy_run_predict_the_other() {
 }
 
 #[test]
-fn times_outside_the_share_are_not_looked_at() {
-    let (trace, config, _) = made_up(40, 0.05);
-    let mut blind = trace.clone();
-    for recorded in &mut blind.requests[20..] {
-        recorded.times = Times {
-            arrival: recorded.times.arrival,
-            ..Times::default()
-        };
+fn blocks_that_nobody_reported_are_found_with_the_costs() {
+    let (mut trace, made, cost) = made_up(MadeUp {
+        requests: 100,
+        ..MadeUp::default()
+    });
+    trace.meta.blocks = None;
+    for with_series in [true, false] {
+        if !with_series {
+            trace.timeseries.clear();
+        }
+        let fitted = fit(&trace, &Setup::of(&trace, None, None), half("0..0.5")).unwrap();
+        assert_eq!(fitted.setup.blocks.source, BlockSource::Fitted);
+        let off = f64::from(fitted.setup.blocks.count) / f64::from(made.blocks.count) - 1.0;
+        assert!(
+            off.abs() < 0.05,
+            "{} blocks for {}",
+            fitted.setup.blocks.count,
+            made.blocks.count
+        );
+        assert_eq!(fitted.unsure_blocks, None);
+        assert_found_again(&fitted, &cost, 0.05);
     }
-    let found = |trace| fit(trace, config, half("0..0.5")).unwrap().cost;
-    assert_eq!(found(&trace), found(&blind));
+}
+
+#[test]
+fn blocks_that_were_never_short_stay_ample() {
+    let (mut trace, _, cost) = made_up(MadeUp {
+        blocks: 20_000,
+        gap: 0.5,
+        ..MadeUp::default()
+    });
+    trace.meta.blocks = None;
+    let fitted = fit(&trace, &Setup::of(&trace, None, None), half("0..0.5")).unwrap();
+    assert_eq!(fitted.setup.blocks.source, BlockSource::Ample);
+    assert_found_again(&fitted, &cost, 0.05);
+}
+
+#[test]
+fn engines_in_parallel_are_found_again_alone_and_in_lockstep() {
+    for (lockstep, gap, reported) in [(false, 0.06, false), (true, 0.1, true)] {
+        let parallelism = Parallelism { data: 2, lockstep };
+        let like = MadeUp {
+            requests: 100,
+            parallelism,
+            gap,
+            ..MadeUp::default()
+        };
+        let (mut trace, made, cost) = made_up(like);
+        if !reported {
+            trace.meta.blocks = None;
+        }
+        let setup = Setup::of(&trace, None, None);
+        assert_eq!(setup.parallelism, parallelism);
+        let fitted = fit(&trace, &setup, half("0..0.5")).unwrap();
+        let (found, made) = (fitted.setup.blocks.count, made.blocks.count);
+        let off = f64::from(found) / f64::from(made) - 1.0;
+        assert!(off.abs() < 0.05, "{found} blocks for {made}");
+        assert_found_again(&fitted, &cost, 0.05);
+    }
+}
+
+#[test]
+fn an_engine_that_is_not_the_recorded_one_is_far_and_so_is_one_constant_step() {
+    let parallelism = Parallelism {
+        data: 4,
+        lockstep: false,
+    };
+    let like = MadeUp {
+        parallelism,
+        gap: 0.03,
+        ..MadeUp::default()
+    };
+    let (trace, mut setup, _) = made_up(like);
+    let right = fit(&trace, &setup, half("0..0.5")).unwrap();
+    assert!(right.distance.worst() < 0.02, "{:?}", right.distance);
+    assert!(right.null_distance.total > 2.0 * right.distance.total);
+    setup.parallelism = Parallelism::default();
+    let wrong = fit(&trace, &setup, half("0..0.5")).unwrap();
+    assert!(wrong.distance.worst() > FARTHEST, "{:?}", wrong.distance);
+}
+
+#[test]
+fn stamps_outside_the_share_change_nothing_in_what_is_fitted() {
+    let (mut trace, _, _) = made_up(MadeUp {
+        requests: 40,
+        noise: 0.05,
+        ..MadeUp::default()
+    });
+    trace.meta.blocks = None;
+    let found = |trace: &Trace| {
+        let fitted = fit(trace, &Setup::of(trace, None, None), half("0..0.5")).unwrap();
+        (fitted.cost, fitted.setup, fitted.bounds)
+    };
+    let untouched = found(&trace);
+    let mut rng = Rng::new(SEED);
+    for recorded in &mut trace.requests[20..] {
+        let mut at = recorded.times.arrival;
+        let times = &mut recorded.times;
+        for time in [
+            &mut times.queued,
+            &mut times.scheduled,
+            &mut times.first,
+            &mut times.last,
+        ] {
+            at += Duration::from_secs_f64(rng.exponential(1.0));
+            *time = at;
+        }
+    }
+    trace.timeseries.reverse();
+    assert_eq!(found(&trace), untouched);
 }
 
 #[test]
@@ -116,7 +285,10 @@ fn a_regression_finds_the_line_that_made_its_windows() {
             window::Window { features, seconds }
         })
         .collect();
-    for (found, made) in solve::least_squares(&windows).into_iter().zip(line) {
+    for (found, made) in solve::least_squares(&windows, 0.25, None)
+        .into_iter()
+        .zip(line)
+    {
         assert!(
             (found - made).abs() < 1e-3 * made.max(1e-9),
             "{found} for {made}"

@@ -4,10 +4,11 @@
 //! simulated engine had nothing to do.
 //! Not here: solving for costs (`solve`).
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::PARAMETERS;
+use super::{Line, PARAMETERS};
 use crate::replay::Replayed;
 use crate::trace::Trace;
 use crate::virtual_time::Iteration;
@@ -22,20 +23,134 @@ pub(super) struct Window {
     pub(super) seconds: f64,
 }
 
-/// Every step of a run, summed up as it goes.
+impl Window {
+    /// How much it counts, 0 to 1, where lengths are off by the share `off` whatever they hold. Where a window begins
+    /// and ends the schedules may be a step apart, so that one of few steps tells little.
+    pub(super) fn weight(&self, off: f64) -> f64 {
+        let [steps, ..] = self.features;
+        off / (off + 1.0 / steps.max(1.0))
+    }
+}
+
+/// Every step of a run, summed up as it goes, for each of the engines that run steps of their own.
 #[derive(Default)]
-pub(super) struct Log {
+pub(crate) struct Log {
+    /// By the first rank of those that step together.
+    engines: BTreeMap<usize, Steps>,
+    /// Where each request ran, by its number.
+    places: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Steps {
     ends: Vec<Duration>,
     /// Loads of all steps up to this one.
     sums: Vec<Features>,
     /// Seconds without a step up to this one.
     idle: Vec<f64>,
     last_end: Duration,
+    /// Sequences that generated.
+    decodes: Vec<u32>,
 }
 
 impl Log {
     pub(super) fn record(&mut self, iteration: &Iteration) {
+        for admitted in &iteration.admitted {
+            let number = admitted.id.0 as usize;
+            if self.places.len() <= number {
+                self.places.resize(number + 1, 0);
+            }
+            self.places[number] = iteration.rank;
+        }
+        self.engines
+            .entry(iteration.rank)
+            .or_default()
+            .record(iteration);
+    }
+
+    /// What ran in all steps of all engines.
+    pub(super) fn sums(&self) -> Features {
+        let mut sums = Features::default();
+        for steps in self.engines.values() {
+            for (sum, add) in sums
+                .iter_mut()
+                .zip(steps.sums.last().copied().unwrap_or_default())
+            {
+                *sum += add;
+            }
+        }
+        sums
+    }
+
+    /// The share of all time that each of these costs makes.
+    pub(super) fn parts(&self, line: &Line) -> Line {
+        let mut parts = *line;
+        parts
+            .iter_mut()
+            .zip(self.sums())
+            .for_each(|(part, sum)| *part *= sum);
+        let whole: f64 = parts.iter().sum();
+        parts.map(|part| part / whole.max(f64::MIN_POSITIVE))
+    }
+
+    /// Greatest number of sequences that generated in a step of any engine between these moments.
+    pub(crate) fn most_decodes(&self, from: Duration, to: Duration) -> u32 {
+        let engines = self.engines.values();
+        let steps = engines.flat_map(|steps| steps.ends.iter().zip(&steps.decodes));
+        let then = steps.filter(|(end, _)| (from..=to).contains(*end));
+        then.map(|(_, &decodes)| decodes).max().unwrap_or(0)
+    }
+
+    /// Three for each request: arrival to first token, of that from the first step on, first to last token.
+    pub(super) fn windows(
+        &self,
+        trace: &Trace,
+        replayed: &Replayed,
+        range: Range<usize>,
+    ) -> Vec<Window> {
+        let mut windows = Vec::new();
+        for number in range {
+            let (Some(recorded), Some(simulated)) =
+                (trace.requests.get(number), replayed.requests.get(number))
+            else {
+                continue;
+            };
+            let place = self
+                .places
+                .get(number)
+                .and_then(|place| self.engines.get(place));
+            let Some(steps) = place else { continue };
+            let [arrival, scheduled, first, last] = [
+                simulated.arrival,
+                simulated.scheduled,
+                simulated.first,
+                simulated.last,
+            ]
+            .map(|at| steps.until(at));
+            let mut add = |from: &(Features, f64), to: &(Features, f64), took: f64| {
+                let mut features = to.0;
+                features
+                    .iter_mut()
+                    .zip(from.0)
+                    .for_each(|(to, from)| *to -= from);
+                let seconds = took - (to.1 - from.1);
+                if seconds > 0.0 && features[0] > 0.0 {
+                    windows.push(Window { features, seconds });
+                }
+            };
+            let times = &recorded.times;
+            add(&arrival, &first, times.ttft());
+            add(&scheduled, &first, times.prefill());
+            add(&first, &last, times.e2e() - times.ttft());
+        }
+        windows
+    }
+}
+
+impl Steps {
+    fn record(&mut self, iteration: &Iteration) {
         let load = iteration.load;
+        self.decodes.push(load.decodes);
         let features = [
             1.0,
             f64::from(u8::from(load.prefills > 0)),
@@ -76,36 +191,5 @@ impl Log {
             *sum += (after - *sum) * gone;
         }
         (sums, idle + (idle_after - idle) * gone)
-    }
-
-    /// Two for each request: arrival to first token, first to last.
-    pub(super) fn windows(
-        &self,
-        trace: &Trace,
-        replayed: &Replayed,
-        range: Range<usize>,
-    ) -> Vec<Window> {
-        let both = trace.requests[range.clone()]
-            .iter()
-            .zip(&replayed.requests[range]);
-        let mut windows = Vec::new();
-        for (recorded, simulated) in both {
-            let [arrival, first, last] =
-                [simulated.arrival, simulated.first, simulated.last].map(|at| self.until(at));
-            let mut add = |from: &(Features, f64), to: &(Features, f64), took: f64| {
-                let mut features = to.0;
-                features
-                    .iter_mut()
-                    .zip(from.0)
-                    .for_each(|(to, from)| *to -= from);
-                let seconds = took - (to.1 - from.1);
-                if seconds > 0.0 && features[0] > 0.0 {
-                    windows.push(Window { features, seconds });
-                }
-            };
-            add(&arrival, &first, recorded.times.ttft());
-            add(&first, &last, recorded.times.e2e() - recorded.times.ttft());
-        }
-        windows
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Preset;
+use crate::bounds::Bounds;
 use crate::cost::{DecodeCost, DecodeTable, FrontendCost, PrefillCost, StepCost};
 use crate::gpus::Gpus;
 use crate::kv::{KvConfig, MOST_BLOCKS};
@@ -27,6 +28,8 @@ pub(super) struct File {
     #[serde(default)]
     frontend: Frontend,
     step: Step,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds: Option<Bounds>,
     #[serde(default)]
     gpus: Gpus,
 }
@@ -194,6 +197,7 @@ impl File {
                 },
                 decode: self.step.decode.lower()?,
             },
+            bounds: self.bounds,
             gpus: self.gpus,
         })
     }
@@ -349,6 +353,7 @@ pub(super) fn write(preset: &Preset) -> String {
             },
             decode,
         },
+        bounds: preset.bounds,
         gpus: preset.gpus.clone(),
     };
     toml::to_string(&file).unwrap_or_default()

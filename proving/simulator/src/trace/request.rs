@@ -22,11 +22,15 @@ pub struct Recorded {
     pub times: Times,
 }
 
-/// When a request arrived, and when its first and last token came.
+/// When a request arrived, when the engine took and scheduled it, and when its first and last token came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// It arrived.
     pub arrival: Duration,
+    /// It entered the engine's queue.
+    pub queued: Duration,
+    /// It left the queue for the first time; in a recording without `scheduled_ts`, as it entered.
+    pub scheduled: Duration,
     /// Its first token came out.
     pub first: Duration,
     /// Its last token came out.
@@ -34,6 +38,30 @@ pub struct Times {
 }
 
 impl Times {
+    /// Seconds from arrival to the first step.
+    #[must_use]
+    pub fn wait(&self) -> f64 {
+        (self.scheduled.saturating_sub(self.arrival)).as_secs_f64()
+    }
+
+    /// Seconds from the first step to the first token.
+    #[must_use]
+    pub fn prefill(&self) -> f64 {
+        (self.first.saturating_sub(self.scheduled)).as_secs_f64()
+    }
+
+    /// Moves the engine's clock back against that of arrivals.
+    pub(super) fn back(&mut self, by: Duration) {
+        for time in [
+            &mut self.queued,
+            &mut self.scheduled,
+            &mut self.first,
+            &mut self.last,
+        ] {
+            *time = time.saturating_sub(by);
+        }
+    }
+
     /// Seconds from arrival to the first token.
     #[must_use]
     pub fn ttft(&self) -> f64 {
@@ -61,12 +89,16 @@ struct Line {
     output_toks: u32,
     arrival_time: f64,
     queued_ts: f64,
+    scheduled_ts: Option<f64>,
     first_token_ts: f64,
     last_token_ts: f64,
 }
 
 /// No request is longer: the sum of two such lengths still fits.
 const MOST_TOKENS: u32 = 1 << 28;
+
+/// No clock says more: a hundred years.
+const LATEST_S: f64 = 3.2e9;
 
 pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
     let mut lines = Vec::new();
@@ -80,17 +112,23 @@ pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
         lines.push(line);
     }
     lines.sort_by(|a, b| a.arrival_time.total_cmp(&b.arrival_time));
-    let Some(start) = lines.first().map(|line| line.arrival_time) else {
+    let Some(start) = lines.first().map(|line| nanos(line.arrival_time)) else {
         return Err((1, "holds no request".to_owned()));
     };
     let offset = lines
         .iter()
-        .map(|line| line.queued_ts - line.arrival_time)
-        .fold(f64::INFINITY, f64::min);
+        .map(|line| nanos(line.queued_ts) - nanos(line.arrival_time))
+        .min()
+        .unwrap_or(0);
     Ok(lines
         .into_iter()
         .map(|line| recorded(line, start, offset))
         .collect())
+}
+
+/// Whole nanoseconds, so that a difference is the same whatever else was subtracted before.
+fn nanos(seconds: f64) -> i128 {
+    (seconds * 1e9).round() as i128
 }
 
 /// The parser sees one line only, so that only its column tells anything.
@@ -113,29 +151,37 @@ fn check(line: &Line) -> Result<(), String> {
     let times = [
         line.arrival_time,
         line.queued_ts,
+        line.scheduled_ts.unwrap_or(line.queued_ts),
         line.first_token_ts,
         line.last_token_ts,
     ];
     if times.iter().any(|time| !time.is_finite()) {
         return Err("a time is not a number".to_owned());
     }
-    if line.first_token_ts < line.queued_ts || line.last_token_ts < line.first_token_ts {
-        return Err("queued_ts, first_token_ts and last_token_ts are out of order".to_owned());
+    if times.iter().any(|time| time.abs() > LATEST_S) {
+        return Err(format!("a time is more than {LATEST_S} s from 0"));
+    }
+    let [_, stamps @ ..] = times;
+    if !stamps.is_sorted() {
+        let says = "queued_ts, scheduled_ts, first_token_ts and last_token_ts are out of order";
+        return Err(says.to_owned());
     }
     Ok(())
 }
 
-fn recorded(line: Line, start: f64, offset: f64) -> Recorded {
-    let since =
-        |time: f64| Duration::try_from_secs_f64(time - offset - start).unwrap_or(Duration::ZERO);
+fn recorded(line: Line, start: i128, offset: i128) -> Recorded {
+    let since = |nanos: i128| Duration::from_nanos(u64::try_from(nanos - start).unwrap_or(0));
+    let stamp = |seconds: f64| since(nanos(seconds) - offset);
     Recorded {
         id: line.request_id,
         prompt_tokens: line.input_toks,
         output_tokens: line.output_toks,
         times: Times {
-            arrival: since(line.arrival_time + offset),
-            first: since(line.first_token_ts),
-            last: since(line.last_token_ts),
+            arrival: since(nanos(line.arrival_time)),
+            queued: stamp(line.queued_ts),
+            scheduled: stamp(line.scheduled_ts.unwrap_or(line.queued_ts)),
+            first: stamp(line.first_token_ts),
+            last: stamp(line.last_token_ts),
         },
     }
 }

@@ -9,7 +9,8 @@ const LINE: &str = r#"{"request_id": "a", "input_toks": 10, "output_toks": 3, "a
 fn times_count_from_the_first_arrival_on_one_clock() {
     let later = LINE
         .replace("1000.5", "1001.5")
-        .replace("\"queued_ts\": 20.5", "\"queued_ts\": 21.6");
+        .replace("\"queued_ts\": 20.5", "\"queued_ts\": 21.6")
+        .replace("\"scheduled_ts\": 20.5", "\"scheduled_ts\": 21.7");
     let later = later
         .replace("20.75", "22.0")
         .replace("21.25", "22.5")
@@ -76,4 +77,44 @@ fn what_meta_says_in_full_goes_before_what_was_asked_for() {
         (Some(false), None)
     );
     assert!(Meta::parse(r#"{"model": "m", "engine_kwargs": {"max_num_seqs": 0}}"#).is_err());
+}
+
+#[test]
+fn blocks_are_of_one_engine_and_what_is_not_simulated_is_refused_by_name() {
+    let meta = Meta::parse(
+        r#"{"model": "m", "engine_kwargs": {"data_parallel_size": 2, "enable_expert_parallel": true},
+        "kv_cache": {"num_gpu_blocks": 75638, "block_size": 16}}"#,
+    )
+    .unwrap();
+    assert_eq!((meta.data_parallel, meta.blocks), (Some(2), Some(37819)));
+    assert!(meta.shares_experts);
+    for (kwargs, resolved, name) in [
+        (
+            r#""pipeline_parallel_size": 2"#,
+            "",
+            "pipeline_parallel_size is 2",
+        ),
+        (
+            "",
+            r#""speculative_config": {"method": "eagle"}"#,
+            "speculative_config",
+        ),
+        (
+            "",
+            r#""scheduler_config": {"policy": "priority"}"#,
+            "policy is priority",
+        ),
+        (
+            r#""data_parallel_size": 65"#,
+            "",
+            "data_parallel_size is more than 64",
+        ),
+        (r#""data_parallel_size": 0"#, "", "a limit is 0"),
+    ] {
+        let text = format!(
+            r#"{{"model": "m", "engine_kwargs": {{{kwargs}}}, "resolved_config": {{{resolved}}}}}"#
+        );
+        let (_, says) = Meta::parse(&text).unwrap_err();
+        assert!(says.contains(name), "{says}");
+    }
 }

@@ -192,7 +192,7 @@ impl Group {
         Some(Iteration {
             at: now,
             began: oldest.began,
-            steps: oldest.steps.into_iter().flatten().collect(),
+            steps: oldest.steps,
             load: oldest.load,
             emitted,
             admitted: oldest.admitted,

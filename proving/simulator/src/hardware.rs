@@ -1,0 +1,170 @@
+//! What models and GPUs are by their own numbers: bytes to read, operations to do, and how fast.
+//!
+//! A forward pass reads all weights that it uses, and of every token attended to its keys and values; it does two
+//! operations for each weight used and token, and `4 * layers * heads * head size` for each pair of a token and one it
+//! attends to. From that follows about what steps must cost, which a recording alone often cannot tell apart.
+//! Invariant: figures are of one copy of a model in 16 bits, and of one GPU without sparsity.
+//! Not here: what is made of them (`fit`).
+
+/// A model's size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Model {
+    /// All weights, in billions.
+    pub weights_b: f64,
+    /// Those that one token uses, in billions: fewer where there are experts.
+    pub active_b: f64,
+    /// Layers.
+    pub layers: f64,
+    /// Heads of keys and values.
+    pub kv_heads: f64,
+    /// Heads of queries.
+    pub heads: f64,
+    /// Values in a head.
+    pub head_size: f64,
+    /// Bytes of one weight as it is published.
+    pub bytes_per_weight: f64,
+}
+
+/// A GPU's speed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gpu {
+    /// Memory bandwidth, GB/s.
+    pub bandwidth_gb_s: f64,
+    /// Dense operations with 16-bit inputs, 10^12 a second.
+    pub tflops: f64,
+}
+
+/// By what a model's name contains, in lower case; the first that fits. Sizes: the models' `config.json`.
+const MODELS: &[(&str, Model)] = &[
+    ("llama-3.1-8b", dense(8.03, 32.0, 8.0, 32.0, 128.0)),
+    ("llama-3-8b", dense(8.03, 32.0, 8.0, 32.0, 128.0)),
+    ("llama-3.2-1b", dense(1.24, 16.0, 8.0, 32.0, 64.0)),
+    ("llama-3.2-3b", dense(3.21, 28.0, 8.0, 24.0, 128.0)),
+    ("llama-3.1-70b", dense(70.6, 80.0, 8.0, 64.0, 128.0)),
+    ("llama-3.3-70b", dense(70.6, 80.0, 8.0, 64.0, 128.0)),
+    ("llama-2-7b", dense(6.74, 32.0, 32.0, 32.0, 128.0)),
+    ("llama-2-13b", dense(13.0, 40.0, 40.0, 40.0, 128.0)),
+    ("llama-2-70b", dense(69.0, 80.0, 8.0, 64.0, 128.0)),
+    ("mistral-7b", dense(7.25, 32.0, 8.0, 32.0, 128.0)),
+    ("qwen2.5-7b", dense(7.62, 28.0, 4.0, 28.0, 128.0)),
+    ("qwen2.5-14b", dense(14.8, 48.0, 8.0, 40.0, 128.0)),
+    ("qwen2.5-32b", dense(32.8, 64.0, 8.0, 40.0, 128.0)),
+    ("qwen2.5-72b", dense(72.7, 80.0, 8.0, 64.0, 128.0)),
+    ("qwen3-4b", dense(4.02, 36.0, 8.0, 32.0, 128.0)),
+    ("qwen3-8b", dense(8.19, 36.0, 8.0, 32.0, 128.0)),
+    ("qwen3-14b", dense(14.8, 40.0, 8.0, 40.0, 128.0)),
+    ("qwen3-32b", dense(32.8, 64.0, 8.0, 64.0, 128.0)),
+    ("qwen3-30b-a3b", experts(30.5, 3.3, 48.0, 4.0, 32.0)),
+    ("qwen3-235b-a22b", experts(235.0, 22.0, 94.0, 4.0, 64.0)),
+    ("mixtral-8x7b", experts(46.7, 12.9, 32.0, 8.0, 32.0)),
+    (
+        "gpt-oss-120b",
+        Model {
+            head_size: 64.0,
+            bytes_per_weight: 0.56,
+            ..experts(116.8, 5.1, 36.0, 8.0, 64.0)
+        },
+    ),
+    (
+        "gpt-oss-20b",
+        Model {
+            head_size: 64.0,
+            bytes_per_weight: 0.66,
+            ..experts(20.9, 3.6, 24.0, 8.0, 64.0)
+        },
+    ),
+];
+
+/// By what a GPU's name contains, in lower case; the first that fits. Figures: the makers' data sheets.
+const GPUS: &[(&str, Gpu)] = &[
+    ("rtx pro 6000 blackwell server", gpu(1597.0, 500.0)),
+    ("rtx pro 6000", gpu(1792.0, 500.0)),
+    ("rtx 5090", gpu(1792.0, 210.0)),
+    ("rtx 4090", gpu(1008.0, 165.0)),
+    ("rtx 3090", gpu(936.0, 71.0)),
+    ("rtx 6000 ada", gpu(960.0, 364.0)),
+    ("b200", gpu(8000.0, 2250.0)),
+    ("gh200", gpu(4000.0, 989.0)),
+    ("h200", gpu(4800.0, 989.0)),
+    ("h100 pcie", gpu(2000.0, 756.0)),
+    ("h100 nvl", gpu(3900.0, 835.0)),
+    ("h100", gpu(3350.0, 989.0)),
+    ("a100-sxm4-40gb", gpu(1555.0, 312.0)),
+    ("a100-pcie-40gb", gpu(1555.0, 312.0)),
+    ("a100", gpu(2039.0, 312.0)),
+    ("l40s", gpu(864.0, 362.0)),
+    ("l40", gpu(864.0, 181.0)),
+    ("l4", gpu(300.0, 121.0)),
+    ("a10g", gpu(600.0, 70.0)),
+    ("a10", gpu(600.0, 125.0)),
+    ("t4", gpu(320.0, 65.0)),
+];
+
+const fn dense(weights_b: f64, layers: f64, kv_heads: f64, heads: f64, head_size: f64) -> Model {
+    Model {
+        weights_b,
+        active_b: weights_b,
+        layers,
+        kv_heads,
+        heads,
+        head_size,
+        bytes_per_weight: 2.0,
+    }
+}
+
+const fn experts(weights_b: f64, active_b: f64, layers: f64, kv_heads: f64, heads: f64) -> Model {
+    Model {
+        active_b,
+        ..dense(weights_b, layers, kv_heads, heads, 128.0)
+    }
+}
+
+const fn gpu(bandwidth_gb_s: f64, tflops: f64) -> Gpu {
+    Gpu {
+        bandwidth_gb_s,
+        tflops,
+    }
+}
+
+impl Model {
+    /// The model of that name, if it is known.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        find(MODELS, name)
+    }
+
+    /// Bytes of keys and values for each token, in 16 bits.
+    #[must_use]
+    pub fn kv_bytes_per_token(&self) -> f64 {
+        2.0 * self.layers * self.kv_heads * self.head_size * 2.0
+    }
+
+    /// Operations for each pair of a token and a token it attends to.
+    #[must_use]
+    pub fn operations_per_pair(&self) -> f64 {
+        4.0 * self.layers * self.heads * self.head_size
+    }
+
+    /// Whether a token uses only some of the weights.
+    #[must_use]
+    pub fn has_experts(&self) -> bool {
+        self.active_b < self.weights_b
+    }
+}
+
+impl Gpu {
+    /// The GPU of that name, if it is known.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        find(GPUS, name)
+    }
+}
+
+fn find<T: Copy>(known: &[(&str, T)], name: &str) -> Option<T> {
+    let name = name.to_lowercase();
+    let found = known.iter().find(|(part, _)| name.contains(part));
+    found.map(|&(_, figures)| figures)
+}
+
+#[cfg(test)]
+mod tests;
