@@ -60,6 +60,10 @@ const EMBEDDED: &[(&str, &str)] = &[
         include_str!("../presets/gpt-oss-120b.h100x4.toml"),
     ),
     (
+        "gpt-oss-120b.h100x4-paper",
+        include_str!("../presets/gpt-oss-120b.h100x4-paper.toml"),
+    ),
+    (
         "rtx4090.llama-3.1-8b",
         include_str!("../presets/rtx4090.llama-3.1-8b.toml"),
     ),

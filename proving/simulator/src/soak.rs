@@ -1,44 +1,44 @@
 //! Users who ask, read, think and ask again, for hours of virtual time.
 //!
 //! The number of users is fixed and each waits for its answer: a closed loop, in which a slow engine is asked less
-//! often. Lengths are log-normal, pauses exponential. All prompts begin with the same `cached_tokens`, as a system
-//! prompt and tool definitions do.
-//! Invariant: the same plan and preset give the same report to the last digit.
-//! Not here: real load over HTTP, arrivals that do not wait for answers.
+//! often. Beside them conversations may begin whoever still waits (an open loop). Users have a past: each prompt of a
+//! conversation holds the prompts and answers before it, so that the prefix cache finds a user's own history as long as
+//! others have not pushed it out.
+//! Invariant: the same soak and preset give the same report to the last digit.
+//! Not here: real load over HTTP.
 
+mod conversation;
+mod file;
+mod plan;
+mod ramp;
 mod report;
+mod traffic;
 mod users;
 
-pub use report::Report;
-pub use users::{Question, Questions};
+pub use file::FileError;
+pub use plan::{Plan, Question, Questions, soak};
+pub use ramp::{Ramp, RampReport, Window};
+pub use report::{ProfileReport, Report};
+pub use traffic::{Answers, Comes, Length, Profile, Talk, Traffic};
 
 use std::time::Duration;
 
+use experiment::workload::WorkloadError;
+
 use crate::gpus::Activity;
 use crate::preset::Preset;
-use crate::scheduler::{NeverFits, RequestId};
+use crate::scheduler::{NeverFits, RequestId, SchedulerStats};
 use crate::virtual_time::{Iteration, VirtualEngine};
 use report::Observed;
-use users::Users;
+use users::{Delivered, Users};
 
-/// Shorter pauses are refused: on an engine that takes no time, neither would the users.
-const LEAST_THINK: Duration = Duration::from_millis(1);
-
-/// What users do.
+/// Traffic, how much of it, and for how long.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// How many there are.
+pub struct Soak {
+    /// Who asks.
+    pub traffic: Traffic,
+    /// Users of all profiles together; an open loop has none.
     pub users: u32,
-    /// Mean pause between an answer and the next question.
-    pub think: Duration,
-    /// Mean prompt tokens that nobody has sent before.
-    pub prompt_tokens: u32,
-    /// Prompt tokens before those, the same in every prompt.
-    pub cached_tokens: u32,
-    /// Mean tokens of an answer.
-    pub output_tokens: u32,
-    /// Coefficient of variation of both lengths; 0 makes all the same.
-    pub variation: f64,
     /// How long it goes on.
     pub length: Duration,
     /// From the start, what does not count.
@@ -47,19 +47,41 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// A plan that cannot be carried out.
+/// A step that has run, and what came of it.
+struct Tick<'a> {
+    iteration: &'a Iteration,
+    stats: SchedulerStats,
+    delivered: &'a Delivered,
+    /// Since the step began or another engine's ended: what nobody has counted yet of the time in which steps run.
+    passed: Duration,
+}
+
+/// A soak that cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SoakError {
-    /// The plan makes no sense.
+    /// It makes no sense.
     #[error("{0}")]
     Plan(&'static str),
+    /// A profile makes no sense.
+    #[error("profile {name}: {member}: {says}")]
+    Profile {
+        /// Which.
+        name: String,
+        /// Of what it says.
+        member: &'static str,
+        /// What is wrong.
+        says: &'static str,
+    },
+    /// The profiles together make no sense.
+    #[error(transparent)]
+    Workload(WorkloadError),
     /// Requests would be cut.
-    #[error(
-        "prompt and answer are on average longer than the preset's max_model_len, {max_model_len} tokens"
-    )]
+    #[error("profile {name}: prompt and answer are on average longer than {most} tokens")]
     Long {
+        /// Which profile.
+        name: String,
         /// Most tokens of prompt and output together.
-        max_model_len: u32,
+        most: u32,
     },
     /// A request could never run.
     #[error("request {} of the soak never fits: {reason}", .id.0)]
@@ -69,70 +91,83 @@ pub enum SoakError {
         /// Why.
         reason: NeverFits,
     },
+    /// An open loop that the engine cannot follow.
+    #[error("more than 100,000 requests are under way: more arrive than the engine can serve")]
+    Overload,
     /// Nothing was finished after the warm-up.
     #[error("no request finished after the warm-up: the soak is too short for this load")]
     Nothing,
 }
 
-/// Lets the users at the engine.
-///
-/// # Errors
-/// When the plan makes no sense, a request could never run, or none finished.
-pub fn soak(preset: &Preset, plan: &Plan) -> Result<Report, SoakError> {
-    check(plan, preset)?;
-    let mut engine = VirtualEngine::new(preset.scheduler, preset.step.clone());
-    let mut users = Users::new(plan, preset);
-    let mut observed = Observed::default();
-    let mut activity = Activity::default();
-    users.arrive(&mut engine);
-    let refused = |(id, reason)| SoakError::NeverFits { id, reason };
-    while let Some(iteration) = engine.iterate(plan.length).map_err(refused)? {
-        let counts = iteration.at >= plan.warm_up;
-        if counts {
-            let began = iteration.began.max(plan.warm_up);
-            activity.record(iteration.at - began, iteration.tokens());
-            observed.iteration(&iteration, &engine.stats());
+impl Soak {
+    /// Lets everybody at the engine.
+    ///
+    /// # Errors
+    /// When the soak makes no sense, a request could never run, arrivals are too many, or nothing finished.
+    pub fn run(&self, preset: &Preset) -> Result<Report, SoakError> {
+        if self.warm_up >= self.length {
+            return Err(SoakError::Plan(
+                "the warm-up has to be shorter than the soak",
+            ));
         }
-        for answer in users.deliver(&iteration, &mut engine) {
-            if counts {
-                observed.answer(&answer);
+        self.traffic.check(self.users, preset)?;
+        let mut observed = Observed::default();
+        let mut activity = Activity::default();
+        let mut users = Users::new(self, preset);
+        let engine = self.drive(
+            preset,
+            &mut users,
+            |_, _| Duration::ZERO,
+            |tick| {
+                if tick.iteration.at >= self.warm_up {
+                    let counted = tick.passed.min(tick.iteration.at - self.warm_up);
+                    activity.record(counted, tick.iteration.tokens());
+                    observed.tick(tick);
+                }
+                true
+            },
+        )?;
+        let activity = activity.close(self.length - self.warm_up, &preset.gpus);
+        observed
+            .report(preset, self, &users, &engine.stats(), &activity)
+            .ok_or(SoakError::Nothing)
+    }
+
+    /// Runs until the end, or until `see` has seen enough.
+    fn drive(
+        &self,
+        preset: &Preset,
+        users: &mut Users,
+        comes_in: impl Fn(usize, u32) -> Duration,
+        mut see: impl FnMut(&Tick<'_>) -> bool,
+    ) -> Result<VirtualEngine, SoakError> {
+        let step = preset.step.clone();
+        let mut engine = VirtualEngine::parallel(preset.scheduler, step, preset.parallelism);
+        let mut before = Duration::ZERO;
+        users.arrive(&mut engine, comes_in);
+        let refused = |(id, reason)| SoakError::NeverFits { id, reason };
+        loop {
+            let arrival = users.next_arrival().filter(|&at| at <= self.length);
+            let until = arrival.unwrap_or(self.length);
+            match (engine.iterate(until).map_err(refused)?, arrival) {
+                (Some(iteration), _) => {
+                    let delivered = users.deliver(&iteration, &mut engine);
+                    let tick = Tick {
+                        stats: engine.stats(),
+                        passed: iteration.at - iteration.began.max(before),
+                        iteration: &iteration,
+                        delivered: &delivered,
+                    };
+                    before = iteration.at;
+                    if !see(&tick) {
+                        return Ok(engine);
+                    }
+                }
+                (None, Some(at)) => users.begin_until(at, &mut engine)?,
+                (None, None) => return Ok(engine),
             }
         }
     }
-    let span = plan.length - plan.warm_up;
-    let activity = activity.close(span, &preset.gpus);
-    observed
-        .report(preset, plan, &engine.stats(), &activity)
-        .ok_or(SoakError::Nothing)
-}
-
-fn check(plan: &Plan, preset: &Preset) -> Result<(), SoakError> {
-    if plan.users == 0 || plan.prompt_tokens == 0 || plan.output_tokens == 0 {
-        return Err(SoakError::Plan(
-            "users, prompt tokens and output tokens have to be at least 1",
-        ));
-    }
-    if plan.think < LEAST_THINK {
-        return Err(SoakError::Plan(
-            "the mean pause has to be at least 1 ms, or time might stand still",
-        ));
-    }
-    let tokens = [plan.cached_tokens, plan.prompt_tokens, plan.output_tokens];
-    let max_model_len = preset.scheduler.max_model_len;
-    if tokens.iter().map(|&n| u64::from(n)).sum::<u64>() > u64::from(max_model_len) {
-        return Err(SoakError::Long { max_model_len });
-    }
-    if !(0.0..=10.0).contains(&plan.variation) {
-        return Err(SoakError::Plan(
-            "the variation of lengths has to be between 0 and 10",
-        ));
-    }
-    if plan.warm_up >= plan.length {
-        return Err(SoakError::Plan(
-            "the warm-up has to be shorter than the soak",
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

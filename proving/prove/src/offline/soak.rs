@@ -1,12 +1,16 @@
-//! `prove engine soak`: hours of a closed loop in seconds.
+//! `prove engine soak`: hours of users in seconds, and ramps of them.
 //!
 //! Invariant: with the same options the same output, to the last digit.
 //! Not here: the soak (`simulator::soak`).
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use simulator::soak::{Plan, Report};
+use serde::Serialize;
+use simulator::preset::Preset;
+use simulator::soak::{Plan, ProfileReport, Ramp, RampReport, Report, Soak as Planned, Traffic};
 
 use crate::files;
 
@@ -17,8 +21,11 @@ pub(crate) struct Soak {
     #[arg(long)]
     preset: String,
     /// Users, each with one question at a time; several numbers, apart by commas, are tried one after another.
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required_unless_present = "workload")]
     users: Vec<u32>,
+    /// Profiles of users with conversations: a file, or `paper`.
+    #[arg(long, conflicts_with_all = ["think", "prompt_tokens", "cached_tokens", "output_tokens", "variation"])]
+    workload: Option<String>,
     /// Mean pause between an answer and the next question, such as 7.55s.
     #[arg(long, default_value = "7.55s", value_parser = seconds)]
     think: Duration,
@@ -37,9 +44,22 @@ pub(crate) struct Soak {
     /// Hours of virtual time.
     #[arg(long, default_value_t = 3.0)]
     hours: f64,
-    /// What does not count at the start, such as 300s.
-    #[arg(long, default_value = "300s", value_parser = seconds)]
-    warm_up: Duration,
+    /// What does not count at the start, such as 300s; 60s in a ramp.
+    #[arg(long, value_parser = seconds)]
+    warm_up: Option<Duration>,
+    /// Users come a few at a time, up to --users, until mean TTFT in two windows running is over three times that of
+    /// the first.
+    #[arg(long, conflicts_with = "hours")]
+    ramp: bool,
+    /// In a ramp, how many come at a time.
+    #[arg(long, default_value_t = Ramp::default().users, requires = "ramp")]
+    ramp_users: u32,
+    /// In a ramp, how often; a window is as long.
+    #[arg(long, default_value = "60s", value_parser = seconds, requires = "ramp")]
+    ramp_every: Duration,
+    /// In a ramp, how long the first stay alone.
+    #[arg(long, default_value = "300s", value_parser = seconds, requires = "ramp")]
+    ramp_alone: Duration,
     /// Seed of all chance.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -68,40 +88,119 @@ pub(super) fn soak(options: &Soak) -> super::Outcome {
     if let Some(limit) = options.max_num_seqs {
         preset.scheduler.max_num_seqs = limit.max(1);
     }
-    let length = Duration::try_from_secs_f64(options.hours * 3600.0)?;
-    let mut reports = Vec::new();
-    for &users in &options.users {
+    let traffic = options.workload.as_deref().map(workload).transpose()?;
+    let none = vec![0];
+    let users = if options.users.is_empty() {
+        &none
+    } else {
+        &options.users
+    };
+    let planned = users
+        .iter()
+        .map(|&users| options.planned(users, traffic.as_ref()))
+        .collect::<Result<Vec<_>, _>>()?;
+    if options.ramp {
+        return ramps(options, &preset, &planned);
+    }
+    let reports = planned
+        .iter()
+        .map(|planned| planned.run(&preset))
+        .collect::<Result<Vec<_>, _>>()?;
+    if options.json {
+        return print(&reports);
+    }
+    table(&reports);
+    if traffic.is_some() {
+        reports.iter().for_each(profiles);
+    }
+    Ok(())
+}
+
+fn ramps(options: &Soak, preset: &Preset, planned: &[Planned]) -> super::Outcome {
+    let ramp = Ramp {
+        users: options.ramp_users,
+        every: options.ramp_every,
+        alone: options.ramp_alone,
+        ..Ramp::default()
+    };
+    let reports = planned
+        .iter()
+        .map(|planned| planned.ramp(preset, &ramp))
+        .collect::<Result<Vec<_>, _>>()?;
+    if options.json {
+        return print(&reports);
+    }
+    reports.iter().for_each(windows);
+    Ok(())
+}
+
+/// The traffic of that name, or the one in that file; a trace that it names lies beside it.
+fn workload(name_or_path: &str) -> io::Result<Traffic> {
+    if let Some(traffic) = Traffic::named(name_or_path) {
+        return Ok(traffic);
+    }
+    let path = Path::new(name_or_path);
+    let text = files::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::other(format!(
+            "no workload is called {name_or_path} and no file is there of that name; the workloads are {}",
+            Traffic::names().join(", ")
+        )),
+        _ => error,
+    })?;
+    let beside = |file: &str| {
+        let path = path.parent().unwrap_or(Path::new("")).join(file);
+        files::read(&path).map_err(|error| error.to_string())
+    };
+    Traffic::parse(&text, name_or_path, beside).map_err(io::Error::other)
+}
+
+impl Soak {
+    fn planned(
+        &self,
+        users: u32,
+        traffic: Option<&Traffic>,
+    ) -> Result<Planned, Box<dyn std::error::Error>> {
+        let warm_up = Duration::from_secs(if self.ramp { 60 } else { 300 });
         let plan = Plan {
             users,
-            think: options.think,
-            prompt_tokens: options.prompt_tokens,
-            cached_tokens: options.cached_tokens,
-            output_tokens: options.output_tokens,
-            variation: options.variation,
-            length,
-            warm_up: options.warm_up,
-            seed: options.seed,
+            think: self.think,
+            prompt_tokens: self.prompt_tokens,
+            cached_tokens: self.cached_tokens,
+            output_tokens: self.output_tokens,
+            variation: self.variation,
+            length: Duration::try_from_secs_f64(self.hours * 3600.0)?,
+            warm_up: self.warm_up.unwrap_or(warm_up),
+            seed: self.seed,
         };
-        reports.push(simulator::soak::soak(&preset, &plan)?);
+        let soak = plan.soak();
+        Ok(match traffic {
+            Some(traffic) => Planned {
+                traffic: traffic.clone(),
+                ..soak
+            },
+            None => soak,
+        })
     }
-    if !options.json {
-        table(&reports);
-    } else if let [report] = reports.as_slice() {
-        println!("{}", serde_json::to_string_pretty(report)?);
-    } else {
-        println!("{}", serde_json::to_string_pretty(&reports)?);
-    }
+}
+
+fn print<T: Serialize>(reports: &[T]) -> super::Outcome {
+    let text = match reports {
+        [report] => serde_json::to_string_pretty(report)?,
+        _ => serde_json::to_string_pretty(reports)?,
+    };
+    println!("{text}");
     Ok(())
 }
 
 fn table(reports: &[Report]) {
     println!(
-        "{:>5} {:>6} {:>7} {:>5} {:>7} {:>7} {:>6} {:>5} {:>5} {:>4} {:>5} {:>7}",
+        "{:>5} {:>6} {:>7} {:>5} {:>7} {:>8} {:>7} {:>6} {:>5} {:>5} {:>5} {:>5} {:>7}",
         "users",
         "req/s",
         "TTFT ms",
         "p99",
         "TPOT ms",
+        "queue ms",
         "prefill",
         "E2E s",
         "runs",
@@ -112,12 +211,13 @@ fn table(reports: &[Report]) {
     );
     for r in reports {
         println!(
-            "{:>5} {:>6.2} {:>7.0} {:>5.0} {:>7.1} {:>7.0} {:>6.2} {:>5.1} {:>5.2} {:>4.0} {:>5.1} {:>7}",
+            "{:>5} {:>6.2} {:>7.0} {:>5.0} {:>7.1} {:>8.2} {:>7.0} {:>6.2} {:>5.1} {:>5.2} {:>5.1} {:>5.1} {:>7}",
             r.users,
             r.requests_per_s,
             r.ttft.mean * 1e3,
             r.ttft.p99 * 1e3,
             r.tpot.mean * 1e3,
+            r.queue.mean * 1e3,
             r.prefill.mean * 1e3,
             r.e2e.mean,
             r.running,
@@ -128,3 +228,76 @@ fn table(reports: &[Report]) {
         );
     }
 }
+
+fn profiles(report: &Report) {
+    println!(
+        "\n{} users: {:.0} % of prompt tokens cached, {:.1} GB/s over NVLink from each GPU, index of dispersion of \
+         questions in 10 s {:.1}",
+        report.users,
+        report.prefix_hit_rate * 100.0,
+        report.nvlink_tx_bytes_per_s / 1e9,
+        report.dispersion_10s
+    );
+    println!(
+        "{:<20} {:>5} {:>6} {:>7} {:>7} {:>8} {:>7} {:>7} {:>6}",
+        "profile", "users", "req/s", "pause s", "prompt", "cached %", "output", "TTFT ms", "E2E s"
+    );
+    for ProfileReport {
+        name,
+        users,
+        requests_per_s,
+        think_s,
+        prompt_tokens,
+        cached_share,
+        output_tokens,
+        ttft,
+        e2e,
+        ..
+    } in &report.profiles
+    {
+        println!(
+            "{name:<20} {users:>5} {requests_per_s:>6.2} {think_s:>7.2} {prompt_tokens:>7.0} {:>8.0} \
+             {output_tokens:>7.0} {:>7.0} {:>6.2}",
+            cached_share * 100.0,
+            ttft.mean * 1e3,
+            e2e.mean
+        );
+    }
+}
+
+fn windows(report: &RampReport) {
+    println!(
+        "baseline {:.1} ms, too much above {:.1} ms",
+        report.baseline_s * 1e3,
+        report.line_s * 1e3
+    );
+    println!(
+        "{:>5} {:>6} {:>6} {:>7} {:>6} {:>6} {:>5} {:>7}",
+        "users", "until", "req/s", "TTFT ms", "p99", "inside", "KV %", "preempt"
+    );
+    for window in &report.windows {
+        println!(
+            "{:>5} {:>5.0}s {:>6.2} {:>7.0} {:>6.0} {:>6.1} {:>5.1} {:>7}{}",
+            window.users,
+            window.to_s,
+            window.requests_per_s,
+            window.ttft_s * 1e3,
+            window.ttft_p99_s * 1e3,
+            window.running,
+            window.kv_usage * 100.0,
+            window.preemptions,
+            if window.ttft_s > report.line_s {
+                "  too slow"
+            } else {
+                ""
+            }
+        );
+    }
+    match report.t2 {
+        Some(users) => println!("T2: {users} users"),
+        None => println!("T2 was not reached"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,10 @@ impl BlockHash {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     known: Vec<BlockHash>,
+    /// Names the blocks from the known ones up to `shareable`.
+    past: u64,
+    shareable: u32,
+    /// Names the blocks after those.
     rest: u64,
 }
 
@@ -54,7 +58,21 @@ impl Chain {
     #[must_use]
     pub fn of_blocks(known: Vec<BlockHash>, own: u64) -> Self {
         Self {
+            shareable: known.len() as u32,
             known,
+            past: 0,
+            rest: mix(own),
+        }
+    }
+
+    /// A turn of a conversation: the `known` blocks, after them those of the conversation called `past`, which all of
+    /// its turns have alike, up to `shareable` blocks in all; those after them are this one's alone.
+    #[must_use]
+    pub fn of_turn(known: Vec<BlockHash>, past: u64, shareable: u32, own: u64) -> Self {
+        Self {
+            shareable: shareable.max(known.len() as u32),
+            known,
+            past: mix(past),
             rest: mix(own),
         }
     }
@@ -68,16 +86,21 @@ impl Chain {
     /// Blocks that another sequence may have too; those after them are this one's alone.
     #[must_use]
     pub fn shareable(&self) -> u32 {
-        self.known.len() as u32
+        self.shareable
     }
 
     /// The name of block `i`.
     #[must_use]
     pub fn block(&self, i: u32) -> BlockHash {
-        let own = || {
+        let named = || {
+            let after = if i < self.shareable {
+                self.past
+            } else {
+                self.rest
+            };
             let place = (u64::from(i) + 1).wrapping_mul(0xd134_2543_de82_ef95);
-            BlockHash(mix(self.rest ^ place))
+            BlockHash(mix(after ^ place))
         };
-        self.known.get(i as usize).copied().unwrap_or_else(own)
+        self.known.get(i as usize).copied().unwrap_or_else(named)
     }
 }

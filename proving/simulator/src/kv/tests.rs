@@ -35,6 +35,20 @@ fn a_block_hash_covers_its_whole_prefix() {
 }
 
 #[test]
+fn turns_of_one_conversation_share_what_both_have_and_nothing_else() {
+    let system = vec![BlockHash(1), BlockHash(2)];
+    let first = Chain::of_turn(system.clone(), 7, 5, 100);
+    let second = Chain::of_turn(system.clone(), 7, 9, 101);
+    let other = Chain::of_turn(system, 8, 9, 102);
+    let alike = |a: &Chain, b: &Chain| -> Vec<u32> {
+        (0..12).filter(|&i| a.block(i) == b.block(i)).collect()
+    };
+    assert_eq!(alike(&first, &second), [0, 1, 2, 3, 4]);
+    assert_eq!(alike(&second, &other), [0, 1]);
+    assert_eq!((first.shareable(), second.shareable()), (5, 9));
+}
+
+#[test]
 fn released_blocks_are_evicted_oldest_first_and_the_end_of_a_prefix_before_its_start() {
     let mut kv = cache(4);
     let old = Chain::of_tokens(&tokens(0, 16), 4, 1);

@@ -1,16 +1,21 @@
 //! What a soak has shown.
 //!
-//! Invariant: only what happened after the warm-up counts, but for preemptions, of which every one does.
+//! Invariant: only what happened after the warm-up counts, but for preemptions and hits of the prefix cache, of which
+//! every one does.
 //! Not here: how it is printed.
 
+use experiment::statistics::dispersion;
 use serde::Serialize;
 
-use super::users::Answer;
-use super::{Iteration, Plan};
+use super::users::{Answer, Users};
+use super::{Soak, Tick};
 use crate::gpus::Activity;
 use crate::preset::Preset;
 use crate::scheduler::SchedulerStats;
 use crate::score::Distribution;
+
+/// Windows in which questions are counted, in seconds.
+const WINDOW_S: f64 = 10.0;
 
 /// The outcome; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,9 +34,9 @@ pub struct Report {
     pub tpot: Distribution,
     /// Question to last token, at the user.
     pub e2e: Distribution,
-    /// In the queue until the first step began.
+    /// From the queue's entry to the choice of the first step, by the engine's stamps.
     pub queue: Distribution,
-    /// First step to first token.
+    /// From there to the first token at the engine.
     pub prefill: Distribution,
     /// Tokens generated for each second.
     pub output_tokens_per_s: f64,
@@ -47,6 +52,8 @@ pub struct Report {
     pub preemptions: u64,
     /// Share of prompt tokens that came from the prefix cache.
     pub prefix_hit_rate: f64,
+    /// Variance over mean of the number of questions in 10 s: 1 for a Poisson process, more for bursts.
+    pub dispersion_10s: f64,
     /// Share of time in which a step ran.
     pub gpu_utilisation: f64,
     /// Share of time in which a step ran that read a prompt.
@@ -55,15 +62,38 @@ pub struct Report {
     pub nvlink_tx_bytes_per_s: f64,
     /// Steps that ran.
     pub steps: u64,
+    /// Profile by profile; without those of which nobody had an answer.
+    pub profiles: Vec<ProfileReport>,
+}
+
+/// What became of one profile.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProfileReport {
+    /// Its name.
+    pub name: String,
+    /// Its users.
+    pub users: u32,
+    /// Answers that they had in full.
+    pub requests: usize,
+    /// Those for each second.
+    pub requests_per_s: f64,
+    /// Mean pause before a question, as it came out.
+    pub think_s: f64,
+    /// Mean tokens of a prompt.
+    pub prompt_tokens: f64,
+    /// Share of them that came from the prefix cache.
+    pub cached_share: f64,
+    /// Mean tokens of an answer.
+    pub output_tokens: f64,
+    /// Question to first token.
+    pub ttft: Distribution,
+    /// Question to last token.
+    pub e2e: Distribution,
 }
 
 #[derive(Default)]
 pub(super) struct Observed {
-    ttft: Vec<f64>,
-    tpot: Vec<f64>,
-    e2e: Vec<f64>,
-    queue: Vec<f64>,
-    prefill: Vec<f64>,
+    answers: Vec<Answer>,
     /// Sums of value times seconds: running, waiting, KV usage.
     held: [f64; 3],
     reading_s: f64,
@@ -72,57 +102,74 @@ pub(super) struct Observed {
     steps: u64,
 }
 
+impl Answer {
+    fn ttft_s(&self) -> f64 {
+        (self.first - self.asked).as_secs_f64()
+    }
+
+    fn e2e_s(&self) -> f64 {
+        (self.last - self.asked).as_secs_f64()
+    }
+
+    fn queue_s(&self) -> f64 {
+        self.scheduled.saturating_sub(self.queued).as_secs_f64()
+    }
+
+    fn prefill_s(&self) -> f64 {
+        self.made.saturating_sub(self.scheduled).as_secs_f64()
+    }
+
+    /// `None` for an answer of one token.
+    fn tpot_s(&self) -> Option<f64> {
+        let after = self.output_tokens.checked_sub(1).filter(|&n| n > 0)?;
+        Some((self.last - self.first).as_secs_f64() / f64::from(after))
+    }
+}
+
 impl Observed {
-    pub(super) fn iteration(&mut self, iteration: &Iteration, stats: &SchedulerStats) {
-        let seconds = (iteration.at - iteration.began).as_secs_f64();
+    pub(super) fn tick(&mut self, tick: &Tick<'_>) {
+        let (seconds, stats) = (tick.passed.as_secs_f64(), &tick.stats);
         let values = [stats.running as f64, stats.waiting as f64, stats.kv_usage];
         self.held
             .iter_mut()
             .zip(values)
             .for_each(|(sum, value)| *sum += value * seconds);
-        if iteration.load.prefills > 0 {
+        if tick.iteration.load.prefills > 0 {
             self.reading_s += seconds;
         }
         self.kv_usage_max = self.kv_usage_max.max(stats.kv_usage);
-        self.tokens += iteration.emitted.len() as u64;
+        self.tokens += tick.iteration.emitted.len() as u64;
         self.steps += 1;
+        self.answers.extend(&tick.delivered.answers);
     }
 
-    pub(super) fn answer(&mut self, answer: &Answer) {
-        self.ttft.push((answer.first - answer.asked).as_secs_f64());
-        self.e2e.push((answer.last - answer.asked).as_secs_f64());
-        self.queue
-            .push(answer.began.saturating_sub(answer.queued).as_secs_f64());
-        self.prefill
-            .push((answer.made - answer.began).as_secs_f64());
-        if answer.output_tokens > 1 {
-            let decode = answer.last - answer.first;
-            self.tpot
-                .push(decode.as_secs_f64() / f64::from(answer.output_tokens - 1));
-        }
+    fn distribution(&self, of: impl Fn(&Answer) -> Option<f64>) -> Option<Distribution> {
+        Distribution::of(self.answers.iter().filter_map(of).collect())
     }
 
     /// `None` when nobody had an answer of at least two tokens.
     pub(super) fn report(
-        self,
+        &self,
         preset: &Preset,
-        plan: &Plan,
+        soak: &Soak,
+        users: &Users,
         stats: &SchedulerStats,
         activity: &Activity,
     ) -> Option<Report> {
-        let span = (plan.length - plan.warm_up).as_secs_f64();
-        let requests = self.ttft.len();
+        let span = (soak.length - soak.warm_up).as_secs_f64();
+        let counts = users.count();
+        let profiles = soak.traffic.profiles.iter().zip(&counts).enumerate();
         let totals = stats.totals;
         Some(Report {
             preset: preset.name.clone(),
-            users: plan.users,
-            requests,
-            requests_per_s: requests as f64 / span,
-            ttft: Distribution::of(self.ttft)?,
-            tpot: Distribution::of(self.tpot)?,
-            e2e: Distribution::of(self.e2e)?,
-            queue: Distribution::of(self.queue)?,
-            prefill: Distribution::of(self.prefill)?,
+            users: counts.iter().sum(),
+            requests: self.answers.len(),
+            requests_per_s: self.answers.len() as f64 / span,
+            ttft: self.distribution(|a| Some(a.ttft_s()))?,
+            tpot: self.distribution(Answer::tpot_s)?,
+            e2e: self.distribution(|a| Some(a.e2e_s()))?,
+            queue: self.distribution(|a| Some(a.queue_s()))?,
+            prefill: self.distribution(|a| Some(a.prefill_s()))?,
             output_tokens_per_s: self.tokens as f64 / span,
             running: self.held[0] / span,
             waiting: self.held[1] / span,
@@ -130,10 +177,46 @@ impl Observed {
             kv_usage_max: self.kv_usage_max,
             preemptions: totals.preemptions,
             prefix_hit_rate: totals.prefix_hits as f64 / totals.prefix_queries.max(1) as f64,
+            dispersion_10s: asked_in_bursts(&users.asked_s, soak),
             gpu_utilisation: activity.share(),
             prefill_share: self.reading_s / span,
             nvlink_tx_bytes_per_s: activity.nvlink_bytes_per_s(&preset.gpus),
             steps: self.steps,
+            profiles: profiles
+                .filter_map(|(i, (profile, &users))| self.profile(i, &profile.name, users, span))
+                .collect(),
         })
     }
+
+    fn profile(&self, number: usize, name: &str, users: u32, span: f64) -> Option<ProfileReport> {
+        let of = || self.answers.iter().filter(|a| a.profile == number);
+        let requests = of().count();
+        let mean = |value: fn(&Answer) -> f64| of().map(value).sum::<f64>() / requests as f64;
+        let prompt_tokens = mean(|a| f64::from(a.prompt_tokens));
+        Some(ProfileReport {
+            name: name.to_owned(),
+            users,
+            requests,
+            requests_per_s: requests as f64 / span,
+            think_s: mean(|a| a.thought.as_secs_f64()),
+            prompt_tokens,
+            cached_share: mean(|a| f64::from(a.cached_tokens)) / prompt_tokens,
+            output_tokens: mean(|a| f64::from(a.output_tokens)),
+            ttft: Distribution::of(of().map(Answer::ttft_s).collect())?,
+            e2e: Distribution::of(of().map(Answer::e2e_s).collect())?,
+        })
+    }
+}
+
+/// The index of dispersion of the questions after the warm-up, against their own mean rate; 0 where the soak is
+/// shorter than a window.
+fn asked_in_bursts(asked_s: &[f64], soak: &Soak) -> f64 {
+    let (from, to) = (soak.warm_up.as_secs_f64(), soak.length.as_secs_f64());
+    let times: Vec<f64> = asked_s
+        .iter()
+        .filter(|&&at| at >= from && at < to)
+        .map(|at| at - from)
+        .collect();
+    let rate = times.len() as f64 / (to - from);
+    dispersion(&times, to - from, WINDOW_S, rate, WINDOW_S).map_or(0.0, |found| found.index)
 }
