@@ -71,7 +71,7 @@ pub(crate) struct Verify {
 fn verify(options: &Verify) -> Outcome {
     let corpus = Corpus::open(&options.dir)?;
     let all = corpus.len();
-    let mut line = progress::Line::new();
+    let mut line = crate::progress::Line::new();
     let done = corpus.verify(|so_far| {
         line.show(|| format!("{} of {all} sessions", so_far.sessions));
     })?;

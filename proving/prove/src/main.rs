@@ -12,6 +12,7 @@ mod issuer;
 mod load;
 mod oauth_rbac;
 mod offline;
+mod progress;
 mod race;
 mod simulate;
 mod text;

@@ -100,14 +100,21 @@ struct Problem<'a> {
     range: Range<usize>,
     prior: Option<Prior>,
     runs: usize,
+    /// Hears how many runs were simulated.
+    watch: &'a mut dyn FnMut(usize),
 }
 
 /// Finds the costs by which these engines come nearest to the share of the recording, and KV blocks where nothing
-/// but `Ample` is known of them.
+/// but `Ample` is known of them. `watch` hears after each simulated run how many there were.
 ///
 /// # Errors
 /// When a request of the recording could never run on these engines.
-pub fn fit(trace: &Trace, setup: &Setup, share: Share) -> Result<Fitted, ReplayError> {
+pub fn fit(
+    trace: &Trace,
+    setup: &Setup,
+    share: Share,
+    watch: &mut dyn FnMut(usize),
+) -> Result<Fitted, ReplayError> {
     let range = share.of(trace.requests.len());
     let trace = &trace.aligned(range.clone());
     let mut problem = Problem {
@@ -115,6 +122,7 @@ pub fn fit(trace: &Trace, setup: &Setup, share: Share) -> Result<Fitted, ReplayE
         prior: Prior::of(trace, range.clone()),
         range: range.clone(),
         runs: 0,
+        watch,
     };
     let mut line = problem
         .prior
@@ -149,9 +157,14 @@ impl Problem<'_> {
     /// How far from the recording these costs are: the run's distance and that from what is known beforehand.
     fn far(&mut self, setup: &Setup, line: &Line) -> Result<f64, ReplayError> {
         let replayed = replay(self.trace, setup, cost_of(line), |_| {})?;
-        self.runs += 1;
+        self.ran();
         let prior = self.prior.as_ref().map_or(0.0, |prior| prior.penalty(line));
         Ok(distance(self.trace, &replayed, self.range.clone()).total + prior)
+    }
+
+    fn ran(&mut self) {
+        self.runs += 1;
+        (self.watch)(self.runs);
     }
 
     /// The nearest line that so many rounds of simulating and regression come by, and how far it is.
@@ -177,7 +190,7 @@ impl Problem<'_> {
             let replayed = replay(self.trace, setup, cost_of(&line), |iteration| {
                 log.record(iteration);
             })?;
-            self.runs += 1;
+            self.ran();
             let prior = self
                 .prior
                 .as_ref()

@@ -15,6 +15,7 @@ use simulator::score::Share;
 use simulator::trace::{Meta, Trace};
 
 use crate::files;
+use crate::progress::Line;
 use crate::text::wrapped;
 
 /// Fits the step costs of a preset to a recorded run of a real vLLM.
@@ -47,7 +48,12 @@ pub(super) fn fit(options: &Fit) -> Result<bool, Box<dyn std::error::Error>> {
         trace.meta.device = Some(gpu.clone());
     }
     let setup = Setup::of(&trace, options.blocks, None);
-    let fitted = simulator::fit::fit(&trace, &setup, options.requests)?;
+    let mut line = Line::new();
+    let fitted = simulator::fit::fit(&trace, &setup, options.requests, &mut |runs| {
+        line.show(|| format!("{runs} runs simulated"));
+    });
+    line.end();
+    let fitted = fitted?;
     let preset = preset(options, &trace, &fitted);
     files::write(&options.out, &preset.to_toml())?;
     let written = format!("{}: {}", options.out.display(), preset.source);

@@ -28,7 +28,13 @@ fn recordings() -> Vec<PathBuf> {
 fn fitted_to_the_first_half_of_a_real_run_the_second_half_comes_out_near() {
     for dir in recordings() {
         let trace = files::trace(&dir).unwrap();
-        let fitted = fit(&trace, &Setup::of(&trace, None, None), half("0..0.5")).unwrap();
+        let fitted = fit(
+            &trace,
+            &Setup::of(&trace, None, None),
+            half("0..0.5"),
+            &mut |_| {},
+        )
+        .unwrap();
         let replayed = replay(&trace, &fitted.setup, fitted.cost, |_| {}).unwrap();
         let score = Score::of(&trace, &replayed, half("0.5..1")).unwrap();
         for ((measure, compared), most) in score.measures().into_iter().zip([0.1, 0.05, 0.05]) {

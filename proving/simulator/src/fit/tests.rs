@@ -147,7 +147,7 @@ fn costs_fitted_to_one_half_of_a_noisy_run_predict_the_other() {
         noise: 0.05,
         ..MadeUp::default()
     });
-    let fitted = fit(&trace, &setup, half("0..0.5")).unwrap();
+    let fitted = fit(&trace, &setup, half("0..0.5"), &mut |_| {}).unwrap();
     let replayed = replay(&trace, &setup, fitted.cost, |_| {}).unwrap();
     let score = Score::of(&trace, &replayed, half("0.5..1")).unwrap();
     for ((measure, compared), most) in score.measures().into_iter().zip([0.1, 0.05, 0.05]) {
@@ -167,7 +167,13 @@ fn blocks_that_nobody_reported_are_found_with_the_costs() {
         if !with_series {
             trace.timeseries.clear();
         }
-        let fitted = fit(&trace, &Setup::of(&trace, None, None), half("0..0.5")).unwrap();
+        let fitted = fit(
+            &trace,
+            &Setup::of(&trace, None, None),
+            half("0..0.5"),
+            &mut |_| {},
+        )
+        .unwrap();
         assert_eq!(fitted.setup.blocks.source, BlockSource::Fitted);
         let off = f64::from(fitted.setup.blocks.count) / f64::from(made.blocks.count) - 1.0;
         assert!(
@@ -189,7 +195,13 @@ fn blocks_that_were_never_short_stay_ample() {
         ..MadeUp::default()
     });
     trace.meta.blocks = None;
-    let fitted = fit(&trace, &Setup::of(&trace, None, None), half("0..0.5")).unwrap();
+    let fitted = fit(
+        &trace,
+        &Setup::of(&trace, None, None),
+        half("0..0.5"),
+        &mut |_| {},
+    )
+    .unwrap();
     assert_eq!(fitted.setup.blocks.source, BlockSource::Ample);
     assert_found_again(&fitted, &cost, 0.05);
 }
@@ -210,7 +222,7 @@ fn engines_in_parallel_are_found_again_alone_and_in_lockstep() {
         }
         let setup = Setup::of(&trace, None, None);
         assert_eq!(setup.parallelism, parallelism);
-        let fitted = fit(&trace, &setup, half("0..0.5")).unwrap();
+        let fitted = fit(&trace, &setup, half("0..0.5"), &mut |_| {}).unwrap();
         let (found, made) = (fitted.setup.blocks.count, made.blocks.count);
         let off = f64::from(found) / f64::from(made) - 1.0;
         assert!(off.abs() < 0.05, "{found} blocks for {made}");
@@ -230,11 +242,11 @@ fn an_engine_that_is_not_the_recorded_one_is_far_and_so_is_one_constant_step() {
         ..MadeUp::default()
     };
     let (trace, mut setup, _) = made_up(like);
-    let right = fit(&trace, &setup, half("0..0.5")).unwrap();
+    let right = fit(&trace, &setup, half("0..0.5"), &mut |_| {}).unwrap();
     assert!(right.distance.worst() < 0.02, "{:?}", right.distance);
     assert!(right.null_distance.total > 2.0 * right.distance.total);
     setup.parallelism = Parallelism::default();
-    let wrong = fit(&trace, &setup, half("0..0.5")).unwrap();
+    let wrong = fit(&trace, &setup, half("0..0.5"), &mut |_| {}).unwrap();
     assert!(wrong.distance.worst() > FARTHEST, "{:?}", wrong.distance);
 }
 
@@ -247,7 +259,13 @@ fn stamps_outside_the_share_change_nothing_in_what_is_fitted() {
     });
     trace.meta.blocks = None;
     let found = |trace: &Trace| {
-        let fitted = fit(trace, &Setup::of(trace, None, None), half("0..0.5")).unwrap();
+        let fitted = fit(
+            trace,
+            &Setup::of(trace, None, None),
+            half("0..0.5"),
+            &mut |_| {},
+        )
+        .unwrap();
         (fitted.cost, fitted.setup, fitted.bounds)
     };
     let untouched = found(&trace);
