@@ -63,6 +63,7 @@ fn machine(step_ms: f64) -> Outcome<Hardware> {
     hardware.scheduler.max_num_batched_tokens = 1 << 20;
     hardware.frontend = FrontendCost::default();
     hardware.cost = StepCost {
+        experts: None,
         overhead_ms: step_ms,
         prefill: PrefillCost {
             base_ms: 0.0,

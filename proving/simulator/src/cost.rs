@@ -3,7 +3,8 @@
 //! A step that reads prompts costs `base + per_token * tokens + per_pair * pairs`, where a pair is a token read and
 //! a token it attends to (the quadratic part of attention). A step that generates costs what its table or its line
 //! says of the number of sequences and the tokens they attend to. A step that does both passes over the weights
-//! once: the smaller of the two bases is paid once, not twice. `overhead` comes on top of every step.
+//! once: the smaller of the two bases is paid once, not twice. Where a token uses only some experts, a step of few tokens
+//! does not read them all. `overhead` comes on top of every step.
 //! Invariant: pure and monotonic: more work never takes less time (a table is checked for it when it is read).
 //! Not here: which work runs together (`scheduler`), reading it from a file (`preset`).
 
@@ -24,6 +25,27 @@ pub struct StepCost {
     pub prefill: PrefillCost,
     /// Generating.
     pub decode: DecodeCost,
+    /// Of a model with experts, what part of its weights a step reads; without, all of them.
+    pub experts: Option<Experts>,
+}
+
+/// Weights of which each token uses a part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Experts {
+    /// Share of the weights that is experts', 0 to 1.
+    pub share: f64,
+    /// Chance that a token uses a given expert, 0 to 1.
+    pub chance: f64,
+}
+
+impl Experts {
+    /// Share of all weights that a step reads in which so many tokens choose: each expert is left alone by all of them
+    /// with `(1 - chance)^routed`.
+    #[must_use]
+    pub fn weights_read(&self, routed: u64) -> f64 {
+        let left_alone = (1.0 - self.chance).powf(routed as f64);
+        1.0 - self.share * left_alone
+    }
 }
 
 /// What reading prompts costs.
@@ -70,12 +92,20 @@ impl StepCost {
     }
 
     fn ms(&self, load: &Load) -> f64 {
+        let base = self.prefill.base_ms.min(self.decode.base_ms());
         let shared = match (load.prefills, load.decodes) {
             (0, 0) => return 0.0,
             (0, _) | (_, 0) => 0.0,
-            _ => self.prefill.base_ms.min(self.decode.base_ms()),
+            _ => base,
         };
-        self.overhead_ms + self.prefill.ms(load) + self.decode.ms(load) - shared
+        let unread = base * (1.0 - self.weights_read(load));
+        self.overhead_ms + self.prefill.ms(load) + self.decode.ms(load) - shared - unread
+    }
+
+    /// Share of the weights that a step reads.
+    pub(crate) fn weights_read(&self, load: &Load) -> f64 {
+        let of = |experts: &Experts| experts.weights_read(load.routed);
+        self.experts.as_ref().map_or(1.0, of)
     }
 }
 

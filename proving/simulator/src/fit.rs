@@ -22,7 +22,8 @@ pub use null::null;
 use std::ops::Range;
 
 use crate::bounds::Bounds;
-use crate::cost::{DecodeCost, PrefillCost, StepCost};
+use crate::cost::{DecodeCost, Experts, PrefillCost, StepCost};
+use crate::hardware::Model;
 use crate::replay::{BlockSource, ReplayError, Replayed, Setup, replay};
 use crate::score::{MEASURES, Share};
 use crate::trace::Trace;
@@ -99,6 +100,7 @@ struct Problem<'a> {
     trace: &'a Trace,
     range: Range<usize>,
     prior: Option<Prior>,
+    experts: Option<Experts>,
     runs: usize,
     /// Hears how many runs were simulated.
     watch: &'a mut dyn FnMut(usize),
@@ -120,6 +122,7 @@ pub fn fit(
     let mut problem = Problem {
         trace,
         prior: Prior::of(trace, range.clone()),
+        experts: Model::named(&trace.meta.model).and_then(|model| model.experts()),
         range: range.clone(),
         runs: 0,
         watch,
@@ -134,8 +137,8 @@ pub fn fit(
     } else {
         line = problem.search(&setup, line)?;
     }
-    let cost = cost_of(&line);
-    let mut steps = Log::default();
+    let cost = problem.cost(&line);
+    let mut steps = problem.log();
     let replayed = replay(trace, &setup, cost.clone(), |iteration| {
         steps.record(iteration);
     })?;
@@ -154,9 +157,21 @@ pub fn fit(
 }
 
 impl Problem<'_> {
+    /// A line as costs: with experts where the model has them.
+    fn cost(&self, line: &Line) -> StepCost {
+        StepCost {
+            experts: self.experts,
+            ..cost_of(line)
+        }
+    }
+
+    fn log(&self) -> Log {
+        Log::new(self.experts)
+    }
+
     /// How far from the recording these costs are: the run's distance and that from what is known beforehand.
     fn far(&mut self, setup: &Setup, line: &Line) -> Result<f64, ReplayError> {
-        let replayed = replay(self.trace, setup, cost_of(line), |_| {})?;
+        let replayed = replay(self.trace, setup, self.cost(line), |_| {})?;
         self.ran();
         let prior = self.prior.as_ref().map_or(0.0, |prior| prior.penalty(line));
         Ok(distance(self.trace, &replayed, self.range.clone()).total + prior)
@@ -186,8 +201,8 @@ impl Problem<'_> {
     ) -> Result<(f64, Line), ReplayError> {
         let mut best = (f64::INFINITY, line);
         for _ in 0..rounds {
-            let mut log = Log::default();
-            let replayed = replay(self.trace, setup, cost_of(&line), |iteration| {
+            let mut log = self.log();
+            let replayed = replay(self.trace, setup, self.cost(&line), |iteration| {
                 log.record(iteration);
             })?;
             self.ran();
@@ -236,8 +251,8 @@ impl Problem<'_> {
 
     /// Moves the costs as long as that brings the run nearer.
     fn refine(&mut self, setup: &Setup, start: Line) -> Result<Line, ReplayError> {
-        let mut log = Log::default();
-        replay(self.trace, setup, cost_of(&start), |iteration| {
+        let mut log = self.log();
+        replay(self.trace, setup, self.cost(&start), |iteration| {
             log.record(iteration)
         })?;
         let parts = log.parts(&start);
@@ -301,6 +316,7 @@ fn cost_of(line: &Line) -> StepCost {
             per_sequence_us: sequence * 1e6,
             per_context_token_ns: context * 1e9,
         },
+        experts: None,
     }
 }
 

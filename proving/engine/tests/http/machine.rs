@@ -29,6 +29,7 @@ pub(crate) fn machine(step_ms: f64, prefill_us: f64, blocks: u32) -> EngineConfi
     };
     let preset = Preset::named("instant").unwrap();
     let cost = StepCost {
+        experts: None,
         overhead_ms: step_ms,
         prefill: PrefillCost {
             base_ms: 0.0,

@@ -4,6 +4,7 @@ use super::*;
 
 fn line() -> StepCost {
     StepCost {
+        experts: None,
         overhead_ms: 1.0,
         prefill: PrefillCost {
             base_ms: 10.0,
@@ -28,6 +29,7 @@ const READ: Load = Load {
     prefill_pairs: 500_000,
     decodes: 0,
     decode_context: 0,
+    routed: 1000,
 };
 
 const WRITE: Load = Load {
@@ -36,6 +38,7 @@ const WRITE: Load = Load {
     prefill_pairs: 0,
     decodes: 20,
     decode_context: 40_000,
+    routed: 20,
 };
 
 #[test]
@@ -50,6 +53,25 @@ fn prefill_decode_and_mixed_steps() {
     near(ms(&line(), WRITE), 1.0 + 4.0 + 1.0 + 4.0);
     near(ms(&line(), both), 1.0 + 31.0 + 9.0 - 4.0);
     near(ms(&line(), Load::default()), 0.0);
+}
+
+#[test]
+fn a_step_of_few_tokens_does_not_read_all_experts() {
+    let experts = Experts {
+        share: 0.5,
+        chance: 0.25,
+    };
+    let cost = StepCost {
+        experts: Some(experts),
+        ..line()
+    };
+    let of = |routed| ms(&cost, Load { routed, ..WRITE });
+    let unread = |routed| ms(&line(), WRITE) - of(routed);
+    // Half of the base of 4 ms is the experts', and one token leaves three quarters of them alone.
+    assert!((unread(1) - 4.0 * 0.5 * 0.75).abs() < 1e-6, "{}", unread(1));
+    assert!((unread(2) - 4.0 * 0.5 * 0.75 * 0.75).abs() < 1e-6);
+    assert!(unread(100) < 1e-6);
+    assert!((1..40).all(|tokens| of(tokens) < of(tokens + 1)));
 }
 
 #[test]

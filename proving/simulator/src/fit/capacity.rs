@@ -7,7 +7,7 @@
 //! Invariant: only the times of the share count; where no number is clearly better than ample, it stays ample.
 //! Not here: counts that are reported (`replay::blocks`).
 
-use super::{FARTHEST, Line, Problem, cost_of};
+use super::{FARTHEST, Line, Problem};
 use crate::hardware::Model;
 use crate::replay::{BlockSource, Blocks, ReplayError, Replayed, Setup, replay};
 use crate::trace::{Meta, Trace};
@@ -62,7 +62,7 @@ pub(super) fn find(
     line: Line,
 ) -> Result<Capacity, ReplayError> {
     let (ample_far, line) = problem.regress(ample, line, COARSE_ROUNDS)?;
-    let unlimited = replay(problem.trace, ample, cost_of(&line), |_| {})?;
+    let unlimited = replay(problem.trace, ample, problem.cost(&line), |_| {})?;
     let engines = f64::from(ample.parallelism.data);
     let most = f64::from(unlimited.most_blocks) / engines * COARSE;
     let least = f64::from(least(problem.trace, ample));
@@ -121,7 +121,7 @@ fn settle(
     } else {
         (*ample, unlimited.2)
     };
-    let unsure = unsure(problem.trace, tried, &setup, &line)?;
+    let unsure = unsure(problem, tried, &setup, &line)?;
     let by_memory = arithmetic(&problem.trace.meta, setup.scheduler.kv.block_size)
         .filter(|&count| unsure.is_some() && count >= least(problem.trace, ample));
     Ok(match by_memory {
@@ -143,7 +143,7 @@ fn settle(
 
 /// The numbers that are about as near as the nearest, if it matters which of them it is.
 fn unsure(
-    trace: &Trace,
+    problem: &Problem<'_>,
     tried: &[Tried],
     setup: &Setup,
     line: &Line,
@@ -166,7 +166,7 @@ fn unsure(
         } else {
             with(setup, f64::from(count))
         };
-        replay(trace, &setup, cost_of(line), |_| {})
+        replay(problem.trace, &setup, problem.cost(line), |_| {})
     };
     let means = [mean_times(&run(least)?), mean_times(&run(most)?)];
     let [few, many] = means;

@@ -124,6 +124,7 @@ fn step_times(cost: &StepCost) -> [f64; 4] {
         prefill_pairs: prefill_tokens * prefill_tokens / 2,
         decodes,
         decode_context: u64::from(decodes) * 600,
+        routed: prefill_tokens + u64::from(decodes),
     };
     [load(0, 4), load(0, 12), load(400, 8), load(900, 10)]
         .map(|load| cost.of(&load).as_secs_f64() * 1e3)

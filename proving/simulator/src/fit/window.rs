@@ -9,11 +9,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::{Line, PARAMETERS};
+use crate::cost::Experts;
 use crate::replay::Replayed;
 use crate::trace::Trace;
 use crate::virtual_time::Iteration;
 
-/// Sums over steps: their number, those that read, tokens read, pairs, sequences that generate, tokens attended to.
+/// Sums over steps: their number (as far as they read the weights), those that read prompts, tokens read, pairs, sequences that generate, tokens attended to.
 pub(super) type Features = [f64; PARAMETERS];
 
 /// One equation: these loads took so many seconds.
@@ -33,8 +34,8 @@ impl Window {
 }
 
 /// Every step of a run, summed up as it goes, for each of the engines that run steps of their own.
-#[derive(Default)]
 pub(super) struct Log {
+    experts: Option<Experts>,
     /// By the first rank of those that step together.
     engines: BTreeMap<usize, Steps>,
     /// Where each request ran, by its number.
@@ -54,6 +55,14 @@ struct Steps {
 }
 
 impl Log {
+    pub(super) fn new(experts: Option<Experts>) -> Self {
+        Self {
+            experts,
+            engines: BTreeMap::new(),
+            places: Vec::new(),
+        }
+    }
+
     pub(super) fn record(&mut self, iteration: &Iteration) {
         for admitted in &iteration.admitted {
             let number = admitted.id.0 as usize;
@@ -62,10 +71,12 @@ impl Log {
             }
             self.places[number] = iteration.rank;
         }
+        let experts = self.experts.as_ref();
+        let read = experts.map_or(1.0, |experts| experts.weights_read(iteration.load.routed));
         self.engines
             .entry(iteration.rank)
             .or_default()
-            .record(iteration);
+            .record(iteration, read);
     }
 
     /// What ran in all steps of all engines.
@@ -148,11 +159,12 @@ impl Log {
 }
 
 impl Steps {
-    fn record(&mut self, iteration: &Iteration) {
+    /// A step that read this share of the weights.
+    fn record(&mut self, iteration: &Iteration, read: f64) {
         let load = iteration.load;
         self.decodes.push(load.decodes);
         let features = [
-            1.0,
+            read,
             f64::from(u8::from(load.prefills > 0)),
             load.prefill_tokens as f64,
             load.prefill_pairs as f64,

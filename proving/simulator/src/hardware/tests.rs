@@ -29,3 +29,18 @@ fn a_name_that_holds_another_is_found_before_it() {
         assert_eq!(earlier, None, "{name} is never found");
     }
 }
+
+#[test]
+fn experts_are_read_as_far_as_tokens_use_them() {
+    let qwen = Model::named("Qwen3-30B-A3B").and_then(|model| model.experts());
+    let qwen = qwen.expect("it has experts");
+    assert!((0.94..0.96).contains(&qwen.share), "{qwen:?}");
+    let read = |tokens| qwen.weights_read(tokens);
+    assert!((0.05..0.15).contains(&read(1)), "one token: {}", read(1));
+    assert!((0.5..0.65).contains(&read(16)), "16 tokens: {}", read(16));
+    assert!(read(200) > 0.999);
+    assert_eq!(
+        Model::named("Qwen3-32B").and_then(|model| model.experts()),
+        None
+    );
+}

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Preset;
 use crate::bounds::Bounds;
-use crate::cost::{DecodeCost, DecodeTable, FrontendCost, PrefillCost, StepCost};
+use crate::cost::{DecodeCost, DecodeTable, Experts, FrontendCost, PrefillCost, StepCost};
 use crate::gpus::Gpus;
 use crate::kv::{KvConfig, MOST_BLOCKS};
 use crate::scheduler::SchedulerConfig;
@@ -106,6 +106,30 @@ struct Step {
     overhead_ms: f64,
     prefill: Prefill,
     decode: Decode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experts: Option<ExpertsRead>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct ExpertsRead {
+    share: f64,
+    chance: f64,
+}
+
+impl ExpertsRead {
+    fn lower(&self) -> Result<Experts, Fault> {
+        for (member, value) in [("share", self.share), ("chance", self.chance)] {
+            if !(0.0..=1.0).contains(&value) {
+                let says = format!("{value} is not between 0 and 1");
+                return fault(&format!("step.experts.{member}"), says);
+            }
+        }
+        Ok(Experts {
+            share: self.share,
+            chance: self.chance,
+        })
+    }
 }
 
 #[derive(Deserialize, Serialize)]
@@ -196,6 +220,12 @@ impl File {
                     per_pair_ns: self.step.prefill.per_pair_ns,
                 },
                 decode: self.step.decode.lower()?,
+                experts: self
+                    .step
+                    .experts
+                    .as_ref()
+                    .map(ExpertsRead::lower)
+                    .transpose()?,
             },
             bounds: self.bounds,
             gpus: self.gpus,
@@ -352,6 +382,9 @@ pub(super) fn write(preset: &Preset) -> String {
                 per_pair_ns: step.prefill.per_pair_ns,
             },
             decode,
+            experts: step
+                .experts
+                .map(|Experts { share, chance }| ExpertsRead { share, chance }),
         },
         bounds: preset.bounds,
         gpus: preset.gpus.clone(),

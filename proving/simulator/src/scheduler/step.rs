@@ -70,6 +70,8 @@ pub struct Load {
     pub decodes: u32,
     /// Tokens they attend to, all together.
     pub decode_context: u64,
+    /// Tokens computed, each of which chooses among the experts; with ranks in lock-step, those of all.
+    pub routed: u64,
 }
 
 impl Step {
@@ -79,6 +81,7 @@ impl Step {
         let mut load = Load::default();
         for work in &self.work {
             let (context, tokens) = (u64::from(work.context), u64::from(work.tokens));
+            load.routed += tokens;
             if work.prefill {
                 load.prefills += 1;
                 load.prefill_tokens += tokens;

@@ -139,7 +139,9 @@ impl Group {
             return false;
         }
         let (mut took, mut load) = (Duration::ZERO, Load::default());
+        let routed = steps.iter().flatten().map(Step::tokens).sum();
         for of_rank in steps.iter().flatten().map(Step::load) {
+            let of_rank = Load { routed, ..of_rank };
             let of_rank_took = cost.of(&of_rank);
             if of_rank_took >= took {
                 (took, load) = (of_rank_took, of_rank);

@@ -20,6 +20,7 @@ fn engine(async_scheduling: bool) -> VirtualEngine {
         },
     };
     let cost = StepCost {
+        experts: None,
         overhead_ms: 0.0,
         prefill: PrefillCost {
             base_ms: 10.0,
