@@ -73,6 +73,8 @@ pub(crate) async fn run(
         recorder,
     };
     loop {
+        // Before anything is posted: what arrives in lost time is not to wait for it again.
+        engine.let_lost_time_go(Instant::now());
         while let Ok(command) = inbox.try_recv() {
             engine.handle(command);
         }
@@ -88,7 +90,10 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             command = inbox.recv() => match command {
-                Some(command) => engine.handle(command),
+                Some(command) => {
+                    engine.let_lost_time_go(Instant::now());
+                    engine.handle(command);
+                }
                 None => return,
             },
             () = sleep_until(due.into()) => {}
@@ -128,13 +133,17 @@ impl Engine {
         }
     }
 
-    fn advance(&mut self, now: Instant) {
+    /// Where the machine is too far behind the wall clock, what it lacks is no time for it.
+    fn let_lost_time_go(&mut self, now: Instant) {
         let behind = self.machine.next_due().map_or(Duration::ZERO, |due| {
             now.saturating_duration_since(self.epoch + due)
         });
         if behind > MOST_BEHIND {
             self.epoch += behind;
         }
+    }
+
+    fn advance(&mut self, now: Instant) {
         loop {
             match self
                 .machine

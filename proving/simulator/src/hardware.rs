@@ -3,7 +3,8 @@
 //! A forward pass reads all weights that it uses, and of every token attended to its keys and values; it does two
 //! operations for each weight used and token, and `4 * layers * heads * head size` for each pair of a token and one it
 //! attends to. From that follows about what steps must cost, which a recording alone often cannot tell apart.
-//! Invariant: figures are of one copy of a model in 16 bits, and of one GPU without sparsity.
+//! Invariant: figures are of one copy of a model as its makers publish it, and of one GPU without sparsity. A model that
+//! others made smaller (quantised) is not known.
 //! Not here: what is made of them (`fit`).
 
 use crate::cost::Experts;
@@ -17,12 +18,16 @@ pub struct Model {
     pub active_b: f64,
     /// Layers.
     pub layers: f64,
+    /// Those that look back over the whole context; others keep a short window of it.
+    pub kv_layers: f64,
     /// Heads of keys and values.
     pub kv_heads: f64,
     /// Heads of queries.
     pub heads: f64,
     /// Values in a head.
     pub head_size: f64,
+    /// Values between layers for each token.
+    pub hidden: f64,
     /// Bytes of one weight as it is published.
     pub bytes_per_weight: f64,
     /// Share of the experts that a token uses; 1 where there are none.
@@ -44,52 +49,60 @@ const GATE: f64 = 0.8;
 
 /// By what a model's name contains, in lower case; the first that fits. Sizes: the models' `config.json`.
 const MODELS: &[(&str, Model)] = &[
-    ("llama-3.1-8b", dense(8.03, 32.0, 8.0, 32.0, 128.0)),
-    ("llama-3-8b", dense(8.03, 32.0, 8.0, 32.0, 128.0)),
-    ("llama-3.2-1b", dense(1.24, 16.0, 8.0, 32.0, 64.0)),
-    ("llama-3.2-3b", dense(3.21, 28.0, 8.0, 24.0, 128.0)),
-    ("llama-3.1-70b", dense(70.6, 80.0, 8.0, 64.0, 128.0)),
-    ("llama-3.3-70b", dense(70.6, 80.0, 8.0, 64.0, 128.0)),
-    ("llama-2-7b", dense(6.74, 32.0, 32.0, 32.0, 128.0)),
-    ("llama-2-13b", dense(13.0, 40.0, 40.0, 40.0, 128.0)),
-    ("llama-2-70b", dense(69.0, 80.0, 8.0, 64.0, 128.0)),
-    ("mistral-7b", dense(7.25, 32.0, 8.0, 32.0, 128.0)),
-    ("qwen2.5-7b", dense(7.62, 28.0, 4.0, 28.0, 128.0)),
-    ("qwen2.5-14b", dense(14.8, 48.0, 8.0, 40.0, 128.0)),
-    ("qwen2.5-32b", dense(32.8, 64.0, 8.0, 40.0, 128.0)),
-    ("qwen2.5-72b", dense(72.7, 80.0, 8.0, 64.0, 128.0)),
-    ("qwen3-4b", dense(4.02, 36.0, 8.0, 32.0, 128.0)),
-    ("qwen3-8b", dense(8.19, 36.0, 8.0, 32.0, 128.0)),
-    ("qwen3-14b", dense(14.8, 40.0, 8.0, 40.0, 128.0)),
-    ("qwen3-32b", dense(32.8, 64.0, 8.0, 64.0, 128.0)),
+    ("llama-3.1-8b", dense(8.03, 32.0, 8.0, 32.0, 128.0, 4096.0)),
+    ("llama-3-8b", dense(8.03, 32.0, 8.0, 32.0, 128.0, 4096.0)),
+    ("llama-3.2-1b", dense(1.24, 16.0, 8.0, 32.0, 64.0, 2048.0)),
+    ("llama-3.2-3b", dense(3.21, 28.0, 8.0, 24.0, 128.0, 3072.0)),
+    ("llama-3.1-70b", dense(70.6, 80.0, 8.0, 64.0, 128.0, 8192.0)),
+    ("llama-3.3-70b", dense(70.6, 80.0, 8.0, 64.0, 128.0, 8192.0)),
+    ("llama-2-7b", dense(6.74, 32.0, 32.0, 32.0, 128.0, 4096.0)),
+    ("llama-2-13b", dense(13.0, 40.0, 40.0, 40.0, 128.0, 5120.0)),
+    ("llama-2-70b", dense(69.0, 80.0, 8.0, 64.0, 128.0, 8192.0)),
+    ("mistral-7b", dense(7.25, 32.0, 8.0, 32.0, 128.0, 4096.0)),
+    ("qwen2.5-7b", dense(7.62, 28.0, 4.0, 28.0, 128.0, 3584.0)),
+    ("qwen2.5-14b", dense(14.8, 48.0, 8.0, 40.0, 128.0, 5120.0)),
+    ("qwen2.5-32b", dense(32.8, 64.0, 8.0, 40.0, 128.0, 5120.0)),
+    ("qwen2.5-72b", dense(72.7, 80.0, 8.0, 64.0, 128.0, 8192.0)),
+    ("qwen3-4b", dense(4.02, 36.0, 8.0, 32.0, 128.0, 2560.0)),
+    ("qwen3-8b", dense(8.19, 36.0, 8.0, 32.0, 128.0, 4096.0)),
+    ("qwen3-14b", dense(14.8, 40.0, 8.0, 40.0, 128.0, 5120.0)),
+    ("qwen3-32b", dense(32.8, 64.0, 8.0, 64.0, 128.0, 5120.0)),
     (
         "qwen3-30b-a3b",
-        experts(30.5, 3.3, 48.0, 4.0, 32.0, 8.0 / 128.0),
+        experts(30.5, 3.3, 48.0, 4.0, 32.0, 8.0 / 128.0, 2048.0),
     ),
     (
         "qwen3-235b-a22b",
-        experts(235.0, 22.0, 94.0, 4.0, 64.0, 8.0 / 128.0),
+        experts(235.0, 22.0, 94.0, 4.0, 64.0, 8.0 / 128.0, 4096.0),
     ),
     (
         "mixtral-8x7b",
-        experts(46.7, 12.9, 32.0, 8.0, 32.0, 2.0 / 8.0),
+        experts(46.7, 12.9, 32.0, 8.0, 32.0, 2.0 / 8.0, 4096.0),
     ),
     (
         "gpt-oss-120b",
         Model {
             head_size: 64.0,
+            kv_layers: 18.0,
             bytes_per_weight: 0.56,
-            ..experts(116.8, 5.1, 36.0, 8.0, 64.0, 4.0 / 128.0)
+            ..experts(116.8, 5.1, 36.0, 8.0, 64.0, 4.0 / 128.0, 2880.0)
         },
     ),
     (
         "gpt-oss-20b",
         Model {
             head_size: 64.0,
+            kv_layers: 12.0,
             bytes_per_weight: 0.66,
-            ..experts(20.9, 3.6, 24.0, 8.0, 64.0, 4.0 / 32.0)
+            ..experts(20.9, 3.6, 24.0, 8.0, 64.0, 4.0 / 32.0, 2880.0)
         },
     ),
+];
+
+/// Parts of names of models that others made smaller.
+const QUANTISED: &[&str] = &[
+    "awq", "gptq", "fp8", "fp4", "nvfp4", "int8", "int4", "w8a8", "w4a16", "bnb", "gguf", "4bit",
+    "8bit",
 ];
 
 /// By what a GPU's name contains, in lower case; the first that fits. Figures: the makers' data sheets.
@@ -117,14 +130,23 @@ const GPUS: &[(&str, Gpu)] = &[
     ("t4", gpu(320.0, 65.0)),
 ];
 
-const fn dense(weights_b: f64, layers: f64, kv_heads: f64, heads: f64, head_size: f64) -> Model {
+const fn dense(
+    weights_b: f64,
+    layers: f64,
+    kv_heads: f64,
+    heads: f64,
+    head_size: f64,
+    hidden: f64,
+) -> Model {
     Model {
         weights_b,
         active_b: weights_b,
         layers,
+        kv_layers: layers,
         kv_heads,
         heads,
         head_size,
+        hidden,
         bytes_per_weight: 2.0,
         experts_used: 1.0,
     }
@@ -137,11 +159,12 @@ const fn experts(
     kv_heads: f64,
     heads: f64,
     experts_used: f64,
+    hidden: f64,
 ) -> Model {
     Model {
         active_b,
         experts_used,
-        ..dense(weights_b, layers, kv_heads, heads, 128.0)
+        ..dense(weights_b, layers, kv_heads, heads, 128.0, hidden)
     }
 }
 
@@ -156,13 +179,29 @@ impl Model {
     /// The model of that name, if it is known.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        find(MODELS, name)
+        let quantised = QUANTISED
+            .iter()
+            .any(|mark| contains(&name.to_lowercase(), mark));
+        find(MODELS, name).filter(|_| !quantised)
+    }
+
+    /// Bytes of its weights on each of so many GPUs.
+    #[must_use]
+    pub fn weights_on_each(&self, gpus: f64) -> f64 {
+        self.weights_b * 1e9 * self.bytes_per_weight / gpus
+    }
+
+    /// Bytes that each of so many GPUs sends for a token, to add up what each has: twice in each layer, by a ring, in
+    /// 16 bits.
+    #[must_use]
+    pub fn sums_bytes_per_token(&self, gpus: f64) -> f64 {
+        2.0 * self.layers * self.hidden * 2.0 * 2.0 * (gpus - 1.0) / gpus
     }
 
     /// Bytes of keys and values for each token, in 16 bits.
     #[must_use]
     pub fn kv_bytes_per_token(&self) -> f64 {
-        2.0 * self.layers * self.kv_heads * self.head_size * 2.0
+        2.0 * self.kv_layers * self.kv_heads * self.head_size * 2.0
     }
 
     /// Operations for each pair of a token and a token it attends to.
@@ -199,8 +238,22 @@ impl Gpu {
 
 fn find<T: Copy>(known: &[(&str, T)], name: &str) -> Option<T> {
     let name = name.to_lowercase();
-    let found = known.iter().find(|(part, _)| name.contains(part));
+    let found = known.iter().find(|(part, _)| contains(&name, part));
     found.map(|&(_, figures)| figures)
+}
+
+/// Whether a name has a part that neither a letter nor a digit continues.
+fn contains(name: &str, part: &str) -> bool {
+    name.match_indices(part).any(|(at, _)| {
+        let before = name.get(..at).and_then(|text| text.chars().next_back());
+        let after = name
+            .get(at + part.len()..)
+            .and_then(|text| text.chars().next());
+        [before, after]
+            .into_iter()
+            .flatten()
+            .all(|c| !c.is_alphanumeric())
+    })
 }
 
 #[cfg(test)]

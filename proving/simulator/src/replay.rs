@@ -132,11 +132,13 @@ pub fn replay(
             .map_or_else(String::new, |r| r.id.clone()),
         reason,
     };
+    // As the last step left the engines: so they stayed until the next began.
+    let mut held = engine.stats();
     while let Some(iteration) = engine.iterate(Duration::MAX).map_err(refused)? {
         out.steps += 1;
-        let stats = engine.stats();
-        out.most_blocks = out.most_blocks.max(stats.kv_blocks_used);
-        sample(&mut out.timeseries, iteration.began, &stats);
+        sample(&mut out.timeseries, iteration.began, &held);
+        held = engine.stats();
+        out.most_blocks = out.most_blocks.max(held.kv_blocks_used);
         for admitted in &iteration.admitted {
             if let Some(times) = out.requests.get_mut(admitted.id.0 as usize) {
                 (times.queued, times.scheduled) = (admitted.queued, admitted.scheduled);

@@ -120,9 +120,9 @@ impl Soak {
             |_, _| Duration::ZERO,
             |tick| {
                 if tick.iteration.at >= self.warm_up {
-                    let counted = tick.passed.min(tick.iteration.at - self.warm_up);
-                    activity.record(counted, tick.iteration.tokens());
-                    observed.tick(tick);
+                    let passed = tick.passed.min(tick.iteration.at - self.warm_up);
+                    activity.record(passed, tick.iteration.tokens());
+                    observed.tick(&Tick { passed, ..*tick });
                 }
                 true
             },

@@ -54,14 +54,20 @@ pub(super) fn fit(options: &Fit) -> Result<bool, Box<dyn std::error::Error>> {
     });
     line.end();
     let fitted = fitted?;
-    let preset = preset(options, &trace, &fitted);
+    let (faults, doubts) = (faults(&fitted), doubts(&fitted));
+    let mut preset = preset(options, &trace, &fitted);
+    for said in faults.iter().chain(&doubts) {
+        preset.source.push_str("; ");
+        preset.source.push_str(said);
+    }
     files::write(&options.out, &preset.to_toml())?;
     let written = format!("{}: {}", options.out.display(), preset.source);
     println!("{}", wrapped(&written, 2));
     print(&fitted);
-    let faults = faults(&fitted);
-    for fault in &faults {
-        eprintln!("{}", wrapped(fault, 2));
+    for (what, said) in [("warning", &doubts), ("error", &faults)] {
+        for said in said {
+            eprintln!("{}", wrapped(&format!("{what}: {said}"), 2));
+        }
     }
     Ok(faults.is_empty())
 }
@@ -105,7 +111,7 @@ fn preset(options: &Fit, trace: &Trace, fitted: &Fitted) -> Preset {
 
 fn print(fitted: &Fitted) {
     println!(
-        "{:<22}{:>10}{:>10}{:>10}",
+        "on the requests it was fitted to:\n{:<22}{:>10}{:>10}{:>10}",
         "mean difference", "TTFT", "TPOT", "E2E"
     );
     for (name, distance) in [
@@ -134,13 +140,23 @@ fn print(fitted: &Fitted) {
         fitted.runs, bounds.sequences, bounds.context,
     );
     println!("{}", wrapped(&holds, 2));
+}
+
+/// What else is to be known of it.
+fn doubts(fitted: &Fitted) -> Vec<String> {
+    let mut doubts = Vec::new();
     if let Some(Unsure { least, most: None }) = fitted.unsure_blocks {
-        let unsure = format!(
-            "these requests do not say whether there were more KV blocks than {least}, on which others of the \
-             recording depend: if you know their number, say --blocks"
-        );
-        println!("{}", wrapped(&unsure, 2));
+        doubts.push(format!(
+            "whether there were more KV blocks than {least} these requests do not say, and others of the recording \
+             depend on it: if you know their number, say --blocks"
+        ));
     }
+    if fitted.distance.total >= fitted.null_distance.total {
+        doubts.push(
+            "one constant step time explains these requests as well: they say nothing of what steps cost".to_owned(),
+        );
+    }
+    doubts
 }
 
 /// Why the preset is not to be used, with what would help.
@@ -149,7 +165,7 @@ fn faults(fitted: &Fitted) -> Vec<String> {
     let worst = fitted.distance.worst();
     if worst > FARTHEST {
         faults.push(format!(
-            "error: the nearest run is {:.0} % from the recording, more than {:.0} %: do not use this preset. Was the \
+            "do not use this preset: the nearest run is {:.0} % from the recording, more than {:.0} %. Was the \
              engine what meta.json says: its parallelism, KV blocks, max_num_seqs, prefix caching, speculative \
              decoding? Were the GPUs its own? More requests help where it did",
             worst * 100.0,
@@ -162,8 +178,8 @@ fn faults(fitted: &Fitted) -> Vec<String> {
     }) = fitted.unsure_blocks
     {
         faults.push(format!(
-            "error: these requests do not say how many KV blocks there were, {least} to {most} explain them alike, and \
-             other requests of the recording depend on it: do not use this preset. Say --blocks, or a larger share \
+            "do not use this preset: its requests do not say how many KV blocks there were, {least} to {most} explain \
+             them alike, and other requests of the recording depend on it. Say --blocks, or a larger share \
              with --requests"
         ));
     }

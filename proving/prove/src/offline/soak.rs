@@ -266,6 +266,9 @@ fn profiles(report: &Report) {
 }
 
 fn windows(report: &RampReport) {
+    let ms = |seconds: Option<f64>| {
+        seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.0}", seconds * 1e3))
+    };
     println!(
         "baseline {:.1} ms, too much above {:.1} ms",
         report.baseline_s * 1e3,
@@ -273,24 +276,20 @@ fn windows(report: &RampReport) {
     );
     println!(
         "{:>5} {:>6} {:>6} {:>7} {:>6} {:>6} {:>5} {:>7}",
-        "users", "until", "req/s", "TTFT ms", "p99", "inside", "KV %", "preempt"
+        "users", "until", "req/s", "TTFT ms", "p99", "runs", "KV %", "preempt"
     );
     for window in &report.windows {
         println!(
-            "{:>5} {:>5.0}s {:>6.2} {:>7.0} {:>6.0} {:>6.1} {:>5.1} {:>7}{}",
+            "{:>5} {:>5.0}s {:>6.2} {:>7} {:>6} {:>6.1} {:>5.1} {:>7}{}",
             window.users,
             window.to_s,
             window.requests_per_s,
-            window.ttft_s * 1e3,
-            window.ttft_p99_s * 1e3,
+            ms(window.ttft_s),
+            ms(window.ttft_p99_s),
             window.running,
             window.kv_usage * 100.0,
             window.preemptions,
-            if window.ttft_s > report.line_s {
-                "  too slow"
-            } else {
-                ""
-            }
+            if window.too_slow { "  too slow" } else { "" }
         );
     }
     match report.t2 {

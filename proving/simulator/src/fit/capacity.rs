@@ -124,20 +124,19 @@ fn settle(
     let unsure = unsure(problem, tried, &setup, &line)?;
     let by_memory = arithmetic(&problem.trace.meta, setup.scheduler.kv.block_size)
         .filter(|&count| unsure.is_some() && count >= least(problem.trace, ample));
-    Ok(match by_memory {
-        Some(count) => Capacity {
-            setup: setup.with_blocks(Blocks {
-                count,
-                source: BlockSource::Memory,
-            }),
-            line,
-            unsure: None,
-        },
-        None => Capacity {
+    let Some(count) = by_memory else {
+        return Ok(Capacity {
             setup,
             line,
             unsure,
-        },
+        });
+    };
+    let source = BlockSource::Memory;
+    let setup = setup.with_blocks(Blocks { count, source });
+    Ok(Capacity {
+        setup,
+        line: problem.search(&setup, line)?,
+        unsure: None,
     })
 }
 
@@ -191,15 +190,9 @@ fn mean_times(run: &Replayed) -> [f64; 2] {
 /// Blocks that fit into the memory beside the weights, where model and memory are known.
 fn arithmetic(meta: &Meta, block_size: u32) -> Option<u32> {
     let model = Model::named(&meta.model)?;
-    let gpus = f64::from(meta.tensor_parallel.unwrap_or(1));
-    let sharing = if meta.shares_experts {
-        f64::from(meta.data_parallel.unwrap_or(1))
-    } else {
-        1.0
-    };
     let usable = meta.memory_bytes? as f64 * meta.memory_utilization.unwrap_or(UTILIZATION);
-    let weights = model.weights_b * 1e9 * model.bytes_per_weight / gpus / sharing;
-    let block = model.kv_bytes_per_token() / gpus * f64::from(block_size);
+    let weights = model.weights_on_each(meta.gpus_of_a_copy());
+    let block = meta.kv_bytes_per_token(&model) * f64::from(block_size);
     let blocks = (usable - weights - ACTIVATIONS_BYTES) / block;
     (blocks >= 2.0).then_some(blocks as u32)
 }

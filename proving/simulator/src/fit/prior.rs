@@ -3,7 +3,8 @@
 //! A step reads the weights, and of every token attended to its keys and values, at most at the memory's bandwidth;
 //! reading a prompt takes the operations that its tokens and pairs need. Where the GPU is not known, a usual one
 //! is taken, unless the fastest request of the share shows a better.
-//! Invariant: only figures of the setup and times of the share are used; a model that is not known has no prior.
+//! Invariant: only figures of the setup and times of the share are used. A model that is not known has no prior, nor has
+//! one on an unknown GPU whose share has no time between two tokens.
 //! Not here: the figures themselves (`hardware`), how much they count against the recording (`solve`).
 
 use std::ops::Range;
@@ -49,12 +50,7 @@ impl Prior {
         let model = Model::named(&meta.model)?;
         let gpu = meta.device.as_deref().and_then(Gpu::named);
         let gpus = f64::from(meta.tensor_parallel.unwrap_or(1));
-        let sharing = if meta.shares_experts {
-            f64::from(meta.data_parallel.unwrap_or(1))
-        } else {
-            1.0
-        };
-        let weights = model.weights_b * 1e9 * model.bytes_per_weight / gpus / sharing;
+        let weights = model.weights_on_each(meta.gpus_of_a_copy());
         let bandwidth = match gpu {
             Some(gpu) => gpu.bandwidth_gb_s * 1e9 * BANDWIDTH_USED,
             None => {
@@ -66,24 +62,17 @@ impl Prior {
             Some(gpu) => gpu.tflops * 1e12 * OPERATIONS_USED,
             None => bandwidth / BANDWIDTH_USED * OPERATIONS_PER_BYTE * OPERATIONS_USED,
         };
-        let narrow = meta
-            .kv_cache_dtype
-            .as_deref()
-            .is_some_and(|kind| kind.contains("fp8"));
-        let kv_bytes = model.kv_bytes_per_token() * if narrow { 0.5 } else { 1.0 };
-        // Two sums a layer, of 16 bits for each value, of which a ring sends 2 (n - 1) / n.
-        let width = model.heads * model.head_size;
-        let exchanged = 2.0 * model.layers * width * 2.0 * 2.0 * (gpus - 1.0) / gpus;
+        let exchange = model.sums_bytes_per_token(gpus) / EXCHANGE_BYTES_S;
         let (known, experts) = (gpu.is_some(), model.has_experts());
         let within = |known_by: f64, else_by: f64| if known { known_by } else { else_by };
         Some(Self {
             line: [
                 weights / bandwidth + OVERHEAD_S,
                 READS_S,
-                2.0 * model.active_b * 1e9 / gpus / operations,
+                2.0 * model.active_b * 1e9 / gpus / operations + exchange,
                 model.operations_per_pair() / gpus / operations,
-                SEQUENCE_S + exchanged / EXCHANGE_BYTES_S,
-                kv_bytes / gpus / bandwidth,
+                SEQUENCE_S + exchange,
+                meta.kv_bytes_per_token(&model) / bandwidth,
             ],
             sigma: [
                 if experts { 2.5 } else { within(1.25, 2.0) },

@@ -160,7 +160,7 @@ fn costs_fitted_to_one_half_of_a_noisy_run_predict_the_other() {
 #[test]
 fn blocks_that_nobody_reported_are_found_with_the_costs() {
     let (mut trace, made, cost) = made_up(MadeUp {
-        requests: 100,
+        requests: 140,
         ..MadeUp::default()
     });
     trace.meta.blocks = None;
@@ -184,7 +184,8 @@ fn blocks_that_nobody_reported_are_found_with_the_costs() {
             made.blocks.count
         );
         assert_eq!(fitted.unsure_blocks, None);
-        assert_found_again(&fitted, &cost, 0.05);
+        // A full cache makes chaos of small differences, so that costs are found less exactly than blocks.
+        assert_found_again(&fitted, &cost, 0.08);
     }
 }
 
@@ -251,41 +252,109 @@ fn an_engine_that_is_not_the_recorded_one_is_far_and_so_is_one_constant_step() {
     assert!(wrong.distance.worst() > FARTHEST, "{:?}", wrong.distance);
 }
 
+/// A recording as files, the engine's clock so many seconds after the wall clock, and what the front end took of each
+/// request before it was queued.
+fn files(trace: &Trace, model: &str, before_queue_s: &[f64]) -> (String, String) {
+    let meta = format!(
+        r#"{{"model": "{model}", "engine_kwargs": {{"max_num_seqs": 32, "max_num_batched_tokens": 1024, "max_model_len": 4096}}}}"#
+    );
+    let line = |(i, r): (usize, &Recorded)| {
+        let t = r.times;
+        let [queued, scheduled, first, last] = [t.queued, t.scheduled, t.first, t.last]
+            .map(|at| 7_000.0 + at.as_secs_f64() + before_queue_s[i]);
+        format!(
+            r#"{{"request_id": "{}", "input_toks": {}, "output_toks": {}, "arrival_time": {:.6}, "queued_ts": {queued:.6}, "scheduled_ts": {scheduled:.6}, "first_token_ts": {first:.6}, "last_token_ts": {last:.6}}}"#,
+            r.id,
+            r.prompt_tokens,
+            r.output_tokens,
+            1.75e9 + t.arrival.as_secs_f64(),
+        )
+    };
+    let lines: Vec<String> = trace.requests.iter().enumerate().map(line).collect();
+    (meta, lines.join("\n"))
+}
+
 #[test]
 fn stamps_outside_the_share_change_nothing_in_what_is_fitted() {
-    let (mut trace, _, _) = made_up(MadeUp {
+    let like = MadeUp {
         requests: 40,
         noise: 0.05,
         ..MadeUp::default()
-    });
-    trace.meta.blocks = None;
-    let found = |trace: &Trace| {
-        let fitted = fit(
-            trace,
-            &Setup::of(trace, None, None),
-            half("0..0.5"),
-            &mut |_| {},
-        )
-        .unwrap();
-        (fitted.cost, fitted.setup, fitted.bounds)
     };
-    let untouched = found(&trace);
-    let mut rng = Rng::new(SEED);
-    for recorded in &mut trace.requests[20..] {
-        let mut at = recorded.times.arrival;
-        let times = &mut recorded.times;
-        for time in [
-            &mut times.queued,
-            &mut times.scheduled,
-            &mut times.first,
-            &mut times.last,
-        ] {
-            at += Duration::from_secs_f64(rng.exponential(1.0));
-            *time = at;
+    let (mut trace, _, _) = made_up(like);
+    // Of a known model there is a prior, and of an unknown one none.
+    for model in ["made-up", "meta-llama/Llama-3.1-8B"] {
+        // What the front end takes is least for a request outside the share: the clocks must not be aligned by it.
+        let mut before_queue_s = vec![0.004; 40];
+        let found = |trace: &Trace, before_queue_s: &[f64]| {
+            let (meta, requests) = files(trace, model, before_queue_s);
+            let trace = Trace::parse(&meta, &requests, None).unwrap();
+            let setup = Setup::of(&trace, None, None);
+            let fitted = fit(&trace, &setup, half("0..0.5"), &mut |_| {}).unwrap();
+            format!("{fitted:?}")
+        };
+        let untouched = found(&trace, &before_queue_s);
+        before_queue_s[30] = 0.001;
+        assert_eq!(found(&trace, &before_queue_s), untouched, "{model}: a gap");
+        let mut rng = Rng::new(SEED);
+        for recorded in &mut trace.requests[20..] {
+            let mut at = recorded.times.arrival;
+            let times = &mut recorded.times;
+            for time in [
+                &mut times.queued,
+                &mut times.scheduled,
+                &mut times.first,
+                &mut times.last,
+            ] {
+                at += Duration::from_secs_f64(rng.exponential(1.0));
+                *time = at;
+            }
         }
+        assert_eq!(found(&trace, &before_queue_s), untouched, "{model}: stamps");
     }
-    trace.timeseries.reverse();
-    assert_eq!(found(&trace), untouched);
+}
+
+#[test]
+fn clocks_are_aligned_by_the_share_alone() {
+    let (trace, ..) = made_up(MadeUp::default());
+    let mut before_queue_s = vec![0.5; 60];
+    before_queue_s[50] = 0.1;
+    let (meta, requests) = files(&trace, "made-up", &before_queue_s);
+    let parsed = Trace::parse(&meta, &requests, None).unwrap();
+    let apart = |trace: &Trace| {
+        let times = trace.requests[0].times;
+        (times.queued - times.arrival).as_secs_f64()
+    };
+    assert!(apart(&parsed) > 0.3, "by all requests");
+    assert!(apart(&parsed.aligned(0..30)) < 1e-5, "by the share");
+}
+
+#[test]
+fn a_lone_request_after_a_pause_tells_what_its_own_steps_took() {
+    let (mut trace, setup, _) = made_up(MadeUp {
+        requests: 2,
+        ..MadeUp::default()
+    });
+    trace.requests[1].times.arrival = Duration::from_secs(100);
+    let steps_s = |line: &Line| {
+        let mut log = Log::new(None);
+        let run = replay(&trace, &setup, cost_of(line), |step| log.record(step)).unwrap();
+        let mut recorded = trace.clone();
+        for (recorded, times) in recorded.requests.iter_mut().zip(&run.requests) {
+            recorded.times = *times;
+        }
+        log.windows(&recorded, &run, 1..2)
+            .iter()
+            .map(|w| w.seconds / w.features[0])
+            .collect::<Vec<f64>>()
+    };
+    // Nothing but a base: each window is so many steps of it.
+    let steps = steps_s(&[0.02, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(steps.len(), 3);
+    assert!(
+        steps.iter().all(|step| (step - 0.02).abs() < 1e-6),
+        "{steps:?}"
+    );
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub(super) struct Log {
 
 #[derive(Default)]
 struct Steps {
+    begins: Vec<Duration>,
     ends: Vec<Duration>,
     /// Loads of all steps up to this one.
     sums: Vec<Features>,
@@ -178,6 +179,7 @@ impl Steps {
         let idle = self.idle.last().copied().unwrap_or_default()
             + iteration.began.saturating_sub(self.last_end).as_secs_f64();
         self.last_end = iteration.at;
+        self.begins.push(iteration.began);
         self.ends.push(iteration.at);
         self.sums.push(sums);
         self.idle.push(idle);
@@ -190,18 +192,20 @@ impl Steps {
             Some(last) => (self.sums[last], self.idle[last], self.ends[last]),
             None => (Features::default(), 0.0, Duration::ZERO),
         };
-        let (Some(&end), Some(after), Some(&idle_after)) = (
+        let (Some(&began), Some(&end), Some(after)) = (
+            self.begins.get(next),
             self.ends.get(next),
             self.sums.get(next),
-            self.idle.get(next),
         ) else {
             return (before, idle);
         };
-        let gone = (at - from).as_secs_f64() / (end - from).as_secs_f64().max(1e-9);
+        let waited = at.min(began).saturating_sub(from).as_secs_f64();
+        let gone = at.saturating_sub(began).as_secs_f64()
+            / end.saturating_sub(began).as_secs_f64().max(1e-9);
         let mut sums = before;
         for (sum, after) in sums.iter_mut().zip(after) {
-            *sum += (after - *sum) * gone;
+            *sum += (after - *sum) * gone.min(1.0);
         }
-        (sums, idle + (idle_after - idle) * gone)
+        (sums, idle + waited)
     }
 }

@@ -14,18 +14,27 @@ fn models_and_gpus_are_found_by_the_names_that_vllm_and_the_driver_give() {
         Gpu::named("NVIDIA RTX PRO 6000 Blackwell Workstation Edition")
     );
     assert_eq!(Gpu::named("NVIDIA H100 80GB HBM3"), Gpu::named("h100"));
-    assert_eq!(Model::named("own/model"), None);
+    for other in [
+        "own/model",
+        "Qwen/Qwen3-32B-AWQ",
+        "RedHatAI/Llama-3.1-8B-FP8",
+    ] {
+        assert_eq!(Model::named(other), None, "{other}");
+    }
+    for other in ["NVIDIA RTX A1000", "NVIDIA T400", "Tesla P40"] {
+        assert_eq!(Gpu::named(other), None, "{other}");
+    }
     assert_eq!(Gpu::named("cpu"), None);
 }
 
 #[test]
 fn a_name_that_holds_another_is_found_before_it() {
     for (i, (name, _)) in GPUS.iter().enumerate() {
-        let earlier = GPUS[..i].iter().find(|(part, _)| name.contains(part));
+        let earlier = GPUS[..i].iter().find(|(part, _)| contains(name, part));
         assert_eq!(earlier, None, "{name} is never found");
     }
     for (i, (name, _)) in MODELS.iter().enumerate() {
-        let earlier = MODELS[..i].iter().find(|(part, _)| name.contains(part));
+        let earlier = MODELS[..i].iter().find(|(part, _)| contains(name, part));
         assert_eq!(earlier, None, "{name} is never found");
     }
 }

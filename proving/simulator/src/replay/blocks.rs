@@ -42,7 +42,9 @@ impl BlockSource {
             Self::Preset => "from the preset: meta.json does not say",
             Self::Fitted => "found by the fit: meta.json does not say",
             Self::Memory => "by the GPU's memory: neither meta.json nor the share says",
-            Self::Ample => "ample: meta.json does not say, and no request waited for any",
+            Self::Ample => {
+                "ample: meta.json does not say, and these requests do not show that there were fewer"
+            }
         }
     }
 }

@@ -15,6 +15,9 @@ use super::{Soak, SoakError, Tick};
 use crate::preset::Preset;
 use crate::score::Distribution;
 
+/// A step at most, and the time of the first users alone.
+const LONGEST_STEP: Duration = Duration::from_secs(86_400);
+
 /// How users come, and when there are enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ramp {
@@ -69,10 +72,12 @@ pub struct Window {
     pub requests: usize,
     /// First tokens a second.
     pub requests_per_s: f64,
-    /// Question to first token, the mean; 0 where there was none.
-    pub ttft_s: f64,
+    /// Question to first token, the mean; `None` where nobody had one.
+    pub ttft_s: Option<f64>,
     /// All but one in a hundred had theirs sooner.
-    pub ttft_p99_s: f64,
+    pub ttft_p99_s: Option<f64>,
+    /// Its mean is above the line, or nobody had a token though somebody waited.
+    pub too_slow: bool,
     /// Mean number of requests in the engine.
     pub running: f64,
     /// Mean share of KV blocks in use.
@@ -87,6 +92,8 @@ struct Course<'a> {
     warm_up: Duration,
     most_users: u32,
     filling: Filling,
+    /// The first users had answers.
+    has_baseline: bool,
     /// Windows running that were too slow.
     slow: u32,
     report: RampReport,
@@ -127,6 +134,7 @@ impl Soak {
             warm_up: self.warm_up,
             most_users: self.users,
             filling: Filling::default(),
+            has_baseline: false,
             slow: 0,
             report: RampReport {
                 preset: preset.name.clone(),
@@ -139,9 +147,9 @@ impl Soak {
         let mut users = Users::new(&all, preset);
         all.drive(preset, &mut users, comes_in, |tick| {
             course.see(tick);
-            course.report.t2.is_none()
+            course.goes_on()
         })?;
-        if course.report.windows.is_empty() {
+        if !course.has_baseline {
             return Err(SoakError::Nothing);
         }
         Ok(course.report)
@@ -174,6 +182,11 @@ impl Ramp {
                 "a ramp's step has to be at least 1 s, and the first users alone for longer than the warm-up",
             ));
         }
+        if self.every > LONGEST_STEP || self.alone > LONGEST_STEP {
+            return Err(SoakError::Plan(
+                "a ramp's step, and the first users' time alone, are at most a day",
+            ));
+        }
         if !(self.factor > 0.0 && self.factor.is_finite()) {
             return Err(SoakError::Plan("a ramp's factor has to be above 0"));
         }
@@ -191,6 +204,12 @@ impl Course<'_> {
         }
     }
 
+    /// Until there are enough, and only if the first users had answers to compare with.
+    fn goes_on(&self) -> bool {
+        let report = &self.report;
+        report.t2.is_none() && (report.windows.is_empty() || self.has_baseline)
+    }
+
     /// Of the window that is being filled.
     fn end(&self) -> Duration {
         self.ramp.alone + self.ramp.every * self.report.windows.len() as u32
@@ -204,17 +223,23 @@ impl Course<'_> {
             self.ramp.every
         };
         let users = self.ramp.users.saturating_mul(number + 1);
-        let window = std::mem::take(&mut self.filling).close(
+        let mut window = std::mem::take(&mut self.filling).close(
             users.min(self.most_users),
             self.end().as_secs_f64(),
             span.as_secs_f64(),
         );
         let report = &mut self.report;
-        if number == 0 {
-            report.baseline_s = window.ttft_s;
-            report.line_s = window.ttft_s * self.ramp.factor;
+        if let (0, Some(ttft_s)) = (number, window.ttft_s) {
+            self.has_baseline = true;
+            report.baseline_s = ttft_s;
+            report.line_s = ttft_s * self.ramp.factor;
         }
-        let too_slow = window.ttft_s > report.line_s;
+        // Where nobody had a token though somebody waits for one, the engine stands still.
+        window.too_slow = match window.ttft_s {
+            Some(ttft_s) => ttft_s > report.line_s,
+            None => number > 0 && window.running > 0.0,
+        };
+        let too_slow = window.too_slow;
         self.slow = if too_slow { self.slow + 1 } else { 0 };
         if self.slow >= self.ramp.windows && report.t2.is_none() {
             report.t2 = Some(window.users);
@@ -240,8 +265,9 @@ impl Filling {
             to_s,
             requests,
             requests_per_s: requests as f64 / span_s,
-            ttft_s: ttft.map_or(0.0, |ttft| ttft.mean),
-            ttft_p99_s: ttft.map_or(0.0, |ttft| ttft.p99),
+            ttft_s: ttft.map(|ttft| ttft.mean),
+            ttft_p99_s: ttft.map(|ttft| ttft.p99),
+            too_slow: false,
             running: self.running / span_s,
             kv_usage: self.kv / span_s,
             preemptions: self.preemptions,

@@ -350,15 +350,42 @@ fn a_ramp_lets_users_come_and_stops_when_they_are_too_many() {
     let users: Vec<u32> = report.windows.iter().map(|w| w.users).collect();
     let until: Vec<u32> = (1..=t2 / 8).map(|step| step * 8).collect();
     assert_eq!(users, until);
-    let (slow, fine): (Vec<&Window>, Vec<&Window>) = report
-        .windows
-        .iter()
-        .partition(|w| w.ttft_s > report.line_s);
+    let (slow, fine): (Vec<&Window>, Vec<&Window>) =
+        report.windows.iter().partition(|w| w.too_slow);
     assert!(slow.len() >= 2 && !fine.is_empty());
     assert!((report.line_s / report.baseline_s - 3.0).abs() < 1e-9);
     assert_eq!(soak.ramp(&preset, &ramp).unwrap(), report);
     let unlimited = soak.ramp(&self::preset(), &ramp).unwrap();
     assert!(unlimited.t2.is_none_or(|later| later > t2));
+}
+
+#[test]
+fn a_ramp_on_an_engine_that_stands_still_ends_there_and_one_without_a_baseline_is_an_error() {
+    let exponential = |mean_s| Process::Exponential { mean_s };
+    let soak = |users| {
+        let all = profile("all", 1.0, exponential(1.0));
+        Soak {
+            warm_up: Duration::from_secs(20),
+            ..of(vec![all], users, 1)
+        }
+    };
+    let mut stuck = preset();
+    // A step of ten minutes: who comes first has no token while the others come.
+    stuck.step.overhead_ms = 600_000.0;
+    let error = soak(80).ramp(&stuck, &Ramp::default()).unwrap_err();
+    assert!(matches!(error, SoakError::Nothing), "{error}");
+    // One at a time, and a minute for a step that has more than eight users waiting.
+    let mut slow = preset();
+    slow.scheduler.max_num_seqs = 1;
+    slow.step.overhead_ms = 100.0;
+    let report = soak(80).ramp(&slow, &Ramp::default()).unwrap();
+    assert!(report.t2.is_some_and(|t2| t2 <= 32), "{:?}", report.t2);
+    let too_long = Ramp {
+        every: Duration::from_secs(1 << 40),
+        ..Ramp::default()
+    };
+    let error = soak(80).ramp(&preset(), &too_long).unwrap_err();
+    assert!(error.to_string().contains("at most a day"), "{error}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 
 use super::At;
+use crate::hardware::Model;
 use crate::kv::MOST_BLOCKS;
 use crate::virtual_time::MOST_RANKS;
 
@@ -133,6 +134,25 @@ struct ModelConfig {
 }
 
 impl Meta {
+    /// GPUs that hold one copy of the weights: those of one engine, or of all where they share their experts.
+    #[must_use]
+    pub fn gpus_of_a_copy(&self) -> f64 {
+        let sharing = if self.shares_experts {
+            self.data_parallel.unwrap_or(1)
+        } else {
+            1
+        };
+        f64::from(self.tensor_parallel.unwrap_or(1)) * f64::from(sharing)
+    }
+
+    /// Bytes of keys and values for each token on each GPU of an engine.
+    #[must_use]
+    pub fn kv_bytes_per_token(&self, model: &Model) -> f64 {
+        let kind = self.kv_cache_dtype.as_deref().unwrap_or_default();
+        let of_16_bits = if kind.contains("fp8") { 0.5 } else { 1.0 };
+        model.kv_bytes_per_token() * of_16_bits / f64::from(self.tensor_parallel.unwrap_or(1))
+    }
+
     pub(super) fn parse(text: &str) -> Result<Self, At> {
         let file: File =
             serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))?;

@@ -1,6 +1,6 @@
 //! Which rank a request goes to, as vLLM's front end chooses among data-parallel engines.
 //!
-//! The front end knows what each engine last told: its requests running and waiting, published at most every 100 ms.
+//! The front end knows what each engine last last_published: its requests running and waiting, published at most every 100 ms.
 //! It takes the engine with the least `4 * waiting + running`, the first of several, and counts the request as waiting
 //! there until it hears again.
 //! Invariant: with one rank nothing is chosen and nothing is counted.
@@ -24,26 +24,26 @@ struct Counts {
 
 #[derive(Debug)]
 pub(super) struct Balancer {
-    told: Vec<Counts>,
+    last_published: Vec<Counts>,
     next_publication: Duration,
 }
 
 impl Balancer {
     pub(super) fn new(ranks: usize) -> Self {
         Self {
-            told: vec![Counts::default(); ranks],
+            last_published: vec![Counts::default(); ranks],
             next_publication: PERIOD,
         }
     }
 
     /// Hears what the engines hold, if it is time. To be called before what happens at `now` changes it.
     pub(super) fn publish(&mut self, now: Duration, groups: &[Group]) {
-        if self.told.len() == 1 || now < self.next_publication {
+        if self.last_published.len() == 1 || now < self.next_publication {
             return;
         }
         let stats = groups.iter().flat_map(Group::stats);
-        for (told, stats) in self.told.iter_mut().zip(stats) {
-            *told = Counts {
+        for (counts, stats) in self.last_published.iter_mut().zip(stats) {
+            *counts = Counts {
                 running: stats.running,
                 waiting: stats.waiting,
             };
@@ -52,12 +52,17 @@ impl Balancer {
         self.next_publication = PERIOD * u32::try_from(periods).unwrap_or(u32::MAX);
     }
 
+    /// The rank that a request goes to.
     pub(super) fn choose(&mut self) -> usize {
+        if self.last_published.len() == 1 {
+            return 0;
+        }
         let score = |counts: &Counts| counts.waiting * WAITING_WEIGHT + counts.running;
-        let least = (0..self.told.len()).min_by_key(|&rank| score(&self.told[rank]));
+        let least =
+            (0..self.last_published.len()).min_by_key(|&rank| score(&self.last_published[rank]));
         let rank = least.unwrap_or(0);
-        if let Some(told) = self.told.get_mut(rank) {
-            told.waiting += 1;
+        if let Some(counts) = self.last_published.get_mut(rank) {
+            counts.waiting += 1;
         }
         rank
     }

@@ -69,6 +69,12 @@ impl Group {
         }
     }
 
+    /// The settings of its ranks; they are all alike.
+    #[cfg(test)]
+    pub(super) fn config(&self) -> &SchedulerConfig {
+        self.ranks[0].scheduler.config()
+    }
+
     pub(super) fn has(&self, rank: usize) -> bool {
         (self.first_rank..self.first_rank + self.ranks.len()).contains(&rank)
     }

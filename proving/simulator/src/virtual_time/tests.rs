@@ -35,6 +35,94 @@ fn engine(async_scheduling: bool) -> VirtualEngine {
     VirtualEngine::new(config, cost)
 }
 
+/// Engines in parallel, like that one.
+fn engines(data: u32, lockstep: bool) -> VirtualEngine {
+    let one = engine(false);
+    let config = *one.groups[0].config();
+    VirtualEngine::parallel(config, one.cost, Parallelism { data, lockstep })
+}
+
+/// Which rank got each request, by number.
+fn ranks(engine: &mut VirtualEngine) -> Vec<usize> {
+    let mut ranks = Vec::new();
+    while let Some(iteration) = engine.iterate(Duration::MAX).expect("all fit") {
+        for admitted in &iteration.admitted {
+            ranks.push((admitted.id.0, admitted.rank));
+        }
+    }
+    ranks.sort_unstable();
+    ranks.into_iter().map(|(_, rank)| rank).collect()
+}
+
+#[test]
+fn a_request_goes_where_least_wait_and_run_as_last_heard() {
+    let mut engines = engines(3, false);
+    // All at once: each counts as waiting where it went, so they go around.
+    for id in 0..6 {
+        engines.post(Duration::ZERO, request(id, 200));
+    }
+    // Heard at 100 ms: two run in each. The next goes to the first of them, and counts there as four that run.
+    for id in 6..9 {
+        engines.post(Duration::from_millis(101), request(id, 1));
+    }
+    assert_eq!(ranks(&mut engines), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    let mut engines = self::engines(2, false);
+    engines.post(Duration::ZERO, request(0, 200));
+    engines.post(Duration::ZERO, request(1, 1));
+    // Before anything was heard, one waits in each. At 150 ms one still runs in the first, none in the second.
+    engines.post(Duration::from_millis(50), request(2, 1));
+    engines.post(Duration::from_millis(150), request(3, 1));
+    assert_eq!(ranks(&mut engines), [0, 1, 0, 1]);
+}
+
+#[test]
+fn ranks_in_lockstep_wait_for_the_slowest_and_alone_they_do_not() {
+    for (lockstep, apart) in [(false, 1), (true, 10)] {
+        let mut engines = engines(2, lockstep);
+        engines.post(Duration::ZERO, request(0, 40));
+        engines.post(Duration::from_millis(15), request(1, 1));
+        let mut of_first = Vec::new();
+        while let Some(iteration) = engines.iterate(Duration::MAX).expect("all fit") {
+            let tokens = iteration.emitted.iter().filter(|token| token.id.0 == 0);
+            of_first.extend(tokens.map(|_| iteration.at.as_millis()));
+        }
+        let longest = of_first.windows(2).map(|pair| pair[1] - pair[0]).max();
+        // While the second reads its prompt of 10 ms.
+        assert_eq!(longest, Some(apart), "lockstep: {lockstep}");
+    }
+}
+
+#[test]
+fn a_request_is_queued_between_steps_and_an_aborted_one_leaves_its_rank() {
+    let mut engines = engines(2, false);
+    for id in 0..4 {
+        engines.post(Duration::from_millis(3 * id), request(id, 30));
+    }
+    let mut queued = Vec::new();
+    while let Some(iteration) = engines.iterate(Duration::from_millis(30)).expect("all fit") {
+        for admitted in &iteration.admitted {
+            queued.push((
+                admitted.id.0,
+                admitted.queued.as_millis(),
+                admitted.scheduled.as_millis(),
+            ));
+        }
+    }
+    // The first two find idle engines; the others come while those read for 10 ms.
+    assert_eq!(queued, [(0, 0, 0), (1, 3, 3), (2, 10, 10), (3, 13, 13)]);
+    for id in 0..4 {
+        assert!(engines.abort(RequestId(id)), "{id}");
+        assert!(!engines.abort(RequestId(id)), "{id} again");
+    }
+    assert_eq!(
+        (engines.stats().running, engines.stats().kv_blocks_used),
+        (0, 0)
+    );
+    engines.post(Duration::from_secs(9), request(9, 1));
+    assert!(engines.abort(RequestId(9)), "before it arrives");
+    assert_eq!(ranks(&mut engines), Vec::<usize>::new());
+}
+
 fn request(id: u64, output_tokens: u32) -> Request {
     Request {
         id: RequestId(id),
