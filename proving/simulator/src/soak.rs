@@ -111,7 +111,7 @@ impl Soak {
             ));
         }
         self.traffic.check(self.users, preset)?;
-        let mut observed = Observed::default();
+        let mut observed = Observed::of(preset);
         let mut activity = Activity::default();
         let mut users = Users::new(self, preset);
         let engine = self.drive(

@@ -106,6 +106,7 @@ pub(super) fn soak(options: &Soak) -> super::Outcome {
         .iter()
         .map(|planned| planned.run(&preset))
         .collect::<Result<Vec<_>, _>>()?;
+    reports.iter().for_each(warn);
     if options.json {
         return print(&reports);
     }
@@ -190,6 +191,19 @@ fn print<T: Serialize>(reports: &[T]) -> super::Outcome {
     };
     println!("{text}");
     Ok(())
+}
+
+/// Tells when times are guessed.
+fn warn(report: &Report) {
+    if report.beyond_bounds > 0.0 {
+        eprintln!(
+            "warning: {} users: {:.1} % of steps had more sequences or longer ones than the recording that {} was \
+             fitted to: their times are guessed",
+            report.users,
+            report.beyond_bounds * 100.0,
+            report.preset
+        );
+    }
 }
 
 fn table(reports: &[Report]) {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::users::{Answer, Users};
 use super::{Soak, Tick};
+use crate::bounds::Bounds;
 use crate::gpus::Activity;
 use crate::preset::Preset;
 use crate::scheduler::SchedulerStats;
@@ -62,6 +63,8 @@ pub struct Report {
     pub nvlink_tx_bytes_per_s: f64,
     /// Steps that ran.
     pub steps: u64,
+    /// Share of them of a kind that the recording behind the preset had not; 0 where the preset says nothing of it.
+    pub beyond_bounds: f64,
     /// Profile by profile; without those of which nobody had an answer.
     pub profiles: Vec<ProfileReport>,
 }
@@ -100,6 +103,8 @@ pub(super) struct Observed {
     kv_usage_max: f64,
     tokens: u64,
     steps: u64,
+    bounds: Option<Bounds>,
+    beyond_bounds: u64,
 }
 
 impl Answer {
@@ -127,6 +132,13 @@ impl Answer {
 }
 
 impl Observed {
+    pub(super) fn of(preset: &Preset) -> Self {
+        Self {
+            bounds: preset.bounds,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn tick(&mut self, tick: &Tick<'_>) {
         let (seconds, stats) = (tick.passed.as_secs_f64(), &tick.stats);
         let values = [stats.running as f64, stats.waiting as f64, stats.kv_usage];
@@ -140,6 +152,8 @@ impl Observed {
         self.kv_usage_max = self.kv_usage_max.max(stats.kv_usage);
         self.tokens += tick.iteration.emitted.len() as u64;
         self.steps += 1;
+        let load = &tick.iteration.load;
+        self.beyond_bounds += u64::from(self.bounds.is_some_and(|b| b.are_left_by(load)));
         self.answers.extend(&tick.delivered.answers);
     }
 
@@ -182,6 +196,7 @@ impl Observed {
             prefill_share: self.reading_s / span,
             nvlink_tx_bytes_per_s: activity.nvlink_bytes_per_s(&preset.gpus),
             steps: self.steps,
+            beyond_bounds: self.beyond_bounds as f64 / self.steps.max(1) as f64,
             profiles: profiles
                 .filter_map(|(i, (profile, &users))| self.profile(i, &profile.name, users, span))
                 .collect(),

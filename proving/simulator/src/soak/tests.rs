@@ -3,6 +3,7 @@
 use experiment::arrivals::{Mmpp, Process, Scope};
 
 use super::*;
+use crate::bounds::Bounds;
 
 fn plan() -> Plan {
     Plan {
@@ -96,6 +97,21 @@ fn answers_obey_littles_law_and_the_loop_is_closed() {
     assert!((report.running + report.waiting - in_engine).abs() < 1.0);
     assert_eq!(report.preemptions, 0);
     assert!((report.prefix_hit_rate - 704.0 / 8004.0).abs() < 0.01);
+}
+
+#[test]
+fn steps_beyond_what_the_preset_was_fitted_to_are_counted() {
+    let beyond = |sequences: Option<u32>| {
+        let mut preset = preset();
+        preset.bounds = sequences.map(|sequences| Bounds {
+            sequences,
+            context: 100_000,
+        });
+        soak(&preset, &plan()).unwrap().beyond_bounds
+    };
+    assert_eq!((beyond(None), beyond(Some(20))), (0.0, 0.0));
+    let some = beyond(Some(4));
+    assert!(some > 0.1 && some < 1.0, "{some}");
 }
 
 #[test]
