@@ -82,6 +82,11 @@ impl Refusal {
         &self.message
     }
 
+    #[cfg(test)]
+    pub(crate) fn param(&self) -> Option<&'static str> {
+        self.param
+    }
+
     /// Names the member that is at fault.
     pub(crate) fn about(mut self, param: &'static str) -> Self {
         self.param = Some(param);

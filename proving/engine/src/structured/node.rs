@@ -8,10 +8,8 @@ use std::sync::Arc;
 
 use super::pattern::Pattern;
 use super::schema::{Schema, number, whole};
+use super::work::Work;
 use crate::json::Json;
-
-/// References followed from one schema into the next, at most.
-const MAX_REFERENCES: usize = 64;
 
 pub(super) const NULL: u8 = 1;
 pub(super) const BOOLEAN: u8 = 2;
@@ -66,39 +64,39 @@ pub(super) struct Bound {
 
 /// Branches of which one is to be satisfied; exactly one if it is exclusive.
 #[derive(Clone, Debug)]
-pub(super) struct Choice {
+pub(super) struct Choice<'a> {
     pub(super) exclusive: bool,
-    pub(super) branches: Vec<Json>,
+    pub(super) branches: &'a [Json],
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct Node<'a> {
     pub(super) types: u8,
     /// Types that its keywords speak of.
     pub(super) spoken: u8,
     /// The values allowed, of `enum` or `const`.
-    pub(super) values: Option<Vec<Json>>,
+    pub(super) values: Option<Vec<&'a Json>>,
     pub(super) least: Option<Bound>,
     pub(super) most: Option<Bound>,
     pub(super) multiples: Vec<f64>,
     pub(super) min_length: u64,
     pub(super) max_length: u64,
     pub(super) patterns: Vec<Arc<Pattern>>,
-    pub(super) formats: Vec<String>,
+    pub(super) formats: Vec<&'a str>,
     pub(super) min_items: u64,
     pub(super) max_items: u64,
     /// Schemas that speak of items or members, each by its own keywords.
-    pub(super) containers: Vec<Json>,
-    pub(super) required: Vec<String>,
-    pub(super) names: Vec<Json>,
+    pub(super) containers: Vec<&'a Json>,
+    pub(super) required: Vec<&'a str>,
+    pub(super) names: Vec<&'a Json>,
     pub(super) min_members: u64,
     pub(super) max_members: u64,
-    pub(super) choices: Vec<Choice>,
+    pub(super) choices: Vec<Choice<'a>>,
     /// Nothing satisfies it.
     pub(super) impossible: bool,
 }
 
-impl Default for Node {
+impl Default for Node<'_> {
     fn default() -> Self {
         Self {
             types: ANY,
@@ -124,17 +122,30 @@ impl Default for Node {
     }
 }
 
-impl Node {
+impl<'a> Node<'a> {
     /// What these schemas ask together.
-    pub(super) fn of(schema: &Schema, all: &[Json]) -> Self {
+    pub(super) fn of(schema: &'a Schema, all: &[&'a Json], work: &Work) -> Self {
         let mut node = Self::default();
-        all.iter()
-            .for_each(|one| node.absorb(schema, one, MAX_REFERENCES));
+        all.iter().for_each(|one| node.absorb(schema, one, work));
         node
     }
 
-    /// Adds what `at` asks.
-    pub(super) fn absorb(&mut self, schema: &Schema, at: &Json, references: usize) {
+    /// How much it holds, in steps of copying it.
+    pub(super) fn size(&self) -> usize {
+        let values = self.values.as_ref().map_or(0, Vec::len);
+        let parts = self.containers.len() + self.choices.len() + self.names.len();
+        20 + values + parts + self.required.len() + self.patterns.len() + self.formats.len()
+    }
+
+    /// Adds what `at` asks. Without steps left it is impossible.
+    pub(super) fn absorb(&mut self, schema: &'a Schema, at: &'a Json, work: &Work) {
+        if work
+            .spend(10 + at.as_object().map_or(0, |all| all.len() * 10))
+            .is_none()
+        {
+            self.impossible = true;
+            return;
+        }
         let members = match at {
             Json::Bool(false) => {
                 self.impossible = true;
@@ -154,36 +165,35 @@ impl Node {
         .iter()
         .any(holds)
         {
-            self.containers.push(at.clone());
+            self.containers.push(at);
         }
         for (name, value) in members {
             if let Some((_, types)) = SPEAKING.iter().find(|(keyword, _)| keyword == name) {
                 self.spoken |= types;
             }
             match (name.as_str(), value) {
-                ("$ref", Json::String(reference)) => match schema.resolve(reference) {
-                    Some(target) if references > 0 => self.absorb(schema, target, references - 1),
-                    // It refers to itself and says nothing.
-                    _ => self.impossible = true,
+                ("$ref", Json::String(reference)) => match schema.resolve(reference, work) {
+                    Some(target) => self.absorb(schema, target, work),
+                    None => self.impossible = true,
                 },
-                ("allOf", Json::Array(all)) if references > 0 => all
-                    .iter()
-                    .for_each(|one| self.absorb(schema, one, references - 1)),
+                ("allOf", Json::Array(all)) => {
+                    all.iter().for_each(|one| self.absorb(schema, one, work));
+                }
                 ("anyOf" | "oneOf", Json::Array(branches)) => self.choices.push(Choice {
                     exclusive: name == "oneOf",
-                    branches: branches.clone(),
+                    branches,
                 }),
-                _ => self.keyword(schema, name, value),
+                _ => self.keyword(schema, name, value, work),
             }
         }
     }
 
-    fn keyword(&mut self, schema: &Schema, name: &str, value: &Json) {
+    fn keyword(&mut self, schema: &Schema, name: &str, value: &'a Json, work: &Work) {
         let count = whole(value).unwrap_or(0);
         match (name, value) {
             ("type", value) => self.types &= types(value),
-            ("enum", Json::Array(all)) => self.allow(all),
-            ("const", one) => self.allow(std::slice::from_ref(one)),
+            ("enum", Json::Array(all)) => self.allow(all, work),
+            ("const", one) => self.allow(std::slice::from_ref(one), work),
             ("minimum" | "exclusiveMinimum", value) => {
                 self.raise(value, name == "exclusiveMinimum");
             }
@@ -196,28 +206,31 @@ impl Node {
             ("pattern", Json::String(pattern)) => {
                 self.patterns.extend(schema.pattern(pattern).cloned());
             }
-            ("format", Json::String(format)) => self.formats.push(format.clone()),
+            ("format", Json::String(format)) => self.formats.push(format),
             ("minItems", _) => self.min_items = self.min_items.max(count),
             ("maxItems", _) => self.max_items = self.max_items.min(count),
             ("required", Json::Array(names)) => {
                 for name in names.iter().filter_map(Json::as_str) {
-                    if !self.required.iter().any(|known| known == name) {
-                        self.required.push(name.to_owned());
+                    let is_paid = work.spend(self.required.len()).is_some();
+                    if is_paid && !self.required.contains(&name) {
+                        self.required.push(name);
                     }
                 }
             }
-            ("propertyNames", schema) => self.names.push(schema.clone()),
+            ("propertyNames", schema) => self.names.push(schema),
             ("minProperties", _) => self.min_members = self.min_members.max(count),
             ("maxProperties", _) => self.max_members = self.max_members.min(count),
             _ => {}
         }
     }
 
-    fn allow(&mut self, all: &[Json]) {
+    fn allow(&mut self, all: &'a [Json], work: &Work) {
+        // Copying them is paid for too.
+        self.impossible |= work.spend(all.len()).is_none();
         let both = match self.values.take() {
-            None => all.to_vec(),
+            None => all.iter().collect(),
             Some(known) => {
-                let is_allowed = |one: &Json| all.iter().any(|other| equal(one, other));
+                let is_allowed = |one: &&Json| all.iter().any(|other| equal(one, other, work));
                 known.into_iter().filter(is_allowed).collect()
             }
         };
@@ -241,45 +254,42 @@ impl Node {
     }
 
     /// The schemas of item `index`.
-    pub(super) fn item(&self, index: usize) -> Vec<Json> {
-        let of = |one: &Json| item_of(one, index).cloned();
-        self.containers.iter().filter_map(of).collect()
+    pub(super) fn item(&self, index: usize) -> Vec<&'a Json> {
+        let all = self.containers.iter();
+        all.filter_map(|one| item_of(one, index)).collect()
     }
 
     /// The schemas of the member `name`.
-    pub(super) fn member(&self, schema: &Schema, name: &str) -> Vec<Json> {
-        let of = |one: &Json| {
-            members_of(schema, one, name)
-                .into_iter()
-                .cloned()
-                .collect::<Vec<_>>()
-        };
-        self.containers.iter().flat_map(of).collect()
+    pub(super) fn member(&self, schema: &Schema, name: &str, work: &Work) -> Vec<&'a Json> {
+        let all = self.containers.iter();
+        all.flat_map(|one| members_of(schema, one, name, work))
+            .collect()
     }
 
-    /// The members that are named, in order.
-    pub(super) fn declared(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
+    /// The members that are named, in order; fewer where no steps are left.
+    pub(super) fn declared(&self, work: &Work) -> Vec<&'a str> {
+        let mut names: Vec<&str> = Vec::new();
         let properties = self
             .containers
             .iter()
             .filter_map(|one| one.get("properties"));
         let declared = properties.filter_map(Json::as_object).flatten();
-        for name in declared.map(|(name, _)| name).chain(&self.required) {
-            if !names.contains(name) {
-                names.push(name.clone());
+        let declared = declared.map(|(name, _)| name.as_str());
+        for name in declared.chain(self.required.iter().copied()) {
+            if work.spend(names.len()).is_some() && !names.contains(&name) {
+                names.push(name);
             }
         }
         names
     }
 
     /// The expressions of names that members are described by.
-    pub(super) fn member_patterns(&self) -> Vec<String> {
+    pub(super) fn member_patterns(&self) -> Vec<&'a str> {
         let all = self.containers.iter();
         all.filter_map(|one| one.get("patternProperties"))
             .filter_map(Json::as_object)
             .flatten()
-            .map(|(pattern, _)| pattern.clone())
+            .map(|(pattern, _)| pattern.as_str())
             .collect()
     }
 }
@@ -298,14 +308,23 @@ pub(super) fn item_of(schema: &Json, index: usize) -> Option<&Json> {
 }
 
 /// The schemas that one schema has for the member `name`.
-pub(super) fn members_of<'a>(schema: &Schema, at: &'a Json, name: &str) -> Vec<&'a Json> {
+pub(super) fn members_of<'a>(
+    schema: &Schema,
+    at: &'a Json,
+    name: &str,
+    work: &Work,
+) -> Vec<&'a Json> {
+    let properties = at.get("properties").and_then(Json::as_object);
+    if work.spend(5 + properties.map_or(0, <[_]>::len)).is_none() {
+        return Vec::new();
+    }
     let mut all: Vec<&Json> = Vec::new();
     all.extend(at.get("properties").and_then(|p| p.get(name)));
     let patterns = at.get("patternProperties").and_then(Json::as_object);
     for (pattern, one) in patterns.unwrap_or_default() {
         if schema
             .pattern(pattern)
-            .is_some_and(|pattern| pattern.matches(name))
+            .is_some_and(|pattern| pattern.matches(name, work))
         {
             all.push(one);
         }
@@ -332,16 +351,24 @@ pub(super) fn types(value: &Json) -> u8 {
     }
 }
 
-/// Whether two values are the same: members in any order, numbers by their value.
-pub(super) fn equal(a: &Json, b: &Json) -> bool {
+/// Whether two values are the same: members in any order, numbers by their value. Nothing is without steps left.
+pub(super) fn equal(a: &Json, b: &Json, work: &Work) -> bool {
+    let size = match (a, b) {
+        (Json::String(a), Json::String(_)) => a.len() / 64,
+        (Json::Object(a), Json::Object(b)) if a.len() == b.len() => a.len() * b.len(),
+        _ => 0,
+    };
+    if work.spend(1 + size).is_none() {
+        return false;
+    }
     match (a, b) {
         (Json::Number(_), Json::Number(_)) => number(a) == number(b),
         (Json::Array(a), Json::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b, work))
         }
         (Json::Object(of_a), Json::Object(of_b)) => {
             let is_in_b = |(name, value): &(String, Json)| {
-                b.get(name).is_some_and(|other| equal(value, other))
+                b.get(name).is_some_and(|other| equal(value, other, work))
             };
             of_a.len() == of_b.len() && of_a.iter().all(is_in_b)
         }

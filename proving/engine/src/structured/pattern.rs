@@ -3,6 +3,7 @@
 //! Classes are made of printable ASCII where they hold any, so that what other engines of expressions think of `\d`
 //! beyond ASCII does not matter.
 //! Invariant: what [`Pattern::make`] returns is matched. Look-around and references are not read: they are refused.
+//! Reading, making and matching are paid for in steps, of which the most are known before.
 //! Not here: where a schema has patterns (`node`).
 
 use std::fmt;
@@ -12,10 +13,19 @@ use regex::Regex;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
+use super::work::Work;
+
+/// Steps of reading a byte of an expression, and of each state.
+const COST_OF_BYTE: usize = 100;
+const COST_OF_STATE: usize = 30;
 /// Further repetitions than the fewest, where more are allowed.
 const MORE: u64 = 4;
 /// Longest text that is made.
 const MAX_BYTES: usize = 1 << 16;
+/// Longest expression, in bytes.
+const MAX_EXPRESSION: usize = 1 << 12;
+/// Largest expression once its repetitions are written out, in states (see [`states`]).
+const MAX_STATES: u64 = 40_000;
 /// Largest program that an expression may become.
 const MAX_PROGRAM_BYTES: usize = 1 << 20;
 
@@ -23,49 +33,67 @@ pub(crate) struct Pattern {
     hir: Hir,
     /// Decides whether a text is matched.
     check: Regex,
+    states: u64,
 }
 
 impl Pattern {
     /// Matches texts as a whole.
-    pub(super) fn whole(pattern: &str) -> Result<Self, String> {
-        Self::new(pattern, &format!("^(?:{pattern})$"))
+    pub(super) fn whole(pattern: &str, work: &Work) -> Result<Self, String> {
+        Self::new(pattern, &format!("^(?:{pattern})$"), work)
     }
 
     /// Matches texts of which some part matches, as a schema's `pattern` does.
-    pub(super) fn search(pattern: &str) -> Result<Self, String> {
-        Self::new(pattern, pattern)
+    pub(super) fn search(pattern: &str, work: &Work) -> Result<Self, String> {
+        Self::new(pattern, pattern, work)
     }
 
-    fn new(pattern: &str, check: &str) -> Result<Self, String> {
+    fn new(pattern: &str, check: &str, work: &Work) -> Result<Self, String> {
+        if pattern.len() > MAX_EXPRESSION {
+            return Err(format!("must not be longer than {MAX_EXPRESSION} bytes"));
+        }
+        work.spend(COST_OF_BYTE * (1 + pattern.len()))
+            .ok_or_else(Work::refusal)?;
         if pattern.contains('\0') {
             return Err("must not contain a NUL character".to_owned());
         }
         let hir = ParserBuilder::new().nest_limit(100).build().parse(pattern);
         let hir = hir.map_err(|why| last_line(&why.to_string()))?;
+        let states = states(&hir);
+        if states > MAX_STATES {
+            return Err(format!(
+                "must not have more than {MAX_STATES} states with its repetitions written out"
+            ));
+        }
+        work.spend(COST_OF_STATE * states as usize)
+            .ok_or_else(Work::refusal)?;
         let check = regex::RegexBuilder::new(check)
             .size_limit(MAX_PROGRAM_BYTES)
             .build()
             .map_err(|why| last_line(&why.to_string()))?;
-        Ok(Self { hir, check })
+        Ok(Self { hir, check, states })
     }
 
-    pub(super) fn matches(&self, text: &str) -> bool {
-        self.check.is_match(text)
+    /// Whether a text is matched; none is where no steps are left.
+    pub(super) fn matches(&self, text: &str, work: &Work) -> bool {
+        // Where its automaton does not fit into memory, every state is looked at for every byte.
+        let steps = text.len() as u64 * (4 + self.states) / 4;
+        work.spend(20 + steps as usize).is_some() && self.check.is_match(text)
     }
 
     /// A text that is matched, or `None` where an assertion within the expression is not met this time.
-    pub(super) fn make(&self, rng: &mut Rng) -> Option<String> {
-        self.make_longer(rng, 0)
+    pub(super) fn make(&self, rng: &mut Rng, work: &Work) -> Option<String> {
+        self.make_longer(rng, 0, work)
     }
 
     /// The same, longer where it may be the more often it was `tried`.
-    pub(super) fn make_longer(&self, rng: &mut Rng, tried: usize) -> Option<String> {
+    pub(super) fn make_longer(&self, rng: &mut Rng, tried: usize, work: &Work) -> Option<String> {
         let mut writer = Writer {
             more: MORE << (tried / 8).min(6),
             text: String::new(),
+            work,
         };
         writer.write(&self.hir, rng)?;
-        Some(writer.text).filter(|text| self.matches(text))
+        Some(writer.text).filter(|text| self.matches(text, work))
     }
 }
 
@@ -80,14 +108,16 @@ fn last_line(why: &str) -> String {
     why.lines().last().unwrap_or_default().trim().to_owned()
 }
 
-struct Writer {
+struct Writer<'a> {
     /// Further repetitions than the fewest, at most.
     more: u64,
     text: String,
+    work: &'a Work,
 }
 
-impl Writer {
+impl Writer<'_> {
     fn write(&mut self, hir: &Hir, rng: &mut Rng) -> Option<()> {
+        self.work.spend(2)?;
         if self.text.len() > MAX_BYTES {
             return None;
         }
@@ -96,7 +126,10 @@ impl Writer {
             HirKind::Literal(literal) => {
                 self.text.push_str(std::str::from_utf8(&literal.0).ok()?);
             }
-            HirKind::Class(class) => self.text.push(one_of(class, rng)?),
+            HirKind::Class(class) => {
+                self.work.spend(10 + 4 * ranges(class))?;
+                self.text.push(one_of(class, rng)?);
+            }
             HirKind::Repetition(repetition) => {
                 let least = u64::from(repetition.min);
                 let most = repetition.max.map_or(u64::MAX, u64::from);
@@ -112,6 +145,32 @@ impl Writer {
             }
         }
         Some(())
+    }
+}
+
+/// The states that an expression has with its repetitions written out, about: one for each byte of a text, and for each
+/// range of a class.
+fn states(hir: &Hir) -> u64 {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(class) => ranges(class) as u64,
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min.saturating_add(1));
+            (1 + states(&repetition.sub)).saturating_mul(u64::from(times).max(1))
+        }
+        HirKind::Capture(capture) => 1 + states(&capture.sub),
+        HirKind::Concat(all) | HirKind::Alternation(all) => {
+            let each = all.iter().map(states);
+            each.fold(1, u64::saturating_add)
+        }
+    }
+}
+
+fn ranges(class: &Class) -> usize {
+    match class {
+        Class::Unicode(class) => class.ranges().len(),
+        Class::Bytes(class) => class.ranges().len(),
     }
 }
 

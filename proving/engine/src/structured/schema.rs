@@ -1,18 +1,22 @@
 //! A JSON Schema that was looked through: every keyword in it is one that is honoured, and every `$ref` leads somewhere.
 //!
-//! Invariant: `$ref` leads into the same document. Keywords that only describe are passed over.
+//! Invariant: `$ref` leads into the same document, and from any schema the ones that speak of the same value (`$ref`,
+//! `allOf`, `anyOf`, `oneOf`) end within [`MAX_DEPTH`] levels. Keywords that only describe are passed over.
 //! Not here: what keywords mean (`node`, `accepts`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::pattern::{Pattern, of_format};
+use super::work::Work;
 use crate::json::Json;
 
 /// Schemas within a schema, at most.
 const MAX_SCHEMAS: usize = 10_000;
-/// Levels of schemas within schemas, at most.
+/// Levels of schemas within schemas, at most; also of those that speak of the same value.
 const MAX_DEPTH: usize = 64;
+/// Names, texts and values of a schema, all together: each counts 1, and its bytes.
+const MAX_SIZE: usize = 1 << 18;
 
 /// Keywords that would change what is allowed and that xgrammar does not compile.
 const UNSUPPORTED: &[&str] = &[
@@ -67,24 +71,48 @@ pub(crate) struct Schema {
 }
 
 /// What is left to look through, and what was found.
-struct Search {
+struct Search<'a> {
     left: usize,
+    work: &'a Work,
+    /// The schemas that were looked through, by where they lie.
+    checked: BTreeSet<*const Json>,
+    /// What is referred to.
+    referred: Vec<&'a str>,
+    /// Levels of schemas below each that speak of the same value.
+    levels: BTreeMap<*const Json, usize>,
     patterns: BTreeMap<String, Arc<Pattern>>,
     formats: BTreeMap<String, (Pattern, Pattern)>,
 }
 
 impl Schema {
     /// Checks a schema. Says what is wrong with it, and where.
-    pub(super) fn new(root: Json) -> Result<Self, String> {
-        let mut schema = Self::unchecked(root);
+    pub(super) fn new(root: &Json, work: &Work) -> Result<Self, String> {
+        if size(root) > MAX_SIZE {
+            return Err(format!(
+                "The provided JSON schema is larger than {MAX_SIZE} bytes."
+            ));
+        }
+        let mut schema = Self::unchecked(root.clone());
         let mut search = Search {
             left: MAX_SCHEMAS,
+            work,
+            checked: BTreeSet::new(),
+            referred: Vec::new(),
+            levels: BTreeMap::new(),
             patterns: BTreeMap::new(),
             formats: BTreeMap::new(),
         };
         schema.check(&schema.root, "#", 0, &mut search)?;
-        schema.patterns = search.patterns;
-        schema.formats = search.formats;
+        // What is referred to may stand where no schema is looked for.
+        while let Some(reference) = search.referred.pop() {
+            if let Some(target) = schema.resolve(reference, work) {
+                schema.check(target, reference, 0, &mut search)?;
+            }
+        }
+        let Search {
+            patterns, formats, ..
+        } = search;
+        (schema.patterns, schema.formats) = (patterns, formats);
         Ok(schema)
     }
 
@@ -108,46 +136,76 @@ impl Schema {
     }
 
     /// Whether a text looks like one of that format.
-    pub(super) fn has_format(&self, format: &str, text: &str) -> bool {
+    pub(super) fn has_format(&self, format: &str, text: &str, work: &Work) -> bool {
         let known = self.formats.get(format);
-        known.is_none_or(|(_, look)| look.matches(text))
+        known.is_none_or(|(_, look)| look.matches(text, work))
     }
 
     pub(super) fn root(&self) -> &Json {
         &self.root
     }
 
-    /// Whether references lead from one to the next without end, so that they say nothing.
-    fn leads_nowhere(&self, reference: &str) -> bool {
-        let mut at = Some(reference);
-        for _ in 0..MAX_DEPTH {
-            let target = at.and_then(|reference| self.resolve(reference));
-            at = target.and_then(|target| target.get("$ref")?.as_str());
+    /// Levels of schemas below `at` that speak of the same value; `None` where they are too many, or come back to
+    /// where they began.
+    fn levels<'a>(&'a self, at: &'a Json, above: usize, search: &mut Search<'a>) -> Option<usize> {
+        let key = std::ptr::from_ref(at);
+        if let Some(known) = search.levels.get(&key) {
+            return Some(*known).filter(|below| above + below <= MAX_DEPTH);
         }
-        at.is_some()
+        if above > MAX_DEPTH {
+            return None;
+        }
+        search.work.spend(20)?;
+        let mut most = 0;
+        let mut below = |one: &'a Json, search: &mut Search<'a>| {
+            most = most.max(self.levels(one, above + 1, search)? + 1);
+            Some(())
+        };
+        for (name, value) in at.as_object().unwrap_or_default() {
+            match (name.as_str(), value) {
+                ("$ref", Json::String(reference)) => {
+                    if let Some(target) = self.resolve(reference, search.work) {
+                        below(target, search)?;
+                    }
+                }
+                ("allOf" | "anyOf" | "oneOf", Json::Array(all)) => {
+                    all.iter().try_for_each(|one| below(one, search))?;
+                }
+                _ => {}
+            }
+        }
+        search.levels.insert(key, most);
+        Some(most)
     }
 
-    /// What a `$ref` refers to.
-    pub(super) fn resolve(&self, reference: &str) -> Option<&Json> {
+    /// What a `$ref` refers to; nothing where no steps are left.
+    pub(super) fn resolve(&self, reference: &str, work: &Work) -> Option<&Json> {
+        work.spend(20 + reference.len())?;
         let pointer = reference.strip_prefix('#')?;
         let mut at = &self.root;
         for part in pointer.split('/').skip(1) {
             let part = percent_decoded(part).replace("~1", "/").replace("~0", "~");
             at = match at {
                 Json::Array(all) => all.get(part.parse::<usize>().ok()?)?,
-                object => object.get(&part)?,
+                object => {
+                    work.spend(object.as_object().map_or(0, <[_]>::len))?;
+                    object.get(&part)?
+                }
             };
         }
         (pointer.is_empty() || pointer.starts_with('/')).then_some(at)
     }
 
-    fn check(
-        &self,
-        at: &Json,
+    fn check<'a>(
+        &'a self,
+        at: &'a Json,
         place: &str,
         depth: usize,
-        search: &mut Search,
+        search: &mut Search<'a>,
     ) -> Result<(), String> {
+        if !search.checked.insert(std::ptr::from_ref(at)) {
+            return Ok(());
+        }
         search.left = search.left.checked_sub(1).ok_or_else(|| {
             format!("The provided JSON schema has more than {MAX_SCHEMAS} schemas within it.")
         })?;
@@ -165,11 +223,19 @@ impl Schema {
                 ));
             }
         };
+        if self.levels(at, 0, search).is_none() {
+            search.afford(0)?;
+            return Err(format!(
+                "The provided JSON schema contains features not supported by xgrammar: a $ref, allOf, anyOf or oneOf, \
+                 which comes back to itself or leads on more than {MAX_DEPTH} times, at {place}."
+            ));
+        }
         for (name, value) in members {
-            self.keyword(name, value, place)?;
+            search.afford(50 + (place.len() + name.len()) / 16)?;
+            self.keyword(name, value, place, search)?;
             search.keep(name, value, place)?;
             let inner = format!("{place}/{name}");
-            let mut check = |at: &Json, place: &str| self.check(at, place, depth + 1, search);
+            let mut check = |at: &'a Json, place: &str| self.check(at, place, depth + 1, search);
             match (name.as_str(), value) {
                 // A list of items is `prefixItems` of older drafts.
                 ("items", Json::Array(all)) => {
@@ -203,7 +269,13 @@ impl Schema {
     }
 
     /// Checks a keyword by itself.
-    fn keyword(&self, name: &str, value: &Json, place: &str) -> Result<(), String> {
+    fn keyword<'a>(
+        &self,
+        name: &str,
+        value: &'a Json,
+        place: &str,
+        search: &mut Search<'a>,
+    ) -> Result<(), String> {
         let unsupported = |what: String| {
             Err(format!(
                 "The provided JSON schema contains features not supported by xgrammar: {what} at {place}."
@@ -223,10 +295,10 @@ impl Schema {
             (name, _) if UNSUPPORTED.contains(&name) => unsupported(name.to_owned()),
             ("format", Json::String(format)) if FORMATS.contains(&format.as_str()) => Ok(()),
             ("format", other) => unsupported(format!("format {other}")),
-            ("$ref", Json::String(reference)) if self.leads_nowhere(reference) => {
-                unsupported(format!("$ref \"{reference}\", which comes back to itself,"))
+            ("$ref", Json::String(reference)) if self.resolve(reference, search.work).is_some() => {
+                search.referred.push(reference);
+                Ok(())
             }
-            ("$ref", Json::String(reference)) if self.resolve(reference).is_some() => Ok(()),
             ("$ref", other) => unsupported(format!(
                 "$ref {other}, which is nothing in the same document,"
             )),
@@ -262,7 +334,12 @@ impl Schema {
     }
 }
 
-impl Search {
+impl Search<'_> {
+    /// Spends steps, or refuses.
+    fn afford(&self, steps: usize) -> Result<(), String> {
+        self.work.spend(steps).ok_or_else(Work::refusal)
+    }
+
     /// Reads the expressions of a keyword.
     fn keep(&mut self, name: &str, value: &Json, place: &str) -> Result<(), String> {
         match (name, value) {
@@ -272,7 +349,10 @@ impl Search {
                 .try_for_each(|(pattern, _)| self.keep_pattern(pattern, place)),
             ("format", Json::String(format)) if !self.formats.contains_key(format) => {
                 let (made, look) = of_format(format).unwrap_or((".*", ".*"));
-                let both = (Pattern::whole(made)?, Pattern::search(look)?);
+                let both = (
+                    Pattern::whole(made, self.work)?,
+                    Pattern::search(look, self.work)?,
+                );
                 self.formats.insert(format.clone(), both);
                 Ok(())
             }
@@ -284,7 +364,7 @@ impl Search {
         if self.patterns.contains_key(pattern) {
             return Ok(());
         }
-        let read = Pattern::search(pattern).map_err(|why| {
+        let read = Pattern::search(pattern, self.work).map_err(|why| {
             format!(
                 "The provided JSON schema contains features not supported by xgrammar: pattern {pattern:?} at \
                  {place}: {why}"
@@ -292,6 +372,19 @@ impl Search {
         })?;
         self.patterns.insert(pattern.to_owned(), Arc::new(read));
         Ok(())
+    }
+}
+
+/// How much a value holds: 1 for each part, and the bytes of its names and texts.
+fn size(value: &Json) -> usize {
+    match value {
+        Json::String(text) => 1 + text.len(),
+        Json::Array(all) => 1 + all.iter().map(size).sum::<usize>(),
+        Json::Object(all) => {
+            let member = |(name, one): &(String, Json)| name.len() + size(one);
+            1 + all.iter().map(member).sum::<usize>()
+        }
+        _ => 1,
     }
 }
 

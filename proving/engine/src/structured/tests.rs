@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use std::time::{Duration, Instant};
+
 use super::*;
 
 fn parse(value: &Value) -> Json {
@@ -141,7 +143,7 @@ fn what_is_not_supported_is_refused_by_its_name_and_place() {
         (json!({"$ref": "#/$defs/none"}), "$ref \"#/$defs/none\""),
         (
             json!({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
-            "$ref \"#/$defs/b\", which comes back to itself, at #/$defs/a",
+            "which comes back to itself or leads on more than 64 times, at #/$defs/a",
         ),
         (json!({"pattern": "^(?=a)"}), "pattern \"^(?=a)\" at #"),
         (json!({"pattern": "(a)\\1"}), "pattern"),
@@ -293,7 +295,7 @@ fn values_of_made_up_schemas_are_accepted_by_another_validator() {
                     }
                 }
                 Err(why) => {
-                    let is_known = ["no value was found", "comes back to itself"]
+                    let is_known = ["no value was found", "comes back to itself", "steps"]
                         .iter()
                         .any(|says| why.contains(says));
                     assert!(is_known, "case {case}, {schema}: {why}");
@@ -479,4 +481,185 @@ fn a_call_has_one_constraint_at_most() {
     }
     let both = json!({"structured_outputs": {"json": "{\"const\": 5}"}});
     assert_eq!(asked(&both).unwrap().unwrap().text(1).unwrap(), "5");
+}
+
+/// Why a call is refused, and how long that took.
+fn refused(body: &Value) -> (String, Duration) {
+    let began = Instant::now();
+    let made = parse(body).into_typed::<Asked>().unwrap().constraint();
+    let made = made.and_then(|constraint| constraint.expect("a constraint").text(1));
+    let took = began.elapsed();
+    let why = made.expect_err(&body.to_string()[..body.to_string().len().min(200)]);
+    (why.message().to_owned(), took)
+}
+
+fn json_of(schema: &Value) -> Value {
+    json!({"structured_outputs": {"json": schema}})
+}
+
+/// A debug build takes about twenty times as long as a release build.
+const LONGEST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3000 } else { 150 });
+
+#[test]
+fn schemas_that_come_back_to_themselves_without_a_value_between_are_refused() {
+    let a =
+        |of: Value| json!({"$ref": "#/$defs/a", "$defs": {"a": of, "b": {"$ref": "#/$defs/a"}}});
+    let chain = |length: usize| {
+        let one = |i: usize| {
+            (
+                format!("r{i}"),
+                json!({"anyOf": [{"$ref": format!("#/$defs/r{}", i + 1)}]}),
+            )
+        };
+        let mut all: Map<String, Value> = (0..length).map(one).collect();
+        all.insert(format!("r{length}"), json!({"type": "null"}));
+        json!({"$ref": "#/$defs/r0", "$defs": all})
+    };
+    for schema in [
+        a(json!({"anyOf": [{"$ref": "#/$defs/a"}]})),
+        a(json!({"oneOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]})),
+        a(json!({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]})),
+        a(json!({"anyOf": [{"allOf": [{"$ref": "#/$defs/b"}]}]})),
+        a(json!({"$ref": "#/$defs/b"})),
+        json!({"anyOf": [{"type": "null"}, {"$ref": "#"}]}),
+        // Within what no keyword says is a schema, but a reference does.
+        json!({"$ref": "#/x-own", "x-own": {"type": "object", "required": ["a"],
+            "properties": {"a": {"anyOf": [{"$ref": "#/x-own/properties/a"}]}}}}),
+        chain(3_000),
+    ] {
+        let (why, _) = refused(&json_of(&schema));
+        assert!(why.contains("comes back to itself"), "{why}");
+    }
+    assert_eq!(text(&chain(20), 1).unwrap(), "null");
+}
+
+#[test]
+fn what_a_reference_leads_to_is_looked_through_wherever_it_stands() {
+    let schema = json!({"$ref": "#/x-own", "x-own": {"not": {"type": "null"}}});
+    assert!(refused(&json_of(&schema)).0.contains("not at #/x-own"));
+}
+
+#[test]
+fn schemas_that_take_too_much_work_are_refused_soon() {
+    let doubling = |keyword: &str, levels: usize| {
+        let one = |i: usize| {
+            let below = json!({"$ref": format!("#/$defs/r{}", i + 1)});
+            (format!("r{i}"), json!({keyword: [below, below]}))
+        };
+        let mut all: Map<String, Value> = (0..levels).map(one).collect();
+        all.insert(format!("r{levels}"), json!({"type": "integer"}));
+        json!({"$ref": "#/$defs/r0", "$defs": all})
+    };
+    let wide = |keyword: &str| {
+        let many: Map<String, Value> = (0..8000).map(|i| (format!("m{i}"), json!(true))).collect();
+        let names: Vec<&String> = many.keys().collect();
+        json!({"type": "object", keyword: many, "required": names})
+    };
+    for schema in [
+        doubling("allOf", 30),
+        doubling("oneOf", 30),
+        json!({"$defs": {"a": {"type": "object", "required": ["l", "r"], "properties":
+            {"l": {"$ref": "#/$defs/a"}, "r": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"}),
+        wide("properties"),
+        wide("patternProperties"),
+        json!({"type": "object", "minProperties": 100_000}),
+        json!({"type": "array", "minItems": 1_000_000}),
+        json!({"type": "array", "minItems": 100, "items": {"type": "string", "minLength": 100_000}}),
+        json!({"type": "array", "minItems": 5000, "items": {"pattern": "^(a|b)*a(a|b){200}$"}}),
+        json!({"type": "integer", "minimum": 1, "multipleOf": 0.000_001, "allOf":
+            (0..900).map(|i| json!({"multipleOf": 0.7 + f64::from(i)})).collect::<Vec<_>>()}),
+        json!({"enum": [vec![vec!["x"; 300]; 300]]}),
+        json!({"allOf": [{"enum": (0..5000).collect::<Vec<_>>()}, {"enum": (5000..10_000).collect::<Vec<_>>()}]}),
+        json!({"properties": (0..3000).map(|i| (format!("p{i}"), json!({"pattern": format!("{i}[\\w]{{5}}")})))
+            .collect::<Map<_, _>>()}),
+    ] {
+        let (why, took) = refused(&json_of(&schema));
+        eprintln!("{took:?} {}", &why[..why.len().min(70)]);
+        assert!(
+            why.contains("steps") || why.contains("no value") || why.contains("larger"),
+            "{why}"
+        );
+        assert!(took < LONGEST, "{took:?}");
+    }
+}
+
+#[test]
+fn grammars_that_take_too_much_work_are_refused_soon() {
+    let chain: String = (0..4_000)
+        .map(|i| format!("r{i} ::= r{}\n", i + 1))
+        .collect();
+    let wide: String = (0..4_000).map(|i| format!("r{i} ::= \"{i}\"\n")).collect();
+    let ways = vec!["(root | \"a\")"; 4000].join(" | ");
+    let groups = format!("{}\"a\"{}", "(".repeat(60), ")".repeat(60));
+    for (grammar, says) in [
+        (
+            "root ::= (((\"\"{10000}){10000}){10000})".to_owned(),
+            "steps",
+        ),
+        (
+            "root ::= ((\"ab\"{10000}){10000})".to_owned(),
+            "longer than",
+        ),
+        (format!("root ::= r0\n{chain}r4000 ::= \"x\""), "never ends"),
+        (format!("{wide}root ::= ({ways}){{10000}}"), "steps"),
+        (
+            format!("root ::= {groups} root | {groups} root"),
+            "never ends",
+        ),
+    ] {
+        let (why, took) = refused(&json!({"guided_grammar": grammar}));
+        eprintln!("{took:?} {why}");
+        assert!(why.contains(says), "{why}");
+        assert!(took < LONGEST, "{took:?}");
+    }
+    // Sixty groups at each of sixty levels are more than the stack is given.
+    let tower: String = (0..60)
+        .map(|i| format!("r{i} ::= {}r{}{}\n", "(".repeat(60), i + 1, ")".repeat(60)))
+        .collect();
+    let (why, _) =
+        refused(&json!({"guided_grammar": format!("root ::= r0\n{tower}r60 ::= \"x\"")}));
+    assert!(why.contains("nest deeper"), "{why}");
+}
+
+#[test]
+fn expressions_that_take_too_much_work_are_refused_soon() {
+    let ways = |n: usize| (0..n).map(|i| format!("{i}")).collect::<Vec<_>>().join("|");
+    for (pattern, says) in [
+        ("(a{1000}){1000}".to_owned(), "states"),
+        ("((a{0,1000}){0,1000}){0,1000}".to_owned(), "states"),
+        ("(".repeat(200) + &")".repeat(200), "nested parentheses"),
+        (ways(100_000), "longer than"),
+        ("[a-z]".repeat(2000), "longer than"),
+        (r"\w{5000}".to_owned(), "states"),
+        (r"(?i)\pL".repeat(500), "states"),
+        (r"\b\B.*".to_owned(), "no text"),
+        (format!("({}){{40}}\\b\\B", ways(200)), "steps"),
+    ] {
+        let (why, took) = refused(&json!({"guided_regex": pattern}));
+        eprintln!("{took:?} {}", &why[..why.len().min(70)]);
+        assert!(why.contains(says), "{why}");
+        assert!(took < LONGEST, "{took:?}");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_member_that_asked() {
+    let nothing = json!({"type": "integer", "minimum": 5, "maximum": 4});
+    let format = json!({"type": "json_schema", "json_schema": {"schema": nothing}});
+    for (body, member) in [
+        (json!({"response_format": format}), "response_format"),
+        (json_of(&nothing), "structured_outputs"),
+        (json!({"guided_json": nothing}), "guided_json"),
+        (json!({"guided_regex": "("}), "guided_regex"),
+        (json!({"guided_regex": "\\b\\B"}), "guided_regex"),
+        (json!({"guided_choice": []}), "guided_choice"),
+        (json!({"guided_grammar": "x"}), "guided_grammar"),
+    ] {
+        let made = parse(&body).into_typed::<Asked>().unwrap().constraint();
+        let made = made.and_then(|constraint| constraint.unwrap().text(1));
+        assert_eq!(made.unwrap_err().param(), Some(member), "{body}");
+    }
+    let text = parse(&json!({"type": "json_schema", "schema": nothing}));
+    let made = Asked::of_text(&text).unwrap().unwrap().text(1);
+    assert_eq!(made.unwrap_err().param(), Some("text"));
 }

@@ -2,7 +2,7 @@
 //!
 //! Members come in the order of their schema, optional ones every other time, lists with few items more than they need.
 //! Deeper than a few levels only what is required is made, and branches that do not refer further are tried first.
-//! Invariant: what comes out is accepted by the schema; nodes and tries are bounded.
+//! Invariant: what comes out is accepted by the schema; steps, tries and calls within calls are bounded.
 //! Not here: what schemas ask together (`node`), strings of patterns (`pattern`).
 
 use experiment::random::Rng;
@@ -13,10 +13,13 @@ use super::accepts::{accepts, is_multiple, type_of};
 use super::node::{ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, Node, OBJECT, STRING};
 use super::pattern::Pattern;
 use super::schema::Schema;
+use super::work::Work;
 use crate::json::Json;
 
-/// Parts of a value made for one call, those thrown away included.
-const MAX_PARTS: usize = 200_000;
+/// Parts of a value and branches of schemas within each other while one is made, at most: what the stack holds.
+const MAX_NESTED: usize = 128;
+/// Tries for members that no schema names, of one object.
+const MAX_NAMES: u64 = 200_000;
 /// Levels of a value, at most; and those after which only what is required is made.
 const MAX_DEPTH: usize = 40;
 const SHALLOW: usize = 4;
@@ -33,58 +36,66 @@ const WORDS: &[&str] = &[
 ];
 
 /// Makes a value, or says why none was found.
-pub(super) fn make(schema: &Schema, rng: &mut Rng) -> Result<Json, String> {
-    let root = std::slice::from_ref(schema.root());
-    let mut parts = MAX_PARTS;
+pub(super) fn make(schema: &Schema, rng: &mut Rng, work: &Work) -> Result<Json, String> {
+    let mut maker = Maker {
+        schema,
+        rng,
+        work,
+        nested: 0,
+    };
     for _ in 0..MAX_ATTEMPTS {
-        let mut maker = Maker {
-            schema,
-            rng: &mut *rng,
-            parts,
-        };
-        let made = maker.value(root, 0);
-        parts = maker.parts;
-        if let Some(value) = made.filter(|value| accepts(schema, schema.root(), value)) {
-            return Ok(value);
+        let made = maker.value(&[schema.root()], 0);
+        let made = made.filter(|value| accepts(schema, schema.root(), value, work));
+        if work.is_spent() {
+            return Err(Work::refusal());
         }
-        if parts == 0 {
-            break;
+        if let Some(value) = made {
+            return Ok(value);
         }
     }
     Err("The provided JSON schema is one that no value was found for.".to_owned())
 }
 
-struct Maker<'a> {
+struct Maker<'a, 'r> {
     schema: &'a Schema,
-    rng: &'a mut Rng,
-    /// Parts that may still be made.
-    parts: usize,
+    rng: &'r mut Rng,
+    work: &'r Work,
+    /// Nodes that are being settled, each within the one before.
+    nested: usize,
 }
 
-impl Maker<'_> {
+impl<'a> Maker<'a, '_> {
     /// A value that all these schemas accept.
-    fn value(&mut self, schemas: &[Json], depth: usize) -> Option<Json> {
-        self.settle(Node::of(self.schema, schemas), depth)
+    fn value(&mut self, schemas: &[&'a Json], depth: usize) -> Option<Json> {
+        self.settle(Node::of(self.schema, schemas, self.work), depth)
+    }
+
+    fn settle(&mut self, node: Node<'a>, depth: usize) -> Option<Json> {
+        self.work.spend(node.size())?;
+        if node.impossible || node.types == 0 || depth > MAX_DEPTH || self.nested == MAX_NESTED {
+            return None;
+        }
+        self.nested += 1;
+        let made = self.branch(node, depth);
+        self.nested -= 1;
+        made
     }
 
     /// Takes a branch of each choice of the node, then makes its value.
-    fn settle(&mut self, mut node: Node, depth: usize) -> Option<Json> {
-        self.parts = self.parts.checked_sub(1)?;
-        if node.impossible || node.types == 0 || depth > MAX_DEPTH {
-            return None;
-        }
+    fn branch(&mut self, mut node: Node<'a>, depth: usize) -> Option<Json> {
         let Some(choice) = node.choices.pop() else {
             return self.plain(&node, depth);
         };
-        for at in self.order(&choice.branches, depth) {
+        for at in self.order(choice.branches, depth) {
+            self.work.spend(node.size())?;
             let mut branch = node.clone();
-            branch.absorb(self.schema, &choice.branches[at], 64);
+            branch.absorb(self.schema, &choice.branches[at], self.work);
             let Some(value) = self.settle(branch, depth) else {
                 continue;
             };
             let others = choice.branches.iter().enumerate().filter(|(i, _)| *i != at);
             let mut others = others.filter(|_| choice.exclusive);
-            if !others.any(|(_, other)| accepts(self.schema, other, &value)) {
+            if !others.any(|(_, other)| accepts(self.schema, other, &value, self.work)) {
                 return Some(value);
             }
         }
@@ -97,7 +108,11 @@ impl Maker<'_> {
             .iter()
             .enumerate()
             .map(|(i, branch)| {
-                let weight = if depth < SHALLOW { 0 } else { weight(branch) };
+                let weight = if depth < SHALLOW {
+                    0
+                } else {
+                    weight(branch, self.work)
+                };
                 (weight, self.rng.bits(), i)
             })
             .collect();
@@ -105,12 +120,13 @@ impl Maker<'_> {
         order.into_iter().map(|(_, _, i)| i).collect()
     }
 
-    fn plain(&mut self, node: &Node, depth: usize) -> Option<Json> {
+    fn plain(&mut self, node: &Node<'a>, depth: usize) -> Option<Json> {
         if let Some(values) = &node.values {
             // The whole is checked in the end; what stands beside an `enum` rarely excludes anything of it.
-            let kept: Vec<&Json> = values.iter().filter(|v| fits(node, v)).collect();
-            let chosen = kept.get(self.rng.below(kept.len() as u64) as usize);
-            return chosen.map(|value| (*value).clone());
+            let kept: Vec<&Json> = values.iter().copied().filter(|v| fits(node, v)).collect();
+            let chosen = *kept.get(self.rng.below(kept.len() as u64) as usize)?;
+            self.work.spend(size(chosen))?;
+            return Some(chosen.clone());
         }
         let spoken = node.types & node.spoken;
         let types = match (spoken, node.types) {
@@ -159,7 +175,7 @@ impl Maker<'_> {
         let step = node
             .multiples
             .iter()
-            .fold(1.0, |step, by| common(step, *by));
+            .fold(1.0, |step, by| common(step, *by, self.work));
         let (mut low, mut high) = ((least / step).ceil(), (most / step).floor());
         if node
             .least
@@ -197,7 +213,7 @@ impl Maker<'_> {
     }
 
     fn string(&mut self, node: &Node) -> Option<String> {
-        let schema = self.schema;
+        let (schema, work) = (self.schema, self.work);
         let formats = node.formats.iter().filter_map(|f| schema.of_format(f));
         let patterns = node.patterns.iter().map(AsRef::as_ref);
         let described: Vec<&Pattern> = patterns.chain(formats).collect();
@@ -207,15 +223,18 @@ impl Maker<'_> {
         let passes = |text: &String| {
             let length = text.chars().count() as u64;
             (node.min_length..=node.max_length).contains(&length)
-                && node.patterns.iter().all(|pattern| pattern.matches(text))
+                && node
+                    .patterns
+                    .iter()
+                    .all(|pattern| pattern.matches(text, work))
                 && node
                     .formats
                     .iter()
-                    .all(|format| schema.has_format(format, text))
+                    .all(|format| schema.has_format(format, text, work))
         };
         let tries = (0..MAX_ATTEMPTS).map(|tried| {
             let of = described[tried % described.len()];
-            of.make_longer(self.rng, tried / described.len())
+            of.make_longer(self.rng, tried / described.len(), work)
         });
         tries.flatten().find(passes)
     }
@@ -229,6 +248,7 @@ impl Maker<'_> {
         if least > most || least > MAX_TEXT {
             return None;
         }
+        self.work.spend(least)?;
         let mut text = String::new();
         let wanted = 1 + self.rng.below(3);
         let mut words = 0;
@@ -243,7 +263,7 @@ impl Maker<'_> {
         Some(text)
     }
 
-    fn array(&mut self, node: &Node, depth: usize) -> Option<Json> {
+    fn array(&mut self, node: &Node<'a>, depth: usize) -> Option<Json> {
         if node.min_items > node.max_items {
             return None;
         }
@@ -264,21 +284,22 @@ impl Maker<'_> {
         Some(Json::Array(items))
     }
 
-    fn object(&mut self, node: &Node, depth: usize) -> Option<Json> {
-        let declared = node.declared();
+    fn object(&mut self, node: &Node<'a>, depth: usize) -> Option<Json> {
+        let declared = node.declared(self.work);
         let mut left = node.max_members.checked_sub(node.required.len() as u64)?;
         let mut members: Vec<(String, Json)> = Vec::new();
         for name in &declared {
+            self.work.spend(node.required.len())?;
             let is_required = node.required.contains(name);
             let is_wanted = depth < SHALLOW && self.rng.below(2) == 0;
             let short = node.min_members > (node.required.len() + declared.len()) as u64 / 2;
             if !is_required && (left == 0 || !(is_wanted || short) || !self.may_name(node, name)) {
                 continue;
             }
-            match self.value(&node.member(self.schema, name), depth + 1) {
+            match self.value(&node.member(self.schema, name, self.work), depth + 1) {
                 Some(value) => {
                     left -= u64::from(!is_required);
-                    members.push((name.clone(), value));
+                    members.push(((*name).to_owned(), value));
                 }
                 None if is_required => return None,
                 None => {}
@@ -295,28 +316,32 @@ impl Maker<'_> {
     /// Adds members that no schema names until there are so many.
     fn add_members(
         &mut self,
-        node: &Node,
+        node: &Node<'a>,
         wanted: u64,
         depth: usize,
         members: &mut Vec<(String, Json)>,
     ) {
-        let mut tries = wanted.saturating_mul(4).min(MAX_PARTS as u64);
+        let mut tries = wanted.saturating_mul(4).min(MAX_NAMES);
         while (members.len() as u64) < wanted && tries > 0 {
             tries -= 1;
+            if self.work.spend(10 + members.len()).is_none() {
+                return;
+            }
             let Some(name) = self.name(node) else {
                 continue;
             };
             if members.iter().any(|(known, _)| *known == name) {
                 continue;
             }
-            if let Some(value) = self.value(&node.member(self.schema, &name), depth + 1) {
+            if let Some(value) = self.value(&node.member(self.schema, &name, self.work), depth + 1)
+            {
                 members.push((name, value));
             }
         }
     }
 
     /// A name for a member that no schema names.
-    fn name(&mut self, node: &Node) -> Option<String> {
+    fn name(&mut self, node: &Node<'a>) -> Option<String> {
         let patterns = node.member_patterns();
         let name = if !node.names.is_empty() {
             match self.value(&node.names, SHALLOW)? {
@@ -324,7 +349,7 @@ impl Maker<'_> {
                 _ => return None,
             }
         } else if let Some(pattern) = patterns.get(self.rng.below(patterns.len() as u64) as usize) {
-            self.schema.pattern(pattern)?.make(self.rng)?
+            self.schema.pattern(pattern)?.make(self.rng, self.work)?
         } else {
             format!(
                 "{}_{}",
@@ -337,7 +362,9 @@ impl Maker<'_> {
 
     fn may_name(&self, node: &Node, name: &str) -> bool {
         let name = Json::String(name.to_owned());
-        node.names.iter().all(|of| accepts(self.schema, of, &name))
+        node.names
+            .iter()
+            .all(|of| accepts(self.schema, of, &name, self.work))
     }
 }
 
@@ -355,9 +382,10 @@ fn number_within(node: &Node, value: f64) -> Option<Json> {
 }
 
 /// The least whole multiple of `step` that is one of `by`, or `step` if none is small.
-fn common(step: f64, by: f64) -> f64 {
+fn common(step: f64, by: f64, work: &Work) -> f64 {
     let mut times = (1..=10_000).map(|times| step * f64::from(times));
-    times.find(|at| is_multiple(*at, by)).unwrap_or(step)
+    let is_common = |at: &f64| work.spend(1).is_none() || is_multiple(*at, by);
+    times.find(is_common).unwrap_or(step)
 }
 
 /// Whether an allowed value is of the types that the node allows.
@@ -366,11 +394,31 @@ fn fits(node: &Node, value: &Json) -> bool {
 }
 
 /// How far a branch leads: one that refers to others may lead back here.
-fn weight(branch: &Json) -> u8 {
-    let text = branch.to_string();
-    if text.contains("\"$ref\"") {
-        2
-    } else {
-        u8::from(text.contains("\"object\"") || text.contains("\"array\""))
+fn weight(branch: &Json, work: &Work) -> u8 {
+    if work.spend(2).is_none() {
+        return 0;
+    }
+    let heaviest = |weights: &mut dyn Iterator<Item = u8>| weights.max().unwrap_or(0);
+    match branch {
+        Json::String(text) => u8::from(text == "object" || text == "array"),
+        Json::Array(all) => heaviest(&mut all.iter().map(|one| weight(one, work))),
+        Json::Object(all) => heaviest(&mut all.iter().map(|(name, one)| match name.as_str() {
+            "$ref" => 2,
+            _ => weight(one, work),
+        })),
+        _ => 0,
+    }
+}
+
+/// Steps of copying a value.
+fn size(value: &Json) -> usize {
+    match value {
+        Json::String(text) => 5 + text.len() / 64,
+        Json::Array(all) => 5 + all.iter().map(size).sum::<usize>(),
+        Json::Object(all) => {
+            let member = |(name, one): &(String, Json)| name.len() / 64 + size(one);
+            5 + all.iter().map(member).sum::<usize>()
+        }
+        _ => 1,
     }
 }

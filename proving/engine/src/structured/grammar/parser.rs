@@ -3,11 +3,13 @@
 //! Invariant: every rule that is named is there; what is wrong is told with its line.
 //! Not here: whether rules end (the parent).
 
+use std::collections::HashMap;
+
 use super::Expression;
 
 /// Rules of a grammar, at most, and characters of its text.
 const MAX_RULES: usize = 10_000;
-const MAX_TEXT: usize = 1 << 20;
+const MAX_TEXT: usize = 1 << 17;
 /// Groups within groups, at most.
 const MAX_DEPTH: usize = 64;
 /// Repetitions that may be asked for by number.
@@ -21,6 +23,7 @@ pub(super) fn rules(text: &str) -> Result<(Vec<String>, Vec<Expression>), String
     let mut parser = Parser {
         rest: text,
         names: Vec::new(),
+        places: HashMap::new(),
         bodies: Vec::new(),
     };
     parser.skip();
@@ -37,6 +40,8 @@ pub(super) fn rules(text: &str) -> Result<(Vec<String>, Vec<Expression>), String
 struct Parser<'a> {
     rest: &'a str,
     names: Vec<String>,
+    /// Where each name stands among them.
+    places: HashMap<String, usize>,
     /// Of each name; none yet for one that was only used.
     bodies: Vec<Option<Expression>>,
 }
@@ -93,12 +98,13 @@ impl Parser<'_> {
     }
 
     fn index(&mut self, name: String) -> Result<usize, String> {
-        if let Some(known) = self.names.iter().position(|one| *one == name) {
-            return Ok(known);
+        if let Some(known) = self.places.get(&name) {
+            return Ok(*known);
         }
         if self.names.len() == MAX_RULES {
             return Err(format!("it has more than {MAX_RULES} rules"));
         }
+        self.places.insert(name.clone(), self.names.len());
         self.names.push(name);
         self.bodies.push(None);
         Ok(self.names.len() - 1)
