@@ -29,6 +29,7 @@ use crate::completions::Completion;
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::faults::Fault;
+use crate::generation::Identity;
 use crate::json::Json;
 use crate::messages::Messages;
 use crate::pace::AnswerWriter;
@@ -38,7 +39,7 @@ use crate::state::State;
 use crate::{embeddings, scoring};
 use call::Call;
 use metered::InFlight;
-use table::{Kind, Route};
+use table::{Api, Operation, Route, Work};
 
 const JSON: &str = "application/json";
 
@@ -53,11 +54,19 @@ pub(crate) async fn answer(
     let path = head.uri.path();
     let route = Route::of(path);
     let in_flight = InFlight::start(&state, &head, route);
-    let is_api = path.starts_with("/v1/") || route.is_some_and(|r| r.kind == Kind::Model);
-    let answered = if is_api {
-        api(&state, &head, body).await
-    } else {
-        admin::answer(&state, &head, body).await
+    let allowed = match route {
+        None => Err(Refusal::not_found("Not Found")),
+        Some(route) if !route.allows(&head.method) => Err(Refusal::method()),
+        Some(route) => Ok(route.operation),
+    };
+    let is_api =
+        path.starts_with("/v1/") || matches!(route.map(|r| r.operation), Some(Operation::Api(_)));
+    let answered = match allowed {
+        Ok(Operation::Page(page)) => admin::answer(&state, &head, body, page).await,
+        Ok(Operation::Inspection(page)) => admin::inspection(&state, &head.method, page),
+        Ok(Operation::Api(operation)) => api(&state, &head, body, Ok(operation)).await,
+        Err(refusal) if is_api => api(&state, &head, body, Err(refusal)).await,
+        Err(refusal) => Err(refusal),
     };
     let answer = answered.unwrap_or_else(|refusal| refusal.into_response().map(whole));
     Ok(match in_flight {
@@ -66,17 +75,13 @@ pub(crate) async fn answer(
     })
 }
 
-/// The route of a call, if it may be called so.
-fn routed(head: &Parts) -> Result<&'static Route, Refusal> {
-    let route = Route::of(head.uri.path()).ok_or_else(|| Refusal::not_found("Not Found"))?;
-    if route.allows(&head.method) {
-        Ok(route)
-    } else {
-        Err(Refusal::method())
-    }
-}
-
-async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+/// Answers a call of the API: its operation, or why it has none, which only those are told who have the key.
+async fn api(
+    state: &Arc<State>,
+    head: &Parts,
+    body: Incoming,
+    operation: Result<Api, Refusal>,
+) -> Result<Answer, Refusal> {
     let read = match authorize(state, head) {
         Ok(()) => whole_body(body, head, state.config.max_body_bytes).await,
         Err(refusal) => Err(refusal),
@@ -87,7 +92,11 @@ async fn api(state: &Arc<State>, head: &Parts, body: Incoming) -> Result<Answer,
         .map(|mut i| i.arrived(head, read.as_deref().unwrap_or_default()));
     state.recorder.metrics().received += 1;
     let answered = match read {
-        Ok(body) => dispatch(state, head, &body, seen).await,
+        Ok(body) => match operation {
+            Ok(Api::Models) => model_cards(state, head.uri.path()),
+            Ok(Api::Work(work)) => perform(state, head, &body, seen, work).await,
+            Err(refusal) => Err(refusal),
+        },
         Err(refusal) => Err(refusal),
     };
     state.recorder.metrics().refused += u64::from(answered.is_err());
@@ -140,26 +149,14 @@ async fn whole_body(body: Incoming, head: &Parts, limit: usize) -> Result<Bytes,
     }
 }
 
-async fn dispatch(
+/// Has a model do its work: faults that are asked for first, then the call's admission, then its answer.
+async fn perform(
     state: &Arc<State>,
     head: &Parts,
     body: &[u8],
     seen: Option<u64>,
+    work: Work,
 ) -> Result<Answer, Refusal> {
-    let path = head.uri.path();
-    let route = routed(head)?;
-    if route.kind != Kind::Model {
-        return model_cards(state, path);
-    }
-    let prefix = match path {
-        "/v1/chat/completions" => "chatcmpl-",
-        "/v1/completions" => "cmpl-",
-        "/v1/responses" => "resp_",
-        "/v1/messages" => "msg_",
-        "/v1/embeddings" => "embd-",
-        "/score" | "/v1/score" => "score-",
-        _ => "rerank-",
-    };
     let fault = Fault::of(&head.headers, &mut state.injector())?;
     if let Some(wait) = fault.stall_head {
         tokio::time::sleep(wait).await;
@@ -169,7 +166,7 @@ async fn dispatch(
     }
     let overrides = Overrides::read(&head.headers)?;
     let (request, model) = parse(state, body)?;
-    let who = state.identity(prefix, &state.config.models[model]);
+    let who = state.identity(work.prefix(), &state.config.models[model]);
     let call = Call {
         state,
         model,
@@ -178,50 +175,54 @@ async fn dispatch(
         id: who.id.clone(),
         fault,
     };
-    let (config, served) = (&state.config, &state.models[model]);
-    let (writer, streams): (Box<dyn AnswerWriter>, bool) = match path {
-        "/v1/chat/completions" => boxed(Chat::admit(
-            config,
-            served,
-            typed(request)?,
-            who,
-            overrides,
-        )?),
-        "/v1/completions" => boxed(Completion::admit(
-            config,
-            served,
-            &typed(request)?,
-            who,
-            overrides,
-        )?),
-        "/v1/responses" => boxed(Responses::admit(
-            config,
-            served,
-            typed(request)?,
-            who,
-            overrides,
-        )?),
-        "/v1/messages" => boxed(Messages::admit(
-            config,
-            served,
-            typed(request)?,
-            who,
-            overrides,
-        )?),
-        "/v1/embeddings" => {
-            let done = embeddings::answer(config, served, &typed(request)?, &who)?;
-            return Ok(call.at_once(done));
+    match admit(state, model, request, who, overrides, work)? {
+        Admitted::Paced(writer, streams) => call.generate(writer, streams).await,
+        Admitted::AtOnce(done) => Ok(call.at_once(done)),
+    }
+}
+
+/// What an admitted call is answered by.
+enum Admitted {
+    /// Tokens at their pace, and whether as a stream.
+    Paced(Box<dyn AnswerWriter>, bool),
+    /// An answer for which none is generated, and the tokens that it took.
+    AtOnce((Value, u64)),
+}
+
+fn admit(
+    state: &State,
+    model: usize,
+    request: Json,
+    who: Identity,
+    overrides: Overrides,
+    work: Work,
+) -> Result<Admitted, Refusal> {
+    let (config, model) = (&state.config, &state.models[model]);
+    Ok(match work {
+        Work::Chat => paced(Chat::admit(config, model, typed(request)?, who, overrides)?),
+        Work::Completions => {
+            let request = typed(request)?;
+            paced(Completion::admit(config, model, &request, who, overrides)?)
         }
-        "/score" | "/v1/score" => {
-            let done = scoring::score(config, served, &typed(request)?, &who)?;
-            return Ok(call.at_once(done));
+        Work::Responses => {
+            let request = typed(request)?;
+            paced(Responses::admit(config, model, request, who, overrides)?)
         }
-        _ => {
-            let done = scoring::rerank(config, served, &typed(request)?, &who)?;
-            return Ok(call.at_once(done));
+        Work::Messages => {
+            let request = typed(request)?;
+            paced(Messages::admit(config, model, request, who, overrides)?)
         }
-    };
-    call.generate(writer, streams).await
+        Work::Embeddings => {
+            let request = typed(request)?;
+            Admitted::AtOnce(embeddings::answer(config, model, &request, &who)?)
+        }
+        Work::Score => Admitted::AtOnce(scoring::score(config, model, &typed(request)?, &who)?),
+        Work::Rerank => Admitted::AtOnce(scoring::rerank(config, model, &typed(request)?, &who)?),
+    })
+}
+
+fn paced<S: AnswerWriter + 'static>((writer, streams): (S, bool)) -> Admitted {
+    Admitted::Paced(Box::new(writer), streams)
 }
 
 /// The caller's name for the call, where the ground truth is kept.
@@ -229,10 +230,6 @@ fn client_request_id(state: &State, head: &Parts) -> Option<Box<str>> {
     state.config.ground_truth.as_ref()?;
     let id = head.headers.get("x-request-id")?;
     Some(crate::ground_truth::id(id.as_bytes()))
-}
-
-fn boxed<S: AnswerWriter + 'static>((writer, streams): (S, bool)) -> (Box<dyn AnswerWriter>, bool) {
-    (Box::new(writer), streams)
 }
 
 fn model_cards(state: &State, path: &str) -> Result<Answer, Refusal> {

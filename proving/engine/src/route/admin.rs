@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::table::Kind;
-use super::{Answer, JSON, full, pages, parse, routed, typed, whole_body};
+use super::table::{Inspection, Page};
+use super::{Answer, JSON, full, pages, parse, typed, whole_body};
 use crate::completions::token_id;
 use crate::config::VLLM_VERSION;
 use crate::error::Refusal;
@@ -28,35 +28,35 @@ use crate::validate::{self, MEDIA_TOKENS, Message};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// Answers a page; its method is one of its route.
 pub(super) async fn answer(
     state: &Arc<State>,
     head: &Parts,
     body: Incoming,
+    wanted: Page,
 ) -> Result<Answer, Refusal> {
-    let route = routed(head)?;
-    if route.kind == Kind::Inspection {
-        return inspection(state, &head.method, route.path);
-    }
     let read = || whole_body(body, head, state.config.max_body_bytes);
     let page = |page: Value| Ok(full(JSON, page.to_string()));
-    match route.path {
-        "/ping" | "/health" => Ok(full(JSON, Bytes::new())),
-        "/version" => page(json!({"version": VLLM_VERSION})),
-        "/metrics" => Ok(full(PROMETHEUS, state.recorder.metrics().exposition())),
-        "/load" => page(json!({"server_load": state.recorder.metrics().http.load})),
-        "/server_info" => page(pages::server_info(state, head.uri.query())?),
-        "/tokenizer_info" => page(pages::tokenizer_info(state)?),
-        "/openapi.json" => page(pages::openapi(state.config.inspect)),
-        "/reset_prefix_cache" => page(json!({"reset": reset_prefix_cache(state).await})),
-        "/tokenize" => tokenize(state, &read().await?),
-        "/detokenize" => detokenize(state, &read().await?),
-        _ if head.method == Method::POST => {
-            let request: FaultRequest = typed(parse_any(&read().await?)?)?;
-            let injector = FaultInjector::new(&request).map_err(Refusal::bad_request)?;
-            Ok(report(state, Some(injector)))
-        }
-        _ if head.method == Method::DELETE => Ok(report(state, Some(FaultInjector::default()))),
-        _ => Ok(report(state, None)),
+    match wanted {
+        Page::Health => Ok(full(JSON, Bytes::new())),
+        Page::Version => page(json!({"version": VLLM_VERSION})),
+        Page::Metrics => Ok(full(PROMETHEUS, state.recorder.metrics().exposition())),
+        Page::Load => page(json!({"server_load": state.recorder.metrics().http.load})),
+        Page::ServerInfo => page(pages::server_info(state, head.uri.query())?),
+        Page::TokenizerInfo => page(pages::tokenizer_info(state)?),
+        Page::OpenApi => page(pages::openapi(state.config.inspect)),
+        Page::ResetPrefixCache => page(json!({"reset": reset_prefix_cache(state).await})),
+        Page::Tokenize => tokenize(state, &read().await?),
+        Page::Detokenize => detokenize(state, &read().await?),
+        Page::Faults => match head.method {
+            Method::POST => {
+                let request: FaultRequest = typed(parse_any(&read().await?)?)?;
+                let injector = FaultInjector::new(&request).map_err(Refusal::bad_request)?;
+                Ok(report(state, Some(injector)))
+            }
+            Method::DELETE => Ok(report(state, Some(FaultInjector::default()))),
+            _ => Ok(report(state, None)),
+        },
     }
 }
 
@@ -84,18 +84,23 @@ fn parse_any(body: &[u8]) -> Result<Json, Refusal> {
         .map_err(|e| Refusal::bad_request(format!("JSON decode error: {e}")))
 }
 
-fn inspection(state: &State, method: &Method, path: &str) -> Result<Answer, Refusal> {
+/// Answers a page that shows what arrived, if it is kept.
+pub(super) fn inspection(
+    state: &State,
+    method: &Method,
+    wanted: Inspection,
+) -> Result<Answer, Refusal> {
     let Some(mut inspector) = state.recorder.inspector() else {
         return Err(Refusal::not_found("Not Found"));
     };
-    let body = match (method, path) {
-        (&Method::GET, "/_engine/requests") => json!({"requests": inspector.requests()}),
-        (&Method::DELETE, "/_engine/requests") => {
-            inspector.clear();
-            json!({"requests": []})
+    let body = match wanted {
+        Inspection::Stats => json!(state.recorder.metrics().stats()),
+        Inspection::Requests => {
+            if *method == Method::DELETE {
+                inspector.clear();
+            }
+            json!({"requests": inspector.requests()})
         }
-        (&Method::GET, "/_engine/stats") => json!(state.recorder.metrics().stats()),
-        _ => return Err(Refusal::not_found("Not Found")),
     };
     Ok(full(JSON, body.to_string()))
 }

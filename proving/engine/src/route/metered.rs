@@ -17,7 +17,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use super::Answer;
-use super::table::{Kind, Route};
+use super::table::Route;
 use crate::metrics::http::Call;
 use crate::state::State;
 
@@ -36,12 +36,12 @@ impl InFlight {
         head: &Parts,
         route: Option<&'static Route>,
     ) -> Option<Self> {
-        if route.is_some_and(|route| !route.is_metered()) {
+        if route.is_some_and(|route| !route.is_metered) {
             return None;
         }
         let declared = head.headers.get(CONTENT_LENGTH);
         let request_bytes = declared.and_then(|v| v.to_str().ok()?.parse().ok());
-        let loads = route.is_some_and(|route| route.kind == Kind::Model);
+        let loads = route.is_some_and(Route::is_work);
         if loads {
             state.recorder.metrics().http.load += 1;
         }

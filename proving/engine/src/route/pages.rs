@@ -6,7 +6,7 @@
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::table::{Kind, ROUTES, Route};
+use super::table::{Operation, ROUTES, Route};
 use crate::config::{EngineConfig, VLLM_VERSION};
 use crate::error::Refusal;
 use crate::model::Model;
@@ -110,7 +110,7 @@ fn built_in(model: &Model) -> Map<String, Value> {
 /// `/openapi.json`: every path with its methods, and what a call has to hold at least.
 pub(super) fn openapi(inspects: bool) -> Value {
     let mut paths = Map::new();
-    let shown = |route: &&Route| route.kind != Kind::Inspection || inspects;
+    let shown = |route: &&Route| !matches!(route.operation, Operation::Inspection(_)) || inspects;
     for route in ROUTES.iter().filter(shown) {
         let methods = route.methods.iter().map(|method| {
             let name = method.as_str().to_ascii_lowercase();
@@ -154,7 +154,7 @@ fn operation(route: &Route, method: &Method) -> Value {
             "schema": {"type": "string"}}]);
         operation["responses"]["404"] = refused("There is none of that name");
     }
-    let required = required(route.path);
+    let required = route.operation.required();
     if method == Method::POST && !required.is_empty() {
         let members = required
             .iter()
@@ -168,18 +168,4 @@ fn operation(route: &Route, method: &Method) -> Value {
         operation["responses"]["401"] = refused("A key is needed");
     }
     operation
-}
-
-/// Members that a body cannot do without.
-fn required(path: &str) -> &'static [&'static str] {
-    match path {
-        "/v1/chat/completions" => &["messages"],
-        "/v1/completions" => &["prompt"],
-        "/v1/responses" | "/v1/embeddings" => &["input"],
-        "/v1/messages" => &["messages", "max_tokens"],
-        "/score" | "/v1/score" => &["text_1", "text_2"],
-        "/rerank" | "/v1/rerank" | "/v2/rerank" => &["query", "documents"],
-        "/detokenize" => &["tokens"],
-        _ => &[],
-    }
 }

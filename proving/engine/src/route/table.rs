@@ -13,96 +13,260 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) methods: &'static [Method],
     pub(super) summary: &'static str,
-    pub(super) kind: Kind,
+    pub(super) operation: Operation,
+    /// Whether it is counted in `http_*`.
+    pub(super) is_metered: bool,
 }
 
-/// What a path is for.
+/// What answers a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Work for a model; counted in `/load`.
-    Model,
-    /// Other calls that are counted in `http_*`.
-    Api,
-    /// What vLLM's instrumentation leaves out, and the engine's own pages.
-    Page,
+pub(super) enum Operation {
+    /// What counts as received, and needs the key under `/v1`.
+    Api(Api),
+    Page(Page),
     /// Pages that are there only if the engine keeps what arrives.
-    Inspection,
+    Inspection(Inspection),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Api {
+    Models,
+    Work(Work),
+}
+
+/// Work for a model; counted in `/load`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Chat,
+    Completions,
+    Responses,
+    Messages,
+    Embeddings,
+    Score,
+    Rerank,
+}
+
+/// What the server tells of itself and its tokenizer, and what it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    Tokenize,
+    Detokenize,
+    TokenizerInfo,
+    ResetPrefixCache,
+    OpenApi,
+    Health,
+    Version,
+    Load,
+    ServerInfo,
+    Metrics,
+    Faults,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inspection {
+    Requests,
+    Stats,
+}
+
+impl Operation {
+    /// Members that a body cannot do without.
+    pub(super) fn required(self) -> &'static [&'static str] {
+        match self {
+            Self::Api(Api::Work(work)) => work.required(),
+            Self::Page(Page::Detokenize) => &["tokens"],
+            Self::Api(Api::Models) | Self::Page(_) | Self::Inspection(_) => &[],
+        }
+    }
+}
+
+impl Work {
+    /// What the ids of its answers begin with.
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            Self::Chat => "chatcmpl-",
+            Self::Completions => "cmpl-",
+            Self::Responses => "resp_",
+            Self::Messages => "msg_",
+            Self::Embeddings => "embd-",
+            Self::Score => "score-",
+            Self::Rerank => "rerank-",
+        }
+    }
+
+    fn required(self) -> &'static [&'static str] {
+        match self {
+            Self::Chat => &["messages"],
+            Self::Completions => &["prompt"],
+            Self::Responses | Self::Embeddings => &["input"],
+            Self::Messages => &["messages", "max_tokens"],
+            Self::Score => &["text_1", "text_2"],
+            Self::Rerank => &["query", "documents"],
+        }
+    }
 }
 
 const GET: &[Method] = &[Method::GET];
 const POST: &[Method] = &[Method::POST];
 
+/// One that is counted in `http_*`.
+const fn metered(
+    path: &'static str,
+    methods: &'static [Method],
+    operation: Operation,
+    summary: &'static str,
+) -> Route {
+    Route {
+        is_metered: true,
+        ..route(path, methods, operation, summary)
+    }
+}
+
+/// One that vLLM's instrumentation leaves out, or that is the engine's own.
 const fn route(
     path: &'static str,
     methods: &'static [Method],
-    kind: Kind,
+    operation: Operation,
     summary: &'static str,
 ) -> Route {
     Route {
         path,
         methods,
         summary,
-        kind,
+        operation,
+        is_metered: false,
     }
 }
 
+const fn work(work: Work) -> Operation {
+    Operation::Api(Api::Work(work))
+}
+
+const fn page(page: Page) -> Operation {
+    Operation::Page(page)
+}
+
 pub(super) const ROUTES: &[Route] = &[
-    route("/v1/models", GET, Kind::Api, "List models"),
-    route("/v1/models/{model}", GET, Kind::Api, "One model"),
-    route("/v1/chat/completions", POST, Kind::Model, "Chat"),
-    route("/v1/completions", POST, Kind::Model, "Plain completion"),
-    route("/v1/responses", POST, Kind::Model, "Response"),
-    route("/v1/messages", POST, Kind::Model, "Anthropic's messages"),
-    route("/v1/embeddings", POST, Kind::Model, "Embeddings"),
-    route("/score", POST, Kind::Model, "Scores of pairs"),
-    route("/v1/score", POST, Kind::Model, "Scores of pairs"),
-    route("/rerank", POST, Kind::Model, "Documents by their scores"),
-    route("/v1/rerank", POST, Kind::Model, "Documents by their scores"),
-    route("/v2/rerank", POST, Kind::Model, "Documents by their scores"),
-    route("/tokenize", POST, Kind::Api, "Tokens of a prompt"),
-    route("/detokenize", POST, Kind::Api, "Text of tokens"),
-    route("/tokenizer_info", GET, Kind::Api, "The tokenizer"),
-    route(
+    metered(
+        "/v1/models",
+        GET,
+        Operation::Api(Api::Models),
+        "List models",
+    ),
+    metered(
+        "/v1/models/{model}",
+        GET,
+        Operation::Api(Api::Models),
+        "One model",
+    ),
+    metered("/v1/chat/completions", POST, work(Work::Chat), "Chat"),
+    metered(
+        "/v1/completions",
+        POST,
+        work(Work::Completions),
+        "Plain completion",
+    ),
+    metered("/v1/responses", POST, work(Work::Responses), "Response"),
+    metered(
+        "/v1/messages",
+        POST,
+        work(Work::Messages),
+        "Anthropic's messages",
+    ),
+    metered("/v1/embeddings", POST, work(Work::Embeddings), "Embeddings"),
+    metered("/score", POST, work(Work::Score), "Scores of pairs"),
+    metered("/v1/score", POST, work(Work::Score), "Scores of pairs"),
+    metered(
+        "/rerank",
+        POST,
+        work(Work::Rerank),
+        "Documents by their scores",
+    ),
+    metered(
+        "/v1/rerank",
+        POST,
+        work(Work::Rerank),
+        "Documents by their scores",
+    ),
+    metered(
+        "/v2/rerank",
+        POST,
+        work(Work::Rerank),
+        "Documents by their scores",
+    ),
+    metered(
+        "/tokenize",
+        POST,
+        page(Page::Tokenize),
+        "Tokens of a prompt",
+    ),
+    metered(
+        "/detokenize",
+        POST,
+        page(Page::Detokenize),
+        "Text of tokens",
+    ),
+    metered(
+        "/tokenizer_info",
+        GET,
+        page(Page::TokenizerInfo),
+        "The tokenizer",
+    ),
+    metered(
         "/reset_prefix_cache",
         POST,
-        Kind::Api,
+        page(Page::ResetPrefixCache),
         "Empty the prefix cache",
     ),
-    route("/openapi.json", GET, Kind::Api, "This document"),
-    route("/health", GET, Kind::Page, "Whether it serves"),
+    metered("/openapi.json", GET, page(Page::OpenApi), "This document"),
+    route("/health", GET, page(Page::Health), "Whether it serves"),
     route(
         "/ping",
         &[Method::GET, Method::POST],
-        Kind::Page,
+        page(Page::Health),
         "Whether it serves",
     ),
     route(
         "/version",
         GET,
-        Kind::Page,
+        page(Page::Version),
         "Version of the vLLM that is imitated",
     ),
     route(
         "/load",
         GET,
-        Kind::Page,
+        page(Page::Load),
         "Calls for a model that are in flight",
     ),
-    route("/server_info", GET, Kind::Page, "What it was started with"),
-    route("/metrics", GET, Kind::Page, "Metrics for Prometheus"),
+    route(
+        "/server_info",
+        GET,
+        page(Page::ServerInfo),
+        "What it was started with",
+    ),
+    route(
+        "/metrics",
+        GET,
+        page(Page::Metrics),
+        "Metrics for Prometheus",
+    ),
     route(
         "/_engine/faults",
         &[Method::GET, Method::POST, Method::DELETE],
-        Kind::Page,
+        page(Page::Faults),
         "Faults for a share of all calls",
     ),
     route(
         "/_engine/requests",
         &[Method::GET, Method::DELETE],
-        Kind::Inspection,
+        Operation::Inspection(Inspection::Requests),
         "What arrived",
     ),
-    route("/_engine/stats", GET, Kind::Inspection, "Totals"),
+    route(
+        "/_engine/stats",
+        GET,
+        Operation::Inspection(Inspection::Stats),
+        "Totals",
+    ),
 ];
 
 impl Route {
@@ -121,8 +285,8 @@ impl Route {
         self.methods.contains(method)
     }
 
-    /// Whether it is counted in `http_*`.
-    pub(super) fn is_metered(&self) -> bool {
-        matches!(self.kind, Kind::Model | Kind::Api)
+    /// Whether it is work for a model, which counts in `/load`.
+    pub(super) fn is_work(&self) -> bool {
+        matches!(self.operation, Operation::Api(Api::Work(_)))
     }
 }
