@@ -3,7 +3,7 @@
 use engine::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
-use crate::client::{chat, fast, get, post, start};
+use crate::client::{chat, fast, get, post, post_chat, start};
 
 fn count(text: &str) -> u64 {
     Tokenizer::o200k().count(text)
@@ -121,13 +121,7 @@ fn a_forced_tool_is_called_with_its_required_arguments() {
     let tools = json!([{"type": "function", "function": {"name": "weather", "parameters": {
         "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]);
     let body = chat(json!({"tools": tools, "tool_choice": "required"}));
-    let answer = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &body.to_string(),
-    )
-    .json();
+    let answer = post_chat(engine.addr(), &body).json();
     let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
     let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
     assert_eq!(call["name"], "weather");
@@ -284,12 +278,7 @@ fn the_usage_of_a_message_equals_that_of_the_same_chat() {
     assert_eq!(answer["stop_reason"], "end_turn");
     let same = json!({"model": "gpt-oss-120b", "messages": [
         {"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "Where is the gate?"}]});
-    let chat = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &same.to_string(),
-    );
+    let chat = post_chat(engine.addr(), &same);
     assert_eq!(
         answer["usage"]["input_tokens"],
         chat.json()["usage"]["prompt_tokens"]
@@ -329,12 +318,7 @@ fn a_message_with_tools_is_counted_as_the_same_chat() {
             "function": {"name": "weather", "arguments": "{\"city\":\"Ulm\"}"}}]},
         {"role": "tool", "tool_call_id": "t1", "content": "rain"}],
         "tools": [{"type": "function", "function": {"name": "weather", "description": "Of a city.", "parameters": schema}}]});
-    let chat = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &same.to_string(),
-    );
+    let chat = post_chat(engine.addr(), &same);
     assert_eq!(
         answer["usage"]["input_tokens"],
         chat.json()["usage"]["prompt_tokens"]

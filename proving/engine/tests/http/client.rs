@@ -60,6 +60,20 @@ pub(crate) fn post(addr: SocketAddr, path: &str, headers: &[(&str, &str)], body:
     send(addr, "POST", path, headers, body)
 }
 
+/// A chat call without headers of its own.
+pub(crate) fn post_chat(addr: SocketAddr, body: &Value) -> Reply {
+    post(addr, "/v1/chat/completions", &[], &body.to_string())
+}
+
+/// Asserts that a call is refused, and that the refusal says so.
+pub(crate) fn assert_refused(addr: SocketAddr, path: &str, body: &Value, says: &str) {
+    let reply = post(addr, path, &[], &body.to_string());
+    assert_eq!(reply.status, 400, "{path} {body}: {}", reply.body);
+    let error = &reply.json()["error"];
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains(says), "{says}: {message}");
+}
+
 pub(crate) fn get(addr: SocketAddr, path: &str) -> Reply {
     send(addr, "GET", path, &[], "")
 }

@@ -3,7 +3,7 @@
 use engine::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
-use crate::client::{chat, fast, post, start};
+use crate::client::{chat, fast, post, post_chat, start};
 use crate::machine::machine;
 
 fn complete(extra: Value) -> Value {
@@ -131,12 +131,7 @@ fn a_stream_has_the_lists_of_the_whole_answer() {
 fn a_chat_has_log_probabilities_of_its_prompt() {
     let engine = start(fast());
     let body = chat(json!({"prompt_logprobs": 2}));
-    let reply = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &body.to_string(),
-    );
+    let reply = post_chat(engine.addr(), &body);
     let answer = reply.json();
     let of_prompt = answer["prompt_logprobs"].as_array().unwrap();
     assert_eq!(

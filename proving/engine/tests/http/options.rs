@@ -3,7 +3,7 @@
 use engine::{EngineConfig, OutputLength};
 use serde_json::{Value, json};
 
-use crate::client::{chat, fast, get, post, start};
+use crate::client::{chat, fast, get, post, post_chat, start};
 
 #[test]
 fn several_choices_are_counted_together() {
@@ -121,13 +121,7 @@ fn tokenize_and_detokenize_agree() {
     );
     let messages = chat(json!({}));
     let counted = post(engine.addr(), "/tokenize", &[], &messages.to_string()).json();
-    let answered = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &messages.to_string(),
-    )
-    .json();
+    let answered = post_chat(engine.addr(), &messages).json();
     assert_eq!(counted["count"], answered["usage"]["prompt_tokens"]);
 }
 
@@ -184,12 +178,7 @@ fn answers_have_the_length_that_was_configured_when_a_call_says_nothing() {
         let ask = |i: usize, extra: Value| {
             let mut body = chat(extra);
             body["messages"][0]["content"] = json!(format!("question {i}"));
-            let reply = post(
-                engine.addr(),
-                "/v1/chat/completions",
-                &[],
-                &body.to_string(),
-            );
+            let reply = post_chat(engine.addr(), &body);
             reply.json()["usage"]["completion_tokens"].as_f64().unwrap()
         };
         assert!(ask(0, json!({"max_tokens": 5})) <= 5.0, "a cap still cuts");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::{EngineConfig, ModelFiles, VLLM_VERSION};
 use serde_json::{Value, json};
 
-use crate::client::{chat, fast, get, open, post, send, start};
+use crate::client::{chat, fast, get, open, post, post_chat, send, start};
 use crate::machine::machine;
 
 #[test]
@@ -140,13 +140,7 @@ fn a_reset_empties_the_prefix_cache() {
         json!({"messages": [{"role": "user", "content": "word ".repeat(200)}], "max_tokens": 4}),
     );
     let cached = || {
-        let answer = post(
-            engine.addr(),
-            "/v1/chat/completions",
-            &[],
-            &body.to_string(),
-        )
-        .json();
+        let answer = post_chat(engine.addr(), &body).json();
         answer["usage"]["prompt_tokens_details"]["cached_tokens"]
             .as_u64()
             .unwrap_or(0)

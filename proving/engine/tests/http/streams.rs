@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 
-use crate::client::{Reply, chat, fast, post, start};
+use crate::client::{Reply, chat, fast, post, post_chat, start};
 
 fn stream(extra: Value, headers: &[(&str, &str)]) -> Reply {
     let engine = start(fast());
@@ -207,7 +207,7 @@ fn http_2_with_prior_knowledge_streams_the_same() {
     let engine = start(fast());
     let address = engine.addr();
     let mut body = chat(json!({"stream": true}));
-    let over_1 = post(address, "/v1/chat/completions", &[], &body.to_string());
+    let over_1 = post_chat(address, &body);
     body["stream"] = json!(true);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

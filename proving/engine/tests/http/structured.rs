@@ -3,7 +3,7 @@
 use engine::EngineConfig;
 use serde_json::{Value, json};
 
-use crate::client::{chat, fast, post, start};
+use crate::client::{assert_refused, chat, fast, post, post_chat, start};
 
 fn schema() -> Value {
     json!({"type": "object", "$defs": {"item": {"type": "object", "required": ["name", "day"],
@@ -73,13 +73,7 @@ fn a_cap_cuts_structured_text_and_says_so() {
     let format = json!({"type": "json_schema", "json_schema": {"schema": {"type": "string", "minLength": 400}}});
     let body =
         chat(json!({"response_format": format, "max_tokens": 20, "reasoning_effort": "low"}));
-    let answer = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &body.to_string(),
-    )
-    .json();
+    let answer = post_chat(engine.addr(), &body).json();
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
     assert_eq!(answer["usage"]["completion_tokens"], 20);
 }
@@ -104,14 +98,7 @@ fn what_a_schema_asks_for_in_vain_is_named() {
         ),
     ] {
         let body = chat(extra);
-        let reply = post(
-            engine.addr(),
-            "/v1/chat/completions",
-            &[],
-            &body.to_string(),
-        );
-        assert_eq!(reply.status, 400, "{body}");
-        assert!(reply.body.contains(says), "{says}: {}", reply.body);
+        assert_refused(engine.addr(), "/v1/chat/completions", &body, says);
     }
 }
 
@@ -129,13 +116,7 @@ fn tools_are_called_as_often_as_configured_and_their_arguments_satisfy_their_sch
     for i in 0..60 {
         let mut body = chat(json!({"tools": tools()}));
         body["messages"][0]["content"] = json!(format!("question {i}"));
-        let answer = post(
-            engine.addr(),
-            "/v1/chat/completions",
-            &[],
-            &body.to_string(),
-        )
-        .json();
+        let answer = post_chat(engine.addr(), &body).json();
         let choice = &answer["choices"][0];
         match choice["message"]["tool_calls"]
             .as_array()
@@ -153,12 +134,7 @@ fn tools_are_called_as_often_as_configured_and_their_arguments_satisfy_their_sch
     }
     assert!((15..=45).contains(&calls), "{calls} of 60");
     let body = chat(json!({"tool_choice": "auto"}));
-    let reply = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &body.to_string(),
-    );
+    let reply = post_chat(engine.addr(), &body);
     assert_eq!(
         reply.json()["error"]["message"],
         "When using `tool_choice`, `tools` must be set."
@@ -174,12 +150,7 @@ fn a_server_without_a_parser_refuses_to_let_the_model_choose_but_for_harmony() {
     });
     let ask = |model: &str, choice: Value| {
         let body = chat(json!({"model": model, "tools": tools(), "tool_choice": choice}));
-        post(
-            engine.addr(),
-            "/v1/chat/completions",
-            &[],
-            &body.to_string(),
-        )
+        post_chat(engine.addr(), &body)
     };
     for choice in [json!("auto"), Value::Null] {
         let reply = ask("llama", choice.clone());
