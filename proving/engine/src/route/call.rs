@@ -80,11 +80,13 @@ impl Call<'_> {
         streams: bool,
     ) -> Result<Answer, Refusal> {
         let plan = writer.plan();
+        let hardware = self.state.config.hardware.as_ref();
+        // What is refused is no request of the engine and counts as none.
+        hardware.map_or(Ok(()), |hardware| fits(hardware, plan))?;
         let generations = self.generations(plan);
-        let source = match &self.state.config.hardware {
+        let source = match hardware {
             None => Source::Alone(generations),
             Some(hardware) => {
-                fits(hardware, plan)?;
                 if !hardware.frontend.before_queue.is_zero() {
                     tokio::time::sleep(hardware.frontend.before_queue).await;
                 }

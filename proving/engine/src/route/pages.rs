@@ -35,8 +35,10 @@ fn settings(config: &EngineConfig) -> Value {
     let hardware = config.hardware.as_ref();
     let of_hardware = hardware.map(|hardware| {
         let (limits, kv) = (&hardware.scheduler, &hardware.scheduler.kv);
+        // Of all engines together, as `/metrics` shows it.
+        let blocks = u64::from(kv.blocks) * hardware.ranks() as u64;
         json!({
-            "cache_config": {"block_size": kv.block_size, "num_gpu_blocks": kv.blocks,
+            "cache_config": {"block_size": kv.block_size, "num_gpu_blocks": blocks,
                 "enable_prefix_caching": kv.prefix_caching, "sliding_window": kv.sliding_window},
             "scheduler_config": {"max_num_seqs": limits.max_num_seqs,
                 "max_num_batched_tokens": limits.max_num_batched_tokens,

@@ -10,7 +10,7 @@ use simulator::preset::Preset;
 use simulator::scheduler::SchedulerConfig;
 use simulator::virtual_time::Parallelism;
 
-use crate::client::{chat, fast, get, open, post, start};
+use crate::client::{chat, fast, get, open, post, post_chat, start};
 
 /// A machine whose every step takes `step_ms`, and each prompt token `prefill_us` more.
 pub(crate) fn machine(step_ms: f64, prefill_us: f64, blocks: u32) -> EngineConfig {
@@ -115,7 +115,7 @@ fn a_long_prompt_slows_the_others() {
     let body = chat(
         json!({"messages": [{"role": "user", "content": "word ".repeat(6000)}], "max_tokens": 1}),
     );
-    post(address, "/v1/chat/completions", &[], &body.to_string());
+    post_chat(address, &body);
     // 6,000 tokens of 50 us in one step, for which the other request waits.
     assert!(quick.join().unwrap() > Duration::from_millis(300));
 }
@@ -151,14 +151,17 @@ fn a_request_that_can_never_fit_is_refused() {
     let body = chat(
         json!({"messages": [{"role": "user", "content": "word ".repeat(200)}], "max_tokens": 9}),
     );
-    let reply = post(
-        engine.addr(),
-        "/v1/chat/completions",
-        &[],
-        &body.to_string(),
-    );
+    let reply = post_chat(engine.addr(), &body);
     assert_eq!(reply.status, 400, "{}", reply.body);
     assert!(reply.body.contains("KV cache"));
+    let metrics = get(engine.addr(), "/metrics").body;
+    let finished = metrics
+        .lines()
+        .filter(|line| line.starts_with("vllm:request_success_total{"));
+    let counted: f64 = finished
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        .sum();
+    assert_eq!(counted, 0.0, "it is no request of the engine: {metrics}");
 }
 
 #[test]
@@ -439,6 +442,11 @@ fn engines_in_parallel_share_the_load_and_show_their_figures_apart() {
         assert_eq!(of_engine(&page, "vllm:cache_config_info", rank), 1.0);
     }
     assert!(page.contains("num_gpu_blocks=\"2000\""), "the sum of both");
+    let info = get(address, "/server_info?config_format=json").json();
+    assert_eq!(
+        info["vllm_config"]["cache_config"]["num_gpu_blocks"], 2000,
+        "the same as in the metrics"
+    );
     let exporter = get(engine.dcgm_addr().unwrap(), "/metrics").body;
     let gpus = exporter
         .lines()
