@@ -41,6 +41,8 @@ pub(crate) struct ChatRequest {
     logprobs: Option<bool>,
     #[serde(default)]
     top_logprobs: Option<i64>,
+    #[serde(default)]
+    max_completion_tokens: Option<i64>,
     #[serde(flatten)]
     sampling: Sampling,
 }
@@ -118,6 +120,7 @@ impl Chat {
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
+        request.sampling = request.sampling.capped(request.max_completion_tokens);
         request.sampling.check(model.tokenizer())?;
         let logprobs = logprobs::asked(
             request.logprobs,

@@ -26,8 +26,6 @@ pub(crate) struct Sampling {
     #[serde(default)]
     max_tokens: Option<i64>,
     #[serde(default)]
-    max_completion_tokens: Option<i64>,
-    #[serde(default)]
     min_tokens: Option<i64>,
     #[serde(default)]
     ignore_eos: Option<bool>,
@@ -68,6 +66,14 @@ pub(crate) struct StreamOptions {
 }
 
 impl Sampling {
+    /// The same with another most number of tokens, if one is given: chat has a newer name for it.
+    pub(crate) fn capped(self, cap: Option<i64>) -> Self {
+        Self {
+            max_tokens: cap.or(self.max_tokens),
+            ..self
+        }
+    }
+
     pub(crate) fn check(&self, tokenizer: &Tokenizer) -> Result<(), Refusal> {
         self.check_stream()?;
         if let Some(least @ ..=-2) = self.truncate_prompt_tokens {
@@ -217,7 +223,7 @@ impl Sampling {
         let Some(kept) = self.truncate_prompt_tokens else {
             return Ok(prompt);
         };
-        let cap = self.max_completion_tokens.or(self.max_tokens).unwrap_or(0);
+        let cap = self.max_tokens.unwrap_or(0);
         let room = max_model_len.saturating_sub(usize::try_from(cap).unwrap_or(0));
         let kept = usize::try_from(kept).unwrap_or(room);
         if kept > max_model_len {
@@ -235,7 +241,7 @@ impl Sampling {
 
     pub(crate) fn lengths(&self) -> Result<LengthSpec, Refusal> {
         Ok(LengthSpec {
-            cap: self.max_completion_tokens.or(self.max_tokens),
+            cap: self.max_tokens,
             min: u64::try_from(self.min_tokens.unwrap_or(0)).unwrap_or(0),
             ignore_eos: self.ignore_eos.unwrap_or(false),
             choices: self.choices(),

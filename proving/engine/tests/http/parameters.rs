@@ -3,7 +3,7 @@
 use engine::EngineConfig;
 use serde_json::{Value, json};
 
-use crate::client::{chat, fast, post, start};
+use crate::client::{assert_refused, chat, fast, post, post_chat, start};
 
 /// A member of a chat request, and what the refusal says and is about.
 const REFUSED: &[(&str, &str, &str, Option<&str>)] = &[
@@ -189,12 +189,7 @@ fn a_parameter_out_of_range_is_refused_in_the_words_of_vllm() {
     for (member, value, says, param) in REFUSED {
         let value: Value = serde_json::from_str(value).unwrap();
         let body = chat(json!({*member: value}));
-        let reply = post(
-            engine.addr(),
-            "/v1/chat/completions",
-            &[],
-            &body.to_string(),
-        );
+        let reply = post_chat(engine.addr(), &body);
         let error = reply.json()["error"].clone();
         assert_eq!(reply.status, 400, "{member} {value}: {}", reply.body);
         assert!(
@@ -235,14 +230,7 @@ fn parameters_that_exclude_each_other_are_refused() {
         ),
     ] {
         let body = chat(extra);
-        let reply = post(
-            engine.addr(),
-            "/v1/chat/completions",
-            &[],
-            &body.to_string(),
-        );
-        assert_eq!(reply.status, 400, "{body}");
-        assert_eq!(reply.json()["error"]["message"], says, "{body}");
+        assert_refused(engine.addr(), "/v1/chat/completions", &body, says);
     }
 }
 
@@ -286,9 +274,7 @@ fn plain_completions_responses_and_messages_are_checked_too() {
         ),
         (("/v1/messages", message), "top_k must be 0"),
     ] {
-        let reply = post(engine.addr(), path, &[], &body.to_string());
-        assert_eq!(reply.status, 400, "{path} {body}");
-        assert!(reply.body.contains(says), "{says}: {}", reply.body);
+        assert_refused(engine.addr(), path, &body, says);
     }
 }
 
@@ -305,12 +291,7 @@ fn parameters_at_the_edges_of_their_ranges_are_admitted() {
         json!({"top_k": null, "temperature": null, "n": null, "logit_bias": null}),
     ] {
         let body = chat(extra);
-        let reply = post(
-            engine.addr(),
-            "/v1/chat/completions",
-            &[],
-            &body.to_string(),
-        );
+        let reply = post_chat(engine.addr(), &body);
         assert_eq!(reply.status, 200, "{body}: {}", reply.body);
     }
 }
@@ -329,4 +310,15 @@ fn a_prompt_is_truncated_to_its_end() {
     assert_eq!(ask(10).json()["usage"]["prompt_tokens"], 10);
     assert_eq!(ask(-1).json()["usage"]["prompt_tokens"], 92);
     assert_eq!(ask(101).status, 400);
+}
+
+#[test]
+fn only_chat_knows_the_newer_name_of_the_most_tokens() {
+    let engine = start(fast());
+    let limit = json!({"max_completion_tokens": 3, "ignore_eos": true});
+    let answer = post_chat(engine.addr(), &chat(limit)).json();
+    assert_eq!(answer["usage"]["completion_tokens"], 3);
+    let body = json!({"prompt": "x", "ignore_eos": true, "max_completion_tokens": 3});
+    let answer = post(engine.addr(), "/v1/completions", &[], &body.to_string()).json();
+    assert_eq!(answer["usage"]["completion_tokens"], 16, "its default");
 }
