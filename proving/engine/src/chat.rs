@@ -14,7 +14,7 @@ use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
-use crate::logprobs::of_prompt;
+use crate::logprobs::{check_entries, entries, of_prompt};
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Finish, Overrides, Plan, seed};
@@ -150,6 +150,11 @@ impl Chat {
         )?;
         let top = request.sampling.prompt_logprobs();
         plan.reads_cache = top.is_none();
+        check_entries(entries(plan.prompt_tokens(), top), "prompt_logprobs")?;
+        if !request.sampling.streams() {
+            let said = plan.completion_tokens() as u64;
+            check_entries(entries(said, logprobs), "top_logprobs")?;
+        }
         let prompt_logprobs = top.map_or(Value::Null, |top| {
             of_prompt(model.tokenizer(), plan.prompt_of(0), top)
         });

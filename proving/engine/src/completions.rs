@@ -15,7 +15,7 @@ use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
 use crate::json::Json;
-use crate::logprobs::of_prompt;
+use crate::logprobs::{check_entries, entries, of_prompt};
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Finish, LengthSpec, Overrides, Plan};
@@ -27,6 +27,8 @@ use logprobs::Lists;
 
 /// vLLM's and OpenAI's default cap where the call names none.
 const DEFAULT_CAP: i64 = 16;
+/// Most tokens of prompts that are said again, each counted for each of its choices.
+const MAX_ECHOED: u64 = 1 << 20;
 /// More prompts in one call are refused.
 const MAX_PROMPTS: usize = 128;
 
@@ -106,6 +108,23 @@ impl CompletionRequest {
         Ok((LengthSpec { cap, ..lengths }, only_prompt))
     }
 
+    /// Refuses what would make all other calls wait while its answer is written. Of a stream every event is small.
+    fn check_size(&self, plan: &Plan) -> Result<(), Refusal> {
+        let read = plan.prompt_tokens() * plan.choices_each() as u64;
+        if self.echoes() && read > MAX_ECHOED {
+            let why = format!(
+                "The prompts to echo have {read} tokens, all choices counted, and {MAX_ECHOED} is the most of this server."
+            );
+            return Err(Refusal::bad_request(why).about("echo"));
+        }
+        let top = self.logprobs.and_then(|top| usize::try_from(top).ok());
+        let said = match self.sampling.streams() {
+            true => 0,
+            false => entries(plan.completion_tokens() as u64, top),
+        };
+        check_entries(said + entries(read, self.prompt_logprobs()), "logprobs")
+    }
+
     /// How many log probabilities of each token of a prompt are shown: an echo shows as many as of the answer's.
     fn prompt_logprobs(&self) -> Option<usize> {
         let of_answer = || {
@@ -143,6 +162,7 @@ impl Completion {
             content: request.structured.constraint()?,
         };
         let mut plan = Plan::settle(config, model, prompts, &lengths, &spec, overrides)?;
+        request.check_size(&plan)?;
         let echoed = plan.prompts.iter().filter(|_| request.echoes());
         let echoed = echoed.map(|prompt| Echoed::of(tokenizer, prompt)).collect();
         let top = request.prompt_logprobs();

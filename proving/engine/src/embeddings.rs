@@ -18,6 +18,8 @@ use crate::text::hash;
 const DEFAULT_DIMENSIONS: usize = 384;
 const MAX_DIMENSIONS: usize = 8192;
 const MAX_INPUTS: usize = 2048;
+/// Most numbers of all vectors of an answer together.
+const MAX_NUMBERS: usize = 1 << 20;
 
 #[derive(Deserialize)]
 pub(crate) struct EmbeddingRequest {
@@ -51,6 +53,13 @@ pub(crate) fn answer(
         );
     }
     let inputs = inputs(config, model, &request.input)?;
+    if inputs.len() * dimensions > MAX_NUMBERS {
+        let why = format!(
+            "{} vectors of {dimensions} dimensions are more than {MAX_NUMBERS} numbers, the most of one answer",
+            inputs.len()
+        );
+        return Err(Refusal::bad_request(why).about("dimensions"));
+    }
     let total: u64 = inputs.iter().map(|input| input.tokens).sum();
     let data: Vec<Value> = inputs
         .iter()

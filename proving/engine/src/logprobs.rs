@@ -6,7 +6,28 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::error::Refusal;
 use crate::tokenizer::{TokenId, Tokenizer};
+
+/// Most log probabilities of one answer, those of prompts and alternatives included.
+const MAX_ENTRIES: u64 = 1 << 18;
+
+/// Refuses an answer of too many log probabilities: while they are written, all other calls wait.
+pub(crate) fn check_entries(entries: u64, about: &'static str) -> Result<(), Refusal> {
+    if entries <= MAX_ENTRIES {
+        return Ok(());
+    }
+    let why = format!(
+        "The answer would hold {entries} log probabilities, and {MAX_ENTRIES} is the most of this server. Ask for fewer \
+         of each token, for fewer choices or prompts, or for shorter ones."
+    );
+    Err(Refusal::bad_request(why).about(about))
+}
+
+/// How many entries so many tokens have with `top` of each.
+pub(crate) fn entries(tokens: u64, top: Option<usize>) -> u64 {
+    top.map_or(0, |top| tokens.saturating_mul(top.max(1) as u64))
+}
 
 /// Of the token itself at rank 0, and half as likely each rank further.
 pub(crate) fn of_rank(rank: usize) -> f64 {

@@ -21,6 +21,10 @@ use crate::turn::{AnswerSpec, Turn};
 /// Longest answer that a call without a cap is given in one piece of memory.
 const MAX_OUTPUT_TOKENS: usize = 1 << 20;
 
+/// Most tokens of all choices of a call together, and most of their prompts, each counted for each of its choices.
+const MAX_CALL_TOKENS: usize = 1 << 20;
+const MAX_CALL_PROMPT_TOKENS: usize = 1 << 24;
+
 /// Why generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
@@ -142,7 +146,11 @@ impl Plan {
         spec: &AnswerSpec,
         overrides: Overrides,
     ) -> Result<Self, Refusal> {
+        let prompt_tokens: usize = prompts.iter().map(Vec::len).sum();
+        let read = prompt_tokens.saturating_mul(lengths.choices);
+        check_together("prompts", read, MAX_CALL_PROMPT_TOKENS)?;
         let mut choices = Vec::with_capacity(prompts.len() * lengths.choices);
+        let mut together = 0;
         for prompt in &prompts {
             let limit = output_limit(config.max_model_len, prompt.len() as u64, lengths.cap)?;
             lengths.check_least(limit)?;
@@ -151,7 +159,10 @@ impl Plan {
                 let mut rng = Rng::new(rng.bits());
                 let drawn = config.output_tokens.draw(&mut rng, spec.harmony);
                 let natural = overrides.tokens.unwrap_or_else(|| lengths.at_least(drawn));
-                choices.push(choice(model, rng, limit, lengths, spec, natural)?);
+                let choice = choice(model, rng, limit, lengths, spec, natural)?;
+                together += choice.turn.tokens();
+                check_together("choices", together, MAX_CALL_TOKENS)?;
+                choices.push(choice);
             }
         }
         Ok(Self {
@@ -222,6 +233,18 @@ impl Plan {
         let gaps = u32::try_from(self.longest().saturating_sub(1)).unwrap_or(u32::MAX);
         self.ttft.saturating_add(self.itl.saturating_mul(gaps))
     }
+}
+
+/// Refuses a call whose `what` have more tokens together than the server, which has one thread, takes at once.
+fn check_together(what: &str, tokens: usize, most: usize) -> Result<(), Refusal> {
+    if tokens <= most {
+        return Ok(());
+    }
+    let why = format!(
+        "The {what} of this call have more than {most} tokens together, all choices counted, which is the most of this \
+         server. Ask for fewer choices (n) or prompts, or for shorter ones."
+    );
+    Err(Refusal::bad_request(why).about("n"))
 }
 
 /// What an answer to this prompt follows from.

@@ -21,6 +21,8 @@ use crate::validate;
 
 /// More texts in one call are refused.
 const MAX_TEXTS: usize = 2048;
+/// Most bytes of all texts of a member together.
+const MAX_BYTES: usize = 1 << 22;
 /// Share of a score that follows from the texts as a whole.
 const OWN_SHARE: f64 = 0.01;
 
@@ -43,7 +45,11 @@ pub(crate) struct RerankRequest {
 /// A text and its tokens.
 struct Text {
     text: String,
-    tokens: Vec<TokenId>,
+    tokens: usize,
+    /// The tokens, each once.
+    different: HashSet<TokenId>,
+    /// Of the text, as the beginning of a pair.
+    hash: u64,
 }
 
 /// Scores of pairs, and the tokens that they took.
@@ -124,6 +130,7 @@ fn texts(model: &Model, input: &Json, member: &'static str) -> Result<Vec<Text>,
     if several.len() > MAX_TEXTS {
         return Err(fault(format!("{member}: more than {MAX_TEXTS} texts")));
     }
+    let mut bytes = 0;
     let text = |(i, one): (usize, &Json)| {
         let mut media = 0;
         let parts = match one {
@@ -137,15 +144,26 @@ fn texts(model: &Model, input: &Json, member: &'static str) -> Result<Vec<Text>,
                 "{member}[{i}]: this model is not a multimodal model"
             )));
         }
+        bytes += text.len();
+        if bytes > MAX_BYTES {
+            return Err(fault(format!(
+                "{member}: the texts have more than {MAX_BYTES} bytes together"
+            )));
+        }
         let tokens = model.tokenizer().encode(&text);
-        Ok(Text { text, tokens })
+        Ok(Text {
+            hash: hash(0xcbf2_9ce4_8422_2325, text.as_bytes()),
+            tokens: tokens.len(),
+            different: tokens.into_iter().collect(),
+            text,
+        })
     };
     several.iter().enumerate().map(text).collect()
 }
 
 /// Tokens of a pair, if the context holds them.
 fn tokens_of(config: &EngineConfig, query: &Text, document: &Text) -> Result<u64, Refusal> {
-    let tokens = query.tokens.len() + document.tokens.len();
+    let tokens = query.tokens + document.tokens;
     if tokens > config.max_model_len {
         return Err(Refusal::bad_request(format!(
             "This model's maximum context length is {} tokens. However, your request has {tokens} input tokens.",
@@ -156,13 +174,10 @@ fn tokens_of(config: &EngineConfig, query: &Text, document: &Text) -> Result<u64
 }
 
 fn alike(query: &Text, document: &Text) -> f64 {
-    let asked: HashSet<TokenId> = query.tokens.iter().copied().collect();
-    let has: HashSet<TokenId> = document.tokens.iter().copied().collect();
-    let shared = asked.intersection(&has).count() as f64 / asked.len().max(1) as f64;
-    let bits = hash(
-        hash(0xcbf2_9ce4_8422_2325, query.text.as_bytes()),
-        document.text.as_bytes(),
-    );
+    let asked = &query.different;
+    let both = asked.intersection(&document.different).count();
+    let shared = both as f64 / asked.len().max(1) as f64;
+    let bits = hash(query.hash, document.text.as_bytes());
     let own = (bits >> 11) as f64 / (1u64 << 53) as f64;
     shared * (1.0 - OWN_SHARE) + own * OWN_SHARE
 }

@@ -1,9 +1,11 @@
 //! Refusals: which requests, and the format of the errors.
 
+use std::time::{Duration, Instant};
+
 use engine::EngineConfig;
 use serde_json::{Value, json};
 
-use crate::client::{chat, fast, post, start};
+use crate::client::{assert_refused, chat, fast, post, start};
 
 fn refused(config: EngineConfig, headers: &[(&str, &str)], path: &str, body: &str) -> (u16, Value) {
     let engine = start(config);
@@ -144,4 +146,83 @@ fn the_last_of_two_equal_members_counts() {
         post(engine.addr(), "/v1/chat/completions", &[], body).status,
         200
     );
+}
+
+#[test]
+fn a_call_that_would_make_all_others_wait_is_refused() {
+    let engine = start(fast());
+    let plain = |extra: Value| {
+        let mut body = json!({"prompt": "x", "max_tokens": 1});
+        for (member, value) in extra.as_object().unwrap() {
+            body[member] = value.clone();
+        }
+        ("/v1/completions", body)
+    };
+    let long = vec![5; 100_000];
+    let texts = vec!["word ".repeat(1000); 1000];
+    for ((path, body), says) in [
+        (
+            plain(json!({"n": 128, "max_tokens": 100_000, "ignore_eos": true})),
+            "1048576 tokens together",
+        ),
+        (
+            plain(json!({"n": 128, "prompt": [long, long]})),
+            "16777216 tokens together",
+        ),
+        (
+            plain(json!({"n": 128, "prompt": long, "echo": true})),
+            "prompts to echo have 12800000 tokens",
+        ),
+        (
+            plain(json!({"prompt": long, "prompt_logprobs": 20})),
+            "2000000 log probabilities",
+        ),
+        (
+            plain(json!({"prompt": [long, long, long], "echo": true, "logprobs": 1})),
+            "log probabilities",
+        ),
+        (
+            plain(json!({"max_tokens": 100_000, "ignore_eos": true, "logprobs": 20})),
+            "2000000 log probabilities",
+        ),
+        (
+            (
+                "/v1/chat/completions",
+                chat(
+                    json!({"max_tokens": 100_000, "ignore_eos": true, "logprobs": true,
+            "top_logprobs": 20}),
+                ),
+            ),
+            "log probabilities",
+        ),
+        (
+            (
+                "/v1/chat/completions",
+                chat(json!({"prompt_logprobs": 20,
+            "messages": [{"role": "user", "content": "word ".repeat(50_000)}]})),
+            ),
+            "log probabilities",
+        ),
+        (
+            (
+                "/v1/embeddings",
+                json!({"input": vec!["x"; 2000], "dimensions": 8192}),
+            ),
+            "1048576 numbers",
+        ),
+        (
+            ("/rerank", json!({"query": "x", "documents": texts})),
+            "4194304 bytes together",
+        ),
+        (
+            ("/score", json!({"text_1": "x", "text_2": texts})),
+            "4194304 bytes together",
+        ),
+    ] {
+        let began = Instant::now();
+        assert_refused(engine.addr(), path, &body, says);
+        let took = began.elapsed();
+        eprintln!("{took:?} {says}");
+        assert!(took < Duration::from_secs(5), "{says}: {took:?}");
+    }
 }
