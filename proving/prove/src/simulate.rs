@@ -32,16 +32,16 @@ pub(crate) struct Simulate {
     #[arg(long)]
     api_key_file: Option<PathBuf>,
     /// Time to the first token, in milliseconds, without a preset.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, conflicts_with = "preset", default_value_t = 20)]
     ttft_ms: u64,
     /// Time between two tokens, in milliseconds, without a preset.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, conflicts_with = "preset", default_value_t = 5)]
     itl_ms: u64,
     /// Tokens in an event of a stream.
     #[arg(long, default_value_t = 1)]
     stream_interval: usize,
     /// Most tokens of prompt and output together, without a preset.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "preset")]
     max_model_len: Option<usize>,
     /// Mean length in tokens, reasoning and marks included, of answers whose calls say nothing of it. Without it they
     /// are short: 8 to 64.
@@ -191,4 +191,33 @@ fn read_key(path: &Path) -> io::Result<String> {
         ));
     }
     Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::Simulate;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Simulate,
+    }
+
+    fn read(words: &str) -> Result<Simulate, String> {
+        let line = Line::try_parse_from(words.split(' '));
+        line.map(|line| line.options).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn what_a_preset_decides_cannot_be_said_beside_it() {
+        for option in ["--max-model-len 100", "--ttft-ms 5", "--itl-ms 5"] {
+            let why = read(&format!("engine --preset instant {option}")).expect_err(option);
+            assert!(why.contains("cannot be used with"), "{why}");
+            read(&format!("engine {option}")).expect(option);
+        }
+        let options = read("engine --preset instant").expect("defaults are no conflict");
+        assert_eq!((options.ttft_ms, options.itl_ms), (20, 5));
+    }
 }
