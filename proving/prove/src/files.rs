@@ -10,8 +10,36 @@ use std::path::Path;
 use simulator::preset::{Preset, PresetError};
 use simulator::trace::{Trace, TraceError};
 
+/// Files of presets, recordings and workloads are not larger, bytes.
+const LARGEST: u64 = 2 << 30;
+
 pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let about = fs::metadata(path).map_err(|error| of(path, &error))?;
+    // A pipe or a device may never end.
+    if !about.is_file() || about.len() > LARGEST {
+        let says = format!("{}: not a file of at most {LARGEST} bytes", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, says));
+    }
     fs::read_to_string(path).map_err(|error| of(path, &error))
+}
+
+/// Fails where nothing can be written to this path, or where it is one of the recording's own files.
+pub(crate) fn check_out(path: &Path, recording: &Path) -> io::Result<()> {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let inputs = ["meta.json", "requests.jsonl", "timeseries.csv"];
+    let is_input =
+        |name: &str| real(path).is_some_and(|out| real(&recording.join(name)) == Some(out));
+    if inputs.into_iter().any(is_input) {
+        let says = format!("{}: is a file of the recording itself", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, says));
+    }
+    let is_new = !path.exists();
+    let open = fs::OpenOptions::new().append(true).create(true).open(path);
+    open.map(drop).map_err(|error| of(path, &error))?;
+    if is_new {
+        fs::remove_file(path).map_err(|error| of(path, &error))?;
+    }
+    Ok(())
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {

@@ -7,6 +7,16 @@ use std::io::{self, Write as _};
 /// Columns of a line.
 pub(crate) const WIDTH: usize = 80;
 
+/// Adds a line to a page that is said in one piece.
+macro_rules! add {
+    ($page:expr) => { $page.push('\n') };
+    ($page:expr, $($text:tt)*) => {{
+        $page.push_str(&format!($($text)*));
+        $page.push('\n');
+    }};
+}
+pub(crate) use add;
+
 /// Writes to stdout; whoever reads it may stop reading, as `head` does.
 pub(crate) fn say(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

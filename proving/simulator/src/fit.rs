@@ -23,7 +23,6 @@ use std::ops::Range;
 
 use crate::bounds::Bounds;
 use crate::cost::{DecodeCost, Experts, PrefillCost, StepCost};
-use crate::hardware::Model;
 use crate::replay::{BlockSource, ReplayError, Replayed, Setup, replay};
 use crate::score::{MEASURES, Share};
 use crate::trace::Trace;
@@ -82,12 +81,12 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// The greatest difference of means.
+    /// The greatest of these differences. That of each TTFT counts by two thirds: of short ones, chance is a great part.
     #[must_use]
     pub fn worst(&self) -> f64 {
-        self.of_means
-            .iter()
-            .fold(0.0, |worst, &apart| worst.max(apart.abs()))
+        let [ttft, tpot, e2e] = self.of_each;
+        let all = self.of_means.into_iter().chain([ttft / 1.5, tpot, e2e]);
+        all.fold(0.0, |worst, apart| worst.max(apart.abs()))
     }
 }
 
@@ -122,7 +121,7 @@ pub fn fit(
     let mut problem = Problem {
         trace,
         prior: Prior::of(trace, range.clone()),
-        experts: Model::named(&trace.meta.model).and_then(|model| model.experts()),
+        experts: trace.meta.known_model().and_then(|model| model.experts()),
         range: range.clone(),
         runs: 0,
         watch,
@@ -351,7 +350,8 @@ pub fn distance(
             }
         }
     }
-    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+    // A recording in which nothing takes time is infinitely far from any run in which something does.
+    let share = |part: f64, whole: f64| if part == 0.0 { 0.0 } else { part / whole };
     let mut distance = Distance::default();
     for (measure, [real, ours, apart]) in sums.iter().enumerate().take(MEASURES.len()) {
         distance.of_means[measure] = share(ours - real, *real);

@@ -62,6 +62,12 @@ impl Gpus {
         if self.count == 0 || self.count > 64 {
             return fault("count", "is not between 1 and 64");
         }
+        if self.layers > 10_000 || self.hidden > 1_000_000 || self.bytes_per_activation > 16 {
+            return fault(
+                "layers",
+                "layers, hidden or bytes_per_activation are of no model",
+            );
+        }
         if self.weights_mib.saturating_add(self.kv_mib) > self.memory_mib {
             return fault("memory_mib", "is less than weights_mib and kv_mib together");
         }

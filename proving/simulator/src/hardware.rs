@@ -234,6 +234,11 @@ impl Gpu {
     pub fn named(name: &str) -> Option<Self> {
         find(GPUS, name)
     }
+
+    /// Of those that are known.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        GPUS.iter().map(|&(name, _)| name)
+    }
 }
 
 fn find<T: Copy>(known: &[(&str, T)], name: &str) -> Option<T> {

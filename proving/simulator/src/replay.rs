@@ -68,7 +68,10 @@ impl Setup {
         let blocks = Blocks::settle(trace, given, otherwise, block_size, max_num_seqs);
         let scheduler = SchedulerConfig {
             max_num_seqs,
-            max_num_batched_tokens: meta.max_num_batched_tokens.unwrap_or(2048),
+            max_num_batched_tokens: meta
+                .max_num_batched_tokens
+                .unwrap_or(2048)
+                .max(u32::try_from(max_num_seqs).unwrap_or(u32::MAX)),
             max_model_len: meta.max_model_len.or(longest).unwrap_or(1),
             reserve_full_prompt: meta.reserve_full_prompt.unwrap_or(true),
             async_scheduling: meta.async_scheduling.unwrap_or(true),
@@ -158,9 +161,12 @@ pub fn replay(
     Ok(out)
 }
 
+/// A series is at most so long: 46 days.
+const MOST_SAMPLES: usize = 4_000_000;
+
 /// Adds what the engine holds for each second that has passed.
 fn sample(series: &mut Vec<Sample>, now: Duration, stats: &SchedulerStats) {
-    while now.as_secs() > series.len() as u64 {
+    while now.as_secs() > series.len() as u64 && series.len() < MOST_SAMPLES {
         series.push(Sample {
             at_s: series.len() as f64 + 1.0,
             running: stats.running as f64,

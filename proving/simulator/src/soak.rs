@@ -83,6 +83,14 @@ pub enum SoakError {
         /// Most tokens of prompt and output together.
         most: u32,
     },
+    /// Nothing would count.
+    #[error("the warm-up of {warm_up_s} s has to be shorter than the soak of {length_s} s")]
+    WarmUp {
+        /// What does not count, seconds.
+        warm_up_s: f64,
+        /// The whole soak, seconds.
+        length_s: f64,
+    },
     /// A request could never run.
     #[error("request {} of the soak never fits: {reason}", .id.0)]
     NeverFits {
@@ -106,9 +114,10 @@ impl Soak {
     /// When the soak makes no sense, a request could never run, arrivals are too many, or nothing finished.
     pub fn run(&self, preset: &Preset) -> Result<Report, SoakError> {
         if self.warm_up >= self.length {
-            return Err(SoakError::Plan(
-                "the warm-up has to be shorter than the soak",
-            ));
+            return Err(SoakError::WarmUp {
+                warm_up_s: self.warm_up.as_secs_f64(),
+                length_s: self.length.as_secs_f64(),
+            });
         }
         self.traffic.check(self.users, preset)?;
         let mut observed = Observed::of(preset);

@@ -9,14 +9,19 @@ use clap::Args;
 use simulator::cost::FrontendCost;
 use simulator::fit::{FARTHEST, Fitted, Unsure};
 use simulator::gpus::Gpus;
+use simulator::hardware::Gpu;
+use simulator::kv::MOST_BLOCKS;
 use simulator::preset::Preset;
-use simulator::replay::Setup;
+use simulator::replay::{BlockSource, Setup};
 use simulator::score::Share;
 use simulator::trace::{Meta, Trace};
 
 use crate::files;
 use crate::progress::Line;
-use crate::text::wrapped;
+use crate::text::{add, say, wrapped};
+
+/// With fewer requests a fit says that they are few.
+const FEW: usize = 20;
 
 /// Fits the step costs of a preset to a recorded run of a real vLLM.
 ///
@@ -35,16 +40,23 @@ pub(crate) struct Fit {
     #[arg(long)]
     name: Option<String>,
     /// KV blocks of each engine, whatever the recording says.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=i64::from(MOST_BLOCKS)))]
     blocks: Option<u32>,
-    /// Name of the GPU, such as "H100", where the recording does not say.
+    /// Name of the GPU, such as "H100", whatever the recording says.
     #[arg(long)]
     gpu: Option<String>,
 }
 
 pub(super) fn fit(options: &Fit) -> Result<bool, Box<dyn std::error::Error>> {
     let mut trace = files::trace(&options.dir)?;
+    files::check_out(&options.out, &options.dir)?;
     if let Some(gpu) = &options.gpu {
+        if Gpu::named(gpu).is_none() {
+            let known = Gpu::names().collect::<Vec<_>>().join(", ");
+            return Err(
+                format!("--gpu {gpu}: no figures of it are known; they are of {known}").into(),
+            );
+        }
         trace.meta.device = Some(gpu.clone());
     }
     let setup = Setup::of(&trace, options.blocks, None);
@@ -54,16 +66,28 @@ pub(super) fn fit(options: &Fit) -> Result<bool, Box<dyn std::error::Error>> {
     });
     line.end();
     let fitted = fitted?;
-    let (faults, doubts) = (faults(&fitted), doubts(&fitted));
+    let used = options.requests.of(trace.requests.len());
+    if !trace.requests[used.clone()]
+        .iter()
+        .any(|r| r.output_tokens > 1)
+    {
+        return Err("no request in this share has more than one output token".into());
+    }
+    let (faults, doubts) = (faults(&fitted), doubts(&fitted, used.len()));
     let mut preset = preset(options, &trace, &fitted);
     for said in faults.iter().chain(&doubts) {
         preset.source.push_str("; ");
         preset.source.push_str(said);
     }
-    files::write(&options.out, &preset.to_toml())?;
+    let text = preset.to_toml();
+    Preset::parse(&text, "the preset of this recording")?;
+    files::write(&options.out, &text)?;
     let written = format!("{}: {}", options.out.display(), preset.source);
-    println!("{}", wrapped(&written, 2));
-    print(&fitted);
+    say(&format!(
+        "{}\n{}",
+        wrapped(&written, 2),
+        page(&trace, &fitted)
+    ))?;
     for (what, said) in [("warning", &doubts), ("error", &faults)] {
         for said in said {
             eprintln!("{}", wrapped(&format!("{what}: {said}"), 2));
@@ -97,37 +121,57 @@ fn preset(options: &Fit, trace: &Trace, fitted: &Fitted) -> Preset {
         frontend: FrontendCost::default(),
         step: fitted.cost.clone(),
         bounds: Some(fitted.bounds),
-        gpus: Gpus {
-            name: trace
-                .meta
-                .device
-                .clone()
-                .unwrap_or_else(|| "unknown".to_owned()),
-            count: trace.meta.tensor_parallel.unwrap_or(1),
-            ..Gpus::default()
-        },
+        gpus: gpus(&trace.meta, &fitted.setup),
     }
 }
 
-fn print(fitted: &Fitted) {
-    println!(
+/// The GPUs of one engine, as far as the recording and the model's size say what they hold.
+fn gpus(meta: &Meta, setup: &Setup) -> Gpus {
+    let mut gpus = Gpus {
+        name: meta.device.clone().unwrap_or_else(|| "unknown".to_owned()),
+        count: meta.tensor_parallel.unwrap_or(1),
+        ..Gpus::default()
+    };
+    let mib = |bytes: f64| (bytes / f64::from(1 << 20)) as u64;
+    if let Some(model) = meta.known_model() {
+        gpus.layers = model.layers as u32;
+        gpus.hidden = model.hidden as u32;
+        gpus.weights_mib = mib(model.weights_on_each(meta.gpus_of_a_copy()));
+        if setup.blocks.source != BlockSource::Ample {
+            let tokens = f64::from(setup.blocks.count) * f64::from(setup.scheduler.kv.block_size);
+            gpus.kv_mib = mib(tokens * meta.kv_bytes_per_token(&model));
+        }
+    }
+    let least = gpus.weights_mib + gpus.kv_mib;
+    let told = meta.memory_bytes.map(|bytes| mib(bytes as f64));
+    gpus.memory_mib = told.unwrap_or(gpus.memory_mib).max(least);
+    gpus
+}
+
+fn page(trace: &Trace, fitted: &Fitted) -> String {
+    let mut page = String::new();
+    add!(
+        page,
         "on the requests it was fitted to:\n{:<22}{:>10}{:>10}{:>10}",
-        "mean difference", "TTFT", "TPOT", "E2E"
+        "mean difference",
+        "TTFT",
+        "TPOT",
+        "E2E"
     );
     for (name, distance) in [
         ("of this fit", &fitted.distance),
         ("of a constant step", &fitted.null_distance),
     ] {
-        print!("{name:<22}");
+        page.push_str(&format!("{name:<22}"));
         for apart in distance.of_means {
-            print!("{:>+9.1}%", apart * 100.0);
+            page.push_str(&format!("{:>+9.1}%", apart * 100.0));
         }
-        println!();
-        print!("{:<22}", "  of each request");
+        add!(page);
+        page.push_str(&format!("{:<22}", "  of each request"));
         for apart in distance.of_each {
-            print!("{:>9.1}%", apart * 100.0);
+            page.push_str(&format!("{:>9.1}%", apart * 100.0));
         }
-        println!();
+        add!(page);
     }
     let prior = if fitted.has_prior {
         "the model's own numbers speak where the recording is silent"
@@ -139,17 +183,28 @@ fn print(fitted: &Fitted) {
         "{} runs simulated; holds for up to {} sequences at a time of up to {} tokens; {prior}",
         fitted.runs, bounds.sequences, bounds.context,
     );
-    println!("{}", wrapped(&holds, 2));
+    add!(page, "{}", wrapped(&holds, 2));
+    if trace.meta.max_model_len.is_none() {
+        let longest = format!(
+            "the recording does not say max_model_len: {} is its longest request",
+            fitted.setup.scheduler.max_model_len
+        );
+        add!(page, "{}", wrapped(&longest, 2));
+    }
+    page
 }
 
 /// What else is to be known of it.
-fn doubts(fitted: &Fitted) -> Vec<String> {
+fn doubts(fitted: &Fitted, used: usize) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(Unsure { least, most: None }) = fitted.unsure_blocks {
         doubts.push(format!(
             "whether there were more KV blocks than {least} these requests do not say, and others of the recording \
              depend on it: if you know their number, say --blocks"
         ));
+    }
+    if used < FEW {
+        doubts.push(format!("{used} requests are few to tell six costs by"));
     }
     if fitted.distance.total >= fitted.null_distance.total {
         doubts.push(

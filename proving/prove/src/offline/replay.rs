@@ -7,13 +7,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use simulator::kv::MOST_BLOCKS;
 use simulator::replay::{Replayed, Setup};
 use simulator::score::{Score, Share};
 use simulator::trace::Trace;
 
 use super::plot;
 use crate::files;
-use crate::text::wrapped;
+use crate::text::{add, say, wrapped};
 
 /// Plays a recorded run again in virtual time and compares.
 ///
@@ -31,7 +32,7 @@ pub(crate) struct Replay {
     #[arg(long, default_value = "0..1")]
     score: Share,
     /// KV blocks of each engine, whatever the recording says.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=i64::from(MOST_BLOCKS)))]
     blocks: Option<u32>,
     /// JSON instead of a table.
     #[arg(long)]
@@ -55,6 +56,16 @@ struct Comparison {
 pub(super) fn replay(options: &Replay) -> super::Outcome {
     let trace = files::trace(&options.dir)?;
     let preset = files::preset(&options.preset)?;
+    if let Some(path) = &options.plot {
+        files::check_out(path, &options.dir)?;
+    }
+    if preset.model != trace.meta.model {
+        let of = format!(
+            "warning: the preset is of {}, and the recording of {}",
+            preset.model, trace.meta.model
+        );
+        eprintln!("{}", wrapped(&of, 2));
+    }
     let setup = Setup::of(&trace, options.blocks, Some(preset.scheduler.kv.blocks));
     let mut outside_bounds = 0;
     let replayed = simulator::replay::replay(&trace, &setup, preset.step, |iteration| {
@@ -82,12 +93,12 @@ pub(super) fn replay(options: &Replay) -> super::Outcome {
         );
         eprintln!("{}", wrapped(&outside, 2));
     }
-    if options.json {
-        println!("{:#}", document(&comparison)?);
+    let page = if options.json {
+        format!("{:#}\n", document(&comparison)?)
     } else {
-        print(&comparison);
-    }
-    Ok(())
+        page(&comparison)
+    };
+    Ok(say(&page)?)
 }
 
 fn score(trace: &Trace, replayed: &Replayed, share: Share) -> Result<Score, &'static str> {
@@ -130,7 +141,8 @@ fn document(comparison: &Comparison) -> serde_json::Result<Value> {
     Ok(Value::Object(members))
 }
 
-fn print(comparison: &Comparison) {
+fn page(comparison: &Comparison) -> String {
+    let mut page = String::new();
     let Comparison {
         score,
         null,
@@ -148,10 +160,15 @@ fn print(comparison: &Comparison) {
         setup.blocks.count,
         setup.blocks.source.explain()
     );
-    println!("{}", wrapped(&compared, 2));
-    println!(
+    add!(page, "{}", wrapped(&compared, 2));
+    add!(
+        page,
         "{:<12}{:>12}{:>12}{:>9}{:>22}",
-        "seconds", "recorded", "simulated", "error", "of a constant step"
+        "seconds",
+        "recorded",
+        "simulated",
+        "error",
+        "of a constant step"
     );
     for ((measure, compared), (_, null)) in score.measures().into_iter().zip(null.measures()) {
         let both = compared
@@ -162,21 +179,25 @@ fn print(comparison: &Comparison) {
         let errors = compared.errors().into_iter().zip(null.errors());
         for (((part, recorded), (_, simulated)), ((_, error), (_, null))) in both.zip(errors) {
             let name = format!("{measure} {part}");
-            println!(
+            add!(
+                page,
                 "{name:<12}{recorded:>12.4}{simulated:>12.4}{:>+8.1}%{:>+21.1}%",
                 error * 100.0,
                 null * 100.0
             );
         }
     }
-    println!(
+    add!(
+        page,
         "{} preemptions in {} steps",
-        replayed.preemptions, replayed.steps
+        replayed.preemptions,
+        replayed.steps
     );
     if let (Some(running), Some(waiting)) = (score.running_difference, score.waiting_difference) {
         let differs = format!(
             "second by second, running differs by {running:.1} requests on average, waiting by {waiting:.1}"
         );
-        println!("{}", wrapped(&differs, 2));
+        add!(page, "{}", wrapped(&differs, 2));
     }
+    page
 }

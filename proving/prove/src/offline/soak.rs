@@ -13,6 +13,7 @@ use simulator::preset::Preset;
 use simulator::soak::{Plan, ProfileReport, Ramp, RampReport, Report, Soak as Planned, Traffic};
 
 use crate::files;
+use crate::text::{add, say};
 
 /// Lets users ask a simulated engine for hours of virtual time.
 #[derive(Debug, Args)]
@@ -41,10 +42,10 @@ pub(crate) struct Soak {
     /// Coefficient of variation of prompts and answers; 0 makes all the same.
     #[arg(long, default_value_t = 0.3)]
     variation: f64,
-    /// Hours of virtual time.
-    #[arg(long, default_value_t = 3.0)]
+    /// Hours of virtual time, a year at most.
+    #[arg(long, default_value_t = 3.0, value_parser = hours)]
     hours: f64,
-    /// What does not count at the start, such as 300s; 60s in a ramp.
+    /// What does not count at the start [default: 300s; in a ramp 60s].
     #[arg(long, value_parser = seconds)]
     warm_up: Option<Duration>,
     /// Users come a few at a time, up to --users, until mean TTFT in two windows running is over three times that of
@@ -64,7 +65,7 @@ pub(crate) struct Soak {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Most requests in a step, whatever the preset says.
-    #[arg(long)]
+    #[arg(long, value_parser = at_least_one)]
     max_num_seqs: Option<usize>,
     /// JSON instead of a table.
     #[arg(long)]
@@ -83,10 +84,25 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(value * unit).map_err(|error| format!("{text}: {error}"))
 }
 
+fn hours(text: &str) -> Result<f64, String> {
+    let hours = text
+        .parse()
+        .ok()
+        .filter(|hours| (0.0..=8784.0).contains(hours));
+    hours.ok_or_else(|| format!("{text} is not a number of hours from 0 to 8784"))
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("{text} is not a number from 1 on")),
+        Ok(number) => Ok(number),
+    }
+}
+
 pub(super) fn soak(options: &Soak) -> super::Outcome {
     let mut preset = files::preset(&options.preset)?;
     if let Some(limit) = options.max_num_seqs {
-        preset.scheduler.max_num_seqs = limit.max(1);
+        preset.scheduler.max_num_seqs = limit;
     }
     let traffic = options.workload.as_deref().map(workload).transpose()?;
     let none = vec![0];
@@ -110,11 +126,14 @@ pub(super) fn soak(options: &Soak) -> super::Outcome {
     if options.json {
         return print(&reports);
     }
-    table(&reports);
+    let mut page = String::new();
+    table(&mut page, &reports);
     if traffic.is_some() {
-        reports.iter().for_each(profiles);
+        reports
+            .iter()
+            .for_each(|report| profiles(&mut page, report));
     }
-    Ok(())
+    Ok(say(&page)?)
 }
 
 fn ramps(options: &Soak, preset: &Preset, planned: &[Planned]) -> super::Outcome {
@@ -131,8 +150,9 @@ fn ramps(options: &Soak, preset: &Preset, planned: &[Planned]) -> super::Outcome
     if options.json {
         return print(&reports);
     }
-    reports.iter().for_each(windows);
-    Ok(())
+    let mut page = String::new();
+    reports.iter().for_each(|report| windows(&mut page, report));
+    Ok(say(&page)?)
 }
 
 /// The traffic of that name, or the one in that file; a trace that it names lies beside it.
@@ -189,8 +209,7 @@ fn print<T: Serialize>(reports: &[T]) -> super::Outcome {
         [report] => serde_json::to_string_pretty(report)?,
         _ => serde_json::to_string_pretty(reports)?,
     };
-    println!("{text}");
-    Ok(())
+    Ok(say(&(text + "\n"))?)
 }
 
 /// Tells when times are guessed.
@@ -206,26 +225,45 @@ fn warn(report: &Report) {
     }
 }
 
-fn table(reports: &[Report]) {
-    println!(
-        "{:>5} {:>6} {:>7} {:>5} {:>7} {:>8} {:>7} {:>6} {:>5} {:>5} {:>5} {:>5} {:>7}",
-        "users",
+fn table(page: &mut String, reports: &[Report]) {
+    add!(
+        page,
+        "{:>5} {:>6} {:>5} {:>5} {:>5} {:>6} {:>7} {:>5} {:>5} {:>4} {:>4} {:>4} {:>7}",
+        "",
         "req/s",
-        "TTFT ms",
+        "TTFT",
         "p99",
-        "TPOT ms",
-        "queue ms",
+        "TPOT",
+        "queue",
         "prefill",
-        "E2E s",
+        "E2E",
         "runs",
-        "waits",
-        "KV %",
-        "GPU %",
+        "wait",
+        "KV",
+        "GPU",
+        ""
+    );
+    add!(
+        page,
+        "{:>5} {:>6} {:>5} {:>5} {:>5} {:>6} {:>7} {:>5} {:>5} {:>4} {:>4} {:>4} {:>7}",
+        "users",
+        "",
+        "ms",
+        "ms",
+        "ms",
+        "ms",
+        "ms",
+        "s",
+        "",
+        "",
+        "%",
+        "%",
         "preempt"
     );
     for r in reports {
-        println!(
-            "{:>5} {:>6.2} {:>7.0} {:>5.0} {:>7.1} {:>8.2} {:>7.0} {:>6.2} {:>5.1} {:>5.2} {:>5.1} {:>5.1} {:>7}",
+        add!(
+            page,
+            "{:>5} {:>6.2} {:>5.0} {:>5.0} {:>5.1} {:>6.1} {:>7.0} {:>5.1} {:>5.1} {:>4.1} {:>4.1} {:>4.0} {:>7}",
             r.users,
             r.requests_per_s,
             r.ttft.mean * 1e3,
@@ -243,8 +281,9 @@ fn table(reports: &[Report]) {
     }
 }
 
-fn profiles(report: &Report) {
-    println!(
+fn profiles(page: &mut String, report: &Report) {
+    add!(
+        page,
         "\n{} users: {:.0} % of prompt tokens cached, {:.1} GB/s over NVLink from each GPU, index of dispersion of \
          questions in 10 s {:.1}",
         report.users,
@@ -252,9 +291,18 @@ fn profiles(report: &Report) {
         report.nvlink_tx_bytes_per_s / 1e9,
         report.dispersion_10s
     );
-    println!(
+    add!(
+        page,
         "{:<20} {:>5} {:>6} {:>7} {:>7} {:>8} {:>7} {:>7} {:>6}",
-        "profile", "users", "req/s", "pause s", "prompt", "cached %", "output", "TTFT ms", "E2E s"
+        "profile",
+        "users",
+        "req/s",
+        "pause s",
+        "prompt",
+        "cached %",
+        "output",
+        "TTFT ms",
+        "E2E s"
     );
     for ProfileReport {
         name,
@@ -269,7 +317,8 @@ fn profiles(report: &Report) {
         ..
     } in &report.profiles
     {
-        println!(
+        add!(
+            page,
             "{name:<20} {users:>5} {requests_per_s:>6.2} {think_s:>7.2} {prompt_tokens:>7.0} {:>8.0} \
              {output_tokens:>7.0} {:>7.0} {:>6.2}",
             cached_share * 100.0,
@@ -279,36 +328,48 @@ fn profiles(report: &Report) {
     }
 }
 
-fn windows(report: &RampReport) {
+fn windows(page: &mut String, report: &RampReport) {
     let ms = |seconds: Option<f64>| {
         seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.0}", seconds * 1e3))
     };
-    println!(
+    add!(
+        page,
         "baseline {:.1} ms, too much above {:.1} ms",
         report.baseline_s * 1e3,
         report.line_s * 1e3
     );
-    println!(
-        "{:>5} {:>6} {:>6} {:>7} {:>6} {:>6} {:>5} {:>7}",
-        "users", "until", "req/s", "TTFT ms", "p99", "runs", "KV %", "preempt"
+    add!(
+        page,
+        "{:>5} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6} {:>5} {:>7}",
+        "users",
+        "until",
+        "req/s",
+        "TTFT ms",
+        "p99",
+        "runs",
+        "waits",
+        "KV %",
+        "preempt"
     );
     for window in &report.windows {
-        println!(
-            "{:>5} {:>5.0}s {:>6.2} {:>7} {:>6} {:>6.1} {:>5.1} {:>7}{}",
+        add!(
+            page,
+            "{:>5} {:>5.0}s {:>6.2} {:>7} {:>6} {:>6.1} {:>6.1} {:>5.1} {:>7}{}",
             window.users,
             window.to_s,
             window.requests_per_s,
             ms(window.ttft_s),
             ms(window.ttft_p99_s),
             window.running,
+            window.waiting,
             window.kv_usage * 100.0,
             window.preemptions,
             if window.too_slow { "  too slow" } else { "" }
         );
     }
     match report.t2 {
-        Some(users) => println!("T2: {users} users"),
-        None => println!("T2 was not reached"),
+        Some(users) => add!(page, "T2: {users} users"),
+        None => add!(page, "T2 was not reached"),
     }
 }
 

@@ -8,7 +8,6 @@
 //! Not here: counts that are reported (`replay::blocks`).
 
 use super::{FARTHEST, Line, Problem};
-use crate::hardware::Model;
 use crate::replay::{BlockSource, Blocks, ReplayError, Replayed, Setup, replay};
 use crate::trace::{Meta, Trace};
 
@@ -189,7 +188,7 @@ fn mean_times(run: &Replayed) -> [f64; 2] {
 
 /// Blocks that fit into the memory beside the weights, where model and memory are known.
 fn arithmetic(meta: &Meta, block_size: u32) -> Option<u32> {
-    let model = Model::named(&meta.model)?;
+    let model = meta.known_model()?;
     let usable = meta.memory_bytes? as f64 * meta.memory_utilization.unwrap_or(UTILIZATION);
     let weights = model.weights_on_each(meta.gpus_of_a_copy());
     let block = meta.kv_bytes_per_token(&model) * f64::from(block_size);

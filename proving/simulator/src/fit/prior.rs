@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::{Line, PARAMETERS, least_tpot};
-use crate::hardware::{Gpu, Model};
+use crate::hardware::Gpu;
 use crate::trace::Trace;
 
 /// Share of a memory's bandwidth that a step gets.
@@ -47,7 +47,7 @@ pub(super) struct Prior {
 impl Prior {
     pub(super) fn of(trace: &Trace, range: Range<usize>) -> Option<Self> {
         let meta = &trace.meta;
-        let model = Model::named(&meta.model)?;
+        let model = meta.known_model()?;
         let gpu = meta.device.as_deref().and_then(Gpu::named);
         let gpus = f64::from(meta.tensor_parallel.unwrap_or(1));
         let weights = model.weights_on_each(meta.gpus_of_a_copy());

@@ -68,11 +68,16 @@ impl Parallel {
         self.data_parallel_size == 1
     }
 
-    fn lower(&self) -> Result<Parallelism, Fault> {
+    /// Of engines with so many blocks each.
+    fn lower(&self, blocks: u32) -> Result<Parallelism, Fault> {
         let data = self.data_parallel_size;
         if data == 0 || data > MOST_RANKS {
             let says = format!("{data} is not between 1 and {MOST_RANKS}");
             return fault("parallel.data_parallel_size", says);
+        }
+        if u64::from(data) * u64::from(blocks) > u64::from(MOST_BLOCKS) {
+            let says = format!("of all engines together are more than {MOST_BLOCKS}");
+            return fault("kv.blocks", says);
         }
         Ok(Parallelism {
             data,
@@ -207,7 +212,7 @@ impl File {
             model: self.model,
             source: self.source,
             scheduler,
-            parallelism: self.parallel.lower()?,
+            parallelism: self.parallel.lower(scheduler.kv.blocks)?,
             frontend: FrontendCost {
                 before_queue: Duration::from_secs_f64(self.frontend.before_queue_ms / 1e3),
                 per_token: Duration::from_secs_f64(self.frontend.per_token_us / 1e6),

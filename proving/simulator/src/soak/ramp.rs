@@ -78,8 +78,10 @@ pub struct Window {
     pub ttft_p99_s: Option<f64>,
     /// Its mean is above the line, or nobody had a token though somebody waited.
     pub too_slow: bool,
-    /// Mean number of requests in the engine.
+    /// Mean number of requests admitted.
     pub running: f64,
+    /// Mean number of requests in the queue.
+    pub waiting: f64,
     /// Mean share of KV blocks in use.
     pub kv_usage: f64,
     /// Times that a request lost its blocks, from the very start.
@@ -104,6 +106,7 @@ struct Course<'a> {
 struct Filling {
     ttft: Vec<f64>,
     running: f64,
+    waiting: f64,
     kv: f64,
     preemptions: u64,
 }
@@ -237,7 +240,7 @@ impl Course<'_> {
         // Where nobody had a token though somebody waits for one, the engine stands still.
         window.too_slow = match window.ttft_s {
             Some(ttft_s) => ttft_s > report.line_s,
-            None => number > 0 && window.running > 0.0,
+            None => number > 0 && window.running + window.waiting > 0.0,
         };
         let too_slow = window.too_slow;
         self.slow = if too_slow { self.slow + 1 } else { 0 };
@@ -252,7 +255,8 @@ impl Filling {
     fn add(&mut self, tick: &Tick<'_>) {
         let (seconds, stats) = (tick.passed.as_secs_f64(), &tick.stats);
         self.ttft.extend(&tick.delivered.first_after_s);
-        self.running += (stats.running + stats.waiting) as f64 * seconds;
+        self.running += stats.running as f64 * seconds;
+        self.waiting += stats.waiting as f64 * seconds;
         self.kv += stats.kv_usage * seconds;
         self.preemptions = stats.totals.preemptions;
     }
@@ -269,6 +273,7 @@ impl Filling {
             ttft_p99_s: ttft.map(|ttft| ttft.p99),
             too_slow: false,
             running: self.running / span_s,
+            waiting: self.waiting / span_s,
             kv_usage: self.kv / span_s,
             preemptions: self.preemptions,
         }

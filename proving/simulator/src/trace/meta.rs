@@ -33,6 +33,8 @@ pub struct Meta {
     pub shares_experts: bool,
     /// KV blocks of each engine. vLLM reports the sum over its data-parallel engines.
     pub blocks: Option<u32>,
+    /// How the weights were made smaller, if they were.
+    pub quantization: Option<String>,
     /// Type of the cached values, such as `auto` or `fp8`.
     pub kv_cache_dtype: Option<String>,
     /// Memory of each accelerator.
@@ -62,6 +64,11 @@ struct File {
     resolved_config: Resolved,
 }
 
+/// No context, no step and no block is longer.
+const MOST_TOKENS: u32 = 1 << 28;
+/// No engine runs more sequences at a time.
+const MOST_SEQS: usize = 1 << 20;
+
 /// What is set in a way that is not simulated: a value by its name.
 type Unknown = (&'static str, String);
 
@@ -75,6 +82,18 @@ struct Kwargs {
     max_num_seqs: Option<usize>,
     max_num_batched_tokens: Option<u32>,
     max_model_len: Option<u32>,
+    decode_context_parallel_size: Option<u32>,
+    prefill_context_parallel_size: Option<u32>,
+    enable_chunked_prefill: Option<bool>,
+    enable_dbo: Option<bool>,
+    enable_lora: Option<bool>,
+    long_prefill_token_threshold: Option<u32>,
+    scheduling_policy: Option<String>,
+    speculative_config: Option<serde_json::Value>,
+    speculative_model: Option<serde_json::Value>,
+    num_speculative_tokens: Option<u32>,
+    kv_transfer_config: Option<serde_json::Value>,
+    quantization: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -131,9 +150,20 @@ struct SchedulerConfig {
 #[derive(Default, Deserialize)]
 struct ModelConfig {
     max_model_len: Option<u32>,
+    quantization: Option<String>,
 }
 
 impl Meta {
+    /// The model's own numbers, if they are known and are those of what ran.
+    #[must_use]
+    pub fn known_model(&self) -> Option<Model> {
+        let as_published = |model: &Model| match self.quantization.as_deref() {
+            None => true,
+            Some(kind) => kind == "mxfp4" && model.bytes_per_weight < 1.0,
+        };
+        Model::named(&self.model).filter(as_published)
+    }
+
     /// GPUs that hold one copy of the weights: those of one engine, or of all where they share their experts.
     #[must_use]
     pub fn gpus_of_a_copy(&self) -> f64 {
@@ -154,8 +184,8 @@ impl Meta {
     }
 
     pub(super) fn parse(text: &str) -> Result<Self, At> {
-        let file: File =
-            serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))?;
+        let file: File = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| (error.line(), error.to_string()))?;
         if let Some((name, value)) = file.not_simulated() {
             return Err((1, format!("{name} is {value}, which is not simulated")));
         }
@@ -179,6 +209,7 @@ impl Meta {
             data_parallel,
             shares_experts,
             kv_cache_dtype: kwargs.kv_cache_dtype,
+            quantization: resolved.model_config.quantization.or(kwargs.quantization),
             max_num_seqs: scheduler.max_num_seqs.or(kwargs.max_num_seqs),
             max_num_batched_tokens: scheduler
                 .max_num_batched_tokens
@@ -205,7 +236,21 @@ impl Meta {
         if zero {
             return Err((1, "a limit is 0".to_owned()));
         }
-        if meta.blocks > Some(MOST_BLOCKS) {
+        let tokens = [
+            meta.max_num_batched_tokens,
+            meta.max_model_len,
+            meta.block_size,
+        ];
+        if tokens.iter().any(|&tokens| tokens > Some(MOST_TOKENS)) {
+            return Err((1, format!("a limit is more than {MOST_TOKENS} tokens")));
+        }
+        if meta.max_num_seqs > Some(MOST_SEQS) {
+            return Err((1, format!("max_num_seqs is more than {MOST_SEQS}")));
+        }
+        if meta.tensor_parallel > Some(MOST_RANKS) {
+            return Err((1, format!("tensor_parallel_size is more than {MOST_RANKS}")));
+        }
+        if u64::from(meta.blocks.unwrap_or(0)) * u64::from(engines) > u64::from(MOST_BLOCKS) {
             return Err((1, format!("num_gpu_blocks is more than {MOST_BLOCKS}")));
         }
         if meta.data_parallel > Some(MOST_RANKS) {
@@ -220,52 +265,75 @@ impl File {
     fn not_simulated(&self) -> Option<Unknown> {
         let (kwargs, resolved) = (&self.engine_kwargs, &self.resolved_config);
         let (parallel, scheduler) = (&resolved.parallel_config, &resolved.scheduler_config);
-        let above_one = |name, value: Option<u32>| {
-            value
-                .filter(|&value| value > 1)
-                .map(|value| (name, value.to_string()))
+        let above = |most: u32| {
+            move |name, value: Option<u32>| {
+                let value = value.filter(|&value| value > most)?;
+                Some((name, value.to_string()))
+            }
+        };
+        let is = |unknown: bool| {
+            move |name, value: Option<bool>| {
+                let value = value.filter(|&value| value == unknown)?;
+                Some((name, value.to_string()))
+            }
         };
         let present = |name, value: &Option<serde_json::Value>| {
             let value = value.as_ref().filter(|value| !value.is_null())?;
             Some((name, value.to_string()))
         };
-        let pipeline = parallel
-            .pipeline_parallel_size
-            .or(kwargs.pipeline_parallel_size);
-        above_one("pipeline_parallel_size", pipeline)
-            .or_else(|| {
-                let size = parallel.decode_context_parallel_size;
-                above_one("decode_context_parallel_size", size)
-            })
-            .or_else(|| {
-                let size = parallel.prefill_context_parallel_size;
-                above_one("prefill_context_parallel_size", size)
-            })
-            .or_else(|| {
-                above_one(
-                    "prefill_schedule_interval",
-                    scheduler.prefill_schedule_interval,
-                )
-            })
-            .or_else(|| {
-                let threshold = scheduler.long_prefill_token_threshold;
-                let threshold = threshold.filter(|&tokens| tokens > 0)?;
-                Some(("long_prefill_token_threshold", threshold.to_string()))
-            })
-            .or_else(|| {
-                let policy = scheduler.policy.clone().filter(|policy| policy != "fcfs")?;
-                Some(("policy", policy))
-            })
-            .or_else(|| {
-                let off = scheduler.enable_chunked_prefill == Some(false);
-                off.then(|| ("enable_chunked_prefill", "false".to_owned()))
-            })
-            .or_else(|| {
-                let on = parallel.enable_dbo == Some(true);
-                on.then(|| ("enable_dbo", "true".to_owned()))
-            })
-            .or_else(|| present("speculative_config", &resolved.speculative_config))
-            .or_else(|| present("kv_transfer_config", &resolved.kv_transfer_config))
-            .or_else(|| present("lora_config", &resolved.lora_config))
+        let policy = |value: &Option<String>| {
+            let value = value.clone().filter(|policy| policy != "fcfs")?;
+            Some(("the scheduling policy", value))
+        };
+        // Both what was asked for and what became of it: either may be all that a recording says.
+        [
+            above(1)("pipeline_parallel_size", parallel.pipeline_parallel_size),
+            above(1)("pipeline_parallel_size", kwargs.pipeline_parallel_size),
+            above(1)(
+                "decode_context_parallel_size",
+                parallel.decode_context_parallel_size,
+            ),
+            above(1)(
+                "decode_context_parallel_size",
+                kwargs.decode_context_parallel_size,
+            ),
+            above(1)(
+                "prefill_context_parallel_size",
+                parallel.prefill_context_parallel_size,
+            ),
+            above(1)(
+                "prefill_context_parallel_size",
+                kwargs.prefill_context_parallel_size,
+            ),
+            above(1)(
+                "prefill_schedule_interval",
+                scheduler.prefill_schedule_interval,
+            ),
+            above(0)(
+                "long_prefill_token_threshold",
+                scheduler.long_prefill_token_threshold,
+            ),
+            above(0)(
+                "long_prefill_token_threshold",
+                kwargs.long_prefill_token_threshold,
+            ),
+            above(0)("num_speculative_tokens", kwargs.num_speculative_tokens),
+            is(false)("enable_chunked_prefill", scheduler.enable_chunked_prefill),
+            is(false)("enable_chunked_prefill", kwargs.enable_chunked_prefill),
+            is(true)("enable_dbo", parallel.enable_dbo),
+            is(true)("enable_dbo", kwargs.enable_dbo),
+            is(true)("enable_lora", kwargs.enable_lora),
+            policy(&scheduler.policy),
+            policy(&kwargs.scheduling_policy),
+            present("speculative_config", &resolved.speculative_config),
+            present("speculative_config", &kwargs.speculative_config),
+            present("speculative_model", &kwargs.speculative_model),
+            present("kv_transfer_config", &resolved.kv_transfer_config),
+            present("kv_transfer_config", &kwargs.kv_transfer_config),
+            present("lora_config", &resolved.lora_config),
+        ]
+        .into_iter()
+        .flatten()
+        .next()
     }
 }

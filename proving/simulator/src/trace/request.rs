@@ -94,8 +94,13 @@ struct Line {
     last_token_ts: f64,
 }
 
-/// No request is longer: the sum of two such lengths still fits.
-const MOST_TOKENS: u32 = 1 << 28;
+/// No request is longer.
+const MOST_TOKENS: u32 = 1 << 24;
+/// A recording has at most so many requests, and so many tokens generated: what is kept of a run's steps still fits.
+const MOST_REQUESTS: usize = 1_000_000;
+const MOST_OUTPUT: u64 = 500_000_000;
+/// A recording is at most so long, seconds: 30 days.
+const LONGEST_S: f64 = 30.0 * 86_400.0;
 
 /// No clock says more: a hundred years.
 const LATEST_S: f64 = 3.2e9;
@@ -103,6 +108,7 @@ const LATEST_S: f64 = 3.2e9;
 pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
     let mut lines = Vec::new();
     for (i, text) in text
+        .trim_start_matches('\u{feff}')
         .lines()
         .enumerate()
         .filter(|(_, text)| !text.trim().is_empty())
@@ -112,6 +118,23 @@ pub(super) fn parse(text: &str) -> Result<Vec<Recorded>, At> {
         lines.push(line);
     }
     lines.sort_by(|a, b| a.arrival_time.total_cmp(&b.arrival_time));
+    if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
+        let apart = last.arrival_time - first.arrival_time;
+        if apart > LONGEST_S {
+            return Err((
+                1,
+                format!(
+                    "{} arrives {apart:.0} s after {}: more than 30 days",
+                    last.request_id, first.request_id
+                ),
+            ));
+        }
+    }
+    let output: u64 = lines.iter().map(|line| u64::from(line.output_toks)).sum();
+    if lines.len() > MOST_REQUESTS || output > MOST_OUTPUT {
+        let says = format!("more than {MOST_REQUESTS} requests, or {MOST_OUTPUT} output tokens");
+        return Err((1, says));
+    }
     let Some(start) = lines.first().map(|line| nanos(line.arrival_time)) else {
         return Err((1, "holds no request".to_owned()));
     };
@@ -157,6 +180,9 @@ fn check(line: &Line) -> Result<(), String> {
     ];
     if times.iter().any(|time| !time.is_finite()) {
         return Err("a time is not a number".to_owned());
+    }
+    if line.last_token_ts - line.queued_ts > LONGEST_S {
+        return Err("it takes more than 30 days".to_owned());
     }
     if times.iter().any(|time| time.abs() > LATEST_S) {
         return Err(format!("a time is more than {LATEST_S} s from 0"));

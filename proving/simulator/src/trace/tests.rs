@@ -33,6 +33,26 @@ fn times_count_from_the_first_arrival_on_one_clock() {
 }
 
 #[test]
+fn a_recording_of_months_or_of_endless_answers_is_refused() {
+    let late = LINE
+        .replace("1000.5", "9000000.5")
+        .replace("\"a\"", "\"late\"");
+    let (_, says) = request::parse(&format!("{LINE}\n{late}\n")).unwrap_err();
+    assert!(
+        says.contains("late arrives") && says.contains("30 days"),
+        "{says}"
+    );
+    let endless = LINE.replace("\"last_token_ts\": 21.25", "\"last_token_ts\": 9000000.0");
+    assert!(request::parse(&endless).unwrap_err().1.contains("30 days"));
+    let long = LINE.replace("\"output_toks\": 3", "\"output_toks\": 100000000");
+    assert!(request::parse(&long).unwrap_err().1.contains("tokens"));
+    assert!(
+        request::parse(&format!("\u{feff}{LINE}")).is_ok(),
+        "a byte order mark"
+    );
+}
+
+#[test]
 fn a_bad_line_is_named() {
     let faults = [
         ("{", "EOF"),
@@ -110,6 +130,21 @@ fn blocks_are_of_one_engine_and_what_is_not_simulated_is_refused_by_name() {
             "data_parallel_size is more than 64",
         ),
         (r#""data_parallel_size": 0"#, "", "a limit is 0"),
+        (
+            r#""max_model_len": 4294967295"#,
+            "",
+            "more than 268435456 tokens",
+        ),
+        (
+            r#""max_num_seqs": 1000000000"#,
+            "",
+            "max_num_seqs is more than",
+        ),
+        (
+            r#""tensor_parallel_size": 4294967295"#,
+            "",
+            "tensor_parallel_size is more than 64",
+        ),
     ] {
         let text = format!(
             r#"{{"model": "m", "engine_kwargs": {{{kwargs}}}, "resolved_config": {{{resolved}}}}}"#
