@@ -663,3 +663,24 @@ fn a_refusal_names_the_member_that_asked() {
     let made = Asked::of_text(&text).unwrap().unwrap().text(1);
     assert_eq!(made.unwrap_err().param(), Some("text"));
 }
+
+#[test]
+fn texts_that_cost_much_to_match_or_to_split_are_bounded() {
+    for pattern in [
+        "(a|b)*a(a|b){200}",
+        "a{30000}",
+        "(a|b){20,}a(a|b){14}",
+        r"(\w{1,40} ){1,9}",
+    ] {
+        let body = json!({"guided_regex": pattern});
+        let made = parse(&body).into_typed::<Asked>().unwrap().constraint();
+        let constraint = made.unwrap().expect("a constraint");
+        let began = Instant::now();
+        let made = (0..128)
+            .map_while(|seed| constraint.text(seed).ok())
+            .count();
+        let took = began.elapsed();
+        eprintln!("{took:?} {pattern}: {made}");
+        assert!(took < LONGEST, "{took:?}");
+    }
+}

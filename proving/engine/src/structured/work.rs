@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-/// Steps of one call, all choices together. About 10 ns each in a release build.
+/// Steps of one call, all choices together.
 const MAX_STEPS: u64 = 4_000_000;
 
 /// The steps that are left.
