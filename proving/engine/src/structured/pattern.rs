@@ -75,8 +75,8 @@ impl Pattern {
 
     /// Whether a text is matched; none is where no steps are left.
     pub(super) fn matches(&self, text: &str, work: &Work) -> bool {
-        // Where its automaton does not fit into memory, every state is looked at for every byte.
-        let steps = text.len() as u64 * (4 + self.states) / 4;
+        // Where its automaton does not fit into memory, every state may be looked at for every byte, quickly.
+        let steps = text.len() as u64 * (16 + self.states) / 16;
         work.spend(20 + steps as usize).is_some() && self.check.is_match(text)
     }
 
