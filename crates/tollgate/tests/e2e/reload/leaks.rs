@@ -28,6 +28,19 @@ fn resources(gate: &Gate) -> (u64, u64, usize) {
     (field("VmRSS:"), field("Threads:"), open)
 }
 
+/// The same, once there are no more threads than that, or after twice the time that a thread of the runtime's pool for
+/// blocking work stays when it has none (10 s).
+fn settled(gate: &Gate, threads: u64) -> (u64, u64, usize) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let now = resources(gate);
+        if now.1 <= threads || Instant::now() > until {
+            return now;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
     let upstream = Streams::start(Duration::from_millis(20));
@@ -56,7 +69,8 @@ fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
             warm = Some(resources(&gate));
         }
     }
-    let (warm, end) = (warm.expect("there were so many"), resources(&gate));
+    let warm = warm.expect("there were so many");
+    let end = settled(&gate, warm.1);
     println!(
         "{RELOADS} reloads in {:?}; (KiB, threads, descriptors): {warm:?} to {end:?}",
         began.elapsed()
@@ -65,7 +79,7 @@ fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
         end.0 < warm.0 + 6 * 1024,
         "memory grew: {warm:?} to {end:?}"
     );
-    assert_eq!(end.1, warm.1, "threads: {warm:?} to {end:?}");
+    assert!(end.1 <= warm.1, "threads: {warm:?} to {end:?}");
     assert!(end.2 <= warm.2 + 4, "descriptors: {warm:?} to {end:?}");
     assert_eq!(gate.records(RELOADS).len(), RELOADS);
 }
