@@ -3,8 +3,8 @@
 //! A recording says when requests got their first step, their first and their last token, not how long steps took. But
 //! the time between two such moments is the sum of the steps between them, and what ran in those the simulated
 //! scheduler knows: so the costs follow from a regression of recorded times on simulated loads. Better costs give a
-//! better schedule, so it is done again from there a few times. Then the costs are moved by small factors as long as
-//! the simulated run gets nearer to the recorded one. What the recording cannot tell, the model's and the GPU's own
+//! better schedule, so it is done again from there a few times. Then the costs are moved, each by small factors and all
+//! at random, as long as the simulated run gets nearer to the recorded one. What the recording cannot tell, the model's and the GPU's own
 //! numbers do (`prior`). KV blocks that nobody reported are searched for (`capacity`).
 //! Invariant: only the times of the requests in the share count, for costs, blocks and clocks alike; of the others,
 //! arrivals and lengths alone are used. The same recording gives the same costs.
@@ -32,10 +32,13 @@ use window::Log;
 /// Rounds of simulating and fitting a line to it.
 const ROUNDS: usize = 10;
 
-/// By which share a window's length is taken to be off, whatever it holds; the more, the more count windows of few steps.
-const OFF: f64 = 0.25;
-/// What is tried beside it.
-const OFFS: [f64; 3] = [0.05, 0.25, 1.0];
+/// Relative error that a regression takes every window to have. The greater it is, the more count windows of few steps,
+/// whose ends are off by up to a step besides. Chosen on recordings, as the tries below.
+const RELATIVE_ERROR: f64 = 0.25;
+/// Those that a search tries.
+const RELATIVE_ERRORS: [f64; 3] = [0.05, RELATIVE_ERROR, 1.0];
+/// How far a round goes towards what its regression found: all the way, the schedule would swing.
+const DAMPING: f64 = 0.6;
 /// Searches, each from the nearest line of the one before, as long as the distance falls below this share; and rounds of
 /// regression in each but the first.
 const SEARCHES: usize = 4;
@@ -172,8 +175,13 @@ impl Problem<'_> {
     fn far(&mut self, setup: &Setup, line: &Line) -> Result<f64, ReplayError> {
         let replayed = replay(self.trace, setup, self.cost(line), |_| {})?;
         self.ran();
+        Ok(self.apart(&replayed, line))
+    }
+
+    /// The same of a run that is there already.
+    fn apart(&self, replayed: &Replayed, line: &Line) -> f64 {
         let prior = self.prior.as_ref().map_or(0.0, |prior| prior.penalty(line));
-        Ok(distance(self.trace, &replayed, self.range.clone()).total + prior)
+        distance(self.trace, replayed, self.range.clone()).total + prior
     }
 
     fn ran(&mut self) {
@@ -188,15 +196,15 @@ impl Problem<'_> {
         line: Line,
         rounds: usize,
     ) -> Result<(f64, Line), ReplayError> {
-        self.regress_off(setup, line, rounds, OFF)
+        self.regress_with(setup, line, rounds, RELATIVE_ERROR)
     }
 
-    fn regress_off(
+    fn regress_with(
         &mut self,
         setup: &Setup,
         mut line: Line,
         rounds: usize,
-        off: f64,
+        relative_error: f64,
     ) -> Result<(f64, Line), ReplayError> {
         let mut best = (f64::INFINITY, line);
         for _ in 0..rounds {
@@ -205,18 +213,14 @@ impl Problem<'_> {
                 log.record(iteration);
             })?;
             self.ran();
-            let prior = self
-                .prior
-                .as_ref()
-                .map_or(0.0, |prior| prior.penalty(&line));
-            let apart = distance(self.trace, &replayed, self.range.clone()).total + prior;
+            let apart = self.apart(&replayed, &line);
             if apart < best.0 {
                 best = (apart, line);
             }
             let windows = log.windows(self.trace, &replayed, self.range.clone());
-            let next = solve::least_squares(&windows, off, self.prior.as_ref());
+            let next = solve::least_squares(&windows, relative_error, self.prior.as_ref());
             for (old, new) in line.iter_mut().zip(next) {
-                *old = 0.4 * *old + 0.6 * new;
+                *old = (1.0 - DAMPING) * *old + DAMPING * new;
             }
         }
         Ok(best)
@@ -229,8 +233,8 @@ impl Problem<'_> {
         let mut rounds = ROUNDS;
         for _ in 0..SEARCHES {
             let from = best;
-            for off in OFFS {
-                let (far, line) = self.regress_off(setup, best.1, rounds, off)?;
+            for relative_error in RELATIVE_ERRORS {
+                let (far, line) = self.regress_with(setup, best.1, rounds, relative_error)?;
                 if far < best.0 {
                     best = (far, line);
                 }

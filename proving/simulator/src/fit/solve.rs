@@ -20,11 +20,15 @@ const WINDOW_SIGMA: f64 = 0.6;
 
 /// The costs that explain the windows best, and what is known beforehand. Each window counts by its relative error and
 /// its weight.
-pub(super) fn least_squares(windows: &[Window], off: f64, prior: Option<&Prior>) -> Line {
+pub(super) fn least_squares(
+    windows: &[Window],
+    relative_error: f64,
+    prior: Option<&Prior>,
+) -> Line {
     let mut scale = [0.0_f64; PARAMETERS];
     for window in windows {
         for (scale, feature) in scale.iter_mut().zip(window.features) {
-            *scale += (feature / window.seconds * window.weight(off)).powi(2);
+            *scale += (feature / window.seconds * window.weight(relative_error)).powi(2);
         }
     }
     let mut scale = scale.map(f64::sqrt);
@@ -33,10 +37,10 @@ pub(super) fn least_squares(windows: &[Window], off: f64, prior: Option<&Prior>)
     for window in windows {
         let row: [f64; PARAMETERS] = std::array::from_fn(|i| match scale[i] {
             0.0 => 0.0,
-            scale => window.features[i] / window.seconds * window.weight(off) / scale,
+            scale => window.features[i] / window.seconds * window.weight(relative_error) / scale,
         });
         for i in 0..PARAMETERS {
-            right[i] += row[i] * window.weight(off);
+            right[i] += row[i] * window.weight(relative_error);
             for j in 0..PARAMETERS {
                 normal[i][j] += row[i] * row[j];
             }

@@ -25,11 +25,11 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// How much it counts, 0 to 1, where lengths are off by the share `off` whatever they hold. Where a window begins
-    /// and ends the schedules may be a step apart, so that one of few steps tells little.
-    pub(super) fn weight(&self, off: f64) -> f64 {
+    /// How much it counts, 0 to 1, where its length has this relative error. Besides, schedules may be a step apart where
+    /// it begins and ends, so that a window of few steps tells little.
+    pub(super) fn weight(&self, relative_error: f64) -> f64 {
         let [steps, ..] = self.features;
-        off / (off + 1.0 / steps.max(1.0))
+        relative_error / (relative_error + 1.0 / steps.max(1.0))
     }
 }
 
