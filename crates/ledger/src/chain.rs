@@ -1,9 +1,8 @@
 //! The chain: each row's hash covers the row and the hash before it.
 //!
 //! `hash = SHA-256(previous hash ‖ encoding)`. Encoding: the label `tollgate ledger row`, the
-//! version as two bytes, `seq` as eight, then each column of the version in order as one byte of kind
-//! (0 NULL, 1 number, 2 text, 3 bytes) and its value: a number as eight bytes, text and bytes as a
-//! length of four and the bytes. All numbers are big-endian two's complement. Version 3 has all of
+//! version as two bytes, `seq` as eight, then each column of the version in order, as `encoded` has
+//! values. All numbers are big-endian two's complement. Version 3 has all of
 //! `columns::COLUMNS`, version 2 the first 53 and version 1 the first 44; a row has the lowest version
 //! whose missing columns are all NULL. No two rows have the same encoding.
 //! Invariant: whoever alters, removes or inserts a row without the rest of the chain is found.
@@ -16,13 +15,14 @@ use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
 use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2};
+use crate::encoded::{Encoded, Encoder, Values};
 use crate::hex::{hex, unhex};
 
-/// The lowest version of the encoding, and how many columns it has.
-const LOWEST: (u16, usize) = (1, WIDTH_V1);
-/// The versions above it.
-const HIGHER: [(u16, usize); 2] = [(2, WIDTH_V2), (3, WIDTH)];
+/// The versions of the encoding, and how many columns each has.
+const VERSIONS: [(u16, usize); 3] = [(1, WIDTH_V1), (2, WIDTH_V2), (3, WIDTH)];
 const LABEL: &[u8] = b"tollgate ledger row";
+/// Bytes before the columns: the hash before, the label, the version and the number.
+const HEAD: usize = 32 + LABEL.len() + 2 + 8;
 
 /// A link of the chain.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,62 +81,46 @@ impl fmt::Display for Head {
     }
 }
 
+/// A row's part of the encoding, which is the same whatever comes before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    version: u16,
+    columns: Encoded,
+}
+
+impl Link {
+    /// Of a row with these values, in the order of the columns.
+    pub(crate) fn of<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> Self {
+        let mut encoder = Encoder::new();
+        values.for_each(|value| encoder.push(&value));
+        let holds = |(_, width): &(u16, usize)| encoder.used() <= *width;
+        let (version, width) = VERSIONS.into_iter().find(holds).unwrap_or(VERSIONS[2]);
+        let columns = encoder.finish(width);
+        Self { version, columns }
+    }
+
+    pub(crate) fn values(&self) -> Values<'_> {
+        self.columns.values()
+    }
+
+    /// The hash of row `seq` that has these values.
+    pub(crate) fn hash(&self, before: Hash, seq: i64) -> Hash {
+        let mut head = [0; HEAD];
+        let (hash, rest) = head.split_at_mut(before.0.len());
+        let (label, numbers) = rest.split_at_mut(LABEL.len());
+        let (version, number) = numbers.split_at_mut(2);
+        hash.copy_from_slice(&before.0);
+        label.copy_from_slice(LABEL);
+        version.copy_from_slice(&self.version.to_be_bytes());
+        number.copy_from_slice(&seq.to_be_bytes());
+        let hash = Sha256::new().chain_update(head);
+        Hash(hash.chain_update(self.columns.bytes()).finalize().into())
+    }
+}
+
 /// The hash of row `seq`, whose values come in the order of the columns.
 pub(crate) fn link<'a>(before: Hash, seq: i64, values: impl Iterator<Item = ValueRef<'a>>) -> Hash {
-    let mut encoded = Vec::with_capacity(768);
-    encoded.extend_from_slice(&before.0);
-    encoded.extend_from_slice(LABEL);
-    let version_at = encoded.len();
-    let (mut version, mut width) = LOWEST;
-    encoded.extend_from_slice(&version.to_be_bytes());
-    encoded.extend_from_slice(&seq.to_be_bytes());
-    let mut end = encoded.len();
-    for (at, value) in values.enumerate() {
-        if at >= width && value != ValueRef::Null {
-            let holds = |(_, width): &(u16, usize)| at < *width;
-            (version, width) = HIGHER.into_iter().find(holds).unwrap_or(HIGHER[1]);
-        }
-        encode(&mut encoded, value);
-        if at < width {
-            end = encoded.len();
-        }
-    }
-    encoded.truncate(end);
-    encoded[version_at..version_at + 2].copy_from_slice(&version.to_be_bytes());
-    Hash(Sha256::digest(&encoded).into())
-}
-
-/// What tells whether values that no chain covers are as they were written: half of a hash.
-pub(crate) fn sum<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> i64 {
-    let mut encoded = Vec::with_capacity(512);
-    for value in values {
-        encode(&mut encoded, value);
-    }
-    let digest: [u8; 32] = Sha256::digest(&encoded).into();
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    i64::from_be_bytes(first)
-}
-
-fn encode(out: &mut Vec<u8>, value: ValueRef<'_>) {
-    let (kind, bytes) = match value {
-        ValueRef::Null => return out.push(0),
-        ValueRef::Integer(n) => {
-            out.push(1);
-            return out.extend_from_slice(&n.to_be_bytes());
-        }
-        // No column holds one; a row that does has been tampered with, and hashes as such.
-        ValueRef::Real(x) => {
-            out.push(4);
-            return out.extend_from_slice(&x.to_be_bytes());
-        }
-        ValueRef::Text(bytes) => (2, bytes),
-        ValueRef::Blob(bytes) => (3, bytes),
-    };
-    out.push(kind);
-    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(bytes);
+    Link::of(values).hash(before, seq)
 }
 
 #[cfg(test)]
@@ -185,7 +169,7 @@ mod tests {
             (known, 3, 56),
             (tagged, 3, 56),
         ] {
-            let values = values(&row, "gate");
+            let values: Vec<_> = values(&row, "gate").collect();
             let expected = Sha256::digest(encoded(version, 5, &values[..columns]));
             let linked = link(Hash([9; 32]), 5, values.iter().copied());
             assert_eq!(linked, Hash(expected.into()), "version {version}");

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Row};
 
-use crate::chain::{Head, sum};
+use crate::chain::Head;
+use crate::encoded::Encoded;
 use crate::head_file::Kept;
 use crate::hex::hex;
 use crate::lost::Lost;
@@ -194,7 +195,7 @@ const WHO: std::ops::Range<usize> = 16..19;
 pub(crate) fn is_as_written(row: &Row<'_>) -> rusqlite::Result<bool> {
     let of = |columns: &mut dyn Iterator<Item = usize>| {
         let values: rusqlite::Result<Vec<_>> = columns.map(|at| row.get_ref(at)).collect();
-        Ok::<_, rusqlite::Error>(sum(values?.into_iter()))
+        Ok::<_, rusqlite::Error>(Encoded::of(values?.into_iter()).sum())
     };
     let (admitted, marked): (Option<i64>, Option<i64>) = (row.get(14)?, row.get(15)?);
     let marks = [0, 12, 13];

@@ -221,12 +221,9 @@ pub(crate) const fn at(name: &str) -> usize {
     panic!("there is no such column")
 }
 
-/// The values of a row that is written by `node`.
-pub(crate) fn values<'a>(row: &'a Settlement, node: &'a str) -> [ValueRef<'a>; WIDTH] {
-    std::array::from_fn(|at| {
-        let (_, _, of) = ROW[at];
-        of(row, node)
-    })
+/// The values of a row that is written by `node`, in the order of the columns.
+pub(crate) fn values<'a>(row: &'a Settlement, node: &'a str) -> impl Iterator<Item = ValueRef<'a>> {
+    ROW.iter().map(move |(_, _, of)| of(row, node))
 }
 
 /// What it cost. One exchange that costs more than nine million is a fault of the price, not a bill:

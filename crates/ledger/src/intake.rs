@@ -16,6 +16,7 @@ use policy::price::Price;
 use crate::chain::Head;
 use crate::check::{self, Rest};
 use crate::damage::is_damage;
+use crate::entry::{Ending, Opening};
 use crate::id::RecordId;
 use crate::lost::Lost;
 use crate::open::{OpenError, Opened, Recovered, open};
@@ -43,6 +44,8 @@ pub struct Ledger {
 pub struct Intake {
     queue: SyncSender<Message>,
     thread: Thread,
+    /// The gate's name in each row.
+    node: Arc<str>,
     shared: Arc<Shared>,
 }
 
@@ -65,7 +68,7 @@ impl Ledger {
         set(&shared.counters.unchecked, u64::from(!rest.is_done()));
         set(&shared.counters.salvaged_lost, Lost::sum(&recovered.lost));
         let (queue, entries) = sync_channel(options.queue);
-        let path = options.path.clone();
+        let (path, node) = (options.path.clone(), Arc::from(&*options.node));
         let writer = Writer::new(options, store, Arc::clone(&shared));
         let writer = thread::Builder::new()
             .name("ledger".to_owned())
@@ -84,6 +87,7 @@ impl Ledger {
         let intake = Intake {
             queue,
             thread: writer.thread().clone(),
+            node,
             shared,
         };
         let writer = Mutex::new(Some(writer));
@@ -188,7 +192,7 @@ impl Drop for Ledger {
 impl Intake {
     /// Notes that an exchange was let in; on disk within about the linger and one commit.
     pub fn admit(&self, admission: Admission) {
-        self.send(Note::Admit(Box::new(admission)));
+        self.send(Note::Admit(Opening::of(&admission)));
     }
 
     /// Notes that an exchange was let in, and calls `done` once that is on disk, or at once when
@@ -199,7 +203,7 @@ impl Intake {
         done: impl FnOnce(Result<(), Unavailable>) + Send + 'static,
     ) {
         self.ask(
-            |done| Message::Durable(Box::new(admission), done),
+            |done| Message::Durable(Opening::of(&admission), done),
             Box::new(done),
         );
     }
@@ -211,7 +215,7 @@ impl Intake {
 
     /// Settles an exchange. Settling it twice leaves one row: the first.
     pub fn settle(&self, settlement: Settlement) {
-        self.send(Note::Settle(Box::new(settlement)));
+        self.send(Note::Settle(Ending::of(&settlement, &self.node)));
     }
 
     /// Takes an admission back: the exchange was refused after all.

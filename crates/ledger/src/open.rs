@@ -18,6 +18,7 @@ use rusqlite::{Connection, Row};
 use crate::chain::Head;
 use crate::check::{self, Rest};
 use crate::damage::is_damage;
+use crate::entry::Ending;
 use crate::head_file::{self, Found};
 use crate::id::RecordId;
 use crate::identity::{Identity, identify};
@@ -209,10 +210,10 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     schema::migrate(&mut db).map_err(disk)?;
     schema::complete(&mut db).map_err(disk)?;
     recovered.lost = lost::read(&db).map_err(disk)?;
-    let mut store = Store::new(db, path, options.node.clone()).map_err(disk)?;
+    let mut store = Store::new(db, path).map_err(disk)?;
     recovered.without_head = found.kept().is_none() && store.head.seq > 0;
     recovered.unchecked = !rest.is_done();
-    recovered.indeterminate = settle_open(&mut store).map_err(disk)?;
+    recovered.indeterminate = settle_open(&mut store, &options.node).map_err(disk)?;
     store.say_head();
     if let Some(pages) = options.pages_max {
         drop(store.db.pragma_update(None, "max_page_count", pages));
@@ -366,12 +367,13 @@ fn look(path: &Path, found: Found, bound: Option<Duration>) -> rusqlite::Result<
 }
 
 /// Makes every open admission indeterminate, in one commit.
-fn settle_open(store: &mut Store) -> rusqlite::Result<u64> {
+fn settle_open(store: &mut Store, node: &str) -> rusqlite::Result<u64> {
     let now = unix_ms();
     let notes: Vec<Note> = opens(&store.db)?
         .into_iter()
         .map(|(open, progress)| {
-            Note::Settle(Box::new(Settlement::indeterminate(open, progress, now)))
+            let row = Settlement::indeterminate(open, progress, now);
+            Note::Settle(Ending::of(&row, node))
         })
         .collect();
     if notes.is_empty() {

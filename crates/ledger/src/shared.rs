@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::chain::Head;
-use crate::row::Admission;
+use crate::entry::Opening;
 use crate::stats::{Counters, add, set};
 use crate::store::Note;
 
@@ -75,7 +75,7 @@ pub type OnDurable = Box<dyn FnOnce(Result<(), Unavailable>) + Send>;
 /// What reaches the writer.
 pub(crate) enum Message {
     Note(Note),
-    Durable(Box<Admission>, OnDurable),
+    Durable(Opening, OnDurable),
     /// Everything that this sender sent before is on disk.
     Flush(OnDurable),
     Close,

@@ -7,27 +7,32 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Params, Transaction, params, params_from_iter};
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, Transaction, params};
 
-use crate::chain::{Hash, Head, link, sum};
-use crate::columns::{COLUMNS, WIDTH, number, some_number, some_text, text, values, whole_text};
+use crate::chain::{Hash, Head};
+use crate::columns::{COLUMNS, WIDTH, number};
 use crate::damage::is_malformed;
+use crate::encoded::Encoded;
+use crate::entry::{ADMITTED, Ending, Opening};
 use crate::head_file::{HeadFile, Kept};
 use crate::id::RecordId;
+use crate::opens::Opens;
 use crate::place::Place;
 use crate::prices::{PriceNote, keep};
-use crate::row::{Admission, Progress, Settlement};
+use crate::repeated::Repeated;
+use crate::row::Progress;
 use crate::schema::{connect, name_of};
 use crate::verify::{Ends, ends};
 
 /// Something to write.
 #[derive(Debug, Clone)]
 pub(crate) enum Note {
-    Admit(Box<Admission>),
+    Admit(Opening),
     Progress(Progress),
-    Settle(Box<Settlement>),
+    Settle(Ending),
     /// An admission that was refused after all: forget it if it was written.
     Withdraw(RecordId),
     /// What the rows that follow may be charged by.
@@ -50,7 +55,7 @@ pub(crate) struct Store {
     pub(crate) place: Place,
     ledger: [u8; 16],
     commits: i64,
-    node: Box<str>,
+    opens: Opens,
     /// Where the chain starts, as it was read last.
     anchor: Head,
     head_file: HeadFile,
@@ -59,7 +64,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(db: Connection, path: &Path, node: Box<str>) -> rusqlite::Result<Self> {
+    pub(crate) fn new(db: Connection, path: &Path) -> rusqlite::Result<Self> {
         let Ends { anchor, head } = ends(&db)?;
         let (ledger, commits) = name_of(&db)?;
         Ok(Self {
@@ -69,7 +74,7 @@ impl Store {
             place: Place::of(path),
             ledger,
             commits,
-            node,
+            opens: Opens::default(),
             anchor,
             head_file: HeadFile::open(path),
             head_said: Ok(()),
@@ -79,7 +84,7 @@ impl Store {
     /// Opens again after a failure. What the log holds is copied into the file and synced there, so
     /// that nothing rests on pages whose sync failed; then something is written, to know that
     /// writing works.
-    pub(crate) fn reopen(path: &Path, node: Box<str>) -> rusqlite::Result<Self> {
+    pub(crate) fn reopen(path: &Path) -> rusqlite::Result<Self> {
         let db = connect(path)?;
         let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if busy != 0 {
@@ -87,7 +92,7 @@ impl Store {
             db.execute_batch("PRAGMA wal_checkpoint(FULL)")?;
         }
         db.execute("UPDATE chain SET probes = probes + 1", [])?;
-        let mut store = Self::new(db, path, node)?;
+        let mut store = Self::new(db, path)?;
         store.say_head();
         Ok(store)
     }
@@ -145,6 +150,17 @@ impl Store {
         &mut self,
         notes: impl Iterator<Item = &'a Note> + Clone,
     ) -> rusqlite::Result<Applied> {
+        let applied = self.commit(notes);
+        if applied.is_err() {
+            self.opens = Opens::default();
+        }
+        applied
+    }
+
+    fn commit<'a>(
+        &mut self,
+        notes: impl Iterator<Item = &'a Note> + Clone,
+    ) -> rusqlite::Result<Applied> {
         let ended: HashSet<RecordId> = notes
             .clone()
             .filter_map(|note| match note {
@@ -154,12 +170,8 @@ impl Store {
             })
             .collect();
         let tx = self.db.transaction()?;
-        let mut writing = Writing {
-            tx: &tx,
-            head: self.head,
-            node: &self.node,
-            applied: Applied::default(),
-        };
+        self.opens.read(&tx)?;
+        let mut writing = Writing::new(&tx, self.head, &mut self.opens)?;
         for note in notes {
             // What begins and ends in one batch never was open on disk.
             let passing = match note {
@@ -172,6 +184,7 @@ impl Store {
             }
         }
         let (head, applied) = (writing.head, writing.applied);
+        drop(writing);
         tx.prepare_cached("UPDATE chain SET head_seq = ?1, head_hash = ?2, probes = probes + 1")?
             .execute(params![head.seq, head.hash.0])?;
         tx.commit()?;
@@ -183,15 +196,31 @@ impl Store {
 }
 
 /// One transaction.
-struct Writing<'a> {
-    tx: &'a Transaction<'a>,
+struct Writing<'w> {
+    tx: &'w Transaction<'w>,
     head: Head,
-    node: &'a str,
+    opens: &'w mut Opens,
     applied: Applied,
+    admission: Repeated<'w, 'w, ADMITTED>,
+    /// Made with the first row: its statement is long.
+    row: Option<Repeated<'w, 'w, WIDTH>>,
+    closing: CachedStatement<'w>,
 }
 
-impl Writing<'_> {
-    fn note(&mut self, note: &Note) -> rusqlite::Result<()> {
+impl<'w> Writing<'w> {
+    fn new(tx: &'w Transaction<'w>, head: Head, opens: &'w mut Opens) -> rusqlite::Result<Self> {
+        Ok(Self {
+            tx,
+            head,
+            opens,
+            applied: Applied::default(),
+            admission: Repeated::new(tx, ADMIT)?,
+            row: None,
+            closing: tx.prepare_cached("DELETE FROM open WHERE id = ?1")?,
+        })
+    }
+
+    fn note(&mut self, note: &'w Note) -> rusqlite::Result<()> {
         let done = match note {
             Note::Admit(open) => self.admit(open),
             Note::Progress(progress) => self.progress(progress),
@@ -208,42 +237,20 @@ impl Writing<'_> {
         }
     }
 
-    fn admit(&mut self, open: &Admission) -> rusqlite::Result<()> {
-        // Named, because a file of an older build has them in another order.
-        let sql = "INSERT INTO open (id,started_unix_ms,request_id,trace_id,workload,budget_group,route,backend,\
-                   model_asked,model_sent,reserved_tokens,at_most_tokens,key_id,user_id,tags,sum) \
-                   SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16 \
-                   WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING";
-        let values = [
-            ValueRef::Blob(&open.id.0),
-            number(open.started_unix_ms),
-            text(&open.request_id),
-            some_text(open.named.trace_id.as_deref()),
-            some_text(open.named.workload.as_deref()),
-            some_text(open.named.budget_group.as_deref()),
-            some_text(open.named.route.as_deref()),
-            some_text(open.named.backend.as_deref()),
-            some_text(open.model_asked.as_deref()),
-            some_text(open.model_sent.as_deref()),
-            number(open.reserved),
-            some_number(open.at_most),
-        ];
-        let who = &open.named.who;
-        let known = [
-            some_text(who.key.as_deref()),
-            some_text(who.user.as_deref()),
-            whole_text(who.tags.as_deref()),
-        ];
-        // Where nobody is known, the sum is the one that earlier builds made.
-        let summed = if who.is_empty() { &[][..] } else { &known };
-        let sum = ValueRef::Integer(sum(values.iter().chain(summed).copied()));
-        let all = values.into_iter().chain(known).chain([sum]);
-        let changed = self.tx.prepare_cached(sql)?.execute(bound(all))?;
-        self.applied.admitted += changed as u64;
+    fn admit(&mut self, open: &'w Opening) -> rusqlite::Result<()> {
+        let sum = ValueRef::Integer(open.sum());
+        let changed = self.admission.execute(open.values(), &[sum])?;
+        if changed > 0 {
+            self.opens.add(open.id);
+            self.applied.admitted += 1;
+        }
         Ok(())
     }
 
     fn progress(&mut self, progress: &Progress) -> rusqlite::Result<()> {
+        if !self.opens.may_have(progress.id) {
+            return Ok(());
+        }
         // Marks only rise, both at once, so that one sum covers both.
         let sql = "UPDATE open SET progress_tokens = ?2, bytes_out = ?3, mark_sum = ?4 \
                    WHERE id = ?1 AND progress_tokens <= ?2 AND bytes_out <= ?3";
@@ -252,18 +259,19 @@ impl Writing<'_> {
             number(progress.tokens),
             number(progress.bytes_out),
         ];
-        let sum = ValueRef::Integer(sum(marks.iter().copied()));
-        self.tx
-            .prepare_cached(sql)?
-            .execute(bound(marks.into_iter().chain([sum])))?;
+        let sum = ValueRef::Integer(Encoded::of(marks.iter().copied()).sum());
+        Repeated::<3>::new(self.tx, sql)?.execute(marks.into_iter(), &[sum])?;
         Ok(())
     }
 
-    fn settle(&mut self, row: &Settlement) -> rusqlite::Result<()> {
-        let values = values(row, self.node);
+    fn settle(&mut self, row: &'w Ending) -> rusqlite::Result<()> {
         let seq = self.head.seq + 1;
-        let hash = link(self.head.hash, seq, values.iter().copied());
-        if insert(self.tx, seq, values, hash)? {
+        let hash = row.hash(self.head.hash, seq);
+        let statement = match &mut self.row {
+            Some(statement) => statement,
+            none => none.insert(inserting(self.tx)?),
+        };
+        if insert(statement, seq, row.values(), hash)? {
             self.head = Head { seq, hash };
             self.applied.settled += 1;
         } else {
@@ -272,43 +280,45 @@ impl Writing<'_> {
         self.close(row.id)
     }
 
-    fn close(&self, id: RecordId) -> rusqlite::Result<()> {
-        self.tx
-            .prepare_cached("DELETE FROM open WHERE id = ?1")?
-            .execute([id.0])?;
+    fn close(&mut self, id: RecordId) -> rusqlite::Result<()> {
+        if self.opens.may_have(id) {
+            self.closing.execute([id.0])?;
+            self.opens.remove(id);
+        }
         Ok(())
     }
 }
 
-/// Inserts a row as it stands; `false` when there is one of that id.
-pub(crate) fn insert(
-    db: &Connection,
-    seq: i64,
-    values: [ValueRef<'_>; WIDTH],
-    hash: Hash,
-) -> rusqlite::Result<bool> {
-    let all = std::iter::once(ValueRef::Integer(seq))
-        .chain(values)
-        .chain([ValueRef::Blob(&hash.0)]);
-    let mut statement = db.prepare_cached(insert_sql())?;
-    Ok(statement.execute(bound(all))? == 1)
-}
+/// Named, because a file of an older build has them in another order.
+const ADMIT: &str = "INSERT INTO open (id,started_unix_ms,request_id,trace_id,workload,budget_group,route,backend,\
+     model_asked,model_sent,reserved_tokens,at_most_tokens,key_id,user_id,tags,sum) \
+     SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16 \
+     WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING";
 
-/// Values as a statement takes them, without a copy.
-fn bound<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> impl Params {
-    params_from_iter(values.map(ToSqlOutput::Borrowed))
-}
-
-fn insert_sql() -> &'static str {
-    static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+/// What inserts rows of a ledger.
+pub(crate) fn inserting<'db, 'row>(
+    db: &'db Connection,
+) -> rusqlite::Result<Repeated<'db, 'row, WIDTH>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
         let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
         let marks = vec!["?"; WIDTH + 2].join(",");
         format!(
-            "INSERT INTO settled (seq,{},hash) VALUES ({marks}) ON CONFLICT (id) DO NOTHING",
+            "INSERT INTO settled ({},seq,hash) VALUES ({marks}) ON CONFLICT (id) DO NOTHING",
             names.join(",")
         )
     });
-    &SQL
+    Repeated::new(db, &SQL)
+}
+
+/// Inserts a row as it stands; `false` when there is one of that id.
+pub(crate) fn insert<'row>(
+    inserting: &mut Repeated<'_, 'row, WIDTH>,
+    seq: i64,
+    values: impl Iterator<Item = ValueRef<'row>>,
+    hash: Hash,
+) -> rusqlite::Result<bool> {
+    let link = [ValueRef::Integer(seq), ValueRef::Blob(&hash.0)];
+    Ok(inserting.execute(values, &link)? == 1)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! ledger that turned out to be damaged, its log included.
 //! Not here: what a batch does to the tables (`store`), what is pruned (`retention`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -18,10 +19,10 @@ use crate::backup::copy_into;
 use crate::columns::micros;
 use crate::damage::{is_damage, is_of_another_writer};
 use crate::head_file::{HeadFile, Kept};
+use crate::id::RecordId;
 use crate::open::RESCUED;
 use crate::place::{Place, ShortestLength, log_length};
 use crate::retention;
-use crate::row::Admission;
 use crate::schema::{beside, connect_to_read, head, tidy_at_close};
 use crate::shared::{Message, OnDurable, Options, Shared, Unavailable, unix_ms};
 use crate::spill::Spill;
@@ -66,9 +67,9 @@ struct Stray {
 #[derive(Default)]
 struct Batch {
     notes: Vec<Note>,
-    /// Who waits, and whose admission it is.
     waiting: Vec<OnDurable>,
-    durable: Vec<Admission>,
+    /// Admissions that somebody waits for.
+    durable: HashSet<RecordId>,
     closing: bool,
 }
 
@@ -77,7 +78,7 @@ impl Batch {
         match message {
             Message::Note(note) => self.notes.push(note),
             Message::Durable(admission, done) => {
-                self.durable.push((*admission).clone());
+                self.durable.insert(admission.id);
                 self.notes.push(Note::Admit(admission));
                 self.waiting.push(done);
             }
@@ -174,12 +175,12 @@ impl Writer {
                 batch.waiting.into_iter().for_each(|done| done(Ok(())));
             }
             Err(unavailable) => {
-                let refused: std::collections::HashSet<_> =
-                    batch.durable.iter().map(|a| a.id).collect();
                 for note in batch.notes {
                     // Who waited is told no, so the exchange does not run.
                     let note = match note {
-                        Note::Admit(open) if refused.contains(&open.id) => Note::Withdraw(open.id),
+                        Note::Admit(open) if batch.durable.contains(&open.id) => {
+                            Note::Withdraw(open.id)
+                        }
                         note => note,
                     };
                     self.spill.push(note, counters);
@@ -460,7 +461,7 @@ impl Writer {
             self.shared.condemn(&cut);
             return false;
         }
-        match Store::reopen(path, self.options.node.clone()) {
+        match Store::reopen(path) {
             Ok(store) if self.last.is_some_and(|last| store.head.seq < last.head.seq) => {
                 tidy_at_close(&store.db, false);
                 self.shared.condemn("rows at its end are gone that it had");

@@ -7,6 +7,7 @@ use super::{
     By, Statement, as_csv, as_json, csv, decimal, drift_table, focus, json_lines, report, rounded,
     table,
 };
+use crate::entry::Ending;
 use crate::read::{Period, Reader};
 use crate::row::{Price, Settlement, Witnesses};
 use crate::schema::{connect, make};
@@ -35,7 +36,9 @@ pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
     rows[2].named.workload = Some("=cmd|' /C calc'!A0,<b>".into());
     rows[2].record.tokens.prompt = Count::Estimated(7);
     rows[3].state = crate::State::Indeterminate;
-    of(rows.into_iter().map(|row| Note::Settle(Box::new(row))))
+    of(rows
+        .into_iter()
+        .map(|row| Note::Settle(Ending::of(&row, "test"))))
 }
 
 /// A ledger of these.
@@ -44,7 +47,7 @@ fn of(notes: impl Iterator<Item = Note>) -> (tempfile::TempDir, Reader) {
     let path = dir.path().join("ledger.db");
     make(&path, [7; 16]).expect("makes tables");
     let db = connect(&path).expect("opens");
-    let mut store = Store::new(db, &path, "test".into()).expect("has a head");
+    let mut store = Store::new(db, &path).expect("has a head");
     let notes: Vec<_> = notes.collect();
     store.apply(notes.iter()).expect("writes");
     drop(store);
@@ -351,7 +354,9 @@ fn priced() -> (policy::price::Price, Vec<Settlement>) {
 fn charged(price: policy::price::Price, rows: Vec<Settlement>) -> (tempfile::TempDir, Reader) {
     let prices = [std::sync::Arc::new(price)];
     let known = Note::Prices(crate::prices::PriceNote::all(prices.iter()));
-    let rows = rows.into_iter().map(|row| Note::Settle(Box::new(row)));
+    let rows = rows
+        .into_iter()
+        .map(|row| Note::Settle(Ending::of(&row, "test")));
     of([known].into_iter().chain(rows))
 }
 

@@ -11,7 +11,7 @@ use super::Salvaged;
 use crate::chain::{Hash, Head, link};
 use crate::columns::{Value, WIDTH};
 use crate::lost::{self, Lost};
-use crate::store::insert;
+use crate::store::{insert, inserting};
 
 /// Rows in one transaction of the new file.
 const BATCH: u64 = 10_000;
@@ -87,7 +87,12 @@ impl<'a> Keeping<'a> {
             self.db.execute_batch("BEGIN")?;
         }
         self.uncommitted += 1;
-        let is_kept = insert(self.db, seq, values.each_ref().map(ValueRef::from), hash)?;
+        let is_kept = insert(
+            &mut inserting(self.db)?,
+            seq,
+            values.iter().map(ValueRef::from),
+            hash,
+        )?;
         if !is_kept {
             self.lose(self.before);
         } else if self.last.seq != before.seq {

@@ -61,7 +61,7 @@ fn a_row_whose_id_another_has_is_told_as_lost() {
     // Rows 3, 5, 6 and 9 have the id of an earlier one.
     for n in [1, 2, 1, 4, 2, 1, 7, 8, 8] {
         let row = settlement(n);
-        let values = values(&row, "test");
+        let values: Vec<_> = values(&row, "test").collect();
         let seq = head.seq + 1;
         let hash = link(head.hash, seq, values.iter().copied());
         let all = std::iter::once(ValueRef::Integer(seq))

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 
 use super::{Note, Store};
 use crate::chain::Hash;
+use crate::entry::{Ending, Opening};
 use crate::id::RecordId;
 use crate::row::{Admission, Named, Progress, Settlement, Witnesses};
 use crate::schema::{connect, make};
@@ -59,13 +60,13 @@ fn store() -> Store {
     make(&path, [7; 16]).expect("makes tables");
     let db = connect(&path).expect("opens");
     // The file lives on without its name for as long as the connection is open.
-    Store::new(db, &path, "test".into()).expect("has a head")
+    Store::new(db, &path).expect("has a head")
 }
 
 fn settle(store: &mut Store, ids: impl IntoIterator<Item = u64>) {
     let notes: Vec<_> = ids
         .into_iter()
-        .map(|n| Note::Settle(Box::new(settlement(n))))
+        .map(|n| Note::Settle(Ending::of(&settlement(n), "test")))
         .collect();
     store.apply(notes.iter()).expect("writes");
 }
@@ -184,7 +185,7 @@ fn an_amount_that_no_column_holds_is_unknown_and_marked() {
     });
     row.prompt.reported = Some(u64::MAX);
     store
-        .apply([Note::Settle(Box::new(row))].iter())
+        .apply([Note::Settle(Ending::of(&row, "test"))].iter())
         .expect("writes");
     let sql = "SELECT cost_pico, usage_invalid, prompt_reported FROM settled";
     let stored: (Option<i64>, bool, i64) = store
@@ -212,9 +213,9 @@ proptest! {
             let ended: Vec<u64> = batch.iter().filter(|(kind, _)| *kind >= 2).map(|(_, n)| *n).collect();
             for (kind, n) in batch {
                 made.push(match kind {
-                    0 => Note::Admit(Box::new(admission(*n))),
+                    0 => Note::Admit(Opening::of(&admission(*n))),
                     1 => Note::Progress(Progress { id: id(*n), tokens: 9, bytes_out: 9 }),
-                    2 => Note::Settle(Box::new(settlement(*n))),
+                    2 => Note::Settle(Ending::of(&settlement(*n), "test")),
                     _ => Note::Withdraw(id(*n)),
                 });
                 match kind {
@@ -233,12 +234,38 @@ proptest! {
 }
 
 #[test]
+fn what_was_open_before_a_commit_that_failed_is_closed_by_the_next() {
+    let mut store = store();
+    store
+        .apply([Note::Admit(Opening::of(&admission(1)))].iter())
+        .expect("writes");
+    let limit = |store: &Store, sql: &str| {
+        let limited = store.db.query_row(sql, [], |row| row.get::<_, i64>(0));
+        limited.expect("takes a limit");
+    };
+    limit(&store, "PRAGMA max_page_count = 1");
+    let many = (1..=500).map(|n| Note::Settle(Ending::of(&settlement(n), "test")));
+    let many: Vec<_> = many.collect();
+    store.apply(many.iter()).expect_err("there is no page left");
+    assert_eq!(
+        (count(&store.db, "settled"), count(&store.db, "open")),
+        (0, 1)
+    );
+    limit(&store, "PRAGMA max_page_count = 100000");
+    settle(&mut store, [1]);
+    assert_eq!(
+        (count(&store.db, "settled"), count(&store.db, "open")),
+        (1, 0)
+    );
+}
+
+#[test]
 fn a_chain_whose_start_cannot_be_read_leaves_the_head_beside_the_ledger_as_it_was() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     make(&path, [7; 16]).expect("makes tables");
     let db = connect(&path).expect("opens");
-    let mut store = Store::new(db, &path, "test".into()).expect("has a head");
+    let mut store = Store::new(db, &path).expect("has a head");
     let move_on = "UPDATE chain SET anchor_seq = anchor_seq + 5";
     store.db.execute(move_on, []).expect("writes");
     store.say_head();

@@ -4,6 +4,7 @@ use policy::attribution::Attribution;
 
 use super::super::{By, Line, Statement, as_csv, as_json, focus, report, shown, table};
 use super::of;
+use crate::entry::Ending;
 use crate::only::Only;
 use crate::read::{Period, ReadError, Reader};
 use crate::store::Note;
@@ -18,7 +19,7 @@ fn whose(rows: &[(Option<&str>, Option<&str>, Option<&str>)]) -> (tempfile::Temp
             user: user.map(Into::into),
             tags: tags.map(Into::into),
         };
-        Note::Settle(Box::new(row))
+        Note::Settle(Ending::of(&row, "test"))
     });
     of(rows)
 }

@@ -1,0 +1,96 @@
+//! What travels to the writer: an admission or a row, all of it in one piece of memory.
+//!
+//! A worker encodes it where it was made, and frees what it was made of. The writer, on another core, then
+//! reads a few lines of memory in order, hashes them as they are, and binds values that lie in them.
+//! Invariant: what is stored is what is hashed, because both are these values in this order.
+//! Not here: what the columns of a row are (`columns`), what becomes of an entry (`store`).
+
+use rusqlite::types::ValueRef;
+
+use crate::chain::{Hash, Link};
+use crate::columns::{number, some_number, some_text, text, values, whole_text};
+use crate::encoded::{Encoded, Encoder, Values};
+use crate::id::RecordId;
+use crate::row::{Admission, Settlement};
+
+/// Columns that an admission fills, before its sum.
+pub(crate) const ADMITTED: usize = 15;
+/// Those of them that do not say who.
+const WITHOUT_WHO: usize = 12;
+
+/// An admission on its way to the disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub(crate) id: RecordId,
+    encoded: Encoded,
+}
+
+impl Opening {
+    pub(crate) fn of(open: &Admission) -> Self {
+        let who = &open.named.who;
+        let values = [
+            ValueRef::Blob(&open.id.0),
+            number(open.started_unix_ms),
+            text(&open.request_id),
+            some_text(open.named.trace_id.as_deref()),
+            some_text(open.named.workload.as_deref()),
+            some_text(open.named.budget_group.as_deref()),
+            some_text(open.named.route.as_deref()),
+            some_text(open.named.backend.as_deref()),
+            some_text(open.model_asked.as_deref()),
+            some_text(open.model_sent.as_deref()),
+            number(open.reserved),
+            some_number(open.at_most),
+            some_text(who.key.as_deref()),
+            some_text(who.user.as_deref()),
+            whole_text(who.tags.as_deref()),
+        ];
+        // Where nobody is known, the sum is the one that earlier builds made.
+        let summed = if who.is_empty() {
+            WITHOUT_WHO
+        } else {
+            ADMITTED
+        };
+        let mut encoder = Encoder::new();
+        values.iter().for_each(|value| encoder.push(value));
+        Self {
+            id: open.id,
+            encoded: encoder.finish(summed),
+        }
+    }
+
+    pub(crate) fn values(&self) -> Values<'_> {
+        self.encoded.values()
+    }
+
+    /// What tells whether it is as it was written.
+    pub(crate) fn sum(&self) -> i64 {
+        self.encoded.sum()
+    }
+}
+
+/// A row on its way to the disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    pub(crate) id: RecordId,
+    link: Link,
+}
+
+impl Ending {
+    /// Of a row that is written by `node`.
+    pub(crate) fn of(row: &Settlement, node: &str) -> Self {
+        Self {
+            id: row.id,
+            link: Link::of(values(row, node)),
+        }
+    }
+
+    pub(crate) fn values(&self) -> Values<'_> {
+        self.link.values()
+    }
+
+    /// The hash that it has as row `seq`.
+    pub(crate) fn hash(&self, before: Hash, seq: i64) -> Hash {
+        self.link.hash(before, seq)
+    }
+}
