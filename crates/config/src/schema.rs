@@ -32,7 +32,7 @@ pub(crate) use self::traces::Traces;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, BuiltIn, ClientCertificates, Count, File, Host, Inline, LogTarget, Model, Name,
+    Address, Brief, BuiltIn, ClientCertificates, Count, File, Host, Inline, LogTarget, Model, Name,
     Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span, Variable,
 };
 
@@ -201,12 +201,16 @@ record! {
 record! {
     /// How tokens are counted, where there are tokenizers.
     Counting {
-        /// Threads that count, beside the workers. Default 1.
+        /// Percent of the CPU quota, or of the CPUs where there is none, that may count: so many threads beside the workers, at least one. Default 50.
+        optional share: At<Percent>,
+        /// The most threads that count at once, in place of a share.
         optional threads: At<Count<64>>,
-        /// What may wait to be counted; what finds no room is not counted. Default 64MiB.
+        /// What may wait to be counted; what finds no room is not counted. A quarter is for routes that are billed by count, where there are any. Default 64MiB.
         optional queue: At<Size>,
         /// A longer request or answer is not counted. Default 4MiB.
         optional longest: At<Size<32>>,
+        /// How long a row waits for its count before it is settled without one, 1s to 1h. Default 1m.
+        optional wait: At<Brief>,
         /// Percent by which the engine's prompt tokens may differ from ours before it is drift. Default 0 where the template is known, and 10 where it is not.
         optional prompt_tolerance: At<Percent>,
         /// The same for the output, which is encoded again. Default 5 and eight tokens.

@@ -3,11 +3,14 @@
 //! Invariant: immutable; the same body at the same moment gives the same count on any thread.
 //! Not here: which model has which counter (configuration), when a count is worth its time (the host).
 
+use std::sync::Arc;
+
 use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
 use crate::count::{Count, Doubt};
 use crate::dialect;
+use crate::memo::Memo;
 use crate::template::{Template, TemplateSettings};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, UnusableModel};
@@ -41,7 +44,7 @@ impl Counter {
     #[must_use]
     pub fn harmony() -> Self {
         Self {
-            vocabulary: Vocabulary::O200k.loaded(),
+            vocabulary: Vocabulary::o200k(),
             rendering: Rendering::Harmony,
         }
     }
@@ -51,11 +54,11 @@ impl Counter {
     #[must_use]
     pub fn without_template(vocabulary: BuiltIn) -> Self {
         let vocabulary = match vocabulary {
-            BuiltIn::O200k => Vocabulary::O200k,
-            BuiltIn::Cl100k => Vocabulary::Cl100k,
+            BuiltIn::O200k => Vocabulary::o200k(),
+            BuiltIn::Cl100k => Vocabulary::cl100k(),
         };
         Self {
-            vocabulary: vocabulary.loaded(),
+            vocabulary,
             rendering: Rendering::Overhead,
         }
     }
@@ -73,6 +76,13 @@ impl Counter {
             vocabulary: Vocabulary::own(tokenizer_json)?,
             rendering: Rendering::Template(Box::new(Template::new(template, settings)?)),
         })
+    }
+
+    /// The same counter, which looks longer texts up in `memo` and remembers them there.
+    #[must_use]
+    pub fn remembering_in(mut self, memo: Arc<Memo>) -> Self {
+        self.vocabulary.remember_in(memo);
+        self
     }
 
     /// Counts the prompt of a request body.

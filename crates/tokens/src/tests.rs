@@ -5,7 +5,7 @@
 mod dialects;
 mod golden;
 mod hostile;
-mod random;
+pub(crate) mod random;
 mod streamed;
 mod vllm;
 

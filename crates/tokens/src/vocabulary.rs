@@ -4,18 +4,32 @@
 //! all pairs of a long piece.
 //! Not here: what text a conversation becomes (`harmony`, `template`), text that arrives in pieces (`output`).
 
+mod added;
+mod bpe;
+mod classes;
+mod huggingface;
+mod known;
+mod pairs;
+mod pieced;
+mod pieces;
 mod special;
+mod window;
+
+use std::sync::Arc;
 
 use tokenizers::Tokenizer;
 
+use crate::memo::Memo;
 use crate::uncountable::{Uncountable, UnusableModel};
+use huggingface::HuggingFace;
+use pieced::Pieced;
 
 /// A vocabulary, ready to count.
 pub(crate) enum Vocabulary {
-    /// OpenAI's since GPT-4o; gpt-oss has it with more special tokens.
-    O200k,
-    /// OpenAI's before that, and of its embedding models.
-    Cl100k,
+    /// A built-in one.
+    Pieced(Pieced),
+    /// That of a `tokenizer.json` of a known kind.
+    HuggingFace(Box<HuggingFace>),
     /// Any other, from its `tokenizer.json`.
     Own(Box<Tokenizer>),
 }
@@ -29,25 +43,37 @@ impl Vocabulary {
         tokenizer
             .with_truncation(None)
             .map_err(|error| UnusableModel::Tokenizer(error.to_string()))?;
-        Ok(Self::Own(Box::new(tokenizer)))
+        Ok(match HuggingFace::read(tokenizer_json, &tokenizer) {
+            Some(known) => Self::HuggingFace(Box::new(known)),
+            None => Self::Own(Box::new(tokenizer)),
+        })
     }
 
-    /// Loads a built-in vocabulary now, which takes tens of milliseconds, and not at the first count.
-    pub(crate) fn loaded(self) -> Self {
+    /// OpenAI's since GPT-4o; gpt-oss has it with more special tokens.
+    pub(crate) fn o200k() -> Self {
+        Self::Pieced(Pieced::o200k())
+    }
+
+    /// OpenAI's before that, and of its embedding models.
+    pub(crate) fn cl100k() -> Self {
+        Self::Pieced(Pieced::cl100k())
+    }
+
+    /// Longer texts are looked up in `memo`, and remembered there; not for a vocabulary of which nothing is known.
+    pub(crate) fn remember_in(&mut self, memo: Arc<Memo>) {
         match self {
-            Self::O200k => _ = bpe_openai::o200k_base(),
-            Self::Cl100k => _ = bpe_openai::cl100k_base(),
+            Self::Pieced(pieced) => pieced.remember_in(memo),
+            Self::HuggingFace(known) => known.remember_in(memo),
             Self::Own(_) => {}
         }
-        self
     }
 
     /// Counts plain text: what looks like a special token is text, except in a `tokenizer.json`, where the
     /// tokenizer itself reads it as one and so does the engine.
     pub(crate) fn count(&self, text: &str) -> Result<u64, Uncountable> {
         match self {
-            Self::O200k => Ok(bpe_openai::o200k_base().count(text) as u64),
-            Self::Cl100k => Ok(bpe_openai::cl100k_base().count(text) as u64),
+            Self::Pieced(pieced) => pieced.count(text),
+            Self::HuggingFace(known) => known.count(text, false),
             Self::Own(tokenizer) => encoded(tokenizer, text, false),
         }
     }
@@ -61,12 +87,15 @@ impl Vocabulary {
         adds_special: bool,
     ) -> Result<u64, Uncountable> {
         match self {
+            Self::HuggingFace(known) => known.count(text, adds_special),
             Self::Own(tokenizer) => encoded(tokenizer, text, adds_special),
-            _ if is_harmony => special::parts(text).try_fold(0, |sum, part| match part {
-                special::Part::Special => Ok(sum + 1),
-                special::Part::Plain(plain) => Ok(sum + self.count(plain)?),
-            }),
-            _ => self.count(text),
+            Self::Pieced(_) if is_harmony => {
+                special::parts(text).try_fold(0, |sum, part| match part {
+                    special::Part::Special => Ok(sum + 1),
+                    special::Part::Plain(plain) => Ok(sum + self.count(plain)?),
+                })
+            }
+            Self::Pieced(pieced) => pieced.count(text),
         }
     }
 
@@ -75,22 +104,14 @@ impl Vocabulary {
     ///
     /// A piece is what is encoded apart from the rest. Pieces are counted one by one, since a prefix alone could be
     /// cut into others: a run of space is one piece at the end of a text and two before a digit.
-    pub(crate) fn count_all_but<const KEPT: usize>(&self, text: &str) -> Option<(usize, u64)> {
-        let tokenizer = match self {
-            Self::O200k => bpe_openai::o200k_base(),
-            Self::Cl100k => bpe_openai::cl100k_base(),
-            Self::Own(_) => return None,
-        };
-        let (mut bytes, mut tokens, mut kept) = (0, 0, [""; KEPT]);
-        for piece in tokenizer.split(text) {
-            kept.rotate_left(1);
-            if let Some(newest) = kept.last_mut() {
-                let settled = std::mem::replace(newest, piece);
-                bytes += settled.len();
-                tokens += tokenizer.bpe.count(settled.as_bytes()) as u64;
-            }
+    pub(crate) fn count_all_but<const KEPT: usize>(
+        &self,
+        text: &str,
+    ) -> Option<Result<(usize, u64), Uncountable>> {
+        match self {
+            Self::Pieced(pieced) => Some(pieced.count_all_but::<KEPT>(text)),
+            Self::HuggingFace(_) | Self::Own(_) => None,
         }
-        Some((bytes, tokens))
     }
 }
 
@@ -100,3 +121,6 @@ fn encoded(tokenizer: &Tokenizer, text: &str, add_special: bool) -> Result<u64, 
         .map(|encoding| encoding.len() as u64)
         .map_err(|error| Uncountable::Tokenizer(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

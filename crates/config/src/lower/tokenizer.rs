@@ -4,8 +4,9 @@
 //! Not here: building a tokenizer from its files (`tollgate`), which may find more faults.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
-use policy::counting::Settings;
+use policy::counting::{Settings, Threads};
 use policy::model::ModelPattern;
 use policy::snapshot::Tokenizer;
 use sha2::{Digest, Sha256};
@@ -18,6 +19,8 @@ use crate::schema;
 /// Large models have vocabularies of 30 MiB.
 const FILE_BYTES_MAX: usize = 64 << 20;
 const MIB: usize = 1 << 20;
+/// Who waits less settles rows without counts that come a moment later.
+const WAIT_MIN: Duration = Duration::from_secs(1);
 
 impl super::Lowering<'_> {
     /// What counts which models, and what it is made of.
@@ -86,17 +89,33 @@ impl super::Lowering<'_> {
     /// The bounds, as written or as they are by default.
     pub(super) fn counting(&mut self, written: Option<&schema::Counting>) -> Settings {
         let mut counting = Settings {
-            threads: 1,
+            threads: Threads::Share(500),
             queue_bytes: 64 * MIB,
             longest_bytes: 4 * MIB,
+            wait: Duration::from_secs(60),
             prompt_per_mille: None,
             output_per_mille: None,
         };
         let Some(written) = written else {
             return counting;
         };
+        if let Some(at) = written.share.get() {
+            counting.threads = Threads::Share(at.value.0);
+        }
         if let Some(at) = written.threads.get() {
-            counting.threads = usize::try_from(at.value.0).unwrap_or(1);
+            counting.threads = Threads::Most(usize::try_from(at.value.0).unwrap_or(1));
+            if let Some(share) = written.share.get() {
+                let says = "`threads` says already how many threads count";
+                self.findings
+                    .fault(&share.place, says, "leave one of the two out");
+            }
+        }
+        if let Some(at) = written.wait.get() {
+            counting.wait = at.value.0;
+            if at.value.0 < WAIT_MIN {
+                let says = format!("{} is over before most calls are counted", at.shown);
+                self.findings.fault(&at.place, says, "write 1s or more");
+            }
         }
         if let Some(at) = written.queue.get() {
             counting.queue_bytes = self.bytes(at, MIB);

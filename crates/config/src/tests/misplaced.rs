@@ -60,7 +60,7 @@ backends:
 routes:
   - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
 tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json } }
-counting: { threads: 1, queue: 1MiB, longest: 1MiB, prompt_tolerance: 1, output_tolerance: 2 }
+counting: { threads: 1, queue: 1MiB, longest: 1MiB, wait: 1s, prompt_tolerance: 1, output_tolerance: 2 }
 ledger: { path: usage.db, postgres: { file: secrets/db } }
 ";
 

@@ -35,7 +35,8 @@ impl Segment {
         if self.held.len() < self.look_at.max(GATHERED_BYTES) {
             return Ok(());
         }
-        if let Some((bytes, tokens)) = vocabulary.count_all_but::<UNSETTLED>(&self.held) {
+        if let Some(settled) = vocabulary.count_all_but::<UNSETTLED>(&self.held) {
+            let (bytes, tokens) = settled?;
             self.tokens += tokens;
             self.held.drain(..bytes);
         }

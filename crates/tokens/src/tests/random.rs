@@ -1,11 +1,11 @@
 //! Random text that is hard on tokenizers. Not here: what is checked with it.
 
 /// xorshift64.
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// Seeded by the moment; says so, so that a failure can be repeated by writing the number here.
-    pub(super) fn announced() -> Self {
+    pub(crate) fn announced() -> Self {
         let seed = std::time::UNIX_EPOCH
             .elapsed()
             .map_or(1, |since| since.as_nanos() as u64)
@@ -14,14 +14,43 @@ impl Random {
         Self(seed)
     }
 
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) const fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 % bound as u64) as usize
     }
 
-    pub(super) fn text(&mut self, pieces: usize) -> String {
+    /// Words, numbers, signs and white space as in code.
+    pub(crate) fn ascii(&mut self, bytes: usize) -> String {
+        let mut text = String::new();
+        while text.len() < bytes {
+            match self.below(8) {
+                0..=2 => {
+                    let upper = self.below(4) == 0;
+                    for _ in 0..=self.below(9) {
+                        let letter = char::from(b'a' + self.below(26) as u8);
+                        text.push(if upper {
+                            letter.to_ascii_uppercase()
+                        } else {
+                            letter
+                        });
+                    }
+                }
+                3 => text.push_str(&self.below(100_000).to_string()),
+                4 | 5 => text.push(' '),
+                6 => text.push(char::from(self.below(128) as u8)),
+                _ => text.push_str(["\n", "\n    ", "'", "'s ", "  \n", "//", "\t"][self.below(7)]),
+            }
+        }
+        text
+    }
+
+    pub(crate) fn text(&mut self, pieces: usize) -> String {
         (0..pieces)
             .map(|_| PIECES[self.below(PIECES.len())])
             .collect()

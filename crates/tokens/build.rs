@@ -1,0 +1,111 @@
+//! Writes the built-in vocabularies and the classes of characters in the form in which they are read: as they lie in the
+//! program's file, without a copy in memory.
+//!
+//! The vocabularies are those of the `bpe-openai` crate, the classes those of `regex-syntax`, whose tables the reference
+//! tokenizers' patterns are compiled with.
+
+#[path = "src/vocabulary/pairs.rs"]
+#[expect(dead_code, reason = "a part of the module is for reading")]
+mod pairs;
+
+use std::collections::HashMap;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use bpe_openai::Tokenizer;
+use regex_syntax::hir::{Class, HirKind};
+
+/// Characters that share a row of the second table.
+const ROW: usize = 256;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a build script is told by the environment where to write"
+)]
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/vocabulary/pairs.rs");
+    let dir = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where"));
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(dir.join(name), bytes).expect("cargo's directory can be written");
+    };
+    write("o200k.pairs", &pairs_of(bpe_openai::o200k_base()));
+    write("cl100k.pairs", &pairs_of(bpe_openai::cl100k_base()));
+    let (rows, characters) = classes();
+    write("rows.classes", &rows);
+    write("characters.classes", &characters);
+}
+
+/// The merges of a vocabulary in which a token's number is its rank.
+///
+/// Two neighbours merge where together they are a token, lowest number first. Whatever stands around it, a token comes
+/// about by the merges that its own bytes undergo alone, so one pair a token is all there is.
+fn pairs_of(tokenizer: &Tokenizer) -> Vec<u8> {
+    let bpe = &tokenizer.bpe;
+    let count = u32::try_from(bpe.num_tokens()).expect("a vocabulary");
+    let numbers: HashMap<&[u8], u32> = (0..count).map(|id| (bpe.token_bytes(id), id)).collect();
+    let merges = (0..count).filter_map(|id| {
+        let bytes = bpe.token_bytes(id);
+        (bytes.len() > 1).then(|| {
+            let (left, right) = last_merge(bytes, &numbers);
+            (left, right, id, id)
+        })
+    });
+    let bytes: Vec<u32> = (0..=255u8).map(|byte| numbers[&[byte][..]]).collect();
+    let merges: Vec<_> = merges.collect();
+    pairs::write(&bytes, &merges, (0..count).map(|id| bpe.token_bytes(id)))
+}
+
+/// The two parts that a token's bytes merge to before they are one.
+fn last_merge(bytes: &[u8], numbers: &HashMap<&[u8], u32>) -> (u32, u32) {
+    let mut cuts: Vec<usize> = (0..=bytes.len()).collect();
+    while cuts.len() > 3 {
+        let merges = cuts.windows(3).enumerate();
+        let lowest =
+            merges.filter_map(|(at, cut)| Some((*numbers.get(&bytes[cut[0]..cut[2]])?, at)));
+        let (_, at) = lowest
+            .min()
+            .unwrap_or_else(|| panic!("no merges lead to the token {bytes:?}"));
+        cuts.remove(at + 1);
+    }
+    let part = |from: usize, to: usize| numbers[&bytes[cuts[from]..cuts[to]]];
+    (part(0, 1), part(1, 2))
+}
+
+/// A table of rows and the class of each character in them.
+fn classes() -> (Vec<u8>, Vec<u8>) {
+    let mut of = vec![0u8; 0x11_0000];
+    // As `classes.rs` names them.
+    let names = [
+        (r"\s", 1),
+        (r"\p{Lu}", 3),
+        (r"\p{Lt}", 3),
+        (r"\p{Ll}", 4),
+        (r"\p{Lm}", 5),
+        (r"\p{Lo}", 5),
+        (r"\p{M}", 6),
+        (r"\p{N}", 7),
+        (r"[\p{P}\p{S}]", 8),
+        (r"[\r\n]", 2),
+    ];
+    for (pattern, class) in names {
+        let parsed = regex_syntax::parse(pattern).expect("a pattern");
+        let HirKind::Class(Class::Unicode(ranges)) = parsed.kind() else {
+            panic!("{pattern} is no class");
+        };
+        for range in ranges.ranges() {
+            of[range.start() as usize..=range.end() as usize].fill(class);
+        }
+    }
+    let (mut rows, mut characters, mut places) = (Vec::new(), Vec::new(), HashMap::new());
+    for row in of.chunks(ROW) {
+        let next = u8::try_from(places.len()).expect("few distinct rows");
+        let place = *places.entry(row).or_insert_with(|| {
+            characters.extend_from_slice(row);
+            next
+        });
+        rows.push(place);
+    }
+    (rows, characters)
+}

@@ -1,0 +1,280 @@
+//! Byte pair encoding: a piece of text in, its tokens out.
+//!
+//! The symbols of a piece, at first its bytes, merge two by two, the pair of the lowest rank first and of those the
+//! leftmost, until no pair is left that merges.
+//! Invariant: the tokens are those of that rule, and their time grows with the piece: a long one is encoded in windows,
+//! and a cut between two stands only where the tokens on its sides, encoded together, stay as they are. Then the whole
+//! would be encoded so: the first merge across a cut would be one of the two tokens' bytes alone as well.
+//! Not here: where pieces begin and end (`pieces`), what is remembered of them (`known`).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use super::pairs::{Merge, Pairs, Token};
+
+/// Symbols among which the lowest rank is searched one by one.
+const FEW: usize = 64;
+/// The same for short pieces, which most are.
+const FEWER: usize = 16;
+/// Bytes of a window, unless the longest token needs more.
+const WINDOW: usize = FEW;
+/// A window holds so many of the longest token, where a smaller one does not lead to a cut that stands.
+const LONGEST_TOKENS: usize = 4;
+
+/// The number of tokens of a piece.
+pub(super) fn count(pairs: &Pairs<'_>, piece: &[u8]) -> u64 {
+    if piece.len() <= FEWER {
+        return encode_few::<FEWER>(pairs, piece, |_| {}) as u64;
+    }
+    if piece.len() <= FEW {
+        return encode_few::<FEW>(pairs, piece, |_| {}) as u64;
+    }
+    count_windows(pairs, piece)
+}
+
+/// The sum of what `count` says of each part of a piece, between places that no token lies across.
+pub(super) fn count_parts(
+    pairs: &Pairs<'_>,
+    piece: &[u8],
+    mut count: impl FnMut(Range<usize>) -> u64,
+) -> u64 {
+    let (mut tokens, mut from) = (0, 0);
+    for at in 1..=piece.len() {
+        if at == piece.len() || !pairs.may_join(piece, at) {
+            tokens += count(from..at);
+            from = at;
+        }
+    }
+    tokens
+}
+
+/// Goes through the piece window by window; a window begins in the middle of the one before.
+fn count_windows(pairs: &Pairs<'_>, piece: &[u8]) -> u64 {
+    let mut settled = 0;
+    let mut at = 0;
+    let mut window = Window::encode(pairs, piece, at, WINDOW);
+    while window.end(at) < piece.len() {
+        let Some((tokens, cut, next)) = window.cut(pairs, piece, at) else {
+            let longer = (window.bytes * 2).max(pairs.longest() * LONGEST_TOKENS);
+            window = Window::encode(pairs, piece, at, longer);
+            continue;
+        };
+        settled += tokens;
+        at = cut;
+        window = next;
+    }
+    (settled + window.tokens.len()) as u64
+}
+
+/// A stretch of a piece, encoded as if nothing stood around it.
+struct Window {
+    bytes: usize,
+    /// Each with its length in bytes.
+    tokens: Vec<(Token, usize)>,
+}
+
+impl Window {
+    fn encode(pairs: &Pairs<'_>, piece: &[u8], at: usize, bytes: usize) -> Self {
+        let end = piece.len().min(at.saturating_add(bytes));
+        let text = piece.get(at..end).unwrap_or_default();
+        let mut tokens = Vec::with_capacity(text.len() / 2);
+        encode(pairs, text, &mut tokens);
+        Self {
+            bytes: text.len(),
+            tokens,
+        }
+    }
+
+    const fn end(&self, at: usize) -> usize {
+        at + self.bytes
+    }
+
+    /// The last cut in its first three quarters that stands: how many tokens lie before it, where it is, and the window
+    /// behind it. A few are tried.
+    fn cut(&self, pairs: &Pairs<'_>, piece: &[u8], at: usize) -> Option<(usize, usize, Self)> {
+        let mut cut = at;
+        let mut cuts = Vec::with_capacity(self.tokens.len());
+        for (index, &(token, length)) in self.tokens.iter().enumerate() {
+            cut += length;
+            if cut - at <= self.bytes * 3 / 4 {
+                cuts.push((index + 1, cut, token, length));
+            }
+        }
+        cuts.into_iter()
+            .rev()
+            .take(4)
+            .find_map(|(tokens, cut, token, length)| {
+                let next = Self::encode(pairs, piece, cut, self.bytes);
+                let &(first, first_length) = next.tokens.first()?;
+                let both = piece.get(cut - length..cut + first_length)?;
+                let mut encoded = Vec::with_capacity(both.len());
+                encode(pairs, both, &mut encoded);
+                (encoded == [(token, length), (first, first_length)]).then_some((tokens, cut, next))
+            })
+    }
+}
+
+/// The tokens of a text and their lengths.
+fn encode(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>) {
+    if text.len() <= FEW {
+        encode_few::<FEW>(pairs, text, |token| tokens.push(token));
+    } else {
+        encode_many(pairs, text, tokens);
+    }
+}
+
+/// For at most `N` bytes: the lowest rank is searched among all.
+fn encode_few<const N: usize>(
+    pairs: &Pairs<'_>,
+    text: &[u8],
+    mut tell: impl FnMut((Token, usize)),
+) -> usize {
+    // By the place of a symbol's first byte: the symbol, the place behind it and the one before it, and what it becomes
+    // with the symbol behind it.
+    let (mut symbols, mut ends, mut befores) = ([0; N], [0u8; N], [0u8; N]);
+    let (mut orders, mut merged) = ([NEVER; N], [0; N]);
+    let length = text.len().min(N);
+    let mut last = None;
+    for (at, byte) in text.iter().enumerate().take(N) {
+        let symbol = pairs.byte(*byte);
+        if let Some((before, left)) = last.replace((at, symbol)) {
+            let merge = pairs.merge(left, symbol);
+            put(&mut orders, before, order(merge, before));
+            put(&mut merged, before, merge.map_or(0, |merge| merge.token));
+        }
+        put(&mut symbols, at, symbol);
+        put(&mut ends, at, at as u8 + 1);
+        put(&mut befores, at, at.saturating_sub(1) as u8);
+    }
+    let mut count = length;
+    loop {
+        // Over all places, so that it is a few vector instructions.
+        let lowest = orders
+            .iter()
+            .fold(NEVER, |lowest, order| lowest.min(*order));
+        if lowest == NEVER {
+            break;
+        }
+        let at = (lowest & PLACE_MASK) as usize;
+        count -= 1;
+        let symbol = get(&merged, at);
+        let gone = usize::from(get(&ends, at));
+        let end = usize::from(get(&ends, gone));
+        put(&mut symbols, at, symbol);
+        put(&mut ends, at, end as u8);
+        put(&mut orders, gone, NEVER);
+        let behind = (end < length).then(|| pairs.merge(symbol, get(&symbols, end)));
+        put(&mut befores, end, at as u8);
+        put(&mut orders, at, order(behind.flatten(), at));
+        put(
+            &mut merged,
+            at,
+            behind.flatten().map_or(0, |merge| merge.token),
+        );
+        if at > 0 {
+            let before = usize::from(get(&befores, at));
+            let merge = pairs.merge(get(&symbols, before), symbol);
+            put(&mut orders, before, order(merge, before));
+            put(&mut merged, before, merge.map_or(0, |merge| merge.token));
+        }
+    }
+    let mut at = 0;
+    while at < length {
+        let end = usize::from(get(&ends, at));
+        tell((get(&symbols, at), end - at));
+        at = end;
+    }
+    count
+}
+
+/// Merges that a vocabulary may have.
+pub(super) const MOST_RANKS: u32 = 1 << 24;
+/// No merge.
+const NEVER: i32 = i32::MAX;
+/// The bits of a place among [`FEW`].
+const PLACE_MASK: i32 = FEW as i32 - 1;
+
+/// Rank and place in one number: the least is the lowest rank, and of those the leftmost.
+#[inline]
+fn order(merge: Option<Merge>, at: usize) -> i32 {
+    let rank = |merge: Merge| i32::try_from(merge.rank).unwrap_or(NEVER);
+    merge.map_or(NEVER, |merge| {
+        rank(merge).saturating_mul(FEW as i32) | at as i32
+    })
+}
+
+#[inline]
+fn get<T: Copy + Default, const N: usize>(list: &[T; N], at: usize) -> T {
+    list.get(at).copied().unwrap_or_default()
+}
+
+#[inline]
+fn put<T, const N: usize>(list: &mut [T; N], at: usize, value: T) {
+    if let Some(place) = list.get_mut(at) {
+        *place = value;
+    }
+}
+
+/// For any number of bytes: the pairs wait in a heap.
+fn encode_many(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>) {
+    const GONE: Token = Token::MAX;
+    let mut symbols: Vec<Symbol> = text
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| Symbol {
+            token: pairs.byte(*byte),
+            end: at + 1,
+            before: at.wrapping_sub(1),
+        })
+        .collect();
+    let mut waiting = BinaryHeap::with_capacity(text.len());
+    let wait = |waiting: &mut BinaryHeap<_>, symbols: &[Symbol], at: usize| {
+        let left = symbols.get(at)?;
+        let right = symbols.get(left.end)?;
+        let merge = pairs.merge(left.token, right.token)?;
+        waiting.push(Reverse((merge, at, left.token, right.token)));
+        Some(())
+    };
+    for at in 0..symbols.len() {
+        wait(&mut waiting, &symbols, at);
+    }
+    while let Some(Reverse((merge, at, left, right))) = waiting.pop() {
+        let Some(symbol) = symbols.get(at).filter(|symbol| symbol.token == left) else {
+            continue;
+        };
+        let next = symbol.end;
+        let before = symbol.before;
+        let Some(gone) = symbols.get_mut(next).filter(|next| next.token == right) else {
+            continue;
+        };
+        gone.token = GONE;
+        let end = gone.end;
+        if let Some(symbol) = symbols.get_mut(at) {
+            symbol.token = merge.token;
+            symbol.end = end;
+        }
+        if let Some(behind) = symbols.get_mut(end) {
+            behind.before = at;
+        }
+        wait(&mut waiting, &symbols, at);
+        wait(&mut waiting, &symbols, before);
+    }
+    let mut at = 0;
+    while let Some(symbol) = symbols.get(at) {
+        tokens.push((symbol.token, symbol.end - at));
+        at = symbol.end;
+    }
+}
+
+/// One symbol of a text, at the place of its first byte.
+struct Symbol {
+    token: Token,
+    /// The place of the symbol behind it.
+    end: usize,
+    /// The place of the one before it.
+    before: usize,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Merged as the rule says, whatever the way.
+
+use super::super::pairs::{Pairs, write};
+use super::{FEW, FEWER, count, encode_few, encode_many};
+use crate::tests::random::Random;
+
+const O200K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.pairs"));
+
+fn whole(pairs: &Pairs<'_>, text: &[u8]) -> Vec<(u32, usize)> {
+    let mut tokens = Vec::new();
+    encode_many(pairs, text, &mut tokens);
+    tokens
+}
+
+#[test]
+fn few_symbols_merge_as_many_do() {
+    let pairs = Pairs::read(O200K).expect("a block");
+    let mut random = Random::announced();
+    for round in 0..20_000 {
+        let text = random.text(1 + round % 12);
+        let text = &text.as_bytes()[..text.len().min(FEW)];
+        let mut few = Vec::new();
+        encode_few::<FEW>(&pairs, text, |token| few.push(token));
+        if text.len() <= FEWER {
+            let mut fewer = Vec::new();
+            encode_few::<FEWER>(&pairs, text, |token| fewer.push(token));
+            assert_eq!(fewer, few, "{text:?}");
+        }
+        assert_eq!(few, whole(&pairs, text), "{text:?}");
+    }
+}
+
+#[test]
+fn a_long_piece_in_windows_has_the_tokens_of_the_whole() {
+    let pairs = Pairs::read(O200K).expect("a block");
+    let mut random = Random::announced();
+    for round in 0..300 {
+        let mut text = Vec::new();
+        while text.len() < 50 * (1 + round % 60) {
+            match random.below(4) {
+                0 => text.extend(random.text(3).bytes()),
+                1 => text.extend([b'a' + random.below(26) as u8].repeat(random.below(300))),
+                2 => text.extend((0..40).map(|_| b'a' + random.below(26) as u8)),
+                _ => text.extend(b" ".repeat(random.below(400))),
+            }
+        }
+        assert_eq!(
+            count(&pairs, &text),
+            whole(&pairs, &text).len() as u64,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn a_merge_that_depends_on_the_far_end_is_found() {
+    // Of `abab…`, pairs merge from the right: a rank lower than all before it for each place further right.
+    let bytes: Vec<u32> = (0..256).collect();
+    let merges: Vec<(u32, u32, u32, u32)> = (0..255)
+        .map(|at| (at, at + 1, 1000 - at, 256 + at))
+        .collect();
+    let tokens: Vec<[u8; 2]> = (0..255).map(|at| [at, at + 1]).collect();
+    let block = write(&bytes, &merges, tokens.iter().map(<[u8; 2]>::as_slice));
+    let pairs = Pairs::read(&block).expect("a block");
+    for length in [100, 101, 254, 255] {
+        let text: Vec<u8> = (0..length).collect();
+        assert_eq!(count(&pairs, &text), u64::from(length).div_ceil(2));
+        assert_eq!(
+            whole(&pairs, &text).len() as u64,
+            u64::from(length).div_ceil(2)
+        );
+    }
+}

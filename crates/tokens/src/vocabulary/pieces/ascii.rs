@@ -1,0 +1,106 @@
+//! The pieces of ASCII text, up to 64 bytes at a time, by masks of its bytes.
+//!
+//! A window begins where a piece begins, and a pattern looks at nothing before that. A start of a piece is told by the
+//! byte itself, by what stands before it in the window and by the byte behind it; where that is not enough (a
+//! contraction, a letter beyond ASCII, the end of the window), nothing is told from there on.
+//! Not here: those (`super`), how masks are made (`window`).
+
+use super::super::window::{self, Masks};
+use super::Grammar;
+
+pub(super) const BYTES: usize = window::BYTES;
+
+/// Where the next pieces end, of those that are sure, and how many they are.
+#[inline]
+pub(super) fn pieces(grammar: Grammar, text: &[u8], at: usize, ends: &mut [usize; BYTES]) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    let (masks, length) = match rest.first_chunk::<BYTES>() {
+        Some(window) => (Masks::of(window), BYTES),
+        None => {
+            let mut window = [0; BYTES];
+            for (to, from) in window.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            (Masks::of(&window), rest.len())
+        }
+    };
+    let mut starts = starts(grammar, &masks, length) & !1;
+    let mut found = 0;
+    while starts != 0 {
+        if let Some(end) = ends.get_mut(found) {
+            *end = at + starts.trailing_zeros() as usize;
+        }
+        found += 1;
+        starts &= starts - 1;
+    }
+    found
+}
+
+/// One bit for each byte at which a piece begins, as far as that is sure.
+#[inline]
+fn starts(grammar: Grammar, masks: &Masks, length: usize) -> u64 {
+    let Masks {
+        letter,
+        upper,
+        digit,
+        space,
+        blank,
+        newline,
+        apostrophe,
+        slash,
+        beyond,
+    } = *masks;
+    let white = blank | newline;
+    let sign = !(letter | digit | white | beyond);
+    let before = |mask: u64| mask << 1;
+    let behind = |mask: u64| mask >> 1;
+
+    // A run of signs begins a piece; a space before it belongs to it. One sign may belong to the letters behind it.
+    let signs = sign & !before(sign) & !before(space);
+    let word = letter & !before(letter);
+    let with_letters = (blank | signs) & behind(word);
+    let mut starts = signs | with_letters | (word & !before(with_letters));
+    if grammar == Grammar::O200k {
+        starts |= upper & before(letter & !upper);
+    }
+
+    if grammar == Grammar::Qwen2 {
+        starts |= digit;
+    } else {
+        let fourth = digit & (digit << 1) & (digit << 2) & (digit << 3);
+        let mut group = digit & !before(digit);
+        while group != 0 {
+            starts |= group;
+            group = (group << 3) & fourth;
+        }
+    }
+
+    // White space: what follows its last line end, and the last of it, which belongs to what follows. Line ends right
+    // behind signs are theirs.
+    starts |= blank & (!before(white) | before(newline) | !behind(white));
+    starts |= newline & !before(white) & !before(sign);
+
+    // From where on nothing is sure.
+    let indent = blank & before(newline);
+    let mut unsure = beyond;
+    // A byte whose own start is not sure; what is before it is.
+    let mut doubtful = apostrophe & behind(letter);
+    if grammar == Grammar::O200k {
+        doubtful &= before(letter);
+        doubtful |= slash & before(newline);
+    }
+    // An indented line that turns out to be empty.
+    if indent.wrapping_add(blank) & !blank & newline != 0 {
+        doubtful |= indent;
+    }
+    unsure |= before(doubtful);
+    let known = (unsure.trailing_zeros() as usize).min(length);
+    // White space at the end may go on; and the byte behind each has to be known.
+    let known = if known == 0 {
+        0
+    } else {
+        known - (white << (BYTES - known)).leading_ones() as usize
+    };
+    let sure = known.saturating_sub(1);
+    starts & (1u64 << sure).wrapping_sub(1)
+}
