@@ -5,23 +5,46 @@
 //! Not here: which model has which (`policy::counting`).
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
-use tokens::{Counter, TemplateSettings};
+use tokens::{Counter, Memo, MemoStats, TemplateSettings};
 
 /// Counters by key.
 pub type Counters = HashMap<u64, Arc<Counter>>;
 
+/// Memory for counts of texts that were counted before: some half a million.
+const MEMO_BYTES: usize = 16 << 20;
+
 /// Those of the present configuration and of the one before.
-#[derive(Default)]
-pub struct TokenizerCache(RwLock<[Counters; 2]>);
+pub struct TokenizerCache {
+    counters: RwLock<[Counters; 2]>,
+    memo: Arc<Memo>,
+}
+
+impl Default for TokenizerCache {
+    fn default() -> Self {
+        // The one source of chance that the standard library has: keys of the operating system's.
+        let key = || RandomState::new().build_hasher().finish();
+        Self {
+            counters: RwLock::default(),
+            memo: Arc::new(Memo::new(MEMO_BYTES, [key(), key()])),
+        }
+    }
+}
 
 impl TokenizerCache {
     /// The counter of a key. Workers never ask.
     pub(crate) fn get(&self, key: u64) -> Option<Arc<Counter>> {
-        let [now, before] = &*self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let [now, before] = &*self.counters.read().unwrap_or_else(PoisonError::into_inner);
         now.get(&key).or_else(|| before.get(&key)).cloned()
+    }
+
+    /// What became of texts that may have been counted before.
+    #[must_use]
+    pub fn memo(&self) -> MemoStats {
+        self.memo.stats()
     }
 
     /// Builds what is new, of sources with their keys, their places in the configuration, and how to build them.
@@ -39,9 +62,12 @@ impl TokenizerCache {
             }
             let counter = match self.get(key) {
                 Some(counter) => counter,
-                None => Arc::new(build().map_err(|fault| {
-                    format!("{place}: {fault}; the files have to be of one model")
-                })?),
+                None => {
+                    let built = build().map_err(|fault| {
+                        format!("{place}: {fault}; the files have to be of one model")
+                    })?;
+                    Arc::new(built.remembering_in(Arc::clone(&self.memo)))
+                }
             };
             counters.insert(key, counter);
         }
@@ -50,7 +76,10 @@ impl TokenizerCache {
 
     /// Puts those of a configuration that is about to be published.
     pub fn put(&self, counters: Counters) {
-        let mut cache = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self
+            .counters
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let [now, before] = &mut *cache;
         *before = std::mem::replace(now, counters);
     }

@@ -1,12 +1,12 @@
-//! A thread that counts.
+//! What a thread does with one turn of an exchange: count.
 //!
 //! Invariant: each exchange that began and ended is reported to the reconciler once, even if counting panicked.
-//! Not here: which exchange comes to which thread (`handle`), what becomes of a count (`reconciler`).
+//! Not here: which exchange comes to which thread (`shared_queue`), what becomes of a count (`reconciler`).
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -19,19 +19,21 @@ use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
 use crate::memory::Permit;
 use crate::metrics::{DriftMetrics, Missed};
-use crate::reconciler::{Counted, LOOK_EVERY, ReconcileEvent};
+use crate::queue::Turn;
+use crate::reconciler::{Counted, ReconcileEvent, ToReconciler};
 
 /// What a worker sends of an exchange.
+#[derive(Debug)]
 pub(crate) enum CountEvent {
     Begin(Box<Begun>),
-    /// What was forwarded next of this exchange.
-    More(u64, Vec<u8>, Permit),
+    /// What was forwarded next.
+    More(Vec<u8>, Permit),
     End(Box<Ended>),
 }
 
 /// A good answer begins.
+#[derive(Debug)]
 pub(crate) struct Begun {
-    pub(crate) id: u64,
     pub(crate) key: u64,
     pub(crate) operation: Operation,
     /// The engine's clock, seconds since 1970: some templates name the date.
@@ -43,8 +45,8 @@ pub(crate) struct Begun {
 }
 
 /// It ended.
+#[derive(Debug)]
 pub(crate) struct Ended {
-    pub(crate) id: u64,
     /// As it may be a label.
     pub(crate) model: Arc<str>,
     pub(crate) tokens: Tokens,
@@ -58,15 +60,19 @@ pub(crate) struct Ended {
     pub(crate) rest: Option<Box<Uncounted>>,
 }
 
+/// Counts, on any number of threads.
 pub(crate) struct Counter<R> {
-    cache: Arc<TokenizerCache>,
-    reconciler: Sender<ReconcileEvent<R>>,
-    longest: usize,
-    open: HashMap<u64, Open>,
+    pub(crate) cache: Arc<TokenizerCache>,
+    pub(crate) reconciler: ToReconciler<R>,
+    pub(crate) metrics: Arc<DriftMetrics>,
+    /// Of a request or an answer, bytes.
+    pub(crate) longest: usize,
+    /// The gate ends and waits no longer: what is left is passed on without a count.
+    pub(crate) is_hurried: Arc<AtomicBool>,
 }
 
 /// An exchange that has not ended.
-struct Open {
+pub(crate) struct Open {
     prompt: Result<Count, Missed>,
     /// `None` where the answer has no text.
     answer: Option<Result<Answer, Missed>>,
@@ -75,45 +81,31 @@ struct Open {
 }
 
 impl<R> Counter<R> {
-    pub(crate) fn new(
-        cache: Arc<TokenizerCache>,
-        reconciler: Sender<ReconcileEvent<R>>,
-        longest: usize,
-    ) -> Self {
-        Self {
-            cache,
-            reconciler,
-            longest,
-            open: HashMap::new(),
-        }
-    }
-
-    /// Runs until no worker is left that could send anything.
-    pub(crate) fn run(mut self, events: &Receiver<CountEvent>, metrics: &DriftMetrics) {
-        loop {
-            match events.try_recv() {
-                Ok(event) => {
-                    let began = Instant::now();
-                    self.handle(event);
-                    metrics.worked(began.elapsed());
+    /// Handles one turn, and gives back what there is to keep.
+    pub(crate) fn turn(&self, turn: Turn<CountEvent, Open>) -> Option<Open> {
+        let began = Instant::now();
+        let mut open = turn.kept;
+        for event in turn.events {
+            match event {
+                CountEvent::Begin(begun) => open = self.begin(*begun),
+                CountEvent::More(bytes, permit) => {
+                    if let Some(open) = &mut open {
+                        self.more(open, &bytes, permit);
+                    }
                 }
-                Err(TryRecvError::Empty) => std::thread::sleep(LOOK_EVERY),
-                Err(TryRecvError::Disconnected) => return,
+                CountEvent::End(ended) => self.end(turn.id, open.take(), *ended),
             }
         }
+        self.metrics.worked(began.elapsed());
+        open
     }
 
-    fn handle(&mut self, event: CountEvent) {
-        match event {
-            CountEvent::Begin(begun) => self.begin(*begun),
-            CountEvent::More(id, bytes, permit) => self.more(id, &bytes, permit),
-            CountEvent::End(ended) => self.end(*ended),
-        }
+    fn is_hurried(&self) -> bool {
+        self.is_hurried.load(Relaxed)
     }
 
-    fn begin(&mut self, begun: Begun) {
+    fn begin(&self, begun: Begun) -> Option<Open> {
         let Begun {
-            id,
             key,
             operation,
             clock_s,
@@ -121,10 +113,9 @@ impl<R> Counter<R> {
             request,
             permit,
         } = begun;
-        let Some(counter) = self.cache.get(key) else {
-            return;
-        };
+        let counter = self.cache.get(key)?;
         let prompt = match request {
+            Some(_) if self.is_hurried() => Err(Missed::Late),
             Some(request) => guarded(|| {
                 let count = counter.prompt(operation, &request.concat(), clock_s);
                 count.map_err(|_| Missed::Unreadable)
@@ -133,19 +124,19 @@ impl<R> Counter<R> {
         };
         let has_text = operation != Operation::Embeddings;
         let answer = has_text.then(|| Ok(Answer::new(counter, streamed, self.longest)));
-        let open = Open {
+        Some(Open {
             prompt,
             answer,
             permits: vec![permit],
-        };
-        self.open.insert(id, open);
+        })
     }
 
-    fn more(&mut self, id: u64, bytes: &[u8], permit: Permit) {
-        let Some(open) = self.open.get_mut(&id) else {
-            return;
-        };
+    fn more(&self, open: &mut Open, bytes: &[u8], permit: Permit) {
         let mut answer = match open.answer.take() {
+            Some(Ok(_)) if self.is_hurried() => {
+                open.answer = Some(Err(Missed::Late));
+                return;
+            }
             Some(Ok(answer)) => answer,
             none => {
                 open.answer = none;
@@ -162,8 +153,8 @@ impl<R> Counter<R> {
         open.answer = Some(pushed);
     }
 
-    fn end(&mut self, ended: Ended) {
-        let (prompt, output) = match self.open.remove(&ended.id) {
+    fn end(&self, id: u64, open: Option<Open>, ended: Ended) {
+        let (prompt, output) = match open {
             Some(Open { prompt, answer, .. }) => {
                 let answer = answer.filter(|_| ended.has_answer);
                 let output = answer.map(|answer| found(answer?, &ended));
@@ -172,7 +163,7 @@ impl<R> Counter<R> {
             None => (Some(Err(Missed::Unreadable)), None),
         };
         let counted = Counted {
-            id: ended.id,
+            id,
             model: ended.model,
             tokens: ended.tokens,
             is_whole: ended.is_whole,
@@ -180,9 +171,7 @@ impl<R> Counter<R> {
             output,
             rest: ended.rest,
         };
-        // Without a reconciler nobody waits for it.
-        let _gone = self
-            .reconciler
+        self.reconciler
             .send(ReconcileEvent::Counted(Box::new(counted)));
     }
 }

@@ -5,49 +5,77 @@
 //! Not here: counting (`counter`), rows (`reconciler`).
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use bytes::Bytes;
+use policy::billing::BilledBy;
 use policy::counting::{CountCapture, Counting, Uncounted, label, tokenizer};
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
 
 use crate::counter::{Begun, CountEvent, Ended};
-use crate::memory::MemoryBudget;
+use crate::exchange_id::{billed_by, exchange_id};
+use crate::memory::{MemoryBudget, Permit, Reach};
 use crate::metrics::{Direction, DriftMetrics, Missed};
+use crate::shared_queue::Inlet;
 
 /// What an exchange takes besides its bytes: what its counter keeps of it.
 const EXCHANGE_BYTES: usize = 4 << 10;
 
 pub(crate) struct CountHandle {
-    counters: Vec<Sender<CountEvent>>,
+    worker: usize,
+    inlet: Inlet<CountEvent>,
     memory: Arc<MemoryBudget>,
     metrics: Arc<DriftMetrics>,
     longest: usize,
-    next: u64,
+    /// Exchanges so far.
+    exchanges: u64,
+    /// Whether some of the memory is kept for routes that are billed by count, as far as it was asked.
+    keeps: bool,
+    /// Of which snapshot.
+    version: String,
 }
 
 impl CountHandle {
     pub(crate) fn new(
         worker: usize,
-        counters: Vec<Sender<CountEvent>>,
+        inlet: Inlet<CountEvent>,
         memory: Arc<MemoryBudget>,
         metrics: Arc<DriftMetrics>,
         longest: usize,
     ) -> Self {
         Self {
-            counters,
+            worker,
+            inlet,
             memory,
             metrics,
             longest,
-            next: (worker as u64) << 48,
+            exchanges: 0,
+            keeps: false,
+            version: String::new(),
         }
     }
 
-    /// All events of one exchange go to one thread. An error when that thread is gone.
-    fn send(&self, id: u64, event: CountEvent) -> Result<(), CountEvent> {
-        let at = usize::try_from(id % self.counters.len() as u64).unwrap_or(0);
-        self.counters[at].send(event).map_err(|unsent| unsent.0)
+    /// Room for so many bytes of an exchange that is billed so.
+    fn take(&self, bytes: usize, by: BilledBy) -> Option<Permit> {
+        if by == BilledBy::Counted {
+            return self.memory.take(bytes, Reach::All);
+        }
+        let shared = self.memory.take(bytes, Reach::Shared);
+        let is_refused = shared.is_none() && !self.keeps;
+        if is_refused {
+            self.memory.take(bytes, Reach::All)
+        } else {
+            shared
+        }
+    }
+
+    /// Looks whether a route of this snapshot is billed by count; once for each snapshot, and only under pressure.
+    #[cold]
+    fn learn(&mut self, of: &Snapshot) {
+        if self.version != of.version {
+            self.version.clone_from(&of.version);
+            self.keeps = of.bills_by_count();
+        }
     }
 }
 
@@ -64,15 +92,18 @@ impl Counting for CountHandle {
         let length: usize = request.iter().map(Bytes::len).sum();
         let is_long = length > self.longest;
         let held = if is_long { 0 } else { length };
-        let Some(permit) = self.memory.take(EXCHANGE_BYTES + held) else {
-            self.metrics.missed(Direction::Prompt, Missed::Busy);
-            self.metrics.missed(Direction::Output, Missed::Busy);
+        let by = of.billed_by(record.route);
+        if self.memory.is_under_pressure() {
+            self.learn(of);
+        }
+        let Some(permit) = self.take(EXCHANGE_BYTES + held, by) else {
+            self.metrics.missed(by, Direction::Prompt, Missed::Busy);
+            self.metrics.missed(by, Direction::Output, Missed::Busy);
             return None;
         };
-        self.next += 1;
-        let id = self.next;
+        self.exchanges += 1;
+        let id = exchange_id(self.worker, self.exchanges, by);
         let begun = Begun {
-            id,
             key: tokenizer.key,
             operation,
             clock_s: i64::try_from(record.started_unix_ms / 1000).unwrap_or(0),
@@ -80,15 +111,14 @@ impl Counting for CountHandle {
             request: (!is_long).then_some(request),
             permit,
         };
-        let sent = self.send(id, CountEvent::Begin(Box::new(begun)));
+        let sent = self.inlet.send(id, CountEvent::Begin(Box::new(begun)));
         sent.is_ok().then(|| Box::new(CountCapture::new(id)))
     }
 
     fn more(&mut self, tally: &mut CountCapture) {
         let batch = std::mem::take(&mut tally.batch);
-        let permit = self.memory.take(batch.len());
-        let id = tally.id;
-        let sent = permit.map(|permit| self.send(id, CountEvent::More(id, batch, permit)));
+        let permit = self.take(batch.len(), billed_by(tally.id));
+        let sent = permit.map(|permit| self.inlet.send(tally.id, CountEvent::More(batch, permit)));
         tally.is_broken = !matches!(sent, Some(Ok(())));
     }
 
@@ -107,7 +137,6 @@ impl Counting for CountHandle {
             return rest;
         };
         let ended = Ended {
-            id: tally.id,
             model: label(of, tokenizer, model),
             tokens: record.tokens,
             is_whole: record.outcome == Outcome::Completed,
@@ -115,7 +144,7 @@ impl Counting for CountHandle {
             has_answer: !record.is_charged_unanswered(),
             rest,
         };
-        match self.send(tally.id, CountEvent::End(Box::new(ended))) {
+        match self.inlet.send(tally.id, CountEvent::End(Box::new(ended))) {
             Err(CountEvent::End(ended)) => ended.rest,
             Ok(()) | Err(CountEvent::Begin(_) | CountEvent::More(..)) => None,
         }

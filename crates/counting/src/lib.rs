@@ -1,28 +1,32 @@
 //! The pool beside the workers that counts tokens and reconciles them with what engines report.
 //!
 //! ```text
-//! worker ── request, batches, end ──► counter thread ── count ──► reconciler ──► ledger, metrics, access log
-//!    └──────────── the row, held until its count is there ─────────────▲
+//! worker ── request, batches, end ──► queue ──► counter threads ── count ──► reconciler ──► ledger, metrics, access log
+//!    └────────────── the row, held until its count is there ──────────────────▲
 //! ```
 //!
 //! A crate of its own for its *weight and effect*: tokenizers, and threads that use them, stay out of the workers.
-//! Invariant: a worker sends and never waits; all that waits to be counted is within one memory budget. A row waits
-//! for its count at the reconciler, for a bounded time: no count can lose one.
+//! Invariant: a worker sends and never waits: it touches a channel of its own, the budget's counter and a flag that says
+//! whether somebody sleeps (`bell`), and no lock that a thread of the pool takes. All that waits to be counted is within
+//! one memory budget. A row waits for its count at the reconciler, for a bounded time: no count can lose one.
 //! Not here: tokenizers (`tokens`), finding text in answers (`wire::answer`), the rows (the host settles them), what
 //! a worker copies (`policy::counting` and the host).
 
 mod answer;
+mod bell;
 mod cache;
 mod counter;
+mod exchange_id;
 mod handle;
 mod memory;
 mod metrics;
+mod queue;
 mod reconciler;
+mod shared_queue;
 
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -31,15 +35,18 @@ use policy::counting::{Counting, Settings};
 use policy::record::Sink;
 
 pub use cache::{Counters, TokenizerCache, from_files};
-use counter::{CountEvent, Counter};
+use counter::{CountEvent, Counter, Open};
 use handle::CountHandle;
 use memory::MemoryBudget;
 pub use metrics::{Direction, DriftMetrics, RESULTS, Series};
 pub use reconciler::{Counts, RowSender, Settle};
-use reconciler::{ReconcileEvent, Reconciler, SharedSink, Tolerances};
+use reconciler::{Reconciler, SharedSink, ToReconciler, Tolerances, inbox};
+use shared_queue::SharedQueue;
 
 /// How long the last counts may take when the gate ends.
 const CLOSE_WITHIN: Duration = Duration::from_secs(30);
+/// How long it may take, then, to pass on what is left without a count.
+const HURRY_WITHIN: Duration = Duration::from_secs(2);
 
 /// The threads that count, and the one that reconciles; rows of type `R` wait there.
 pub struct CountingPool<R> {
@@ -48,53 +55,60 @@ pub struct CountingPool<R> {
     metrics: Arc<DriftMetrics>,
     /// Where exchanges are recorded once they are counted.
     sink: SharedSink,
-    counters: Vec<Sender<CountEvent>>,
-    reconciler: Sender<ReconcileEvent<R>>,
+    queue: Arc<SharedQueue<CountEvent, Open>>,
+    reconciler: ToReconciler<R>,
+    /// Those that count, then the reconciler.
     threads: Vec<JoinHandle<()>>,
+    /// Tells those that count to pass on what is left.
+    is_hurried: Arc<AtomicBool>,
     /// Tells the reconciler to let every row go.
     is_over: Arc<AtomicBool>,
     longest: usize,
 }
 
 impl<R: Send + 'static> CountingPool<R> {
-    /// Starts the threads.
+    /// Starts the threads: of those that count so many as `settings` allows where there are `cpus`, the CPUs' worth of
+    /// time that the process has. They rest while there is nothing to count.
     ///
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(
-        settings: Settings,
+        settings: &Settings,
+        cpus: f64,
         cache: Arc<TokenizerCache>,
         sink: Box<dyn Sink + Send>,
         settle: Settle<R>,
     ) -> Result<Self, String> {
-        let (reconciler, events) = channel();
+        let threads = settings.threads.on(cpus);
+        let (reconciler, events) = inbox();
         let mut pool = Self {
             cache,
             memory: MemoryBudget::new(settings.queue_bytes),
             metrics: Arc::default(),
             sink: Arc::new(Mutex::new(sink)),
-            counters: Vec::new(),
+            queue: Arc::new(SharedQueue::new(threads)),
             reconciler,
             threads: Vec::new(),
+            is_hurried: Arc::default(),
             is_over: Arc::default(),
             longest: settings.longest_bytes,
         };
-        for index in 0..settings.threads.max(1) {
-            let (sender, events) = channel();
-            let counter = Counter::new(
-                Arc::clone(&pool.cache),
-                pool.reconciler.clone(),
-                settings.longest_bytes,
-            );
-            let metrics = Arc::clone(&pool.metrics);
-            pool.counters.push(sender);
+        for index in 0..threads {
+            let counter = Counter {
+                cache: Arc::clone(&pool.cache),
+                reconciler: pool.reconciler.clone(),
+                metrics: Arc::clone(&pool.metrics),
+                longest: settings.longest_bytes,
+                is_hurried: Arc::clone(&pool.is_hurried),
+            };
+            let queue = Arc::clone(&pool.queue);
             pool.spawn(format!("counter-{index}"), move || {
-                counter.run(&events, &metrics);
+                queue.run(index, |turn| counter.turn(turn));
             })?;
         }
         let tolerances = Tolerances::new(settings.prompt_per_mille, settings.output_per_mille);
         let (metrics, sink) = (Arc::clone(&pool.metrics), Arc::clone(&pool.sink));
-        let reconciler = Reconciler::new(settle, metrics, tolerances, sink);
+        let reconciler = Reconciler::new(settle, metrics, tolerances, settings.wait, sink);
         let is_over = Arc::clone(&pool.is_over);
         pool.spawn("reconciler".to_owned(), move || {
             reconciler.run(&events, &is_over);
@@ -114,7 +128,7 @@ impl<R: Send + 'static> CountingPool<R> {
     pub fn handle(&self, worker: usize) -> Box<dyn Counting + Send> {
         Box::new(CountHandle::new(
             worker,
-            self.counters.clone(),
+            self.queue.inlet(),
             Arc::clone(&self.memory),
             Arc::clone(&self.metrics),
             self.longest,
@@ -139,6 +153,12 @@ impl<R: Send + 'static> CountingPool<R> {
         &self.metrics
     }
 
+    /// The most threads that count at once.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads.len() - 1
+    }
+
     /// Bytes that wait to be counted, or are being counted.
     #[must_use]
     pub fn bytes_held(&self) -> usize {
@@ -156,17 +176,18 @@ impl<R: Send + 'static> CountingPool<R> {
     pub fn close(self) -> Box<dyn Any + Send> {
         let Self {
             sink,
-            counters,
+            queue,
             reconciler,
             threads,
+            is_hurried,
             is_over,
             ..
         } = self;
-        drop((counters, reconciler));
-        let until = Instant::now() + CLOSE_WITHIN;
-        let ended = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
-        while !ended(&threads) && Instant::now() < until {
-            thread::sleep(Duration::from_millis(1));
+        queue.close();
+        drop((queue, reconciler));
+        if !ends(&threads, CLOSE_WITHIN) {
+            is_hurried.store(true, Relaxed);
+            ends(&threads, HURRY_WITHIN);
         }
         is_over.store(true, Relaxed);
         // A counter that is stuck is left behind; the reconciler is the last and never is.
@@ -177,6 +198,18 @@ impl<R: Send + 'static> CountingPool<R> {
         }
         copy(&sink)
     }
+}
+
+/// Whether threads end within this time.
+fn ends(threads: &[JoinHandle<()>], within: Duration) -> bool {
+    let until = Instant::now() + within;
+    while !threads.iter().all(JoinHandle::is_finished) {
+        if Instant::now() >= until {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 fn copy(sink: &SharedSink) -> Box<dyn Any + Send> {

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use policy::billing::BilledBy;
 use tokens::drift::{Change, Drift, Tolerance};
 use tokens::{Certainty, Count};
 
@@ -43,7 +44,8 @@ pub(crate) enum Missed {
 #[derive(Debug, Default)]
 pub struct DriftMetrics {
     series: Mutex<BTreeMap<(Arc<str>, Direction), Series>>,
-    results: [[AtomicU64; RESULTS.len()]; 2],
+    /// By whose count the route is billed by, and direction.
+    results: [[[AtomicU64; RESULTS.len()]; 2]; 2],
     busy_nanos: AtomicU64,
 }
 
@@ -82,15 +84,15 @@ impl Direction {
 }
 
 impl DriftMetrics {
-    pub(crate) fn counted(&self, direction: Direction, count: Count) {
+    pub(crate) fn counted(&self, by: BilledBy, direction: Direction, count: Count) {
         let result = match count.certainty {
             Certainty::Exact => 0,
             Certainty::Approximate(_) => 1,
         };
-        self.add(direction, result);
+        self.add(by, direction, result);
     }
 
-    pub(crate) fn missed(&self, direction: Direction, missed: Missed) {
+    pub(crate) fn missed(&self, by: BilledBy, direction: Direction, missed: Missed) {
         let result = match missed {
             Missed::Busy => 2,
             Missed::Long => 3,
@@ -98,11 +100,11 @@ impl DriftMetrics {
             Missed::Hidden => 5,
             Missed::Late => 6,
         };
-        self.add(direction, result);
+        self.add(by, direction, result);
     }
 
-    fn add(&self, direction: Direction, result: usize) {
-        self.results[direction as usize][result].fetch_add(1, Relaxed);
+    fn add(&self, by: BilledBy, direction: Direction, result: usize) {
+        self.results[by as usize][direction as usize][result].fetch_add(1, Relaxed);
     }
 
     pub(crate) fn worked(&self, time: Duration) {
@@ -162,10 +164,10 @@ impl DriftMetrics {
         all.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How often each of [`RESULTS`] was the result.
+    /// How often each of [`RESULTS`] was the result, for exchanges of routes that are billed by this count.
     #[must_use]
-    pub fn results(&self, direction: Direction) -> [u64; RESULTS.len()] {
-        self.results[direction as usize]
+    pub fn results(&self, by: BilledBy, direction: Direction) -> [u64; RESULTS.len()] {
+        self.results[by as usize][direction as usize]
             .each_ref()
             .map(|n| n.load(Relaxed))
     }

@@ -8,8 +8,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError};
+use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use policy::counting::Uncounted;
@@ -18,12 +19,9 @@ use policy::record::{Count as Billed, Sink, Tokens};
 use tokens::drift::Tolerance;
 use tokens::{Certainty, Count};
 
+use crate::bell::{Bell, LOOK_EVERY, QUIET_AFTER, SLEEP};
+use crate::exchange_id::billed_by;
 use crate::metrics::{Direction, DriftMetrics, Missed};
-
-/// How long a row waits.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a thread looks for something to do. Waking it would cost the worker a system call.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A count, or why there is none; `None` where nothing was to be counted.
 pub(crate) type Found = Option<Result<Count, Missed>>;
@@ -80,9 +78,51 @@ pub(crate) enum ReconcileEvent<R> {
     Counted(Box<Counted>),
 }
 
+/// The way to the reconciler.
+#[derive(Debug)]
+pub(crate) struct ToReconciler<R> {
+    sender: Sender<ReconcileEvent<R>>,
+    bell: Arc<Bell>,
+}
+
+/// What the reconciler hears.
+#[derive(Debug)]
+pub(crate) struct Inbox<R> {
+    events: Receiver<ReconcileEvent<R>>,
+    bell: Arc<Bell>,
+}
+
+/// The way to a reconciler, and its end.
+pub(crate) fn inbox<R>() -> (ToReconciler<R>, Inbox<R>) {
+    let (sender, events) = channel();
+    let bell = Arc::new(Bell::new(1));
+    let to = ToReconciler {
+        sender,
+        bell: Arc::clone(&bell),
+    };
+    (to, Inbox { events, bell })
+}
+
+impl<R> Clone for ToReconciler<R> {
+    fn clone(&self) -> Self {
+        Self {
+            sender: self.sender.clone(),
+            bell: Arc::clone(&self.bell),
+        }
+    }
+}
+
+impl<R> ToReconciler<R> {
+    /// Without a reconciler nobody waits for it.
+    pub(crate) fn send(&self, event: ReconcileEvent<R>) {
+        let _gone = self.sender.send(event);
+        self.bell.ring();
+    }
+}
+
 /// Hands the reconciler rows that wait for their counts.
 #[derive(Debug)]
-pub struct RowSender<R>(pub(crate) Sender<ReconcileEvent<R>>);
+pub struct RowSender<R>(pub(crate) ToReconciler<R>);
 
 impl<R> RowSender<R> {
     /// Holds a row until the exchange with this tally is counted, which has not been said yet.
@@ -90,7 +130,9 @@ impl<R> RowSender<R> {
     /// # Errors
     /// The row, where nobody counts any more.
     pub fn hold(&self, tally: u64, row: R) -> Result<(), R> {
-        match self.0.send(ReconcileEvent::Held(tally, row)) {
+        let sent = self.0.sender.send(ReconcileEvent::Held(tally, row));
+        self.0.bell.ring();
+        match sent {
             Err(SendError(ReconcileEvent::Held(_, row))) => Err(row),
             Ok(()) | Err(SendError(ReconcileEvent::Counted(_))) => Ok(()),
         }
@@ -114,6 +156,8 @@ pub(crate) struct Reconciler<R> {
     settle: Settle<R>,
     metrics: Arc<DriftMetrics>,
     tolerances: Tolerances,
+    /// How long a row waits.
+    patience: Duration,
     /// Where exchanges are recorded once they are counted.
     sink: SharedSink,
     held: HashMap<u64, R>,
@@ -129,12 +173,14 @@ impl<R> Reconciler<R> {
         settle: Settle<R>,
         metrics: Arc<DriftMetrics>,
         tolerances: Tolerances,
+        patience: Duration,
         sink: SharedSink,
     ) -> Self {
         Self {
             settle,
             metrics,
             tolerances,
+            patience,
             sink,
             held: HashMap::new(),
             due: VecDeque::new(),
@@ -142,24 +188,41 @@ impl<R> Reconciler<R> {
     }
 
     /// Runs until nobody is left that could send anything, or it is over.
-    pub(crate) fn run(mut self, events: &Receiver<ReconcileEvent<R>>, is_over: &AtomicBool) {
+    pub(crate) fn run(mut self, inbox: &Inbox<R>, is_over: &AtomicBool) {
+        let Inbox { events, bell } = inbox;
+        bell.join(0);
+        let mut heard_at = Instant::now();
+        let mut listens = false;
         loop {
             match events.try_recv() {
                 Ok(event) => {
-                    let now = Instant::now();
-                    self.handle(event, now);
-                    self.settle_overdue(now);
+                    heard_at = Instant::now();
+                    if std::mem::take(&mut listens) {
+                        bell.is_up(0);
+                    }
+                    self.handle(event, heard_at);
+                    self.settle_overdue(heard_at);
                 }
                 Err(TryRecvError::Empty) if is_over.load(Relaxed) => break,
                 Err(TryRecvError::Empty) => {
                     self.sink().tick();
-                    self.settle_overdue(Instant::now());
-                    std::thread::sleep(LOOK_EVERY);
+                    let now = Instant::now();
+                    self.settle_overdue(now);
+                    if now.saturating_duration_since(heard_at) < QUIET_AFTER {
+                        thread::sleep(LOOK_EVERY);
+                    } else if listens {
+                        thread::park_timeout(SLEEP);
+                        bell.is_up(0);
+                        listens = false;
+                    } else {
+                        // It looks once more before it sleeps.
+                        listens = bell.listen(0);
+                    }
                 }
                 Err(TryRecvError::Disconnected) => break,
             }
         }
-        self.settle_overdue(Instant::now() + PATIENCE);
+        self.settle_overdue(Instant::now() + self.patience);
         self.sink().tick();
     }
 
@@ -171,7 +234,7 @@ impl<R> Reconciler<R> {
         match event {
             ReconcileEvent::Held(id, row) => {
                 self.held.insert(id, row);
-                self.due.push_back((now + PATIENCE, id));
+                self.due.push_back((now + self.patience, id));
             }
             ReconcileEvent::Counted(counted) => self.counted(*counted),
         }
@@ -179,6 +242,7 @@ impl<R> Reconciler<R> {
 
     fn counted(&mut self, mut counted: Counted) {
         let held = self.held.remove(&counted.id);
+        let by = billed_by(counted.id);
         let rest = counted.rest.take();
         let own = |found: Found| found.and_then(Result::ok).map(|count| count.tokens);
         let mut counts = Counts {
@@ -197,7 +261,7 @@ impl<R> Reconciler<R> {
         for (direction, found, billed) in sides {
             match found {
                 Some(Ok(count)) => {
-                    self.metrics.counted(direction, count);
+                    self.metrics.counted(by, direction, count);
                     if let (Billed::Reported(reported), true) = (billed, counted.is_whole) {
                         let tolerance = self.tolerances.of(direction, count);
                         let sides = (reported, count.tokens);
@@ -205,7 +269,7 @@ impl<R> Reconciler<R> {
                             .compare(&counted.model, direction, tolerance, sides);
                     }
                 }
-                Some(Err(missed)) => self.metrics.missed(direction, missed),
+                Some(Err(missed)) => self.metrics.missed(by, direction, missed),
                 None => {}
             }
         }
@@ -240,8 +304,9 @@ impl<R> Reconciler<R> {
             }
             self.due.pop_front();
             if let Some(row) = self.held.remove(&id) {
-                self.metrics.missed(Direction::Prompt, Missed::Late);
-                self.metrics.missed(Direction::Output, Missed::Late);
+                for direction in Direction::ALL {
+                    self.metrics.missed(billed_by(id), direction, Missed::Late);
+                }
                 (self.settle)(row, None);
             }
         }

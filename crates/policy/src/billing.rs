@@ -26,6 +26,15 @@ pub enum BilledBy {
 }
 
 impl BilledBy {
+    /// The word in the configuration and in labels.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Counted => "counted",
+        }
+    }
+
     /// Whether the gate's own count, when it is there, takes the place of what is known without it.
     #[must_use]
     pub fn awaits(self, tokens: &Tokens) -> bool {

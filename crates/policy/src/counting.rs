@@ -5,6 +5,7 @@
 //! Not here: tokenizers, threads and what becomes of a count (`tokens`, `tollgate`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -36,15 +37,47 @@ pub fn label(of: &Snapshot, tokenizer: &Tokenizer, model: &str) -> Arc<str> {
     known.map_or_else(|| Arc::from(format!("{start}*")), Arc::clone)
 }
 
-/// Who counts, and within which bounds.
+/// How many threads may count at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// So many, whatever the machine.
+    Most(usize),
+    /// So many in a thousand of the CPUs.
+    Share(u64),
+}
+
+/// More threads than that never count.
+pub const THREADS_MAX: usize = 64;
+
+impl Threads {
+    /// How many that is where there are `cpus`, the CPUs' worth of time that the process has: rounded, 1 to 64.
+    #[must_use]
+    pub fn on(self, cpus: f64) -> usize {
+        let most = match self {
+            Self::Most(most) => most,
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "small; a cast of what is no number is 0"
+            )]
+            Self::Share(per_mille) => (cpus * per_mille as f64 / 1000.0).round() as usize,
+        };
+        most.clamp(1, THREADS_MAX)
+    }
+}
+
+/// Who counts, and within which bounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Threads beside the workers.
-    pub threads: usize,
+    pub threads: Threads,
     /// Bytes of requests and answers that may wait to be counted.
     pub queue_bytes: usize,
     /// A request or an answer that is longer is not counted, bytes.
     pub longest_bytes: usize,
+    /// How long a row waits for its count.
+    pub wait: Duration,
     /// How far a reported prompt may lie from the count, in a thousand; the defaults where it is not said.
     pub prompt_per_mille: Option<u64>,
     /// The same for the output.

@@ -464,6 +464,13 @@ impl Snapshot {
         route.map_or(BilledBy::Reported, |route| route.billed_by)
     }
 
+    /// Whether some route's calls are billed by the gate's own count. It looks through all of them.
+    #[must_use]
+    pub fn bills_by_count(&self) -> bool {
+        let by_count = |route: &Route| route.billed_by == BilledBy::Counted;
+        self.routes.iter().any(by_count)
+    }
+
     /// Whether no call runs without a row on disk.
     #[must_use]
     pub fn is_strict_throughout(&self) -> bool {

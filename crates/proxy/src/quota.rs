@@ -19,6 +19,16 @@ pub struct Quota {
     pub workers: usize,
 }
 
+impl Quota {
+    /// CPUs' worth of time that this process has: the quota, and never more than the CPUs.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "few")]
+        let cpus = self.cpus as f64;
+        self.quota.map_or(cpus, |quota| quota.min(cpus))
+    }
+}
+
 /// Where the kernel shows cgroups.
 const MOUNT: &str = "/sys/fs/cgroup";
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use counting::{Direction, RESULTS};
 use ledger::LedgerService;
+use policy::billing::BilledBy;
 use policy::record::Trouble;
 use telemetry::{AccessLog, Change, Condition, Heard, Phase, Traces};
 
@@ -110,8 +111,10 @@ fn postgres(service: &LedgerService, counts: &mut Counts) -> Option<Heard> {
 /// Requests and answers that were not counted for want of room.
 fn busy(counting: &Pool) -> u64 {
     let at = RESULTS.iter().position(|result| *result == "busy");
-    let of = |direction| at.map_or(0, |at| counting.metrics().results(direction)[at]);
-    Direction::ALL.into_iter().map(of).sum()
+    let of = |by, direction| at.map_or(0, |at| counting.metrics().results(by, direction)[at]);
+    let both = |by| Direction::ALL.map(|direction| of(by, direction));
+    let all = [BilledBy::Reported, BilledBy::Counted].map(both);
+    all.as_flattened().iter().sum()
 }
 
 /// What begins, lasts and ends.

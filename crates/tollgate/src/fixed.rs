@@ -46,7 +46,9 @@ impl Fixed {
             ("bounds.subjects", *subjects != now.subjects),
             ("drain.delay", *delay != now.drain[0]),
             ("drain.grace", *grace != now.drain[1]),
+            // Of `counting.share`, too.
             ("counting.threads", counting.threads != now.counting.threads),
+            ("counting.wait", counting.wait != now.counting.wait),
             (
                 "counting.queue",
                 counting.queue_bytes != now.counting.queue_bytes,
@@ -96,7 +98,7 @@ pub(crate) fn fixed(Loaded { host, snapshot, .. }: &Loaded) -> Fixed {
         access_log: host.access_log.clone(),
         drain: [host.drain_delay, host.drain_grace],
         ledger: host.ledger.clone(),
-        counting: host.counting,
+        counting: host.counting.clone(),
         traces: host.traces.clone(),
         subjects: snapshot.bounds.subjects,
     }

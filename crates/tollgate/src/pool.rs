@@ -14,9 +14,10 @@ use tokens::{BuiltIn, Counter};
 /// The pool; rows of the ledger wait in it.
 pub(crate) type Pool = CountingPool<Box<Settlement>>;
 
-/// Starts the threads; rows go to this ledger, where there is one.
+/// Starts the threads, where there are so many CPUs; rows go to this ledger, where there is one.
 pub(crate) fn start(
-    settings: Settings,
+    settings: &Settings,
+    cpus: f64,
     cache: Arc<TokenizerCache>,
     intake: Option<Intake>,
     facts: WorkerMetrics,
@@ -29,7 +30,7 @@ pub(crate) fn start(
             intake.settle(*row);
         }
     };
-    CountingPool::start(settings, cache, Box::new(facts), Box::new(settle))
+    CountingPool::start(settings, cpus, cache, Box::new(facts), Box::new(settle))
 }
 
 /// A worker's way for rows that wait for their counts.

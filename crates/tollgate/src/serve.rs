@@ -108,7 +108,7 @@ pub(crate) fn start(
     let quota = quota::find();
     let workers = loaded.host.workers.unwrap_or(quota.workers);
     let ledger = loaded.host.ledger.clone();
-    let counted = (!loaded.host.tokenizers.is_empty()).then_some(loaded.host.counting);
+    let counted = (!loaded.host.tokenizers.is_empty()).then(|| loaded.host.counting.clone());
     let cache = Arc::new(TokenizerCache::default());
     cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
@@ -126,7 +126,8 @@ pub(crate) fn start(
         let facts = WorkerMetrics::new(log.as_ref().map(AccessLog::lines));
         facts.with_spans(traces.as_ref().map(Traces::spans))
     };
-    let counting = counted.map(|settings| pool::start(settings, cache, intake, facts()));
+    let counting =
+        counted.map(|settings| pool::start(&settings, quota.time(), cache, intake, facts()));
     let counting = counting.transpose()?;
     let options = Options {
         listen: data,

@@ -1,8 +1,8 @@
 //! Rows that wait: with a count, without one, too long.
 
 use std::any::Any;
-use std::sync::mpsc::channel;
 
+use policy::billing::BilledBy;
 use policy::disconnect::DisconnectOutcome;
 use policy::record::{AttemptRecord, Closed, Gauge, Record};
 use policy::snapshot::Snapshot;
@@ -10,6 +10,8 @@ use tokens::Doubt;
 
 use super::*;
 use crate::metrics::RESULTS;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Nowhere;
 
@@ -65,6 +67,7 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
         Box::new(move |row, counts| kept.lock().expect("no panic").push((row, counts))),
         Arc::clone(&metrics),
         Tolerances::new(None, None),
+        PATIENCE,
         Arc::new(Mutex::new(Box::new(Nowhere))),
     );
     let start = Instant::now();
@@ -80,15 +83,21 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
     let busy = Some(Err(Missed::Busy));
     reconciler.handle(counted(3, exact(11), busy), start);
     // Left when all is over.
-    let (sender, events) = channel();
-    let rows = RowSender(sender);
+    let (to, inbox) = inbox();
+    let rows = RowSender(to);
     assert_eq!(rows.hold(4, "never"), Ok(()));
     drop(rows);
-    reconciler.run(&events, &AtomicBool::new(false));
+    reconciler.run(&inbox, &AtomicBool::new(false));
 
     let of = |result| RESULTS.iter().position(|r| *r == result).expect("a result");
-    assert_eq!(metrics.results(Direction::Prompt)[of("late")], 2);
-    assert_eq!(metrics.results(Direction::Output)[of("busy")], 1);
+    assert_eq!(
+        metrics.results(BilledBy::Reported, Direction::Prompt)[of("late")],
+        2
+    );
+    assert_eq!(
+        metrics.results(BilledBy::Counted, Direction::Output)[of("busy")],
+        1
+    );
     let counts = |prompt, completion| {
         Some(Counts {
             prompt: Some(prompt),
@@ -109,7 +118,7 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
 
 #[test]
 fn a_row_that_nobody_waits_for_comes_back() {
-    let (sender, events) = channel();
-    drop(events);
-    assert_eq!(RowSender(sender).hold(1, "row"), Err("row"));
+    let (to, inbox) = inbox();
+    drop(inbox);
+    assert_eq!(RowSender(to).hold(1, "row"), Err("row"));
 }

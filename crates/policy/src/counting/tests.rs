@@ -63,3 +63,14 @@ fn a_tally_asks_to_be_handed_over_at_a_batch_and_keeps_nothing_once_broken() {
     assert!(!tally.keep(&[0; BATCH_BYTES]));
     assert!(tally.batch.is_empty());
 }
+
+#[test]
+fn threads_follow_the_share_of_the_cpus_and_are_at_least_one() {
+    let half = |cpus: f64| Threads::Share(500).on(cpus);
+    let threads = [0.2, 1.0, 2.0, 2.5, 3.0, 8.0, 400.0].map(half);
+    assert_eq!(threads, [1, 1, 1, 1, 2, 4, 64]);
+    assert_eq!(Threads::Share(0).on(32.0), 1);
+    assert_eq!(Threads::Share(1000).on(1.5), 2);
+    assert_eq!(Threads::Most(3).on(1.0), 3);
+    assert_eq!(Threads::Share(500).on(f64::NAN), 1);
+}

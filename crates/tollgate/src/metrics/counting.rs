@@ -3,6 +3,7 @@
 //! Not here: when an alarm goes off (`tokens::drift`), tokens by workload (`telemetry`).
 
 use counting::{Direction, RESULTS};
+use policy::billing::BilledBy;
 use telemetry::Extra;
 use telemetry::extras::number;
 
@@ -16,22 +17,48 @@ pub(super) fn of(counting: &Pool) -> Vec<Extra> {
             "Bytes of requests and answers that wait to be counted, or are being counted.",
             number(counting.bytes_held() as u64),
         ),
+        Extra::gauge(
+            "tollgate_counting_threads",
+            "The most threads that count at once.",
+            number(counting.threads() as u64),
+        ),
         Extra::counter(
             "tollgate_counting_seconds_total",
             "Time spent counting, all threads together, seconds.",
             counting.metrics().busy().as_secs_f64(),
         ),
     ];
-    for direction in Direction::ALL {
-        let results = counting.metrics().results(direction);
-        for (result, n) in RESULTS.into_iter().zip(results) {
-            let help = "Exchanges by what became of their count.";
-            let extra = Extra::counter("tollgate_counting_exchanges_total", help, number(n));
-            extras.push(
-                extra
-                    .with("direction", direction.as_str())
-                    .with("result", result),
-            );
+    let memo = counting.cache().memo();
+    for (result, texts, bytes) in [
+        ("hit", memo.hits, memo.hit_bytes),
+        ("miss", memo.misses, memo.missed_bytes),
+    ] {
+        let help = "Texts by whether they had been counted before.";
+        let extra = Extra::counter("tollgate_counting_texts_total", help, number(texts));
+        extras.push(extra.with("result", result));
+        let help = "Bytes of texts by whether they had been counted before.";
+        let extra = Extra::counter("tollgate_counting_text_bytes_total", help, number(bytes));
+        extras.push(extra.with("result", result));
+    }
+    extras.push(Extra::counter(
+        "tollgate_counting_evictions_total",
+        "Texts whose count was forgotten for want of room.",
+        number(memo.evictions),
+    ));
+    for by in [BilledBy::Reported, BilledBy::Counted] {
+        for direction in Direction::ALL {
+            let results = counting.metrics().results(by, direction);
+            for (result, n) in RESULTS.into_iter().zip(results) {
+                let help =
+                    "Exchanges by what became of their count, and by whose count they are billed.";
+                let extra = Extra::counter("tollgate_counting_exchanges_total", help, number(n));
+                extras.push(
+                    extra
+                        .with("billed_by", by.as_str())
+                        .with("direction", direction.as_str())
+                        .with("result", result),
+                );
+            }
         }
     }
     extras.extend(drift(counting));

@@ -32,7 +32,7 @@ fn engine(inter_token_ms: u64) -> EngineHandle {
 /// The body of a streamed call with this output cap.
 fn stream(tokens: u32) -> String {
     format!(
-        r#"{{"model":"gpt-oss-120b","stream":true,"max_tokens":{tokens},"messages":[{{"role":"user","content":"Hello"}}]}}"#
+        r#"{{"model":"gpt-oss-120b","stream":true,"min_tokens":{tokens},"max_tokens":{tokens},"messages":[{{"role":"user","content":"Hello"}}]}}"#
     )
 }
 

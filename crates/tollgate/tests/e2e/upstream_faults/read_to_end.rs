@@ -35,7 +35,7 @@ fn engine() -> engine::EngineHandle {
 
 fn body(stream: bool, tokens: u32) -> String {
     format!(
-        r#"{{"model":"gpt-oss-120b","stream":{stream},"max_tokens":{tokens},"messages":[{{"role":"user","content":"Hello"}}]}}"#
+        r#"{{"model":"gpt-oss-120b","stream":{stream},"min_tokens":{tokens},"max_tokens":{tokens},"messages":[{{"role":"user","content":"Hello"}}]}}"#
     )
 }
 
