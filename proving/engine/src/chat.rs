@@ -17,7 +17,7 @@ use crate::json::Json;
 use crate::logprobs::{check_entries, entries, of_prompt};
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Finish, Overrides, Plan, seed};
+use crate::plan::{Finish, Overrides, Plan};
 use crate::render::{Conversation, Effort, Tool};
 use crate::sampling::{Sampling, StreamOptions};
 use crate::structured;
@@ -63,7 +63,7 @@ impl ChatRequest {
             return Err(Refusal::bad_request(why).about("tool_choice"));
         }
         let auto = Auto::of(config, model.format.is_harmony());
-        tools::chosen(tools, choice, auto, seed(config.seed, prompt))
+        tools::chosen(tools, choice, auto, model.seed(config.seed, prompt))
     }
 }
 

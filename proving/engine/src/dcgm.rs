@@ -3,7 +3,7 @@
 //! Invariant: figures are of whole seconds or more, however often they are scraped. One `# HELP` and one `# TYPE` for
 //! each family, then one line for each GPU. The host is named twice: exporters before 4.5 say `Hostname`, which AIPerf
 //! reads, and later ones `hostname`.
-//! Not here: how the figures follow from steps (`simulator::gpus`).
+//! Not here: the families and how their figures follow from steps (`simulator::gpus`).
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use simulator::gpus::{Activity, Gpus};
+use simulator::gpus::{Activity, Gpus, dcgm};
 
 use crate::listener;
 
@@ -98,105 +98,18 @@ fn answer(
     Ok(response)
 }
 
-/// Memory that driver, runtime and activations take beside weights and KV cache, MiB.
-const BESIDE_MIB: u64 = 1024;
-
 fn page(activity: &Activity, gpus: &Gpus, ranks: usize, hostname: &str) -> String {
-    let share = activity.share();
-    let nvlink = activity.nvlink_bytes_per_s(gpus).round();
-    let used = (gpus.weights_mib + gpus.kv_mib + BESIDE_MIB).min(gpus.memory_mib);
-    let families: [(&str, &str, &str, f64); 12] = [
-        (
-            "DCGM_FI_DEV_GPU_UTIL",
-            "gauge",
-            "GPU utilization (in %).",
-            (share * 100.0).round(),
-        ),
-        (
-            "DCGM_FI_DEV_ENC_UTIL",
-            "gauge",
-            "Encoder utilization (in %).",
-            0.0,
-        ),
-        (
-            "DCGM_FI_DEV_DEC_UTIL",
-            "gauge",
-            "Decoder utilization (in %).",
-            0.0,
-        ),
-        (
-            "DCGM_FI_DEV_XID_ERRORS",
-            "gauge",
-            "Value of the last XID error encountered.",
-            0.0,
-        ),
-        (
-            "DCGM_FI_DEV_FB_USED",
-            "gauge",
-            "Framebuffer memory used (in MiB).",
-            used as f64,
-        ),
-        (
-            "DCGM_FI_DEV_FB_FREE",
-            "gauge",
-            "Framebuffer memory free (in MiB).",
-            (gpus.memory_mib - used) as f64,
-        ),
-        (
-            "DCGM_FI_DEV_POWER_USAGE",
-            "gauge",
-            "Power draw (in W).",
-            gpus.watts(share),
-        ),
-        (
-            "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
-            "counter",
-            "Total energy consumption since boot (in mJ).",
-            activity.energy_mj as f64,
-        ),
-        (
-            "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-            "gauge",
-            "Ratio of time the graphics engine is active.",
-            share,
-        ),
-        (
-            "DCGM_FI_PROF_SM_ACTIVE",
-            "gauge",
-            "Ratio of time at least one warp is active on an SM.",
-            share,
-        ),
-        (
-            "DCGM_FI_PROF_NVLINK_TX_BYTES",
-            "gauge",
-            "NVLink bytes sent a second.",
-            nvlink,
-        ),
-        (
-            "DCGM_FI_PROF_NVLINK_RX_BYTES",
-            "gauge",
-            "NVLink bytes received a second.",
-            nvlink,
-        ),
-    ];
     let mut page = String::new();
-    for (family, kind, help, value) in families {
-        let _ = writeln!(page, "# HELP {family} {help}\n# TYPE {family} {kind}");
+    for family in dcgm::families(activity, gpus) {
+        let (name, kind, help) = (family.name, family.kind, family.help);
+        let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for gpu in 0..gpus.count * ranks as u32 {
-            let _ = writeln!(page, "{family}{{{}}} {value}", labels(gpu, gpus, hostname));
+            let labels = dcgm::labels(gpu, gpus, hostname);
+            let labels = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(&value)));
+            let _ = writeln!(page, "{name}{{{}}} {}", labels.join(","), family.value);
         }
     }
     page
-}
-
-fn labels(gpu: u32, gpus: &Gpus, hostname: &str) -> String {
-    format!(
-        "gpu=\"{gpu}\",UUID=\"GPU-00000000-0000-0000-0000-{gpu:012x}\",pci_bus_id=\"00000000:{:02X}:00.0\",\
-         device=\"nvidia{gpu}\",modelName=\"{}\",Hostname=\"{hostname}\",hostname=\"{hostname}\"",
-        gpu + 1,
-        escaped(&gpus.name),
-        hostname = escaped(hostname),
-    )
 }
 
 fn escaped(value: &str) -> String {

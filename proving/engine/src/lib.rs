@@ -46,3 +46,4 @@ mod validate;
 pub use config::{EngineConfig, Hardware, ModelFiles, OutputLength, VLLM_VERSION};
 pub use metrics::Stats;
 pub use server::{Engine, EngineHandle, spawn_thread};
+pub use state::date_utc;

@@ -17,7 +17,7 @@ use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan, seed};
+use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
 use crate::render::{Conversation, Effort};
 use crate::sampling::Knobs;
 use crate::tools::{self, Auto};
@@ -72,7 +72,8 @@ impl Messages {
         })?;
         prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
         let auto = Auto::of(config, harmony);
-        let tool = tools::chosen(&tools, choice.as_ref(), auto, seed(config.seed, &prompt))?;
+        let seed = model.seed(config.seed, &prompt);
+        let tool = tools::chosen(&tools, choice.as_ref(), auto, seed)?;
         let lengths = LengthSpec {
             cap: Some(request.max_tokens),
             stops: request.stop_sequences.unwrap_or_default(),

@@ -10,7 +10,7 @@ use crate::config::{EngineConfig, ModelFiles};
 use crate::error::Refusal;
 use crate::render::template::Template;
 use crate::render::{Conversation, Format};
-use crate::text::Composer;
+use crate::text::{self, Composer};
 use crate::tokenizer::{TokenId, Tokenizer};
 
 /// One served model.
@@ -18,6 +18,8 @@ use crate::tokenizer::{TokenId, Tokenizer};
 pub(crate) struct Model {
     pub(crate) format: Format,
     pub(crate) composer: Composer,
+    /// The date in its prompts, where that is the day's and was not given.
+    pub(crate) today: Vec<TokenId>,
 }
 
 impl Model {
@@ -42,7 +44,15 @@ impl Model {
                     ),
                     None => (Composer::new(&Tokenizer::cl100k())?, Format::ChatMl),
                 };
-                Ok(Self { format, composer })
+                let today = match (&config.date, &format) {
+                    (None, Format::Harmony { date }) => composer.tokenizer().encode(date),
+                    _ => Vec::new(),
+                };
+                Ok(Self {
+                    format,
+                    composer,
+                    today,
+                })
             })
             .collect()
     }
@@ -52,6 +62,21 @@ impl Model {
         self.format
             .prompt(self.tokenizer(), conversation)
             .map_err(|why| Refusal::bad_request(why).about("messages"))
+    }
+
+    /// What an answer to this prompt follows from: not from the day on which it is asked.
+    pub(crate) fn seed(&self, seed: u64, prompt: &[TokenId]) -> u64 {
+        let length = self.today.len();
+        let mut places = prompt.windows(length.max(1));
+        let at = places.position(|tokens| length > 0 && tokens == self.today);
+        let (before, behind) = match at {
+            Some(at) => (&prompt[..at], &prompt[at + length..]),
+            None => (prompt, &[][..]),
+        };
+        let tokens = before.iter().chain(behind);
+        tokens.fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, id| {
+            text::hash(h, &id.to_le_bytes())
+        })
     }
 
     pub(crate) fn tokenizer(&self) -> &Tokenizer {

@@ -14,7 +14,6 @@ use http::HeaderMap;
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::model::Model;
-use crate::text;
 use crate::tokenizer::TokenId;
 use crate::turn::{AnswerSpec, Turn};
 
@@ -154,7 +153,7 @@ impl Plan {
         for prompt in &prompts {
             let limit = output_limit(config.max_model_len, prompt.len() as u64, lengths.cap)?;
             lengths.check_least(limit)?;
-            let mut rng = Rng::new(seed(config.seed, prompt));
+            let mut rng = Rng::new(model.seed(config.seed, prompt));
             for _ in 0..lengths.choices {
                 let mut rng = Rng::new(rng.bits());
                 let drawn = config.output_tokens.draw(&mut rng, spec.harmony);
@@ -245,13 +244,6 @@ fn check_together(what: &str, tokens: usize, most: usize) -> Result<(), Refusal>
          server. Ask for fewer choices (n) or prompts, or for shorter ones."
     );
     Err(Refusal::bad_request(why).about("n"))
-}
-
-/// What an answer to this prompt follows from.
-pub(crate) fn seed(seed: u64, prompt: &[TokenId]) -> u64 {
-    prompt.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, id| {
-        text::hash(h, &id.to_le_bytes())
-    })
 }
 
 fn choice(

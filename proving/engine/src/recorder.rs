@@ -58,12 +58,7 @@ impl Recorder {
         }
         drop(metrics);
         if let Some(gpus) = &self.gpus {
-            let took = iteration.at.saturating_sub(iteration.began);
-            let ranks = iteration.steps.len() * groups;
-            let (took, tokens) = (
-                took.div_f64(groups as f64),
-                iteration.tokens() / ranks.max(1) as u64,
-            );
+            let (took, tokens) = iteration.on_each_rank(groups);
             let mut meter = gpus.lock().unwrap_or_else(PoisonError::into_inner);
             meter.record(took, tokens);
         }

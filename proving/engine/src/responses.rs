@@ -19,7 +19,7 @@ use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
-use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan, seed};
+use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
 use crate::render::{Conversation, PromptMessage};
 use crate::sampling::Knobs;
 use crate::structured::{self, Constraint};
@@ -115,7 +115,7 @@ impl Responses {
         })?;
         prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
         let auto = Auto::of(config, harmony);
-        let seed = seed(config.seed, &prompt);
+        let seed = model.seed(config.seed, &prompt);
         let tool = tools::chosen(&tools, request.tool_choice.as_ref(), auto, seed)?;
         let lengths = LengthSpec {
             cap: request.max_output_tokens,

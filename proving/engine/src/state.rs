@@ -35,7 +35,7 @@ impl State {
         config: EngineConfig,
         engine: mpsc::UnboundedSender<Command>,
     ) -> Result<Self, String> {
-        let date = config.date.clone().unwrap_or_else(today);
+        let date = config.date.clone().unwrap_or_else(|| date_utc(now_s()));
         Ok(Self {
             models: Model::all(&config, &date)?,
             started_s: now_s(),
@@ -72,9 +72,9 @@ fn now_s() -> u64 {
     since_1970().as_secs()
 }
 
-/// `YYYY-MM-DD` in UTC, by the proleptic Gregorian calendar (days to civil: Howard Hinnant, 2013).
-fn today() -> String {
-    let days = (now_s() / 86_400) as i64 + 719_468;
+/// The day of a moment, seconds since 1970: `YYYY-MM-DD` in UTC, by the proleptic Gregorian calendar (days to civil: Howard Hinnant, 2013).
+pub fn date_utc(unix_s: u64) -> String {
+    let days = (unix_s / 86_400) as i64 + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);

@@ -24,7 +24,10 @@ pub use response::{Malformed, Parser, Progress, Said};
 pub use target::{Target, TargetError};
 pub use tls::TrustError;
 
-use crate::source::{Head, Payload};
+use crate::source::{Head, IdHeader, Payload, RequestId};
+
+/// A head, and the id that is written into it where there is one.
+pub type HeadWithId<'a> = (&'a Head, Option<(&'a IdHeader, RequestId)>);
 
 /// Bytes one read takes at most; all connections of a thread read into one buffer.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -149,7 +152,7 @@ impl Client {
     pub async fn exchange(
         &self,
         line: &mut ConnectionSlot,
-        head: &Head,
+        head: HeadWithId<'_>,
         payload: &Payload,
         listener: &mut impl Listener,
     ) -> Result<Answer, Failure> {
@@ -192,7 +195,7 @@ impl Client {
         &self,
         line: &mut ConnectionSlot,
         (at, target): (usize, &Target),
-        head: &Head,
+        head: HeadWithId<'_>,
         payload: &Payload,
         listener: &mut impl Listener,
     ) -> Result<Answer, Failure> {

@@ -7,12 +7,14 @@
 mod fixed;
 mod head;
 mod payload;
+mod request_id;
 
 use std::time::Duration;
 
 pub use fixed::{Fixed, NoRequests};
 pub use head::{Head, HeadError, Secret};
 pub use payload::{PARTS, Payload, TooManyParts};
+pub use request_id::{IdHeader, NotAnId, RequestId};
 
 /// One request of a session.
 #[derive(Debug, Clone)]

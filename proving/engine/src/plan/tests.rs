@@ -16,6 +16,7 @@ fn model(harmony: bool) -> Model {
     Model {
         format,
         composer: Composer::new(&Tokenizer::o200k()).unwrap(),
+        today: Vec::new(),
     }
 }
 
@@ -184,4 +185,25 @@ fn a_header_that_is_no_number_is_refused() {
     let mut headers = HeaderMap::new();
     headers.insert("x-engine-ttft-ms", http::HeaderValue::from_static("soon"));
     assert!(Overrides::read(&headers).is_err());
+}
+
+#[test]
+fn an_answer_is_the_same_tomorrow_unless_the_date_was_given() {
+    let seed = |config: &EngineConfig, date: &str| {
+        let model = Model::all(config, date).unwrap().remove(0);
+        let prompt = model
+            .tokenizer()
+            .encode(&format!("Current date: {date}\n\nHello"));
+        model.seed(1, &prompt)
+    };
+    let today = EngineConfig {
+        models: vec!["gpt-oss-120b".into()],
+        ..EngineConfig::default()
+    };
+    assert_eq!(seed(&today, "2026-11-23"), seed(&today, "2026-12-24"));
+    let given = EngineConfig {
+        date: Some("2026-11-23".into()),
+        ..today
+    };
+    assert_ne!(seed(&given, "2026-11-23"), seed(&given, "2026-12-24"));
 }

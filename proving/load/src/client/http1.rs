@@ -18,8 +18,8 @@ use super::failure::Failure;
 use super::io::Io;
 use super::response::{Parser, Progress};
 use super::target::Target;
-use super::{Answer, Buffer, Listener};
-use crate::source::{Head, PARTS, Payload};
+use super::{Answer, Buffer, HeadWithId, Listener};
+use crate::source::{PARTS, Payload};
 
 pub(super) struct Connection {
     io: Io,
@@ -67,7 +67,7 @@ impl Connection {
     pub(super) async fn exchange(
         &mut self,
         target: &Target,
-        head: &Head,
+        (head, id): HeadWithId<'_>,
         payload: &Payload,
         listener: &mut impl Listener,
     ) -> Result<(Answer, bool), Fault> {
@@ -77,6 +77,9 @@ impl Connection {
         self.head.clear();
         let host = target.authority().as_bytes();
         head.write(target.prefix(), host, payload.len(), &mut self.head);
+        if let Some((header, id)) = id {
+            header.write(id, &mut self.head);
+        }
         self.parser.reset();
         let mut sending = Sending {
             written: 0,

@@ -20,8 +20,8 @@ use super::failure::Failure;
 use super::io::{Io, Unconnected};
 use super::response::{Said, is_event_stream};
 use super::target::Target;
-use super::{Answer, Client, ConnectionSlot, Listener};
-use crate::source::{Head, Payload};
+use super::{Answer, Client, ConnectionSlot, HeadWithId, Listener};
+use crate::source::Payload;
 
 /// Bytes of one answer that may be under way.
 const STREAM_WINDOW: u32 = 4 << 20;
@@ -108,7 +108,7 @@ impl Shared {
 #[derive(Clone, Copy)]
 pub(super) struct Outgoing<'a> {
     pub(super) target: &'a Target,
-    pub(super) head: &'a Head,
+    pub(super) head: HeadWithId<'a>,
     pub(super) payload: &'a Payload,
 }
 
@@ -236,7 +236,7 @@ async fn open(
 
 impl Outgoing<'_> {
     fn request(&self) -> Result<Request<()>, Failure> {
-        let (target, head) = (self.target, self.head);
+        let (target, (head, id)) = (self.target, self.head);
         let host = head
             .host()
             .map_or(target.authority().as_bytes(), |host| host.as_bytes());
@@ -258,6 +258,10 @@ impl Outgoing<'_> {
         *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Send)?;
         for (name, value) in head.headers() {
             request.headers_mut().append(name, value.clone());
+        }
+        if let Some((header, id)) = id {
+            let value = id.value().ok_or(Failure::Send)?;
+            request.headers_mut().append(header.name(), value);
         }
         if !self.payload.is_empty() {
             let length = self.payload.len().into();

@@ -6,6 +6,7 @@
 use std::sync::mpsc::SyncSender;
 
 use crate::client::Failure;
+use crate::source::RequestId;
 
 /// Rows that a thread gathers before it hands them on.
 pub const BATCH: usize = 4096;
@@ -61,6 +62,20 @@ pub struct Record {
     pub bytes_down: u64,
     /// A kept connection had closed, and another was opened before anything was sent.
     pub reopened: bool,
+}
+
+impl Record {
+    /// What the request carried, where its profile has a header for it.
+    #[must_use]
+    pub const fn request_id(&self) -> RequestId {
+        RequestId {
+            profile: self.profile,
+            user: self.user,
+            session: self.session,
+            turn: self.turn,
+            intended_ns: self.intended_ns,
+        }
+    }
 }
 
 /// Where one thread's rows go.

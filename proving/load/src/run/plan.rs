@@ -15,7 +15,7 @@ use experiment::workload::{Enter, Load, Profile, Stay, Workload};
 use super::LoadError;
 use crate::client::{Protocol, Reach, Target, Trust};
 use crate::observer::{Answers, Record};
-use crate::source::{Head, Source};
+use crate::source::{Head, IdHeader, Source};
 
 /// Threads at most.
 pub const MOST_THREADS: usize = 1024;
@@ -65,6 +65,8 @@ pub struct Traffic {
     pub connections: usize,
     /// Closed loop: how many users are at work from the start; `None`: all of them.
     pub users_at_first: Option<u32>,
+    /// The header of each request that carries what its row knows it by ([`Record::request_id`]); `None`: there is none.
+    pub request_id: Option<IdHeader>,
 }
 
 /// The plain shapes of load, of one profile.
@@ -162,6 +164,7 @@ impl Plan {
                 expects: None,
                 connections: shape.connections(),
                 users_at_first: None,
+                request_id: None,
             }],
             threads: 1,
             warm_up: Duration::ZERO,
@@ -193,6 +196,13 @@ impl Plan {
                 |says: &str| Err(LoadError::Plan(format!("profile {}: {says}", profile.name)));
             if self.source.sessions(at) == 0 {
                 return fault("there are no sessions to send");
+            }
+            let has_own = |id: &IdHeader| {
+                let mut own = traffic.head.headers().iter();
+                own.any(|(name, _)| name == id.name())
+            };
+            if traffic.request_id.as_ref().is_some_and(has_own) {
+                return fault("the header that is to carry ids has a value of its own");
             }
             if matches!(profile.load, Load::Open { .. }) && traffic.connections == 0 {
                 return fault("an open loop needs at least one connection");

@@ -20,7 +20,7 @@ use crate::observer::{
     ExchangeTimes, Live, Measure, Observations, ObserveOptions, ObserverBuffers, Record, Records,
     Window,
 };
-use crate::source::Source;
+use crate::source::{RequestId, Source};
 
 /// Pause after a connection that could not be opened, so that a dead peer is not a busy loop.
 const AFTER_REFUSAL: Duration = Duration::from_millis(10);
@@ -191,10 +191,12 @@ impl Shared {
         let mut hearing = sender.ear.hear(hears, &place.seen, &place.live);
         place.under_way.set(place.under_way.get() + 1);
         let head = said.head.unwrap_or(&traffic.head);
+        let id = traffic.request_id.as_ref();
+        let id = id.map(|header| (header, request_id(profile, actor, turn)));
         let (line, payload) = (&mut sender.line, &said.payload);
         let outcome = self
             .client
-            .exchange(line, head, payload, &mut hearing)
+            .exchange(line, (head, id), payload, &mut hearing)
             .await;
         place.under_way.set(place.under_way.get() - 1);
         let (heard, outcome) = hearing.end(outcome);
@@ -283,7 +285,6 @@ impl Shared {
     }
 
     fn row(&self, turn: &Turn, heard: &ExchangeTimes, outcome: Result<Answer, Failure>) -> Record {
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let at = |moment: Instant| ns(moment.saturating_duration_since(self.start));
         let ended = outcome.map_or_else(|_| Instant::now(), |answer| answer.last_byte);
         Record {
@@ -313,6 +314,21 @@ impl Shared {
             reopened: false,
         }
     }
+}
+
+/// As the row of the exchange has it.
+fn request_id(profile: usize, actor: u64, turn: &Turn) -> RequestId {
+    RequestId {
+        profile: u32::try_from(profile).unwrap_or(u32::MAX),
+        user: actor,
+        session: turn.session,
+        turn: turn.turn,
+        intended_ns: ns(turn.due.at),
+    }
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Drawn<'_> {

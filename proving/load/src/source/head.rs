@@ -41,7 +41,7 @@ pub enum HeadError {
 }
 
 /// Headers that say how a message is framed: the client's own.
-const OWN: [&str; 7] = [
+pub(super) const OWN: [&str; 7] = [
     "content-length",
     "transfer-encoding",
     "connection",

@@ -214,3 +214,23 @@ fn a_peer_that_names_no_limit_gets_all_streams_at_once() {
     let peak = counts.peak.load(Ordering::Relaxed);
     assert!(peak > u64::from(MOST_STREAMS), "{peak}");
 }
+
+#[test]
+fn each_request_carries_the_id_that_its_row_has() {
+    let (address, counts) = serve(None, usize::MAX);
+    let mut plan = over_http2(address, 4, 1);
+    let rows = super::with_ids(&mut plan);
+    assert_eq!(seen(plan).failed(), 0);
+    let sent: Vec<String> = counts.heads.lock().expect("no panic").clone();
+    let rows: Vec<String> = rows
+        .iter()
+        .flatten()
+        .map(|row| row.request_id().to_string())
+        .collect();
+    assert_eq!((rows.len(), sent.len()), (40, 40));
+    for id in rows {
+        let line = format!("\"x-request-id\": \"{id}\"");
+        let times = sent.iter().filter(|head| head.contains(&line)).count();
+        assert_eq!(times, 1, "{line} {sent:?}");
+    }
+}

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use load::client::{Failure, Request, fetch};
-use load::observer::Observations;
+use load::observer::{Observations, Record};
 use load::run::{Plan, Shape, start};
-use load::source::{Fixed, Head};
+use load::source::{Fixed, Head, IdHeader};
 use server::Server;
 
 fn head() -> Head {
@@ -42,6 +42,14 @@ fn closed(users: usize) -> Shape {
         users,
         think: Duration::ZERO,
     }
+}
+
+/// Has every request carry its id, and its row come here.
+fn with_ids(plan: &mut Plan) -> std::sync::mpsc::Receiver<Vec<Record>> {
+    let (to, rows) = std::sync::mpsc::sync_channel(64);
+    plan.records = Some(to);
+    plan.traffic[0].request_id = Some(IdHeader::new("X-Request-Id").expect("a name"));
+    rows
 }
 
 fn seen(plan: Plan) -> Observations {
@@ -338,4 +346,60 @@ fn a_target_that_is_not_there_is_named_with_the_reason() {
         said.contains(&address.to_string()) && said.contains("refused"),
         "{said}"
     );
+}
+
+#[test]
+fn each_request_over_http1_carries_the_id_that_its_row_has() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (to, heads) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let to = to.clone();
+            std::thread::spawn(move || {
+                use std::io::{Read, Write};
+                let mut buffer = [0; 4096];
+                while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                    let head = String::from_utf8_lossy(&buffer[..count]).into_owned();
+                    to.send(head).expect("the test hears");
+                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                    stream.write_all(answer).expect("a client");
+                }
+            });
+        }
+    });
+    let mut plan = few(address);
+    let rows = with_ids(&mut plan);
+    assert_eq!(seen(plan).failed(), 0);
+    let heads: Vec<String> = heads.try_iter().collect();
+    let ids: Vec<String> = rows
+        .iter()
+        .flatten()
+        .map(|row| row.request_id().to_string())
+        .collect();
+    assert_eq!((ids.len(), heads.len()), (20, 20));
+    for id in ids {
+        let line = format!("\r\nx-request-id: {id}\r\n\r\n{{}}");
+        let times = heads.iter().filter(|head| head.ends_with(&line)).count();
+        assert_eq!(times, 1, "{line} {heads:?}");
+    }
+}
+
+fn few(address: SocketAddr) -> Plan {
+    Plan {
+        most: Some(20),
+        warm_up: Duration::ZERO,
+        measure: Duration::from_secs(10),
+        ..to(address, closed(3))
+    }
+}
+
+#[test]
+fn a_head_with_an_id_of_its_own_takes_no_other() {
+    let server = Server::new(|_| vec![server::whole(b"hello")]);
+    let mut plan = plan(&server, closed(1));
+    plan.traffic[0].head = head().with("x-request-id", "mine").expect("a header");
+    drop(with_ids(&mut plan));
+    let refused = start(plan).err().expect("two ids").to_string();
+    assert!(refused.contains("carry ids"), "{refused}");
 }

@@ -55,6 +55,7 @@ fn sessions(server: &Server, load: Load) -> Plan {
         expects: None,
         connections: 10,
         users_at_first: None,
+        request_id: None,
     };
     Plan {
         source: Arc::new(Turns {
