@@ -6,10 +6,12 @@
 
 pub mod arrivals;
 pub mod block;
+pub mod campaign;
 pub mod certificate;
 pub mod random;
 pub mod slo;
 pub mod statistics;
+pub mod telemetry;
 pub mod workload;
 
 mod limit;

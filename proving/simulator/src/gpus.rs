@@ -8,6 +8,8 @@
 //! Invariant: figures follow from the steps recorded; all GPUs do the same, and one alone sends nothing.
 //! Not here: the exporter's page (`engine`); what real GPUs do beyond this (clocks, temperature, throttling).
 
+pub mod dcgm;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,9 @@
 //! Not here: HTTP, text and real time (`engine`), reading and writing files (`prove`).
 
 pub mod bounds;
+pub mod campaign;
 pub mod cost;
+pub mod crowd;
 pub mod fit;
 pub mod gpus;
 pub mod hardware;

@@ -113,6 +113,37 @@ impl Preset {
         })
     }
 
+    /// The same with so many KV blocks in each engine, and the memory that they take.
+    ///
+    /// # Errors
+    /// There cannot be so many.
+    pub fn with_kv_blocks(mut self, blocks: u32) -> Result<Self, PresetError> {
+        let before = f64::from(self.scheduler.kv.blocks.max(1));
+        let kv_mib = self.gpus.kv_mib as f64 * f64::from(blocks) / before;
+        let room = self.gpus.memory_mib.saturating_sub(self.gpus.weights_mib);
+        self.gpus.kv_mib = (kv_mib as u64).min(room); // a what-if may have more than there is
+        self.scheduler.kv.blocks = blocks;
+        self.checked()
+    }
+
+    /// The same with so many requests in a step at most.
+    ///
+    /// # Errors
+    /// There cannot be so many.
+    pub fn with_max_num_seqs(mut self, most: usize) -> Result<Self, PresetError> {
+        self.scheduler.max_num_seqs = most;
+        self.checked()
+    }
+
+    fn checked(self) -> Result<Self, PresetError> {
+        let checked = file::check_limits(&self.scheduler, self.parallelism);
+        checked.map_err(|(member, says)| PresetError::Fault {
+            place: format!("{}: {member}", self.name),
+            says,
+        })?;
+        Ok(self)
+    }
+
     /// The preset as a file.
     #[must_use]
     pub fn to_toml(&self) -> String {

@@ -95,6 +95,16 @@ impl Iteration {
     pub fn tokens(&self) -> u64 {
         self.steps.iter().flatten().map(Step::tokens).sum()
     }
+
+    /// What each rank's GPUs did for it in the mean over all ranks, of which so many [`groups`](VirtualEngine::groups) run
+    /// steps of their own: for how long, and how many tokens.
+    #[must_use]
+    pub fn on_each_rank(&self, groups: usize) -> (Duration, u64) {
+        let took = self.at.saturating_sub(self.began);
+        let ranks = self.steps.len() * groups;
+        let tokens = self.tokens() / ranks.max(1) as u64;
+        (took.div_f64(groups.max(1) as f64), tokens)
+    }
 }
 
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::Process;
+use super::{Mmpp, Process, ProcessError};
 use crate::statistics::special::gamma_pq;
 
 /// Beyond so many expected counts in a window its index of dispersion is taken from the expansion, not the series.
@@ -23,6 +23,36 @@ impl Process {
             Self::Trace(trace) => trace.rate(),
             Self::Recorded => None,
         }
+    }
+
+    /// The same with all time so many times as long: gaps, and with them bursts and the silence between.
+    ///
+    /// # Errors
+    /// The factor is no number above 0, or the law cannot be slowed so far; a trace has its own time.
+    pub fn slowed(&self, factor: f64) -> Result<Self, ProcessError> {
+        let says = |what: &str| Err(ProcessError::Parameters(what.into()));
+        if !(factor.is_finite() && factor > 0.0) {
+            return says("a factor of time has to be above 0");
+        }
+        Ok(match *self {
+            Self::Constant { mean_s } => Self::Constant {
+                mean_s: mean_s * factor,
+            },
+            Self::Exponential { mean_s } => Self::Exponential {
+                mean_s: mean_s * factor,
+            },
+            Self::Gamma { mean_s, cv } => Self::Gamma {
+                mean_s: mean_s * factor,
+                cv,
+            },
+            Self::Mmpp(mmpp) => Self::Mmpp(Mmpp::new(
+                mmpp.high() / factor,
+                mmpp.low() / factor,
+                mmpp.on_s() * factor,
+                mmpp.off_s() * factor,
+            )?),
+            Self::Trace(_) | Self::Recorded => return says("what was recorded has its own time"),
+        })
     }
 
     /// Squared coefficient of variation of gaps.

@@ -75,10 +75,7 @@ impl Parallel {
             let says = format!("{data} is not between 1 and {MOST_RANKS}");
             return fault("parallel.data_parallel_size", says);
         }
-        if u64::from(data) * u64::from(blocks) > u64::from(MOST_BLOCKS) {
-            let says = format!("of all engines together are more than {MOST_BLOCKS}");
-            return fault("kv.blocks", says);
-        }
+        check_blocks(data, blocks)?;
         Ok(Parallelism {
             data,
             lockstep: self.lockstep,
@@ -236,6 +233,23 @@ impl File {
             gpus: self.gpus,
         })
     }
+}
+
+fn check_blocks(data: u32, blocks: u32) -> Result<(), Fault> {
+    if u64::from(data) * u64::from(blocks) > u64::from(MOST_BLOCKS) {
+        let says = format!("of all engines together are more than {MOST_BLOCKS}");
+        return fault("kv.blocks", says);
+    }
+    Ok(())
+}
+
+/// Whether engines with these limits can be.
+pub(super) fn check_limits(
+    config: &SchedulerConfig,
+    parallelism: Parallelism,
+) -> Result<(), Fault> {
+    check(config)?;
+    check_blocks(parallelism.data, config.kv.blocks)
 }
 
 fn check(config: &SchedulerConfig) -> Result<(), Fault> {

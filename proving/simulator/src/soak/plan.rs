@@ -1,18 +1,15 @@
 //! The simple case: users who are all alike and never come back to what they said.
 //!
-//! Invariant: a user has one question out at most. What it asks, and after which pause, follows from the plan and the
-//! user alone, not from when answers come, so that a user asks the same in virtual and in real time.
-//! Not here: when users act (`experiment::workload`), profiles and conversations (`traffic`).
+//! Invariant: what a user asks, and after which pause, follows from the plan and the user alone, not from when answers
+//! come, so that a user asks the same in virtual and in real time.
+//! Not here: when users act (`experiment::workload`), profiles and conversations (`crowd`).
 
 use std::time::Duration;
 
 use experiment::arrivals::{Process, Scope};
-use experiment::workload::User;
 
-use super::conversation::{Conversation, Conversations};
-use super::traffic::{Answers, Comes, Length, Profile, Talk, Traffic};
-use super::users::Asked;
 use super::{Report, Soak, SoakError};
+use crate::crowd::{Answers, Comes, Conversations, Length, Profile, Questions, Talk, Traffic};
 use crate::preset::Preset;
 
 /// What users do who are all alike: each question is a conversation of its own.
@@ -36,25 +33,6 @@ pub struct Plan {
     pub warm_up: Duration,
     /// Of everything that is drawn at random.
     pub seed: u64,
-}
-
-/// One question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// When it is asked, since the start.
-    pub at: Duration,
-    /// Tokens of the prompt, those that all prompts share included.
-    pub prompt_tokens: u32,
-    /// Tokens of its answer.
-    pub output_tokens: u32,
-}
-
-/// A user's questions. They never end.
-#[derive(Clone, Debug)]
-pub struct Questions {
-    conversations: Conversations,
-    user: User,
-    now: Option<Conversation>,
 }
 
 /// Lets the users of a plan at the engine.
@@ -112,35 +90,5 @@ impl Plan {
         let talk = traffic.profiles[0].talk;
         let conversations = Conversations::new(self.seed, 0, talk, longest, 1);
         Questions::new(conversations, user.expect("its one profile has users"))
-    }
-}
-
-impl Questions {
-    pub(super) fn new(conversations: Conversations, user: User) -> Self {
-        Self {
-            conversations,
-            user,
-            now: None,
-        }
-    }
-
-    /// The next question, where the answer before ended (or the user came in) at `from`.
-    pub fn ask(&mut self, from: Duration) -> Question {
-        let asked = self.next(from).expect("a user stays");
-        Question {
-            at: asked.at,
-            prompt_tokens: asked.lengths.prompt_tokens,
-            output_tokens: asked.lengths.output_tokens,
-        }
-    }
-
-    /// The conversation of the last question.
-    pub(super) fn conversation(&self) -> Option<&Conversation> {
-        self.now.as_ref()
-    }
-
-    pub(super) fn next(&mut self, from: Duration) -> Option<Asked> {
-        let turn = self.user.next(from, &self.conversations)?;
-        Asked::of(turn, &self.conversations, &mut self.now)
     }
 }

@@ -1,22 +1,21 @@
 //! A ramp: more and more users, until time to first token says that the engine has enough.
 //!
-//! The rule is the published one: mean TTFT over a window against a multiple of a baseline, in some windows running.
-//! The baseline is the mean of the first users, who are alone for a while before others come.
-//! Invariant: profiles keep their shares at every step; a user who has come stays.
-//! Not here: users whose number does not change (`Soak::run`).
+//! It is the beginning of a campaign, whose controller decides: the baseline is that of the first users, who are alone
+//! for a while; users come while mean TTFT is below a multiple of it, and are held while it is not.
+//! Invariant: profiles keep their shares at every step.
+//! Not here: what is decided (`experiment::campaign`), users whose number does not change (`Soak::run`).
 
 use std::time::Duration;
 
-use experiment::workload::apportion;
+use experiment::campaign::{Baseline, Controller, Ending, Phase, Plan, Then, Threshold};
+use experiment::telemetry::{Query, Span};
 use serde::Serialize;
 
-use super::users::Users;
-use super::{Soak, SoakError, Tick};
+use super::{Soak, SoakError};
+use crate::campaign::{Campaign, CampaignError, Outcome};
+use crate::crowd::Balancer;
 use crate::preset::Preset;
 use crate::score::Distribution;
-
-/// A step at most, and the time of the first users alone.
-const LONGEST_STEP: Duration = Duration::from_secs(86_400);
 
 /// How users come, and when there are enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,8 +54,10 @@ pub struct RampReport {
     pub baseline_s: f64,
     /// TTFT above which a window is too slow.
     pub line_s: f64,
-    /// Users at the end of the last of the windows running that were too slow, if there were any.
+    /// Users of the windows running that were too slow, if there were any.
     pub t2: Option<u32>,
+    /// Why it ended with neither enough users nor all that there are.
+    pub stopped: Option<String>,
     /// One after another, the first users' time alone being the first.
     pub windows: Vec<Window>,
 }
@@ -76,7 +77,7 @@ pub struct Window {
     pub ttft_s: Option<f64>,
     /// All but one in a hundred had theirs sooner.
     pub ttft_p99_s: Option<f64>,
-    /// Its mean is above the line, or nobody had a token though somebody waited.
+    /// Its mean is above the line, or another gate held: no users came after it.
     pub too_slow: bool,
     /// Mean number of requests admitted.
     pub running: f64,
@@ -88,28 +89,13 @@ pub struct Window {
     pub preemptions: u64,
 }
 
-/// A ramp under way.
-struct Course<'a> {
-    ramp: &'a Ramp,
-    warm_up: Duration,
-    most_users: u32,
-    filling: Filling,
-    /// The first users had answers.
-    has_baseline: bool,
-    /// Windows running that were too slow.
-    slow: u32,
-    report: RampReport,
-}
-
-/// A window being filled: sums of value times seconds, and what ended in it.
-#[derive(Default)]
-struct Filling {
-    ttft: Vec<f64>,
-    running: f64,
-    waiting: f64,
-    kv: f64,
-    preemptions: u64,
-}
+/// Numbers of a window that telemetry answers, in the order of [`Window`]'s members.
+const QUERIES: [&str; 4] = [
+    "total(engine:vllm:num_requests_running)",
+    "total(engine:vllm:num_requests_waiting)",
+    "average(engine:vllm:kv_cache_usage_perc)",
+    "increase(engine:vllm:num_preemptions_total)",
+];
 
 impl Soak {
     /// Lets more and more users at the engine, `self.users` at most, and stops when there are enough. An open loop
@@ -118,164 +104,126 @@ impl Soak {
     /// # Errors
     /// When soak or ramp make no sense, a request could never run, or the first users had no answer.
     pub fn ramp(&self, preset: &Preset, ramp: &Ramp) -> Result<RampReport, SoakError> {
-        self.traffic.check(self.users, preset)?;
-        ramp.check(self.warm_up)?;
-        let steps = self.users.div_ceil(ramp.users).max(1);
-        let all = Self {
-            length: ramp.alone + ramp.every * steps,
-            ..self.clone()
+        let queries = QUERIES.map(|query| query.parse().expect("a query that is written here"));
+        let campaign = Campaign {
+            traffic: self.traffic.clone(),
+            plan: ramp.plan(self)?,
+            seed: self.seed,
+            replicas: 1,
+            balancer: Balancer::default(),
+            queries: queries.to_vec(),
         };
-        let there = self.there(ramp, steps);
-        let comes_in = |profile: usize, number: u32| {
-            let counts = there.get(profile).map_or(&[][..], Vec::as_slice);
-            let step = counts.partition_point(|&count| count <= number) as u32;
-            let later = step.checked_sub(1);
-            later.map_or(Duration::ZERO, |later| ramp.alone + ramp.every * later)
-        };
-        let mut course = Course {
-            ramp,
-            warm_up: self.warm_up,
-            most_users: self.users,
-            filling: Filling::default(),
-            has_baseline: false,
-            slow: 0,
-            report: RampReport {
-                preset: preset.name.clone(),
-                baseline_s: 0.0,
-                line_s: f64::INFINITY,
-                t2: None,
-                windows: Vec::new(),
-            },
-        };
-        let mut users = Users::new(&all, preset);
-        all.drive(preset, &mut users, comes_in, |tick| {
-            course.see(tick);
-            course.goes_on()
+        let (mut ttft, mut line_s) = (Vec::new(), None);
+        let outcome = campaign.run(preset, |tick| {
+            ttft.extend(tick.first_tokens_s.iter().map(|&ttft| (tick.at, ttft)));
+            line_s = tick.controller.limit(0);
+            is_ramping(tick.controller)
         })?;
-        if !course.has_baseline {
+        let (Some(line_s), Some(baseline)) = (line_s, outcome.course.span(Phase::Baseline)) else {
             return Err(SoakError::Nothing);
-        }
-        Ok(course.report)
+        };
+        let window =
+            |users, span, too_slow| Window::of(users, span, too_slow, &outcome, &queries, &ttft);
+        let alone = Span {
+            from: self.warm_up,
+            to: baseline.to,
+        };
+        let first = window(campaign.plan.baseline.users, alone, false);
+        let steps = outcome.course.steps.iter();
+        let later = steps.map(|step| {
+            let span = Span {
+                from: step.from,
+                to: step.to,
+            };
+            window(step.users, span, !step.is_stable)
+        });
+        let ending = outcome.course.ending.as_ref();
+        let stopped = ending.filter(|ending| **ending != Ending::Interrupted);
+        Ok(RampReport {
+            preset: preset.name.clone(),
+            baseline_s: line_s / ramp.factor,
+            line_s,
+            t2: outcome.course.t2_users,
+            stopped: stopped.map(ToString::to_string),
+            windows: std::iter::once(first).chain(later).collect(),
+        })
     }
+}
 
-    /// For each profile, how many of its users are there from each step on.
-    fn there(&self, ramp: &Ramp, steps: u32) -> Vec<Vec<u32>> {
-        let weights = self.traffic.weights();
-        let mut there = vec![Vec::new(); weights.len()];
-        for step in 1..=steps {
-            let now = apportion(self.users.min(step.saturating_mul(ramp.users)), &weights);
-            for (counts, now) in there.iter_mut().zip(now) {
-                let before = counts.last().copied().unwrap_or(0);
-                counts.push(now.max(before));
-            }
-        }
-        there
-    }
+/// Not when the users that were found go on.
+fn is_ramping(controller: &Controller) -> bool {
+    matches!(controller.phase(), Phase::Baseline | Phase::Ramp)
 }
 
 impl Ramp {
-    fn check(&self, warm_up: Duration) -> Result<(), SoakError> {
-        if self.users == 0 || self.windows == 0 {
+    /// The published plan with this ramp in it.
+    fn plan(&self, soak: &Soak) -> Result<Plan, SoakError> {
+        if self.alone <= soak.warm_up {
             return Err(SoakError::Plan(
-                "a ramp's step and its windows have to be at least 1",
+                "the first users of a ramp have to be alone for longer than the warm-up",
             ));
         }
-        if self.every < Duration::from_secs(1) || self.alone <= warm_up {
-            return Err(SoakError::Plan(
-                "a ramp's step has to be at least 1 s, and the first users alone for longer than the warm-up",
-            ));
+        let mut plan = Plan {
+            step: self.users,
+            window: self.every,
+            most_users: soak.users,
+            ..Plan::default()
+        };
+        plan.baseline = Baseline {
+            users: self.users.min(soak.users),
+            warm_up: soak.warm_up,
+            least: self.alone - soak.warm_up,
+            requests: 1,
+            most: self.alone - soak.warm_up,
+        };
+        for gate in &mut plan.gates {
+            if gate.then == Then::Retract {
+                gate.windows = self.windows;
+                gate.threshold = Threshold::TimesBaseline(self.factor);
+            }
         }
-        if self.every > LONGEST_STEP || self.alone > LONGEST_STEP {
-            return Err(SoakError::Plan(
-                "a ramp's step, and the first users' time alone, are at most a day",
-            ));
-        }
-        if !(self.factor > 0.0 && self.factor.is_finite()) {
-            return Err(SoakError::Plan("a ramp's factor has to be above 0"));
-        }
-        Ok(())
+        plan.check().map_err(CampaignError::Plan)?;
+        Ok(plan)
     }
 }
 
-impl Course<'_> {
-    fn see(&mut self, tick: &Tick<'_>) {
-        while tick.iteration.at >= self.end() {
-            self.close();
-        }
-        if tick.iteration.at >= self.warm_up {
-            self.filling.add(tick);
-        }
-    }
-
-    /// Until there are enough, and only if the first users had answers to compare with.
-    fn goes_on(&self) -> bool {
-        let report = &self.report;
-        report.t2.is_none() && (report.windows.is_empty() || self.has_baseline)
-    }
-
-    /// Of the window that is being filled.
-    fn end(&self) -> Duration {
-        self.ramp.alone + self.ramp.every * self.report.windows.len() as u32
-    }
-
-    fn close(&mut self) {
-        let number = self.report.windows.len() as u32;
-        let span = if number == 0 {
-            self.ramp.alone - self.warm_up
-        } else {
-            self.ramp.every
+impl Window {
+    fn of(
+        users: u32,
+        span: Span,
+        too_slow: bool,
+        outcome: &Outcome,
+        queries: &[Query; 4],
+        ttft: &[(Duration, f64)],
+    ) -> Self {
+        let [running, waiting, kv_usage, _] = queries
+            .each_ref()
+            .map(|query| outcome.telemetry.ask(query, span).unwrap_or(0.0));
+        let so_far = Span {
+            from: Duration::ZERO,
+            to: span.to,
         };
-        let users = self.ramp.users.saturating_mul(number + 1);
-        let mut window = std::mem::take(&mut self.filling).close(
-            users.min(self.most_users),
-            self.end().as_secs_f64(),
-            span.as_secs_f64(),
-        );
-        let report = &mut self.report;
-        if let (0, Some(ttft_s)) = (number, window.ttft_s) {
-            self.has_baseline = true;
-            report.baseline_s = ttft_s;
-            report.line_s = ttft_s * self.ramp.factor;
-        }
-        // Where nobody had a token though somebody waits for one, the engine stands still.
-        window.too_slow = match window.ttft_s {
-            Some(ttft_s) => ttft_s > report.line_s,
-            None => number > 0 && window.running + window.waiting > 0.0,
-        };
-        let too_slow = window.too_slow;
-        self.slow = if too_slow { self.slow + 1 } else { 0 };
-        if self.slow >= self.ramp.windows && report.t2.is_none() {
-            report.t2 = Some(window.users);
-        }
-        report.windows.push(window);
-    }
-}
-
-impl Filling {
-    fn add(&mut self, tick: &Tick<'_>) {
-        let (seconds, stats) = (tick.passed.as_secs_f64(), &tick.stats);
-        self.ttft.extend(&tick.delivered.first_after_s);
-        self.running += stats.running as f64 * seconds;
-        self.waiting += stats.waiting as f64 * seconds;
-        self.kv += stats.kv_usage * seconds;
-        self.preemptions = stats.totals.preemptions;
-    }
-
-    fn close(self, users: u32, to_s: f64, span_s: f64) -> Window {
-        let requests = self.ttft.len();
-        let ttft = Distribution::of(self.ttft);
-        Window {
+        let preemptions = outcome.telemetry.ask(&queries[3], so_far);
+        let is_in = |at: Duration| at > span.from && at <= span.to;
+        let ttft: Vec<f64> = ttft
+            .iter()
+            .filter(|(at, _)| is_in(*at))
+            .map(|&(_, ttft)| ttft)
+            .collect();
+        let requests = ttft.len();
+        let ttft = Distribution::of(ttft);
+        Self {
             users,
-            to_s,
+            to_s: span.to.as_secs_f64(),
             requests,
-            requests_per_s: requests as f64 / span_s,
+            requests_per_s: requests as f64 / (span.to - span.from).as_secs_f64(),
             ttft_s: ttft.map(|ttft| ttft.mean),
             ttft_p99_s: ttft.map(|ttft| ttft.p99),
-            too_slow: false,
-            running: self.running / span_s,
-            waiting: self.waiting / span_s,
-            kv_usage: self.kv / span_s,
-            preemptions: self.preemptions,
+            too_slow,
+            running,
+            waiting,
+            kv_usage,
+            preemptions: preemptions.unwrap_or(0.0) as u64,
         }
     }
 }

@@ -7,12 +7,11 @@
 use experiment::statistics::dispersion;
 use serde::Serialize;
 
-use super::users::{Answer, Users};
 use super::{Soak, Tick};
 use crate::bounds::Bounds;
+use crate::crowd::{Crowd, Exchange};
 use crate::gpus::Activity;
 use crate::preset::Preset;
-use crate::scheduler::SchedulerStats;
 use crate::score::Distribution;
 
 /// Windows in which questions are counted, in seconds.
@@ -96,7 +95,7 @@ pub struct ProfileReport {
 
 #[derive(Default)]
 pub(super) struct Observed {
-    answers: Vec<Answer>,
+    answers: Vec<Exchange>,
     /// Sums of value times seconds: running, waiting, KV usage.
     held: [f64; 3],
     reading_s: f64,
@@ -105,30 +104,6 @@ pub(super) struct Observed {
     steps: u64,
     bounds: Option<Bounds>,
     beyond_bounds: u64,
-}
-
-impl Answer {
-    fn ttft_s(&self) -> f64 {
-        (self.first - self.asked).as_secs_f64()
-    }
-
-    fn e2e_s(&self) -> f64 {
-        (self.last - self.asked).as_secs_f64()
-    }
-
-    fn queue_s(&self) -> f64 {
-        self.scheduled.saturating_sub(self.queued).as_secs_f64()
-    }
-
-    fn prefill_s(&self) -> f64 {
-        self.made.saturating_sub(self.scheduled).as_secs_f64()
-    }
-
-    /// `None` for an answer of one token.
-    fn tpot_s(&self) -> Option<f64> {
-        let after = self.output_tokens.checked_sub(1).filter(|&n| n > 0)?;
-        Some((self.last - self.first).as_secs_f64() / f64::from(after))
-    }
 }
 
 impl Observed {
@@ -157,7 +132,7 @@ impl Observed {
         self.answers.extend(&tick.delivered.answers);
     }
 
-    fn distribution(&self, of: impl Fn(&Answer) -> Option<f64>) -> Option<Distribution> {
+    fn distribution(&self, of: impl Fn(&Exchange) -> Option<f64>) -> Option<Distribution> {
         Distribution::of(self.answers.iter().filter_map(of).collect())
     }
 
@@ -166,21 +141,20 @@ impl Observed {
         &self,
         preset: &Preset,
         soak: &Soak,
-        users: &Users,
-        stats: &SchedulerStats,
+        crowd: &Crowd,
         activity: &Activity,
     ) -> Option<Report> {
         let span = (soak.length - soak.warm_up).as_secs_f64();
-        let counts = users.count();
-        let profiles = soak.traffic.profiles.iter().zip(&counts).enumerate();
-        let totals = stats.totals;
+        let counts = crowd.counts();
+        let profiles = soak.traffic.profiles.iter().zip(counts).enumerate();
+        let totals = crowd.stats().totals;
         Some(Report {
             preset: preset.name.clone(),
             users: counts.iter().sum(),
             requests: self.answers.len(),
             requests_per_s: self.answers.len() as f64 / span,
             ttft: self.distribution(|a| Some(a.ttft_s()))?,
-            tpot: self.distribution(Answer::tpot_s)?,
+            tpot: self.distribution(Exchange::tpot_s)?,
             e2e: self.distribution(|a| Some(a.e2e_s()))?,
             queue: self.distribution(|a| Some(a.queue_s()))?,
             prefill: self.distribution(|a| Some(a.prefill_s()))?,
@@ -191,7 +165,7 @@ impl Observed {
             kv_usage_max: self.kv_usage_max,
             preemptions: totals.preemptions,
             prefix_hit_rate: totals.prefix_hits as f64 / totals.prefix_queries.max(1) as f64,
-            dispersion_10s: asked_in_bursts(&users.asked_s, soak),
+            dispersion_10s: asked_in_bursts(crowd.asked_s(), soak),
             gpu_utilisation: activity.share(),
             prefill_share: self.reading_s / span,
             nvlink_tx_bytes_per_s: activity.nvlink_bytes_per_s(&preset.gpus),
@@ -204,21 +178,21 @@ impl Observed {
     }
 
     fn profile(&self, number: usize, name: &str, users: u32, span: f64) -> Option<ProfileReport> {
-        let of = || self.answers.iter().filter(|a| a.profile == number);
+        let of = || self.answers.iter().filter(|a| a.profile as usize == number);
         let requests = of().count();
-        let mean = |value: fn(&Answer) -> f64| of().map(value).sum::<f64>() / requests as f64;
+        let mean = |value: fn(&Exchange) -> f64| of().map(value).sum::<f64>() / requests as f64;
         let prompt_tokens = mean(|a| f64::from(a.prompt_tokens));
         Some(ProfileReport {
             name: name.to_owned(),
             users,
             requests,
             requests_per_s: requests as f64 / span,
-            think_s: mean(|a| a.thought.as_secs_f64()),
+            think_s: mean(|a| a.thought.unwrap_or_default().as_secs_f64()),
             prompt_tokens,
             cached_share: mean(|a| f64::from(a.cached_tokens)) / prompt_tokens,
             output_tokens: mean(|a| f64::from(a.output_tokens)),
-            ttft: Distribution::of(of().map(Answer::ttft_s).collect())?,
-            e2e: Distribution::of(of().map(Answer::e2e_s).collect())?,
+            ttft: Distribution::of(of().map(Exchange::ttft_s).collect())?,
+            e2e: Distribution::of(of().map(Exchange::e2e_s).collect())?,
         })
     }
 }

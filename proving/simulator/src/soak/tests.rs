@@ -173,18 +173,13 @@ fn each_turn_of_a_conversation_finds_exactly_what_came_before() {
         ..talk()
     };
     let soak = of(vec![one], 1, 600);
-    let mut engine = VirtualEngine::new(preset().scheduler, preset().step);
-    let mut users = Users::new(&soak, &preset());
-    users.arrive(&mut engine, |_, _| Duration::ZERO);
+    let workload = soak.traffic.workload(1, soak.seed);
+    let mut crowd = Crowd::new(&soak.traffic, workload, &preset(), 1, Balancer::default());
+    crowd.wish(&[1], Duration::ZERO);
     let mut seen = Vec::new();
-    while let Some(iteration) = engine.iterate(soak.length).unwrap() {
-        let delivered = users.deliver(&iteration, &mut engine);
-        seen.extend(
-            delivered
-                .answers
-                .iter()
-                .map(|a| (a.prompt_tokens, a.cached_tokens)),
-        );
+    while let Some(ran) = crowd.go_on(soak.length).unwrap() {
+        let answers = ran.delivered.answers.iter();
+        seen.extend(answers.map(|a| (a.prompt_tokens, a.cached_tokens)));
     }
     assert_eq!(seen[..3], [(1160, 0), (1510, 1200), (1860, 1552)]);
     assert_eq!(seen[3..6], [(1160, 160), (1510, 1200), (1860, 1552)]);
@@ -210,27 +205,6 @@ fn users_past_is_lost_when_others_fill_the_cache() {
         tight.prefix_hit_rate
     );
     assert!(tight.ttft.mean > ample.ttft.mean);
-}
-
-#[test]
-fn a_conversation_ends_at_its_last_turn_or_at_its_limit() {
-    let lengths = |talk: Talk, longest| {
-        let all = conversation::Conversations::new(1, 0, talk, longest, 16);
-        let turns: Vec<_> = all.begin(7).collect();
-        assert_eq!(
-            turns.len() as u32,
-            experiment::workload::Sessions::turns(&all, 7)
-        );
-        turns
-            .iter()
-            .map(|t| (t.prompt_tokens, t.output_tokens))
-            .collect::<Vec<_>>()
-    };
-    let all = [(1160, 50), (1510, 50), (1860, 50), (2210, 50)];
-    assert_eq!(lengths(talk(), 100_000), all);
-    assert_eq!(lengths(talk(), 1910), all[..3]);
-    assert_eq!(lengths(talk(), 1909), all[..2]);
-    assert_eq!(lengths(talk(), 1000), [(999, 1)], "the first turn is cut");
 }
 
 #[test]
@@ -363,9 +337,18 @@ fn a_ramp_lets_users_come_and_stops_when_they_are_too_many() {
     let report = soak.ramp(&preset, &ramp).unwrap();
     let t2 = report.t2.expect("twelve at a time are too few");
     assert!((16..64).contains(&t2), "{t2}");
-    let users: Vec<u32> = report.windows.iter().map(|w| w.users).collect();
+    let mut users: Vec<u32> = report.windows.iter().map(|w| w.users).collect();
+    users.dedup();
     let until: Vec<u32> = (1..=t2 / 8).map(|step| step * 8).collect();
     assert_eq!(users, until);
+    for pair in report.windows.windows(2) {
+        let held = pair[0].users == pair[1].users;
+        assert_eq!(
+            held, pair[0].too_slow,
+            "users come after every quiet window"
+        );
+    }
+    assert_eq!(report.stopped, None);
     let (slow, fine): (Vec<&Window>, Vec<&Window>) =
         report.windows.iter().partition(|w| w.too_slow);
     assert!(slow.len() >= 2 && !fine.is_empty());
@@ -376,7 +359,7 @@ fn a_ramp_lets_users_come_and_stops_when_they_are_too_many() {
 }
 
 #[test]
-fn a_ramp_on_an_engine_that_stands_still_ends_there_and_one_without_a_baseline_is_an_error() {
+fn a_ramp_on_an_engine_that_is_too_slow_ends_soon_and_one_without_a_baseline_is_an_error() {
     let exponential = |mean_s| Process::Exponential { mean_s };
     let soak = |users| {
         let all = profile("all", 1.0, exponential(1.0));
@@ -390,7 +373,7 @@ fn a_ramp_on_an_engine_that_stands_still_ends_there_and_one_without_a_baseline_i
     stuck.step.overhead_ms = 600_000.0;
     let error = soak(80).ramp(&stuck, &Ramp::default()).unwrap_err();
     assert!(matches!(error, SoakError::Nothing), "{error}");
-    // One at a time, and a minute for a step that has more than eight users waiting.
+    // One at a time: soon everybody waits for everybody.
     let mut slow = preset();
     slow.scheduler.max_num_seqs = 1;
     slow.step.overhead_ms = 100.0;
@@ -401,7 +384,7 @@ fn a_ramp_on_an_engine_that_stands_still_ends_there_and_one_without_a_baseline_i
         ..Ramp::default()
     };
     let error = soak(80).ramp(&preset(), &too_long).unwrap_err();
-    assert!(error.to_string().contains("at most a day"), "{error}");
+    assert!(error.to_string().contains("ramp.window"), "{error}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ const MOST_TURNS: u32 = 10_000;
 
 /// The conversations of one profile.
 #[derive(Clone, Debug)]
-pub(super) struct Conversations {
+pub(crate) struct Conversations {
     seed: u64,
     profile: u64,
     talk: Talk,
@@ -52,7 +52,7 @@ pub(super) struct Lengths {
 }
 
 impl Conversations {
-    pub(super) fn new(seed: u64, profile: usize, talk: Talk, longest: u32, block: u32) -> Self {
+    pub(crate) fn new(seed: u64, profile: usize, talk: Talk, longest: u32, block: u32) -> Self {
         let profile = profile as u64;
         let shared = (0..u64::from(talk.shared_tokens / block.max(1)))
             .map(|i| BlockHash(mix(((profile + 1) << 32) + i)))

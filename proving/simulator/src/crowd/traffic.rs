@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use experiment::arrivals::{Process, Scope};
+use experiment::arrivals::{Process, ProcessError, Scope};
 use experiment::workload::{self, Enter, Load, MOST_USERS, Stay, Workload, apportion};
 
-use super::SoakError;
+use super::CrowdError;
 use crate::preset::Preset;
 
 /// Pauses are not shorter in the mean: on an engine that takes no time, users would take none either.
@@ -178,17 +178,28 @@ impl Traffic {
         }
     }
 
-    pub(super) fn weights(&self) -> Vec<f64> {
+    /// The same with every pause before a question so many times as long; when sessions of an open loop begin stays.
+    ///
+    /// # Errors
+    /// The factor is no number above 0, or makes a law's parameters senseless.
+    pub fn with_think_factor(mut self, factor: f64) -> Result<Self, ProcessError> {
+        for profile in &mut self.profiles {
+            profile.think = profile.think.slowed(factor)?;
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn weights(&self) -> Vec<f64> {
         self.profiles.iter().map(Profile::weight).collect()
     }
 
-    pub(super) fn check(&self, users: u32, preset: &Preset) -> Result<(), SoakError> {
+    pub(crate) fn check(&self, users: u32, preset: &Preset) -> Result<(), CrowdError> {
         for profile in &self.profiles {
             profile.check(preset)?;
         }
         let closed = |p: &Profile| matches!(p.comes, Comes::Users { .. });
         if self.profiles.iter().any(closed) && !(1..=MOST_USERS).contains(&users) {
-            return Err(SoakError::Plan("there have to be 1 to 1,000,000 users"));
+            return Err(CrowdError::Plan("there have to be 1 to 1,000,000 users"));
         }
         let mut workload = self.workload(users, 0);
         for profile in &mut workload.profiles {
@@ -196,7 +207,7 @@ impl Traffic {
                 *users = (*users).max(1); // few users leave a small profile without any
             }
         }
-        workload.check().map_err(SoakError::Workload)
+        workload.check().map_err(CrowdError::Workload)
     }
 }
 
@@ -224,9 +235,9 @@ impl Profile {
         }
     }
 
-    fn check(&self, preset: &Preset) -> Result<(), SoakError> {
+    fn check(&self, preset: &Preset) -> Result<(), CrowdError> {
         if let Some((member, says)) = self.fault() {
-            return Err(SoakError::Profile {
+            return Err(CrowdError::Profile {
                 name: self.name.clone(),
                 member,
                 says,
@@ -235,7 +246,7 @@ impl Profile {
         let (talk, most) = (&self.talk, self.talk.longest(preset));
         let mean = f64::from(talk.shared_tokens) + talk.first_tokens.mean + talk.output_tokens.mean;
         if mean > f64::from(most) {
-            return Err(SoakError::Long {
+            return Err(CrowdError::Long {
                 name: self.name.clone(),
                 most,
             });

@@ -1,0 +1,486 @@
+//! A campaign's course: baseline, ramp, retract, soak; decided by what is scraped, and by nothing else.
+//!
+//! Users come in steps, one for each window. A window whose gates are quiet is stable, and the next step follows; one
+//! that is not is repeated with the same users. A [`Then::Retract`] gate that was open for so many windows running has
+//! found the saturation point (T2): users fall to a share of it, and the soak begins. A [`Then::Abort`] gate is looked at
+//! whenever something was scraped, and ends everything at once (T3). A gate whose target says nothing, or whose metric is
+//! not there, holds: no users come while it does.
+//! Invariant: a pure machine, the same in real and in virtual time: what it decides follows from the plan and the
+//! samples. Users never grow beyond [`Plan::most_users`].
+//! Not here: users and clocks (`load`, the simulator), scraping (`prove`).
+
+mod course;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+pub use course::{Course, Ending, Event, EventKind, Limit, Phase, PhaseSpan, Step};
+pub use plan::{Baseline, Gate, Plan, PlanFault, Soak, Then, Threshold};
+
+use std::time::Duration;
+
+use crate::telemetry::{Span, Telemetry};
+
+/// The machine.
+#[derive(Debug, Clone)]
+pub struct Controller {
+    plan: Plan,
+    phase: Phase,
+    /// When the phase began, and the window in it.
+    began: Duration,
+    window: Duration,
+    users: u32,
+    /// What the answer of each relative gate was in the baseline.
+    baselines: Vec<Option<f64>>,
+    /// Windows running in which each gate was open.
+    open: Vec<u32>,
+    /// Since when each gate has had no answer.
+    silent: Vec<Option<Duration>>,
+    /// Windows running in which no users came.
+    held: u32,
+    /// When it was called last.
+    ticked: Duration,
+    course: Course,
+}
+
+/// What a gate says of a span.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Says {
+    Quiet,
+    Open {
+        value: f64,
+        limit: f64,
+    },
+    /// There is nothing to go by.
+    Unknown,
+}
+
+impl Controller {
+    /// At the beginning of the baseline.
+    ///
+    /// # Errors
+    /// The plan makes no sense: every fault of it.
+    pub fn new(plan: Plan) -> Result<Self, Vec<PlanFault>> {
+        plan.check()?;
+        let gates = plan.gates.len();
+        let users = plan.baseline.users;
+        let mut controller = Self {
+            phase: Phase::Baseline,
+            began: Duration::ZERO,
+            window: plan.baseline.warm_up,
+            users,
+            baselines: vec![None; gates],
+            open: vec![0; gates],
+            silent: vec![None; gates],
+            held: 0,
+            ticked: Duration::ZERO,
+            course: Course::default(),
+            plan,
+        };
+        let says = format!("{users} users, for the baseline");
+        controller.note(Duration::ZERO, EventKind::Phase, says);
+        Ok(controller)
+    }
+
+    /// How many users are to be at work.
+    #[must_use]
+    pub const fn users(&self) -> u32 {
+        self.users
+    }
+
+    /// What goes on.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// When the phase began.
+    #[must_use]
+    pub const fn phase_began(&self) -> Duration {
+        self.began
+    }
+
+    /// When the phase ends if nothing changes; `None` where that is not known.
+    #[must_use]
+    pub fn phase_ends(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Retract => Some(self.began + self.plan.soak.settle),
+            Phase::Soak => Some(self.began + self.plan.soak.length),
+            Phase::Baseline | Phase::Ramp | Phase::Over => None,
+        }
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn course(&self) -> &Course {
+        &self.course
+    }
+
+    /// The plan.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The limit of a gate, once it is known: of a relative one after the baseline.
+    #[must_use]
+    pub fn limit(&self, gate: usize) -> Option<f64> {
+        match self.plan.gates.get(gate)?.threshold {
+            Threshold::Above(limit) => Some(limit),
+            Threshold::TimesBaseline(factor) => {
+                Some(factor * self.baselines.get(gate).copied().flatten()?)
+            }
+        }
+    }
+
+    /// Goes on, after something was scraped: to be called at least once a second. Time never goes back here; where it
+    /// jumps by more than the plan's patience, nobody knows what happened meanwhile, and the campaign ends.
+    pub fn tick(&mut self, now: Duration, telemetry: &Telemetry) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        let (before, now) = (self.ticked, now.max(self.ticked));
+        self.ticked = now;
+        self.hear_silence(now, telemetry);
+        if self.abort_if_open(now, telemetry)
+            || self.is_after_a_gap(before, now)
+            || self.is_silent_for_too_long(now)
+        {
+            return;
+        }
+        match self.phase {
+            Phase::Baseline => self.baseline(now, telemetry),
+            Phase::Ramp => self.ramp(now, telemetry),
+            Phase::Retract => {
+                if now >= self.began + self.plan.soak.settle {
+                    self.enter(now, Phase::Soak);
+                }
+            }
+            Phase::Soak => {
+                // A soak is not complete while nobody could see a gate open.
+                let is_watched = self.silent.iter().all(Option::is_none);
+                if is_watched && now >= self.began + self.plan.soak.length {
+                    self.end(now, Ending::Completed);
+                }
+            }
+            Phase::Over => {}
+        }
+    }
+
+    /// Somebody wants the campaign to end, or something outside makes it.
+    pub fn stop(&mut self, now: Duration, ending: Ending) {
+        if self.phase != Phase::Over {
+            self.end(now.max(self.ticked), ending);
+        }
+    }
+
+    fn is_after_a_gap(&mut self, before: Duration, now: Duration) -> bool {
+        let gap = now - before;
+        let is_long = gap > self.plan.patience;
+        if is_long {
+            self.end(now, Ending::Lapsed(gap));
+        }
+        is_long
+    }
+
+    fn baseline(&mut self, now: Duration, telemetry: &Telemetry) {
+        let asked = self.plan.baseline;
+        let span = Span {
+            from: asked.warm_up,
+            to: now,
+        };
+        let has_enough = |gate: &Gate| {
+            let support = telemetry.support(&gate.query, span);
+            support.is_none_or(|support| support >= asked.requests as f64)
+        };
+        let relative = self.plan.gates.iter().filter(|gate| gate.is_relative());
+        let is_long = now >= asked.warm_up + asked.least;
+        if !is_long || !relative.clone().all(has_enough) {
+            if now >= asked.warm_up + asked.most {
+                self.end(now, Ending::NoBaseline);
+            }
+            return;
+        }
+        let answers = self.plan.gates.iter().map(|gate| {
+            gate.is_relative()
+                .then(|| telemetry.ask(&gate.query, span))
+                .flatten()
+        });
+        let answers: Vec<Option<f64>> = answers.collect();
+        let gates = self.plan.gates.iter().zip(&answers);
+        let is_known = |(gate, answer): (&Gate, &Option<f64>)| {
+            !gate.is_relative() || answer.is_some_and(|value| value > 0.0)
+        };
+        // A series that was never heard can open no gate.
+        let mut all = self.plan.gates.iter();
+        let is_heard = all.all(|gate| telemetry.missing(&gate.query).is_empty());
+        if !is_heard || !gates.clone().all(is_known) {
+            if now >= asked.warm_up + asked.most {
+                self.end(now, Ending::NoBaseline);
+            }
+            return;
+        }
+        let told = gates.filter_map(|(gate, answer)| {
+            let (value, limit) = ((*answer)?, gate.threshold);
+            Some(format!(
+                "{}: {} is {}; {limit}",
+                gate.name,
+                gate.query,
+                short(value)
+            ))
+        });
+        let told = told.collect::<Vec<_>>().join("; ");
+        self.baselines = answers;
+        self.course.baselines = self
+            .plan
+            .names()
+            .zip(self.baselines.iter().copied())
+            .collect();
+        self.note(now, EventKind::Baseline, told);
+        self.enter(now, Phase::Ramp);
+        self.add_users(now);
+    }
+
+    fn ramp(&mut self, now: Duration, telemetry: &Telemetry) {
+        if now < self.window + self.plan.window {
+            return;
+        }
+        let span = Span {
+            from: self.window,
+            to: now,
+        };
+        let (mut found, mut holds, mut told) = (false, false, Vec::new());
+        for (at, gate) in self.plan.gates.iter().enumerate() {
+            let says = self.says(at, gate, span, telemetry);
+            let open = self.open.get_mut(at);
+            match says {
+                Says::Quiet => {
+                    if let Some(open) = open {
+                        *open = 0;
+                    }
+                }
+                Says::Unknown => {
+                    if let Some(open) = open {
+                        *open = 0;
+                    }
+                    holds = true;
+                    told.push(format!("{} has no answer", gate.name));
+                }
+                Says::Open { value, limit } => {
+                    holds = true;
+                    told.push(format!(
+                        "{}: {} above {}",
+                        gate.name,
+                        short(value),
+                        short(limit)
+                    ));
+                    if let Some(open) = open {
+                        *open += 1;
+                        found |= gate.then == Then::Retract && *open >= gate.windows;
+                    }
+                }
+            }
+        }
+        let told = told.join("; ");
+        self.course.steps.push(Step {
+            users: self.users,
+            from: span.from,
+            to: span.to,
+            is_stable: !holds,
+            says: told.clone(),
+        });
+        self.window = now;
+        if found {
+            self.course.t2_users = Some(self.users);
+            let says = format!("saturated at {} users: {told}", self.users);
+            self.note(now, EventKind::Saturated, says);
+            self.retract(now);
+        } else if holds {
+            self.note(
+                now,
+                EventKind::Held,
+                format!("held at {} users: {told}", self.users),
+            );
+            self.held += 1;
+            if self.held >= self.plan.most_held {
+                self.end(now, Ending::Held);
+            }
+        } else if self.users >= self.plan.most_users {
+            let says = format!(
+                "not saturated at {} users, the most that are asked for",
+                self.users
+            );
+            self.note(now, EventKind::Unsaturated, says);
+            self.enter(now, Phase::Retract);
+        } else {
+            self.add_users(now);
+        }
+    }
+
+    fn add_users(&mut self, now: Duration) {
+        let users = self.users.saturating_add(self.plan.step);
+        self.users = users.min(self.plan.most_users);
+        (self.window, self.held) = (now, 0);
+        self.note(now, EventKind::Advanced, format!("{} users", self.users));
+    }
+
+    /// The share is rounded down, and one user is left.
+    fn retract(&mut self, now: Duration) {
+        // 0.29 times 100 is a little less than 29.
+        let users = f64::from(self.users) * self.plan.retract + 1e-9;
+        self.users = (users as u32).max(1);
+        let says = format!("back to {} users", self.users);
+        self.enter(now, Phase::Retract);
+        self.note(now, EventKind::Retracted, says);
+    }
+
+    /// What a gate says of a window.
+    fn says(&self, at: usize, gate: &Gate, span: Span, telemetry: &Telemetry) -> Says {
+        let Some(limit) = self.limit(at) else {
+            return Says::Quiet; // of a relative gate before there is a baseline
+        };
+        let last = gate
+            .query
+            .targets()
+            .map(|target| telemetry.last_heard(&target));
+        // Who was silent at the end of a window may have said nothing of what happened in it.
+        let is_heard = last
+            .into_iter()
+            .all(|last| last.is_some_and(|last| last + self.plan.silence > span.to));
+        match telemetry.ask(&gate.query, span) {
+            _ if !is_heard => Says::Unknown,
+            Some(value) if value > limit => Says::Open { value, limit },
+            Some(_) => Says::Quiet,
+            None => Says::Unknown,
+        }
+    }
+
+    fn abort_if_open(&mut self, now: Duration, telemetry: &Telemetry) -> bool {
+        let mut opened = None;
+        for (at, gate) in self.plan.gates.iter().enumerate() {
+            if gate.then != Then::Abort {
+                continue;
+            }
+            let span = Span {
+                from: now.saturating_sub(gate.over),
+                to: now,
+            };
+            // What was heard last counts, as long as it is in the span: a stop is not put off by a moment's silence.
+            let (Some(limit), Some(value)) = (self.limit(at), telemetry.ask(&gate.query, span))
+            else {
+                continue;
+            };
+            if value > limit {
+                opened = Some((gate.name.clone(), gate.query.to_string(), value, limit));
+                break;
+            }
+        }
+        let Some((gate, query, value, limit)) = opened else {
+            return false;
+        };
+        let users = self.users;
+        let says = format!(
+            "{gate} at {users} users: {query} is {}, above {}",
+            short(value),
+            short(limit)
+        );
+        self.note(now, EventKind::Aborted, says);
+        let limit = Limit {
+            gate,
+            value,
+            limit,
+            users,
+        };
+        self.end(now, Ending::Aborted(limit));
+        true
+    }
+
+    /// Tells once when a target of a gate falls silent, and once when it is back.
+    fn hear_silence(&mut self, now: Duration, telemetry: &Telemetry) {
+        let mut told = Vec::new();
+        for (gate, silent) in self.plan.gates.iter().zip(&mut self.silent) {
+            let since = gate
+                .query
+                .targets()
+                .map(|target| (telemetry.last_heard(&target).unwrap_or_default(), target))
+                .min();
+            let Some((last, target)) = since else {
+                continue;
+            };
+            let is_silent = now > last + self.plan.silence;
+            match (is_silent, *silent) {
+                (true, None) => {
+                    *silent = Some(last);
+                    told.push((
+                        EventKind::Silent,
+                        format!("{target} says nothing: {} holds", gate.name),
+                    ));
+                }
+                // One of its targets may be back while another is silent since later.
+                (true, Some(since)) => *silent = Some(last.max(since)),
+                (false, Some(_)) => {
+                    *silent = None;
+                    told.push((EventKind::Heard, format!("{target} is back: {}", gate.name)));
+                }
+                (false, None) => {}
+            }
+        }
+        for (kind, says) in told {
+            self.note(now, kind, says);
+        }
+    }
+
+    fn is_silent_for_too_long(&mut self, now: Duration) -> bool {
+        let patience = self.plan.patience;
+        let mut silent = self.silent.iter().flatten();
+        let is_over = silent.any(|&since| now > since + patience);
+        if is_over {
+            self.end(now, Ending::Unreachable);
+        }
+        is_over
+    }
+
+    fn enter(&mut self, now: Duration, phase: Phase) {
+        self.course.phases.push(PhaseSpan {
+            phase: self.phase,
+            from: self.began,
+            to: now,
+        });
+        (self.phase, self.began, self.window) = (phase, now, now);
+        if phase != Phase::Over {
+            let says = format!("{} with {} users", phase.word(), self.users);
+            self.note(now, EventKind::Phase, says);
+        }
+    }
+
+    fn end(&mut self, now: Duration, ending: Ending) {
+        let says = ending.to_string();
+        self.enter(now, Phase::Over);
+        self.note(now, EventKind::Ended, says);
+        self.course.ending = Some(ending);
+        self.users = 0;
+    }
+
+    fn note(&mut self, at: Duration, kind: EventKind, says: String) {
+        // These repeat themselves; what is decided is always told.
+        let repeats = matches!(kind, EventKind::Held | EventKind::Silent | EventKind::Heard);
+        if !repeats || self.course.events.len() < Course::MOST_EVENTS {
+            let users = self.users;
+            self.course.events.push(Event {
+                at,
+                kind,
+                users,
+                says,
+            });
+        }
+    }
+}
+
+/// A number with four digits that matter.
+fn short(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let digits = 3 - value.abs().log10().floor() as i32;
+    format!("{value:.*}", digits.clamp(0, 9) as usize)
+}

@@ -1,0 +1,278 @@
+//! What a campaign is to do.
+//!
+//! Invariant: a plan that passes [`Plan::check`] ends by itself, whatever is scraped.
+//! Not here: its file form (`prove`).
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::telemetry::Query;
+use crate::workload::MOST_USERS;
+
+/// Longer phases are refused: a month.
+const LONGEST: Duration = Duration::from_secs(31 * 86_400);
+/// Gates at most.
+const MOST_GATES: usize = 64;
+
+/// A campaign.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What later windows are compared with.
+    pub baseline: Baseline,
+    /// Users that come with each step.
+    pub step: u32,
+    /// How long a step lasts, and over what its gates are asked.
+    pub window: Duration,
+    /// Users at most.
+    pub most_users: u32,
+    /// Windows running in which no users come; then the campaign ends.
+    pub most_held: u32,
+    /// The share of T2 with which the soak goes on.
+    pub retract: f64,
+    /// The soak.
+    pub soak: Soak,
+    /// What is looked at.
+    pub gates: Vec<Gate>,
+    /// A target that has said nothing for so long is silent.
+    pub silence: Duration,
+    /// A target that a gate needs may be silent for so long; then the campaign ends.
+    pub patience: Duration,
+}
+
+/// The first users' time alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Baseline {
+    /// How many there are.
+    pub users: u32,
+    /// From the start, what does not count.
+    pub warm_up: Duration,
+    /// How long it is at least, after that.
+    pub least: Duration,
+    /// How many requests the answers of relative gates rest on at least, where they rest on any.
+    pub requests: u64,
+    /// It may take so long; then the campaign ends.
+    pub most: Duration,
+}
+
+/// The soak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Soak {
+    /// After the retraction, what does not count.
+    pub settle: Duration,
+    /// How long it lasts.
+    pub length: Duration,
+}
+
+/// Something that is looked at, and what follows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// As reports call it.
+    pub name: String,
+    /// What is asked.
+    pub query: Query,
+    /// When it is open.
+    pub threshold: Threshold,
+    /// Windows running for which it has to be, for [`Then::Retract`].
+    pub windows: u32,
+    /// Over how long it is asked, for [`Then::Abort`].
+    pub over: Duration,
+    /// What follows.
+    pub then: Then,
+}
+
+/// When a gate is open.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Threshold {
+    /// Above this.
+    Above(f64),
+    /// Above so many times what it was in the baseline.
+    TimesBaseline(f64),
+}
+
+/// What follows when a gate is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// No users come.
+    Hold,
+    /// No users come; after so many windows, the saturation point is found.
+    Retract,
+    /// The campaign ends at once.
+    Abort,
+}
+
+/// A member of a plan that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanFault {
+    /// Which, such as `baseline.least`.
+    pub member: String,
+    /// What is wrong.
+    pub says: String,
+}
+
+impl Default for Plan {
+    /// The published method: eight users a minute, T2 where mean TTFT passes 3 times its baseline in two windows, T3 where
+    /// preemptions pass 5 % of finished requests, a soak of three hours with 85 % of T2.
+    fn default() -> Self {
+        let query = |text: &str| text.parse::<Query>().expect("a query that is written here");
+        Self {
+            baseline: Baseline {
+                users: 8,
+                warm_up: Duration::from_secs(30),
+                least: Duration::from_secs(60),
+                requests: 200,
+                most: Duration::from_secs(1800),
+            },
+            step: 8,
+            window: Duration::from_secs(60),
+            most_users: 1000,
+            most_held: 30,
+            retract: 0.85,
+            soak: Soak {
+                settle: Duration::from_secs(60),
+                length: Duration::from_secs(10_800),
+            },
+            gates: vec![
+                Gate {
+                    name: "T2".into(),
+                    query: query("mean(engine:vllm:time_to_first_token_seconds)"),
+                    threshold: Threshold::TimesBaseline(3.0),
+                    windows: 2,
+                    over: Duration::from_secs(60),
+                    then: Then::Retract,
+                },
+                Gate {
+                    name: "T3".into(),
+                    query: query(
+                        "ratio(engine:vllm:num_preemptions_total, engine:vllm:request_success_total)",
+                    ),
+                    threshold: Threshold::Above(0.05),
+                    windows: 1,
+                    over: Duration::from_secs(60),
+                    then: Then::Abort,
+                },
+            ],
+            silence: Duration::from_secs(5),
+            patience: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Gate {
+    /// Whether it is compared with the baseline.
+    #[must_use]
+    pub const fn is_relative(&self) -> bool {
+        matches!(self.threshold, Threshold::TimesBaseline(_))
+    }
+}
+
+impl Plan {
+    /// No campaign takes longer: each phase by what it may last, and a second for each window that ends late.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        let steps = self.most_users.div_ceil(self.step.max(1)).saturating_add(1);
+        let windows = steps.saturating_mul(self.most_held.max(1));
+        let late = Duration::from_secs(1);
+        let ramp = (self.window + late).saturating_mul(windows);
+        let baseline = self.baseline.warm_up + self.baseline.most;
+        let soak = self.soak.settle + self.soak.length;
+        ramp.saturating_add(baseline + soak + late * 5)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = String> + '_ {
+        self.gates.iter().map(|gate| gate.name.clone())
+    }
+
+    /// Whether the plan can be carried out.
+    ///
+    /// # Errors
+    /// Every member that makes no sense.
+    pub fn check(&self) -> Result<(), Vec<PlanFault>> {
+        let mut faults = Vec::new();
+        let mut fault = |member: &str, says: &str| {
+            faults.push(PlanFault {
+                member: member.to_owned(),
+                says: says.to_owned(),
+            });
+        };
+        let second = Duration::from_secs(1);
+        for (member, time, least) in [
+            ("baseline.warm_up", self.baseline.warm_up, Duration::ZERO),
+            ("baseline.least", self.baseline.least, second),
+            ("baseline.most", self.baseline.most, self.baseline.least),
+            ("ramp.window", self.window, second),
+            ("soak.settle", self.soak.settle, Duration::ZERO),
+            ("soak.length", self.soak.length, second),
+            ("scrape.silence", self.silence, second),
+            ("scrape.patience", self.patience, self.silence),
+        ] {
+            if time < least || time > LONGEST {
+                fault(
+                    member,
+                    &format!("has to be from {} s to a month", least.as_secs()),
+                );
+            }
+        }
+        for (member, users) in [
+            ("baseline.users", self.baseline.users),
+            ("ramp.step", self.step),
+            ("ramp.most_users", self.most_users),
+        ] {
+            if !(1..=MOST_USERS).contains(&users) {
+                fault(member, "has to be from 1 to 1,000,000");
+            }
+        }
+        if self.most_held == 0 {
+            fault("ramp.most_held", "has to be at least 1");
+        }
+        if self.baseline.users > self.most_users {
+            fault("baseline.users", "are more than ramp.most_users");
+        }
+        if !(self.retract > 0.0 && self.retract <= 1.0) {
+            fault("ramp.retract", "has to be above 0 and at most 1");
+        }
+        if self.gates.len() > MOST_GATES {
+            fault("gate", "there are at most 64");
+        }
+        for (at, gate) in self.gates.iter().enumerate() {
+            let number = match gate.threshold {
+                Threshold::Above(number) | Threshold::TimesBaseline(number) => number,
+            };
+            if !number.is_finite() || gate.is_relative() && number <= 0.0 {
+                fault(
+                    &format!("gate[{at}]"),
+                    "has a limit that is no number above 0",
+                );
+            }
+            if gate.windows == 0 {
+                fault(&format!("gate[{at}].windows"), "has to be at least 1");
+            }
+            if gate.over < second || gate.over > LONGEST {
+                fault(&format!("gate[{at}].over"), "has to be from 1 s to a month");
+            }
+            let twice = self.gates.iter().take(at);
+            if twice.clone().any(|other| other.name == gate.name) {
+                fault(&format!("gate[{at}].name"), "is that of another gate");
+            }
+        }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults)
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Above(limit) => write!(f, "open above {limit}"),
+            Self::TimesBaseline(factor) => write!(f, "open above {factor} times that"),
+        }
+    }
+}
+
+impl fmt::Display for PlanFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.member, self.says)
+    }
+}
