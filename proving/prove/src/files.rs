@@ -33,6 +33,11 @@ pub(crate) fn check_out(path: &Path, recording: &Path) -> io::Result<()> {
         let says = format!("{}: is a file of the recording itself", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, says));
     }
+    check_writable(path)
+}
+
+/// Fails where nothing can be written to this path.
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     let is_new = !path.exists();
     let open = fs::OpenOptions::new().append(true).create(true).open(path);
     open.map(drop).map_err(|error| of(path, &error))?;
@@ -44,6 +49,19 @@ pub(crate) fn check_out(path: &Path, recording: &Path) -> io::Result<()> {
 
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text).map_err(|error| of(path, &error))
+}
+
+/// Writes a file whole or not at all: what was there stays until the new one is.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+    written.map_err(|error| {
+        // What could be written of it is of no use.
+        drop(fs::remove_file(&new));
+        of(path, &error)
+    })
 }
 
 fn of(path: &Path, error: &io::Error) -> io::Error {

@@ -5,7 +5,7 @@
 //! Not here: the client (`load`, the crate), laws and their tests (`experiment`), building a corpus (`corpus`).
 
 mod fleet;
-mod interrupt;
+pub(crate) mod interrupt;
 mod live;
 pub(crate) mod locust;
 mod records;
@@ -13,6 +13,7 @@ mod report;
 mod rig;
 mod rows;
 mod source;
+pub(crate) mod steered;
 pub(crate) mod synthetic;
 mod target;
 mod traffic;
@@ -271,9 +272,7 @@ fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
 fn tell(options: &Options, report: &Report, out: Option<&Path>) -> Result<(), ReplayError> {
     let written = out.map_or(Ok(()), |path| crate::files::write(path, &report.to_json()));
     if !options.json {
-        let bold = io::IsTerminal::is_terminal(&io::stdout())
-            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        say(&report.page(bold))?;
+        say(&report.page(crate::text::is_bold()))?;
     } else if options.locust_master.is_some() {
         // A line for each run.
         say(&(report.to_json_line() + "\n"))?;

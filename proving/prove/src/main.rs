@@ -2,9 +2,10 @@
 //!
 //! Reason to exist: being a process. Commands are modules; this file only chooses between them.
 //! Exit codes: 0 all is well, 1 a result is not to be trusted or not what was asked for, 2 nothing could be done, 4 the
-//! generator of a load could not keep up.
+//! generator of a load could not keep up, 5 somebody could not be reached.
 
 mod audit;
+mod campaign;
 mod corpus;
 mod files;
 mod host;
@@ -12,11 +13,18 @@ mod issuer;
 mod load;
 mod oauth_rbac;
 mod offline;
+mod overhead;
+mod plot;
 mod progress;
 mod race;
+mod report;
+mod scrape;
 mod simulate;
+mod subject;
+mod tap;
 mod text;
 mod upstream;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,6 +44,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(Box<campaign::Options>),
     Race(race::Race),
     OauthRbac(oauth_rbac::OauthRbac),
     Audit(audit::Audit),
@@ -44,6 +53,17 @@ enum Command {
     Corpus(Box<corpus::Command>),
     Load(Box<load::Options>),
     Engine(Box<Engine>),
+    /// Targets of metrics, as a campaign scrapes them.
+    #[command(hide = true)]
+    Scrape(scrape::command::Scrape),
+    Verify(Box<verify::Options>),
+    /// A relay before an upstream that says when bytes passed.
+    #[command(hide = true)]
+    Tap(tap::command::Relay),
+    /// A gateway's own time.
+    #[command(hide = true)]
+    Overhead(Box<overhead::command::Isolate>),
+    Report(report::Report),
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
@@ -75,6 +95,13 @@ struct Engine {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Run(options) => match campaign::run(&options) {
+            Ok(verdict) => verdict.into(),
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::from(error.exit_code())
+            }
+        },
         Command::Race(options) => match race::race(&options) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(1),
@@ -112,6 +139,28 @@ fn main() -> ExitCode {
                 Err(error) => refuse(&*error),
             }
         }
+        Command::Scrape(options) => match scrape::command::scrape(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
+        Command::Verify(options) => match verify::verify(&options) {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => refuse(&error),
+        },
+        Command::Tap(options) => match tap::command::relay(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::Overhead(options) => match overhead::command::isolate(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
+        Command::Report(options) => match report::report(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
         Command::Upstream(options) => match upstream::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),

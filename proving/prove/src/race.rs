@@ -6,13 +6,15 @@
 //! Not here: what is measured (`cell`), what is written (`result`, `table`).
 
 pub(crate) mod bench;
+mod bodies;
 pub(crate) mod cell;
 pub(crate) mod check;
+mod counts;
+mod metered;
 pub(crate) mod page;
 mod profile;
 pub(crate) mod result;
 pub(crate) mod scenario;
-pub(crate) mod subject;
 pub(crate) mod table;
 pub(crate) mod upstream;
 
@@ -25,11 +27,11 @@ use experiment::interleave;
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
 use crate::issuer::Issuer;
+use crate::subject::{Subject, SubjectError};
 use bench::{Bench, Problem};
 use cell::Cell;
-use result::{RaceResult, Row};
-use scenario::Scenario;
-use subject::{Subject, SubjectError};
+use result::{Bases, RaceResult, Row};
+use scenario::{Part, Scenario};
 use upstream::Upstream;
 
 /// Length of one profile.
@@ -50,6 +52,9 @@ pub(crate) struct Race {
     /// The short list of scenarios, one second each.
     #[arg(long)]
     quick: bool,
+    /// What metering costs: each subject that meters beside the same without, in the scenarios of the meter.
+    #[arg(long)]
+    meter: bool,
     /// Rounds; every figure is their median with the least and the greatest.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
@@ -91,9 +96,13 @@ pub(crate) enum RaceError {
 
 /// Runs the race; whether every row that was asked for is to be trusted.
 pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
-    let subjects = Subject::load_all(&options.dir, &options.subjects)?;
-    let scenarios = scenario::load_all(&options.dir, &options.scenarios, options.quick)
-        .map_err(RaceError::Scenario)?;
+    let subjects = subjects(options)?;
+    let part = Part {
+        quick: options.quick,
+        meter: options.meter,
+    };
+    let scenarios =
+        scenario::load_all(&options.dir, &options.scenarios, part).map_err(RaceError::Scenario)?;
     refuse_unbuilt(&subjects)?;
     let rig = |error: io::Error| RaceError::Rig(format!("the rig could not be set up: {error}"));
     let limit = descriptors::raise();
@@ -154,6 +163,32 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
     Ok(result.trusted())
 }
 
+/// Those that are named; of the meter, each that has one and the same without.
+fn subjects(options: &Race) -> Result<Vec<Subject>, RaceError> {
+    let named = &options.subjects;
+    let all = Subject::load_all(&options.dir, named)?;
+    if !options.meter || !named.is_empty() {
+        return Ok(all);
+    }
+    let metered = all.into_iter().filter_map(|subject| {
+        let unmetered = subject.manifest.unmetered?;
+        Some([unmetered, subject.name])
+    });
+    let mut pairs: Vec<String> = Vec::new();
+    for name in metered.flatten() {
+        if !pairs.contains(&name) {
+            pairs.push(name);
+        }
+    }
+    if pairs.is_empty() {
+        let dir = options.dir.display();
+        return Err(RaceError::Rig(format!(
+            "{dir}: no subject says in `unmetered` which one is the same without its meter"
+        )));
+    }
+    Ok(Subject::load_all(&options.dir, &pairs)?)
+}
+
 /// A race against a binary that is not there would be a race without us.
 fn refuse_unbuilt(subjects: &[Subject]) -> Result<(), SubjectError> {
     for subject in subjects {
@@ -181,6 +216,7 @@ fn measure_all(
         .iter()
         .map(|bench| bench.problem(scenario, limit))
         .collect();
+    let traffic = scenario.traffic();
     for (round, place) in interleave(part.len(), rounds) {
         if problems[place].is_some() {
             continue;
@@ -188,24 +224,22 @@ fn measure_all(
         let bench = &mut part[place];
         let (of, name) = (&scenario.name, bench.name());
         eprintln!("{of} round {}/{rounds} {name}", round + 1);
-        match bench.measure(scenario, upstream, seconds, round) {
+        match bench.measure(&traffic, upstream, seconds, round) {
             Ok(cell) => cells[place].push(cell),
             Err(says) => problems[place] = Some(Problem { says, known: false }),
         }
     }
-    let direct = part
-        .iter()
-        .position(|bench| bench.is_direct())
-        .map(|place| cells[place].clone());
-    let all = part.iter().zip(cells).zip(problems);
-    all.map(|((bench, cells), problem)| {
-        Row::new(
-            bench.name(),
-            &scenario.name,
-            &cells,
-            direct.as_deref(),
-            problem,
-        )
+    let of = |is_it: &dyn Fn(&Bench) -> bool| {
+        let place = part.iter().position(|bench| is_it(bench));
+        place.map(|place| cells[place].as_slice())
+    };
+    let all = part.iter().zip(&cells).zip(problems);
+    all.map(|((bench, own), problem)| {
+        let bases = Bases {
+            direct: of(&Bench::is_direct),
+            unmetered: of(&|other| bench.unmetered() == Some(other.name())),
+        };
+        Row::new(bench.name(), &scenario.name, own, bases, problem)
     })
     .collect()
 }
@@ -231,9 +265,10 @@ fn profile_all(
             && bench.takes_part_in(scenario)
             && bench.problem(scenario, limit).is_none()
     };
+    let traffic = scenario.traffic();
     for bench in benches.iter_mut().filter(able) {
         eprintln!("{} profile {}", scenario.name, bench.name());
-        bench.profile(scenario, upstream, PROFILE_SECONDS, dir);
+        bench.profile(&traffic, upstream, PROFILE_SECONDS, dir);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: what is said.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 /// Columns of a line.
 pub(crate) const WIDTH: usize = 80;
@@ -26,10 +26,15 @@ pub(crate) fn say(text: &str) -> io::Result<()> {
     }
 }
 
+/// Whether stdout is a terminal that may be given bold letters.
+pub(crate) fn is_bold() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 /// A text that others chose, as a terminal may show it: U+FFFD stands for each control character (of the first 32 and
 /// of U+007F to U+009F) and for each character that turns the direction of the text around it.
 pub(crate) fn printable(text: &str) -> String {
-    let turns = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let shown = |c: char| {
         if c.is_control() || turns(c) {
             '\u{fffd}'
@@ -38,6 +43,19 @@ pub(crate) fn printable(text: &str) -> String {
         }
     };
     text.chars().map(shown).collect()
+}
+
+/// With commas between thousands.
+pub(crate) fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// A text broken between words, lines after the first indented by `indent`.

@@ -15,11 +15,12 @@ use serde::Deserialize;
 
 use super::groups::{Group, Groups};
 use super::options;
-use super::page::{bytes, number};
+use super::page::bytes;
 use super::progress::{Bar, time};
 use super::repairs::RepairOptions;
 use super::target::TargetOptions;
 use crate::files;
+use crate::text::number;
 use crate::text::printable;
 
 /// Builds a corpus of recorded sessions, one request for each decision of the assistant.

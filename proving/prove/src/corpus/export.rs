@@ -8,8 +8,9 @@ use ::corpus::export::Format;
 use ::corpus::store::Corpus;
 use clap::{Args, ValueEnum};
 
-use super::page::{bytes, number};
+use super::page::bytes;
 use super::target::TargetOptions;
+use crate::text::number;
 
 /// Writes a corpus in a form that another tool reads.
 #[derive(Debug, Args)]

@@ -11,7 +11,8 @@ use ::corpus::manifest::{Manifest, Profile};
 use ::corpus::store::Corpus;
 use clap::Args;
 
-use super::page::{Page, by_powers, bytes, number};
+use super::page::{Page, by_powers, bytes};
+use crate::text::number;
 use crate::text::say;
 
 /// Shows what a corpus is.

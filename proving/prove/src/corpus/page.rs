@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-use crate::text::printable;
+use crate::text::{number, printable};
 
 /// What a page is written for.
 #[derive(Debug, Clone, Copy)]
@@ -122,19 +122,6 @@ pub(super) fn by_powers(values: impl Iterator<Item = u64>) -> Vec<(String, u64)>
         i => format!("{}-", number(1 << (i - 1))),
     };
     (first..=last).map(|i| (label(i), counts[i])).collect()
-}
-
-/// With commas between thousands.
-pub(super) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// In decimal units.

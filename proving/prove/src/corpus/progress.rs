@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use ::corpus::build::Progress;
 
-use super::page::{bytes, number};
+use super::page::bytes;
 use crate::progress::Line;
+use crate::text::number;
 
 /// The progress of a build.
 pub(super) struct Bar {

@@ -335,7 +335,7 @@ fn fewer_sessions_than_were_asked_for_are_told() {
 #[test]
 fn numbers_are_shown_as_people_read_them() {
     assert_eq!(
-        [0, 999, 1_000, 1_234_567].map(page::number),
+        [0, 999, 1_000, 1_234_567].map(crate::text::number),
         ["0", "999", "1,000", "1,234,567"]
     );
     assert_eq!(

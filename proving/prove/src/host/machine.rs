@@ -1,6 +1,6 @@
 //! What the figures were measured on.
 //!
-//! Not here: the subjects' versions (`race::subject`).
+//! Not here: the subjects' versions (`subject`).
 
 use std::fs;
 

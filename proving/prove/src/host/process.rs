@@ -3,7 +3,7 @@
 //! Invariant: a `Group` that is dropped has no process left: TERM first, KILL after a grace, then
 //! whatever escaped from the group, known by pid and start time. On SIGINT, SIGTERM and SIGHUP
 //! every group is ended before we are; on SIGKILL each group's `guard` does it.
-//! Not here: which program (`race::subject`).
+//! Not here: which program (`subject`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -113,7 +113,7 @@ impl Drop for Cgroup {
 
 impl Throttling {
     /// Version 2 counts microseconds, version 1 nanoseconds.
-    fn parse(stat: &str) -> Self {
+    pub(crate) fn parse(stat: &str) -> Self {
         let field = |name: &str| {
             stat.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
@@ -157,7 +157,7 @@ fn sweep(parent: &Path) {
 }
 
 /// Groups in which one might be made: our own and the root, of each hierarchy that may limit CPU.
-fn parents(own: &str, mounts: &str) -> Vec<PathBuf> {
+pub(crate) fn parents(own: &str, mounts: &str) -> Vec<PathBuf> {
     let mut parents = Vec::new();
     for line in mounts.lines() {
         let mut words = line.split(' ').skip(1);

@@ -28,6 +28,30 @@ pub(crate) fn await_ready(
     patience: Duration,
     log: &Path,
 ) -> Result<(), String> {
+    await_status(group, address, request, patience, log, |status| {
+        status == 200
+    })
+}
+
+/// Asks until there is an answer, whatever it is.
+pub(crate) fn await_answer(
+    group: &mut Group,
+    address: SocketAddr,
+    request: &Request,
+    patience: Duration,
+    log: &Path,
+) -> Result<(), String> {
+    await_status(group, address, request, patience, log, |_| true)
+}
+
+fn await_status(
+    group: &mut Group,
+    address: SocketAddr,
+    request: &Request,
+    patience: Duration,
+    log: &Path,
+    is_ready: impl Fn(u16) -> bool,
+) -> Result<(), String> {
     let began = Instant::now();
     let mut last = String::from("no answer");
     while began.elapsed() < patience {
@@ -38,7 +62,7 @@ pub(crate) fn await_ready(
             ));
         }
         match fetch(address, request, Duration::from_secs(2)) {
-            Ok(fetched) if fetched.status == 200 => return Ok(()),
+            Ok(fetched) if is_ready(fetched.status) => return Ok(()),
             Ok(fetched) => last = format!("status {}", fetched.status),
             Err(error) => last = error.to_string(),
         }

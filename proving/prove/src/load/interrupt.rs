@@ -13,11 +13,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const EXIT_CODE: i32 = 130;
 
 /// Whether there was one.
-pub(super) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// From now on SIGINT and SIGTERM are heard.
-    pub(super) fn heed() -> io::Result<Self> {
+    pub(crate) fn heed() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -36,7 +36,7 @@ impl Interrupt {
         Ok(Self(heard))
     }
 
-    pub(super) fn was_heard(&self) -> bool {
+    pub(crate) fn was_heard(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -20,7 +20,7 @@ use super::rows::Rows;
 use crate::text::printable;
 
 /// Hears rows as they come.
-pub(super) type OnRows = Box<dyn FnMut(&[Record]) + Send>;
+pub(crate) type OnRows = Box<dyn FnMut(&[Record]) + Send>;
 
 /// All that is needed to run, as often as is asked for.
 pub(super) struct Rig {

@@ -44,11 +44,11 @@ pub(super) struct Sums {
 
 /// Sums, by profile.
 #[derive(Debug, Default)]
-pub(super) struct Summed {
+pub(crate) struct Summed {
     pub(super) profiles: Vec<Sums>,
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// Why the file is not whole.
-    pub(super) fault: Option<RecordsError>,
+    pub(crate) fault: Option<RecordsError>,
 }
 
 /// A thread that takes rows.

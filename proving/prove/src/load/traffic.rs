@@ -19,6 +19,7 @@ use load::source::{Head, HeadError, Secret};
 use serde::Deserialize;
 
 use super::ReplayError;
+use super::steered::Said;
 
 /// The mean pause that is drawn where nothing was recorded and nothing was asked for: 190 users who wait 14.29 s for each
 /// answer and ask 8.7 times a second together pause for 190 / 8.7 - 14.29 s, as in the white paper's soak.
@@ -123,7 +124,23 @@ impl File {
         toml::from_str(&text).map_err(fault)
     }
 
-    fn of(&self, name: &str) -> Option<&FileProfile> {
+    /// What is said elsewhere than in a file.
+    pub(super) fn of(said: &[Said]) -> Self {
+        let profile = said.iter().map(|said| FileProfile {
+            name: said.name.clone(),
+            weight: said.weight,
+            users: None,
+            think: said.think.clone(),
+            arrivals: None,
+            scope: said.scope,
+            headers: said.headers.iter().cloned().collect(),
+        });
+        Self {
+            profile: profile.collect(),
+        }
+    }
+
+    fn profile(&self, name: &str) -> Option<&FileProfile> {
         self.profile.iter().find(|profile| profile.name == name)
     }
 }
@@ -138,7 +155,7 @@ pub(super) fn plan(
     check_names(asked, file, has)?;
     let profiles = has.iter().map(|has| OneProfile {
         asked,
-        said: file.of(&has.name),
+        said: file.profile(&has.name),
         base,
         has,
     });
@@ -203,6 +220,7 @@ pub(super) fn plan(
             expects: None,
             connections: asked.connections,
             users_at_first: matches!(asked.users, Users::OfEach(_)).then_some(0),
+            request_id: None,
         });
         planned.profiles.push(at);
     }

@@ -25,8 +25,8 @@ use crate::host::quota::{Cgroup, Throttling};
 use crate::host::ready::{await_ready, get};
 use crate::issuer::{Issuer, Role};
 use crate::race::check;
-use crate::race::subject::{Client, Places};
 use crate::race::upstream::Upstream;
+use crate::subject::{Client, Places};
 
 /// How long the gate may take to be ready, with a twentieth of a core too.
 const READY: Duration = Duration::from_secs(30);
@@ -159,6 +159,7 @@ impl Rig<'_> {
             port,
             admin_port,
             upstream_port: self.upstream.port(),
+            further_ports: BTreeMap::new(),
             issuer_port: issuer.port(),
             cores: thread::available_parallelism().map_or(1, usize::from),
             dir: home.to_owned(),

@@ -48,8 +48,8 @@ pub(crate) struct Soak {
     /// What does not count at the start [default: 300s; in a ramp 60s].
     #[arg(long, value_parser = seconds)]
     warm_up: Option<Duration>,
-    /// Users come a few at a time, up to --users, until mean TTFT in two windows running is over three times that of
-    /// the first.
+    /// Users come a few at a time, up to --users, while mean TTFT is at most three times that of the first, until it is
+    /// above in two windows running.
     #[arg(long, conflicts_with = "hours")]
     ramp: bool,
     /// In a ramp, how many come at a time.
@@ -364,12 +364,15 @@ fn windows(page: &mut String, report: &RampReport) {
             window.waiting,
             window.kv_usage * 100.0,
             window.preemptions,
-            if window.too_slow { "  too slow" } else { "" }
+            if window.too_slow { "  held" } else { "" }
         );
     }
     match report.t2 {
         Some(users) => add!(page, "T2: {users} users"),
         None => add!(page, "T2 was not reached"),
+    }
+    if let Some(why) = &report.stopped {
+        add!(page, "it stopped: {why}");
     }
 }
 

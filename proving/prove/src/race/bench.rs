@@ -6,19 +6,20 @@
 
 mod credentials;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use load::source::Fixed;
 use serde::Serialize;
 
+use super::bodies::{Bodies, Requests};
 use super::cell::{self, Cell, Parties};
 use super::check::{self, Checked};
+use super::counts::Meter;
 use super::profile;
-use super::scenario::{Scenario, Timing};
-use super::subject::{Client, Launch, Places, Subject, SubjectError};
+use super::scenario::{Scenario, Timing, Traffic};
 use super::upstream::Upstream;
 use crate::host::process::{Group, Start};
 use crate::host::quota::Cgroup;
@@ -26,6 +27,7 @@ use crate::host::ready::{await_ready, last_lines};
 use crate::host::usage::Process;
 use crate::host::{descriptors, ports};
 use crate::issuer::Issuer;
+use crate::subject::{Client, Launch, Places, Subject, SubjectError};
 use credentials::Credentials;
 
 #[cfg(test)]
@@ -80,6 +82,8 @@ pub(crate) struct Told {
     pub(crate) failed: bool,
     /// What a reader of its figures has to know.
     pub(crate) notes: Vec<String>,
+    /// The same without the meter, with which its CPU for a call is compared.
+    pub(crate) unmetered: Option<String>,
     /// File beside the result with its flame graph, when one was asked for and taken.
     pub(crate) flame: Option<String>,
 }
@@ -98,6 +102,7 @@ impl Bench {
             port: 0,
             admin_port: 0,
             upstream_port,
+            further_ports: BTreeMap::new(),
             issuer_port: issuer.port(),
             cores,
             dir: home.clone(),
@@ -125,6 +130,11 @@ impl Bench {
 
     pub(crate) fn is_direct(&self) -> bool {
         self.subject.is_direct()
+    }
+
+    /// The subject that it is without its meter.
+    pub(crate) fn unmetered(&self) -> Option<&str> {
+        self.subject.manifest.unmetered.as_deref()
     }
 
     pub(crate) fn takes_part_in(&self, scenario: &Scenario) -> bool {
@@ -269,18 +279,18 @@ impl Bench {
     /// One measurement; a subject that dies in it has a fault from then on.
     pub(crate) fn measure(
         &mut self,
-        scenario: &Scenario,
+        traffic: &Traffic<'_>,
         upstream: &Upstream,
         seconds: f64,
         round: usize,
     ) -> Result<Cell, String> {
-        let outcome = self.try_measure(scenario, upstream, seconds, round);
+        let outcome = self.try_measure(traffic, upstream, seconds, round);
         self.pause();
         let died = self.group.as_mut().and_then(Group::ended);
         if let Some(status) = died {
             let says = format!(
                 "died in {} ({status}){}",
-                scenario.name,
+                traffic.scenario.name,
                 last_lines(&self.log())
             );
             self.fault = Some(Fault {
@@ -294,16 +304,19 @@ impl Bench {
 
     fn try_measure(
         &mut self,
-        scenario: &Scenario,
+        traffic: &Traffic<'_>,
         upstream: &Upstream,
         seconds: f64,
         round: usize,
     ) -> Result<Cell, String> {
+        let scenario = traffic.scenario;
         self.ensure(scenario)?;
         let timing = scenario.timing(seconds);
-        let requests = self.requests(scenario, &timing)?;
+        let requests = self.requests(traffic, &timing, round as u64)?;
+        let meter = self.meter()?;
         let own = || self.processes(upstream);
         let parties = Parties {
+            meter: meter.as_ref(),
             subject: &own,
             upstream: &|| upstream.processes(),
             workers: self.subject.manifest.workers.as_deref(),
@@ -320,24 +333,43 @@ impl Bench {
         )
     }
 
-    fn requests(&self, scenario: &Scenario, timing: &Timing) -> Result<Fixed, String> {
-        let (asks, body) = (check::asks(scenario, timing), scenario.body());
-        let render = |client: &Client| check::request(Some(client), &asks, &body);
-        self.credentials.requests(&self.client, render)
+    fn requests(
+        &self,
+        traffic: &Traffic<'_>,
+        timing: &Timing,
+        round: u64,
+    ) -> Result<Requests, String> {
+        let asks = check::asks(traffic.scenario, timing);
+        let render = |client: &Client| check::request(Some(client), &asks, &traffic.opening);
+        let fixed = self.credentials.requests(&self.client, render)?;
+        let pool = traffic.pool.clone();
+        Ok(Requests::new(
+            fixed,
+            pool.map(|pool| Bodies::new(pool, round)),
+        ))
+    }
+
+    /// Where the subject says what became of its counts, if it counts.
+    fn meter(&self) -> Result<Option<Meter>, String> {
+        let counting = self.subject.manifest.counting.as_ref();
+        let meter = counting.map(|counting| Meter::of(counting, &self.places));
+        meter.transpose()
     }
 
     /// Leaves a flame graph of the subject under `scenario` in `dir`; what came of it is kept.
     pub(crate) fn profile(
         &mut self,
-        scenario: &Scenario,
+        traffic: &Traffic<'_>,
         upstream: &Upstream,
         seconds: f64,
         dir: &Path,
     ) {
+        let scenario = traffic.scenario;
         let name = format!("flame-{}.svg", self.subject.name);
         let taken = self.ensure(scenario).and_then(|()| {
             let timing = scenario.timing(seconds);
-            let requests = self.requests(scenario, &timing)?;
+            // After all rounds, with bodies that none of them had.
+            let requests = self.requests(traffic, &timing, u64::MAX)?;
             let plan = cell::plan(self.address(upstream), requests, scenario, timing);
             let title = format!("{}, {}", self.subject.name, scenario.name);
             let processes = || self.processes(upstream);
@@ -414,6 +446,7 @@ impl Bench {
                 .as_ref()
                 .is_some_and(|fault| explicit || !fault.missing),
             notes: self.notes(),
+            unmetered: self.subject.manifest.unmetered.clone(),
             flame: self.flame.clone().and_then(Result::ok),
         }
     }

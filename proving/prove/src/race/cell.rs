@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use experiment::Limit;
 use load::run::{Plan, Running, start};
-use load::source::Fixed;
 
+use super::bodies::Requests;
+use super::counts::{Counts, Meter, Moments};
 use super::scenario::{Scenario, Timing};
 use crate::host::machine::CoreTicks;
 use crate::host::quota::Throttling;
@@ -26,6 +27,8 @@ use figures::Measured;
 
 const SAMPLE: Duration = Duration::from_millis(200);
 const SETTLE: Duration = Duration::from_millis(300);
+/// The subject's page is read so long before the measured interval, so that rendering it is in no figure.
+const AHEAD: Duration = Duration::from_millis(50);
 
 /// Who is read.
 pub(crate) struct Parties<'a> {
@@ -35,6 +38,8 @@ pub(crate) struct Parties<'a> {
     pub(crate) workers: Option<&'a str>,
     /// What its quota did to the subject, when it has one.
     pub(crate) throttling: &'a dyn Fn() -> Option<Throttling>,
+    /// Where it says what became of its counts, when it counts.
+    pub(crate) meter: Option<&'a Meter>,
     /// The subject is the upstream.
     pub(crate) direct: bool,
 }
@@ -45,6 +50,8 @@ pub(crate) struct Cell {
     pub(crate) round: usize,
     pub(crate) figures: BTreeMap<&'static str, f64>,
     pub(crate) failures: BTreeMap<String, u64>,
+    /// Calls by what became of their count.
+    pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) limit: Limit,
     /// CPU time from the scheduler's count, not from ticks.
     pub(crate) exact: bool,
@@ -72,13 +79,14 @@ struct Memory {
 /// Measures; the error says why there are no figures.
 pub(crate) fn measure(
     target: SocketAddr,
-    requests: Fixed,
+    requests: Requests,
     scenario: &Scenario,
     timing: Timing,
     round: usize,
     parties: &Parties<'_>,
 ) -> Result<Cell, String> {
     let plan = plan(target, requests, scenario, timing);
+    let quiet = parties.meter.map(Meter::quiet);
     let mut memory = Memory {
         before: resident(&(parties.subject)()),
         peak: 0,
@@ -87,15 +95,27 @@ pub(crate) fn measure(
         after: 0,
     };
     let running = start(plan).map_err(|error| error.to_string())?;
+    sleep_until(running.begin.checked_sub(AHEAD).unwrap_or(running.begin));
+    let begin = parties.meter.map(Meter::read);
     sleep_until(running.begin);
     let before = read(parties);
     watch(&running, &(parties.subject)(), &mut memory);
     let after = read(parties);
+    let end = parties.meter.map(Meter::read);
     memory.pss = proportional(&(parties.subject)());
     let outcome = running.finish().map_err(|error| error.to_string())?;
     let seen = outcome.total();
     thread::sleep(SETTLE);
     memory.after = resident(&(parties.subject)());
+    let counts = match (parties.meter, quiet, begin, end) {
+        (Some(meter), Some(quiet), Some(begin), Some(end)) => Counts::of(&Moments {
+            quiet: quiet?,
+            begin: begin?,
+            end: end?,
+            settled: meter.settled()?,
+        }),
+        _ => Counts::default(),
+    };
     if seen.answered == 0 {
         let mut kinds: Vec<_> = seen
             .all_failures()
@@ -119,9 +139,12 @@ pub(crate) fn measure(
         memory: &memory,
         direct: parties.direct,
     };
+    let mut figures = measured.figures();
+    figures.extend(counts.figures);
     Ok(Cell {
         round,
-        figures: measured.figures(),
+        figures,
+        counts: counts.calls,
         failures: measured.failures(),
         limit: measured.limit(),
         exact: measured.subject_ns().1,
@@ -131,7 +154,7 @@ pub(crate) fn measure(
 /// What the client is to do in `scenario`.
 pub(crate) fn plan(
     target: SocketAddr,
-    requests: Fixed,
+    requests: Requests,
     scenario: &Scenario,
     timing: Timing,
 ) -> Plan {

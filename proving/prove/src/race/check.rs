@@ -15,7 +15,7 @@ use load::client::{Fetched, Request, fetch};
 use load::source::Head;
 
 use super::scenario::{Scenario, Timing};
-use super::subject::{Body, Client, Manifest};
+use crate::subject::{Body, Client, Manifest};
 use same::{same_bytes, same_events, same_json};
 
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,15 +4,16 @@
 //! Not here: what a plot looks like (`plot`), which columns a table has (`table`).
 
 mod plot;
-mod scale;
 
 use std::fmt::Write;
 
 use experiment::statistics::Spread;
 
+use super::metered;
 use super::result::RaceResult;
 use super::scenario::Scenario;
 use super::table;
+use crate::plot::escape;
 use plot::{Bar, Lines, Point, Series, bars, lines};
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub(crate) fn render(result: &RaceResult) -> String {
     head(&mut out, result);
     legend(&mut out, result);
     plots(&mut out, result);
+    meter(&mut out, result);
     tables(&mut out, result);
     subjects(&mut out, result);
     out.push_str("</body>\n</html>\n");
@@ -193,6 +195,28 @@ fn times(spread: &Spread, factor: f64) -> Spread {
     }
 }
 
+fn meter(out: &mut String, result: &RaceResult) {
+    let lines = metered::lines(result);
+    if lines.len() < 2 {
+        return;
+    }
+    let title = escape(metered::TITLE);
+    let _ = writeln!(out, "<h2>{title}</h2>\n<div class=\"wide\"><table>");
+    for (index, line) in lines.iter().enumerate() {
+        out.push_str("<tr>");
+        line_of(out, line, index == 0);
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</table></div>\n");
+}
+
+fn line_of(out: &mut String, line: &[String], is_head: bool) {
+    let tag = if is_head { "th" } else { "td" };
+    for cell in line {
+        let _ = write!(out, "<{tag}>{}</{tag}>", escape(cell));
+    }
+}
+
 fn tables(out: &mut String, result: &RaceResult) {
     for scenario in &result.scenarios {
         let rows = result.rows_of(&scenario.name);
@@ -206,11 +230,8 @@ fn tables(out: &mut String, result: &RaceResult) {
         );
         let lines = table::lines(&rows);
         for (index, line) in lines.iter().enumerate() {
-            let tag = if index == 0 { "th" } else { "td" };
             out.push_str("<tr>");
-            for cell in line {
-                let _ = write!(out, "<{tag}>{}</{tag}>", escape(cell));
-            }
+            line_of(out, line, index == 0);
             let problem = index
                 .checked_sub(1)
                 .and_then(|at| rows[at].problem.as_ref());
@@ -255,11 +276,4 @@ fn subjects(out: &mut String, result: &RaceResult) {
 /// The style sheet has so many colours.
 const fn colour(index: usize) -> usize {
     index % 16
-}
-
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }

@@ -56,10 +56,21 @@ pub(crate) struct Row {
     pub(crate) rounds: usize,
     pub(crate) figures: BTreeMap<&'static str, Spread>,
     pub(crate) failures: BTreeMap<String, u64>,
+    /// Calls by what became of their count, where the subject counts.
+    pub(crate) counts: BTreeMap<String, u64>,
     /// Rounds by who was the limit.
     pub(crate) limits: BTreeMap<&'static str, usize>,
     pub(crate) rig_was_limit: bool,
     exact: bool,
+}
+
+/// With whom a subject is compared, in the same rounds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bases<'a> {
+    /// No gateway.
+    pub(crate) direct: Option<&'a [Cell]>,
+    /// The same without its meter.
+    pub(crate) unmetered: Option<&'a [Cell]>,
 }
 
 impl Row {
@@ -67,20 +78,27 @@ impl Row {
         subject: &str,
         scenario: &str,
         cells: &[Cell],
-        direct: Option<&[Cell]>,
+        bases: Bases<'_>,
         problem: Option<Problem>,
     ) -> Self {
         let mut samples: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
         let (mut failures, mut limits) = (BTreeMap::new(), BTreeMap::new());
+        let mut counts = BTreeMap::new();
         for cell in cells {
             for (&name, &value) in &cell.figures {
                 samples.entry(name).or_default().push(value);
             }
-            for (name, value) in added(cell, direct) {
+            for (name, value) in added(cell, bases.direct)
+                .into_iter()
+                .chain(over_unmetered(cell, bases.unmetered))
+            {
                 samples.entry(name).or_default().push(value);
             }
             for (kind, count) in &cell.failures {
                 *failures.entry(kind.clone()).or_default() += count;
+            }
+            for (result, count) in &cell.counts {
+                *counts.entry(result.clone()).or_default() += count;
             }
             *limits.entry(cell.limit.word()).or_default() += 1;
         }
@@ -98,6 +116,7 @@ impl Row {
             rounds: cells.len(),
             figures,
             failures,
+            counts,
             limits,
             rig_was_limit: cells.iter().any(|cell| cell.limit.is_rig()),
             exact: cells.iter().all(|cell| cell.exact),
@@ -123,6 +142,7 @@ impl Row {
         row.insert("known_problem".into(), json!(self.known));
         row.insert("rounds".into(), json!(self.rounds));
         row.insert("failures".into(), json!(self.failures));
+        row.insert("counts".into(), json!(self.counts));
         row.insert("limits".into(), json!(self.limits));
         row.insert(
             "cpu_clock".into(),
@@ -204,19 +224,28 @@ struct Whole<'a> {
     rows: Vec<Value>,
 }
 
+/// The cell of another subject in the same round.
+fn same_round<'a>(cell: &Cell, base: Option<&'a [Cell]>) -> Option<&'a Cell> {
+    let mut cells = base.into_iter().flatten();
+    cells.find(|base| base.round == cell.round)
+}
+
 /// What the subject added to `direct` in the same round.
 fn added(cell: &Cell, direct: Option<&[Cell]>) -> Vec<(&'static str, f64)> {
-    let Some(base) = direct
-        .into_iter()
-        .flatten()
-        .find(|base| base.round == cell.round)
-    else {
+    let Some(base) = same_round(cell, direct) else {
         return Vec::new();
     };
     let difference = |&(name, of): &(&'static str, &'static str)| {
         Some((name, cell.figures.get(of)? - base.figures.get(of)?))
     };
     ADDED.iter().filter_map(difference).collect()
+}
+
+/// CPU for a call against that of the same subject without its meter, in the same round.
+fn over_unmetered(cell: &Cell, unmetered: Option<&[Cell]>) -> Option<(&'static str, f64)> {
+    let of = |cell: &Cell| cell.figures.get("cpu_us_per_request").copied();
+    let base = of(same_round(cell, unmetered)?).filter(|us| *us > 0.0)?;
+    Some(("over_unmetered", of(cell)? / base))
 }
 
 fn too_many_failed(cells: &[Cell]) -> Option<String> {

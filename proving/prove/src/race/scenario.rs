@@ -1,21 +1,29 @@
 //! Scenarios: what every subject is asked, read from `race.toml` beside the subjects.
 //!
 //! Invariant: a scenario says everything that a measurement needs besides its length and repetitions.
-//! Not here: how long and how often (command line).
+//! Not here: how long and how often (command line), what many bodies hold (`bodies`).
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use experiment::random::mix;
 use load::run::Shape;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::bodies::{Kind, MOST_BYTES, Plan, Pool};
 
 #[cfg(test)]
 mod tests;
 
 /// Connections opened a second while streams are being opened to be held.
 const HELD_PER_SECOND: usize = 1_000;
+/// What a conversation begins with has room for what it is told and asked.
+const LEAST_FIRST_BYTES: usize = 1_024;
+/// A turn has room for the call of a tool and for what it gives back.
+const LEAST_TURN_BYTES: usize = 512;
 
 /// One scenario, as a person writes it.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -27,9 +35,24 @@ pub(crate) struct Scenario {
     /// Requests a second at a constant rate instead of as fast as answers come.
     #[serde(default)]
     pub(crate) per_second: Option<f64>,
-    /// Size of the request body.
+    /// Size of the request body; of a conversation that grows, the greatest.
     #[serde(default = "one_kilobyte")]
     pub(crate) body_bytes: usize,
+    /// What many bodies hold, made from `seed`; without it there is one body.
+    #[serde(default)]
+    pub(crate) bodies: Option<Content>,
+    /// So many different bodies are sent in turn; without it none comes twice.
+    #[serde(default)]
+    pub(crate) body_count: Option<usize>,
+    /// Size of a conversation's first request.
+    #[serde(default)]
+    pub(crate) first_bytes: Option<usize>,
+    /// By how much each further request of a conversation is longer.
+    #[serde(default)]
+    pub(crate) turn_bytes: Option<usize>,
+    /// What bodies are made from, with the scenario's name.
+    #[serde(default)]
+    pub(crate) seed: u64,
     /// File beside the scenarios with the conversation that the body holds, a JSON array of messages;
     /// without it the body is one sentence, repeated.
     #[serde(default)]
@@ -55,6 +78,48 @@ pub(crate) struct Scenario {
     /// Part of `--quick`.
     #[serde(default)]
     pub(crate) quick: bool,
+    /// Part of `--meter`, and of no other race that does not name it.
+    #[serde(default)]
+    pub(crate) meter: bool,
+}
+
+/// What bodies that are made hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Content {
+    Prose,
+    Code,
+    /// One conversation of an agent for each user: it repeats all that was said, and when it is as long as it may be, another
+    /// begins.
+    Conversation,
+}
+
+/// A scenario with the bodies that it sends, made before any clock starts.
+pub(crate) struct Traffic<'a> {
+    pub(crate) scenario: &'a Scenario,
+    /// The whole body; where there are many, what stands before their messages.
+    pub(crate) opening: Vec<u8>,
+    pub(crate) pool: Option<Arc<Pool>>,
+}
+
+/// Which scenarios are meant where none is named.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Part {
+    /// The quick ones alone.
+    pub(crate) quick: bool,
+    /// Those of the meter, and without it all others.
+    pub(crate) meter: bool,
+}
+
+impl Part {
+    const fn words(self) -> &'static str {
+        match (self.quick, self.meter) {
+            (true, true) => "is marked `quick` and `meter`",
+            (true, false) => "is marked `quick` and not `meter`",
+            (false, true) => "is marked `meter`",
+            (false, false) => "is there but those of `--meter`",
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -76,12 +141,8 @@ const fn one_kilobyte() -> usize {
     1229
 }
 
-/// Reads the scenarios of `dir`: those `wanted`, in that order; else the quick ones or all.
-pub(crate) fn load_all(
-    dir: &Path,
-    wanted: &[String],
-    quick: bool,
-) -> Result<Vec<Scenario>, String> {
+/// Reads the scenarios of `dir`: those `wanted`, in that order; else those of `part`.
+pub(crate) fn load_all(dir: &Path, wanted: &[String], part: Part) -> Result<Vec<Scenario>, String> {
     let path = dir.join("race.toml");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut all = parse(&text).map_err(|says| format!("{}: {says}", path.display()))?;
@@ -95,10 +156,12 @@ pub(crate) fn load_all(
         scenario.turns = serde_json::from_str(&text).map_err(|error| said(error.to_string()))?;
     }
     if wanted.is_empty() {
-        return Ok(all
-            .into_iter()
-            .filter(|scenario| scenario.quick || !quick)
-            .collect());
+        let has_part = |of: &Scenario| (of.quick || !part.quick) && of.meter == part.meter;
+        all.retain(has_part);
+        if all.is_empty() {
+            return Err(format!("{}: no scenario {}", path.display(), part.words()));
+        }
+        return Ok(all);
     }
     let find = |name: &String| {
         all.iter()
@@ -142,11 +205,89 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Scenario>, String> {
         {
             return fault("`cpu_quota` is a number of cores, at least 0.01");
         }
+        if let Some(says) = scenario.fault_of_bodies() {
+            return fault(&says);
+        }
     }
     Ok(file.scenario)
 }
 
 impl Scenario {
+    /// What makes no sense of what is said of bodies.
+    fn fault_of_bodies(&self) -> Option<String> {
+        let grows = self.first_bytes.zip(self.turn_bytes);
+        let says = match self.bodies {
+            None if self.body_count.is_some() || self.first_bytes.or(self.turn_bytes).is_some() => {
+                "`body_count`, `first_bytes` and `turn_bytes` need `bodies`"
+            }
+            None => return None,
+            Some(_) if self.messages.is_some() => "`bodies` and `messages` exclude one another",
+            Some(Content::Conversation) if self.body_count.is_some() => {
+                "`body_count` has no meaning with conversations: there is one for each user"
+            }
+            Some(Content::Conversation) => match grows {
+                None => "`bodies = \"conversation\"` needs `first_bytes` and `turn_bytes`",
+                Some((first, _)) if first < LEAST_FIRST_BYTES => {
+                    "`first_bytes` must be at least 1024"
+                }
+                Some((_, turn)) if turn < LEAST_TURN_BYTES => "`turn_bytes` must be at least 512",
+                Some((first, turn))
+                    if first > self.body_bytes
+                        || !(self.body_bytes - first).is_multiple_of(turn) =>
+                {
+                    "`body_bytes` must be `first_bytes` and a whole number of `turn_bytes`"
+                }
+                Some(_) => return self.fault_of_room(),
+            },
+            Some(Content::Prose | Content::Code)
+                if self.first_bytes.or(self.turn_bytes).is_some() =>
+            {
+                "`first_bytes` and `turn_bytes` need `bodies = \"conversation\"`"
+            }
+            Some(_) if self.body_count == Some(0) => "`body_count` must be at least 1",
+            Some(_) => return self.fault_of_room(),
+        };
+        Some(says.to_owned())
+    }
+
+    fn fault_of_room(&self) -> Option<String> {
+        let bytes = self.plan()?.templates_bytes();
+        let (most, is) = (MOST_BYTES >> 20, bytes.div_ceil(1 << 20));
+        (bytes > MOST_BYTES).then(|| {
+            format!("`body_bytes` of all bodies, or of a conversation for each of `users`, come to {is} MiB; at most {most} are made")
+        })
+    }
+
+    /// The bodies to be made, where there are many.
+    fn plan(&self) -> Option<Plan> {
+        let kind = match self.bodies? {
+            Content::Prose => Kind::Prose(self.body_count),
+            Content::Code => Kind::Code(self.body_count),
+            Content::Conversation => Kind::Conversations {
+                at_once: self.users,
+                first: self.first_bytes?,
+                turn: self.turn_bytes?,
+            },
+        };
+        let name = self.name.bytes();
+        Some(Plan {
+            kind,
+            bytes: self.body_bytes,
+            opening: self.opening().len(),
+            seed: name.fold(self.seed, |seed, byte| mix(seed ^ u64::from(byte))),
+        })
+    }
+
+    /// Makes the bodies.
+    pub(crate) fn traffic(&self) -> Traffic<'_> {
+        let plan = self.plan();
+        Traffic {
+            scenario: self,
+            opening: plan.map_or_else(|| self.body(), |_| self.opening().into_bytes()),
+            pool: plan.map(|plan| Arc::new(plan.make())),
+        }
+    }
+
     /// Whether the answer is a stream of events.
     pub(crate) const fn streams(&self) -> bool {
         self.hold || self.events > 0
@@ -215,19 +356,21 @@ impl Scenario {
         u64::try_from(open_for.as_millis()).unwrap_or(u64::MAX) / self.interval_ms.max(1) + 2
     }
 
-    /// A chat completion of exactly `body_bytes` bytes: the conversation as far as it fits, or turns of
-    /// about a kilobyte, and a last turn that fills what is left.
-    pub(crate) fn body(&self) -> Vec<u8> {
+    /// A chat completion up to its messages.
+    fn opening(&self) -> String {
         let stream = if self.streams() {
             r#""stream":true,"stream_options":{"include_usage":true},"#
         } else {
             ""
         };
-        let head = format!(
-            r#"{{"model":"race-model",{stream}"max_tokens":256,"temperature":0.2,"messages":["#
-        );
+        format!(r#"{{"model":"race-model",{stream}"max_tokens":256,"temperature":0.2,"messages":["#)
+    }
+
+    /// A chat completion of exactly `body_bytes` bytes: the conversation as far as it fits, or turns of
+    /// about a kilobyte, and a last turn that fills what is left.
+    fn body(&self) -> Vec<u8> {
         let tail = r#"{"role":"user","content":""}]}"#;
-        let mut body = head.into_bytes();
+        let mut body = self.opening().into_bytes();
         if self.messages.is_some() {
             for turn in &self.turns {
                 let turn = turn.get().as_bytes();

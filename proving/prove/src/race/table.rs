@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use experiment::statistics::Spread;
 
+use super::metered;
 use super::result::{RaceResult, Row};
 use crate::text::{WIDTH, wrapped};
 
@@ -51,8 +52,25 @@ const fn column(
 }
 
 /// The columns; one without a figure in a block is left out of it. The file holds many more figures.
-const COLUMNS: [Column; 23] = [
+const COLUMNS: [Column; 28] = [
     column("CPU µs/req", "cpu_us_per_request", 1, true, Where::Unary),
+    column("× unmetered", "over_unmetered", 2, true, Where::Unary),
+    column("counted %", "counted_percent", 2, false, Where::Unary),
+    column(
+        "end %",
+        "counted_in_the_end_percent",
+        2,
+        false,
+        Where::Unary,
+    ),
+    column(
+        "counting µs/req",
+        "counting.us_per_request",
+        1,
+        false,
+        Where::Unary,
+    ),
+    column("hit %", "counting.hit_percent", 1, false, Where::Unary),
     column("CPU µs/event", "cpu_us_per_event", 2, true, Where::Streams),
     column(
         "of workers",
@@ -124,6 +142,7 @@ pub(crate) fn render(result: &RaceResult, bold: bool) -> String {
         let rows = result.rows_of(scenario);
         block(&mut out, scenario, &rows, bold);
     }
+    metered(&mut out, result, bold);
     let _ = writeln!(
         out,
         "\nmedian (least–greatest) over rounds;\nCPU of all processes of the subject, user and system"
@@ -143,23 +162,46 @@ pub(crate) fn render(result: &RaceResult, bold: bool) -> String {
     out
 }
 
-fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
-    let (on, off) = if bold {
+/// What metering costs, where a subject stands beside the same without its meter.
+fn metered(out: &mut String, result: &RaceResult, bold: bool) {
+    let lines = metered::lines(result);
+    if lines.len() < 2 {
+        return;
+    }
+    let (on, off) = emphasis(bold);
+    let widths = widths(&lines);
+    let _ = writeln!(out, "\n{on}{}{off}", metered::TITLE);
+    for (index, line) in lines.iter().enumerate() {
+        let mut text = format!("{:<width$}", line[0], width = widths[0]);
+        for (cell, &width) in line.iter().zip(&widths).skip(1) {
+            let _ = write!(text, "  {cell:>width$}");
+        }
+        let (on, off) = emphasis(bold && index == 0);
+        let _ = writeln!(out, "{on}{}{off}", text.trim_end());
+    }
+}
+
+const fn emphasis(bold: bool) -> (&'static str, &'static str) {
+    if bold {
         ("\x1b[1m", "\x1b[0m")
     } else {
         ("", "")
+    }
+}
+
+/// Of each column, in characters.
+fn widths(lines: &[Vec<String>]) -> Vec<usize> {
+    let width = |at: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(at));
+        cells.map(|text| text.chars().count()).max().unwrap_or(0)
     };
+    (0..lines[0].len()).map(width).collect()
+}
+
+fn block(out: &mut String, scenario: &str, rows: &[&Row], bold: bool) {
+    let (on, off) = emphasis(bold);
     let lines = lines(rows);
-    let widths: Vec<usize> = (0..lines[0].len())
-        .map(|at| {
-            lines
-                .iter()
-                .filter_map(|line| line.get(at))
-                .map(|text| text.chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
+    let widths = widths(&lines);
     let _ = writeln!(out, "\n{on}{scenario}{off}");
     for (part, columns) in parts(&widths).into_iter().enumerate() {
         for (index, (line, row)) in lines
@@ -296,6 +338,10 @@ pub(crate) fn rig(out: &mut String, rows: &[&Row]) {
             "  {}: the generator or the upstream was the limit",
             row.subject
         );
+    }
+    for row in rows.iter().filter(|row| !row.counts.is_empty()) {
+        let line = format!("  {}: {}", row.subject, metered::counts_of(row));
+        let _ = writeln!(out, "{}", wrapped(&line, 4));
     }
     let most = |name| {
         rows.iter()

@@ -34,6 +34,56 @@ fn copy(subject: &str, to: &Path) {
     }
 }
 
+/// A short cell of each traffic of the meter, as it is shipped, at rates that any machine carries.
+#[test]
+fn what_metering_costs_is_told_for_each_traffic_and_none_is_given_up() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let shipped = Path::new(SHIPPED).join("race.toml");
+    let mut scenarios = fs::read_to_string(shipped).expect("scenarios");
+    let mut slower = |from: u32, to: u32| {
+        let [from, to] =
+            [from, to].map(|rate| format!("per_second = {rate}.0\nquick = true\nmeter = true"));
+        assert!(scenarios.contains(&from), "{from}");
+        scenarios = scenarios.replace(&from, &to);
+    };
+    slower(4_000, 200);
+    slower(2_000, 200);
+    slower(400, 60);
+    slower(100, 20);
+    fs::write(dir.path().join("race.toml"), scenarios).expect("a file");
+    let messages = "conversation.json";
+    fs::copy(Path::new(SHIPPED).join(messages), dir.path().join(messages)).expect("a file");
+    for subject in ["tollgate-metered", "tollgate-unmetered"] {
+        copy(subject, &dir.path().join(subject));
+    }
+    let output = Command::new(PROVE)
+        .arg("race")
+        .arg(dir.path())
+        .args(["--meter", "--quick", "--repeat", "1", "--json", "--out"])
+        .arg(dir.path().join("result.json"))
+        .output()
+        .expect("prove runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    let rows = result["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 10, "{said}");
+    for row in rows {
+        assert_eq!(row["rounds"], 1, "{row:#}");
+        // On a busy machine the client may be late with the last of them; nothing else may fail.
+        let failures = row["failures"].as_object().expect("an object");
+        assert!(failures.keys().all(|kind| kind == "unsent"), "{row:#}");
+        if row["subject"] == "tollgate-metered" {
+            // So may the counts be, and none is given up.
+            let in_the_end = row["counted_in_the_end_percent"]["min"].as_f64();
+            assert!(in_the_end > Some(99.0), "{row:#}");
+            assert!(row["counts"]["approximate"].as_u64() > Some(5), "{row:#}");
+            assert!(row["counts"]["busy"].is_null(), "{row:#}");
+            let ratio = row["over_unmetered"]["median"].as_f64();
+            assert!(ratio > Some(0.0), "{row:#}");
+        }
+    }
+}
+
 #[test]
 fn callers_prove_who_they_are_in_every_way_that_is_raced() {
     let dir = tempfile::tempdir().expect("a directory");

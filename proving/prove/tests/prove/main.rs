@@ -2,11 +2,16 @@
 //!
 //! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
+mod campaign;
 mod faults;
+mod metered;
 mod offline;
+mod overhead;
 mod schema;
+mod scrape;
 #[path = "../../../../xtask/skipped.rs"]
 mod skipped;
+mod verify;
 
 use std::fs;
 use std::path::Path;

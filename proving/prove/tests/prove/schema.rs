@@ -6,6 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::metered::{page, with_counts};
 use super::{SAME, race, result, subjects};
 
 const DOCUMENT: &str = include_str!("../../../../docs/race.md");
@@ -19,6 +20,7 @@ const EVERY_KIND: &str = "[[scenario]]\nname = 'closed'\nusers = 4\nlatency_ms =
 fn the_result_file_holds_what_is_documented_and_nothing_else() {
     let dir = subjects(&[SAME]);
     fs::write(dir.path().join("race.toml"), EVERY_KIND).expect("a file");
+    with_counts(dir.path(), "same", "direct", page(100, 0));
     let output = race(dir.path(), "0.4", &[]).output().expect("prove");
     let result = result(&output);
     let may_limit = !result.to_string().contains("no permission for cgroups");
@@ -42,7 +44,7 @@ fn the_result_file_holds_what_is_documented_and_nothing_else() {
     assert_eq!(plain, documented("`rows[]`"));
 }
 
-/// Figures are objects of median, min and max, at any depth; `failures` and `limits` are counts.
+/// Figures are objects of median, min and max, at any depth; `failures`, `counts` and `limits` are counts.
 fn gather(name: &str, value: &Value, plain: &mut BTreeSet<String>, figures: &mut BTreeSet<String>) {
     match value.as_object() {
         Some(object) if object.contains_key("median") => {
@@ -50,7 +52,7 @@ fn gather(name: &str, value: &Value, plain: &mut BTreeSet<String>, figures: &mut
             assert_eq!(keys, BTreeSet::from(["max", "median", "min"]), "{name}");
             figures.insert(name.to_owned());
         }
-        Some(object) if !matches!(name, "failures" | "limits") => {
+        Some(object) if !matches!(name, "failures" | "counts" | "limits") => {
             for (inner, value) in object {
                 gather(&format!("{name}.{inner}"), value, plain, figures);
             }

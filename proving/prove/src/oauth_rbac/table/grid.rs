@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use crate::race::page::{STYLE, escape};
+use crate::plot::escape;
+use crate::race::page::STYLE;
 use crate::text::wrapped;
 
 /// A table.

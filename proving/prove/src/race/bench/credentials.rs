@@ -16,7 +16,7 @@ use load::source::Fixed;
 use serde_json::Value;
 
 use crate::issuer::{Issuer, Role};
-use crate::race::subject::{Client, Launch};
+use crate::subject::{Client, Launch};
 
 /// Placeholder of the token in the client's headers.
 const TOKEN: &str = "{token}";
@@ -129,7 +129,7 @@ mod tests {
 
     use super::Credentials;
     use crate::issuer::Issuer;
-    use crate::race::subject::{Client, Launch};
+    use crate::subject::{Client, Launch};
 
     fn client(toml: &str) -> Client {
         toml::from_str(toml).expect("a client")

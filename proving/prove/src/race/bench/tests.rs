@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use super::Bench;
 use crate::host::ports;
 use crate::issuer::Issuer;
-use crate::race::subject::Subject;
+use crate::subject::Subject;
 
 #[test]
 fn a_port_that_is_taken_is_a_fault_that_names_it() {

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::passes_headers_on;
 use crate::host::ports;
-use crate::race::subject::Client;
+use crate::subject::Client;
 
 #[test]
 fn an_answer_that_comes_too_soon_shows_a_header_that_was_not_passed_on() {

@@ -8,18 +8,22 @@ use std::fmt::Write;
 
 use experiment::statistics::Spread;
 
-use super::escape;
-use super::scale::{Scale, short};
+use crate::plot::{Room, Scale, escape, short};
 
 #[cfg(test)]
 mod tests;
 
 const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 310.0;
-const LEFT: f64 = 52.0;
-const RIGHT: f64 = 20.0;
-const TOP: f64 = 26.0;
 const BOTTOM: f64 = 38.0;
+/// Of lines over an axis.
+const ROOM: Room = Room {
+    width: WIDTH,
+    height: 310.0,
+    left: 52.0,
+    right: 20.0,
+    top: 26.0,
+    bottom: BOTTOM,
+};
 /// Room for names, and for values, beside bars.
 const NAMES: f64 = 130.0;
 const VALUES: f64 = 120.0;
@@ -63,40 +67,11 @@ pub(super) fn lines(plot: &Lines<'_>) -> String {
         points().flat_map(|point| [point.y.min, point.y.max]),
         plot.log,
     );
-    let at_x = |value: f64| LEFT + x.place(value) * (WIDTH - LEFT - RIGHT);
-    let at_y = |value: f64| HEIGHT - BOTTOM - y.place(value) * (HEIGHT - TOP - BOTTOM);
-    let mut out = open(plot.title, WIDTH, HEIGHT);
-    for tick in y.ticks() {
-        let at = at_y(tick);
-        let _ = write!(
-            out,
-            r#"<line class="grid" x1="{LEFT}" x2="{:.1}" y1="{at:.1}" y2="{at:.1}"/>"#,
-            WIDTH - RIGHT
-        );
-        let _ = writeln!(
-            out,
-            r#"<text class="end" x="{:.1}" y="{:.1}">{}</text>"#,
-            LEFT - 6.0,
-            at + 4.0,
-            short(tick)
-        );
-    }
-    for tick in x.ticks() {
-        let _ = writeln!(
-            out,
-            r#"<text class="mid" x="{:.1}" y="{:.1}">{}</text>"#,
-            at_x(tick),
-            HEIGHT - BOTTOM + 16.0,
-            short(tick)
-        );
-    }
-    let _ = writeln!(
-        out,
-        r#"<text class="mid" x="{:.1}" y="{:.1}">{}</text>"#,
-        WIDTH / 2.0,
-        HEIGHT - 4.0,
-        escape(plot.x)
-    );
+    let at_x = |value: f64| ROOM.across(x.place(value));
+    let at_y = |value: f64| ROOM.down(y.place(value));
+    let mut out = open(plot.title, ROOM.width, ROOM.height);
+    ROOM.rows(&mut out, &y);
+    ROOM.columns(&mut out, &x, plot.x);
     let _ = writeln!(out, r#"<text x="2" y="10">{}</text>"#, escape(plot.y));
     for series in &plot.series {
         line(&mut out, series, &at_x, &at_y);

@@ -8,7 +8,7 @@ use super::render;
 use crate::host::machine::Machine;
 use crate::race::bench::{Problem, Told};
 use crate::race::cell::Cell;
-use crate::race::result::{RaceResult, Row};
+use crate::race::result::{Bases, RaceResult, Row};
 use crate::race::scenario;
 
 const SCENARIOS: &str = "[[scenario]]\nname = 'unary'\nusers = 32\n\
@@ -22,10 +22,11 @@ fn page() -> String {
             round: 0,
             figures: figures.iter().copied().collect(),
             failures: BTreeMap::new(),
+            counts: BTreeMap::new(),
             limit: Limit::Open,
             exact: true,
         };
-        Row::new("a<b", scenario, &[cell], None, None)
+        Row::new("a<b", scenario, &[cell], Bases::default(), None)
     };
     let problem = Problem {
         says: "not found: <no> program".into(),
@@ -33,7 +34,7 @@ fn page() -> String {
     };
     let rows = vec![
         row("unary", &[("cpu_us_per_request", 16.0), ("rps", 60_000.0)]),
-        Row::new("gone", "unary", &[], None, Some(problem)),
+        Row::new("gone", "unary", &[], Bases::default(), Some(problem)),
         row(
             "few",
             &[
@@ -62,6 +63,7 @@ fn page() -> String {
         problem: None,
         failed: false,
         notes: vec!["writes JSON anew".into()],
+        unmetered: None,
         flame: Some("flame-x.svg".into()),
     };
     let scenarios = scenario::parse(SCENARIOS).expect("scenarios");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use experiment::Limit;
 
-use super::{RaceResult, Row};
+use super::{Bases, RaceResult, Row};
 use crate::host::machine::Machine;
 use crate::race::bench::{Problem, Told};
 use crate::race::cell::Cell;
@@ -15,6 +15,7 @@ fn cell(round: usize, figures: &[(&'static str, f64)]) -> Cell {
         round,
         figures,
         failures: BTreeMap::new(),
+        counts: BTreeMap::new(),
         limit: Limit::Open,
         exact: true,
     }
@@ -29,6 +30,7 @@ fn told(problem: Option<&str>, failed: bool) -> Told {
         problem,
         failed,
         notes: Vec::new(),
+        unmetered: None,
         flame: None,
     }
 }
@@ -47,7 +49,11 @@ fn figures_are_medians_over_rounds_and_additions_are_taken_round_by_round() {
         cell(0, &[("latency_us.p50", 80.0), ("cpu_us_per_request", 16.0)]),
         cell(1, &[("latency_us.p50", 90.0), ("cpu_us_per_request", 18.0)]),
     ];
-    let row = Row::new("x", "s", &cells, Some(&direct), None);
+    let bases = Bases {
+        direct: Some(&direct),
+        unmetered: None,
+    };
+    let row = Row::new("x", "s", &cells, bases, None);
     let json: serde_json::Value =
         serde_json::from_str(&result(told(None, false), vec![row]).to_json()).expect("JSON");
     let row = &json["rows"][0];
@@ -73,14 +79,14 @@ fn a_row_in_which_many_requests_failed_is_not_trusted() {
         "x",
         "s",
         &[cell(0, &[("answered", 1000.0), ("failed", 1.0)])],
-        None,
+        Bases::default(),
         None,
     );
     let many = Row::new(
         "x",
         "s",
         &[cell(0, &[("answered", 90.0), ("failed", 10.0)])],
-        None,
+        Bases::default(),
         None,
     );
     assert_eq!(few.problem, None);
@@ -96,7 +102,13 @@ fn a_row_in_which_many_requests_failed_is_not_trusted() {
 fn a_missing_rival_is_a_row_and_fails_the_race_only_when_asked_for() {
     let row = |known| {
         let says = "not found".to_owned();
-        Row::new("x", "s", &[], None, Some(Problem { says, known }))
+        Row::new(
+            "x",
+            "s",
+            &[],
+            Bases::default(),
+            Some(Problem { says, known }),
+        )
     };
     assert!(result(told(Some("not found"), false), vec![row(true)]).trusted());
     assert!(!result(told(Some("not found"), true), vec![row(true)]).trusted());
@@ -107,7 +119,7 @@ fn a_missing_rival_is_a_row_and_fails_the_race_only_when_asked_for() {
 fn a_fault_that_was_foretold_is_a_row_and_no_reason_to_distrust() {
     let says = "cannot stream".to_owned();
     let problem = Some(Problem { says, known: true });
-    let row = Row::new("x", "s", &[], None, problem);
+    let row = Row::new("x", "s", &[], Bases::default(), problem);
     let whole = result(told(None, false), vec![row]);
     assert!(whole.trusted());
     let json: serde_json::Value = serde_json::from_str(&whole.to_json()).expect("JSON");

@@ -1,6 +1,6 @@
 //! Scenarios good and bad, and the bodies that they send.
 
-use super::{Scenario, load_all, parse};
+use super::{Part, Scenario, load_all, parse};
 
 fn one(text: &str) -> Scenario {
     let mut all = parse(&format!("[[scenario]]\nname = 'x'\n{text}")).expect("a scenario");
@@ -12,7 +12,9 @@ fn a_body_has_exactly_the_bytes_asked_for_and_is_a_chat_completion() {
     for bytes in [512, 1229, 2_300, 32_757, 524_277] {
         for stream in ["", "events = 5"] {
             let scenario = one(&format!("users = 1\nbody_bytes = {bytes}\n{stream}"));
-            let body = scenario.body();
+            let traffic = scenario.traffic();
+            assert!(traffic.pool.is_none());
+            let body = traffic.opening;
             assert_eq!(body.len(), bytes);
             let json: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
             assert_eq!(
@@ -41,6 +43,87 @@ fn faults_name_the_scenario_and_the_field() {
 }
 
 #[test]
+fn faults_of_bodies_say_what_would_be_right() {
+    let fault = |text: &str| {
+        let text = format!("[[scenario]]\nname = 'x'\nusers = 8\n{text}");
+        parse(&text).expect_err("a fault")
+    };
+    let conversation = "bodies = 'conversation'\nbody_bytes = 4096";
+    for (text, says) in [
+        ("body_count = 4", "need `bodies`"),
+        ("turn_bytes = 512", "need `bodies`"),
+        ("bodies = 'prose'\nbody_count = 0", "at least 1"),
+        (
+            "bodies = 'prose'\nmessages = 'x.json'",
+            "exclude one another",
+        ),
+        (
+            "bodies = 'code'\nfirst_bytes = 2048",
+            "need `bodies = \"conversation\"`",
+        ),
+        ("bodies = 'poem'", "unknown variant `poem`"),
+        (conversation, "needs `first_bytes` and `turn_bytes`"),
+        (
+            &format!("{conversation}\nfirst_bytes = 2048\nturn_bytes = 1000"),
+            "a whole number of",
+        ),
+        (
+            &format!("{conversation}\nfirst_bytes = 5120\nturn_bytes = 512"),
+            "a whole number of",
+        ),
+        (
+            &format!("{conversation}\nfirst_bytes = 512\nturn_bytes = 512"),
+            "at least 1024",
+        ),
+        (
+            &format!("{conversation}\nfirst_bytes = 2048\nturn_bytes = 256"),
+            "at least 512",
+        ),
+        (
+            &format!("{conversation}\nfirst_bytes = 2048\nturn_bytes = 512\nbody_count = 2"),
+            "one for each user",
+        ),
+        (
+            "bodies = 'prose'\nbody_count = 1000\nbody_bytes = 100000",
+            "come to 96 MiB; at most 64",
+        ),
+    ] {
+        let fault = fault(text);
+        assert!(
+            fault.contains(says) && fault.contains('x'),
+            "{text}: {fault}"
+        );
+    }
+}
+
+#[test]
+fn scenarios_of_the_meter_take_part_in_no_other_race_that_does_not_name_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |text: &str| std::fs::write(dir.path().join("race.toml"), text).expect("a file");
+    write(
+        "[[scenario]]\nname = 'a'\nusers = 1\nquick = true\n\
+         [[scenario]]\nname = 'b'\nusers = 1\nmeter = true\n\
+         [[scenario]]\nname = 'c'\nusers = 1\nmeter = true\nquick = true\n",
+    );
+    let names = |wanted: &[String], quick, meter| {
+        let all = load_all(dir.path(), wanted, Part { quick, meter }).expect("scenarios");
+        let names = all.into_iter().map(|scenario| scenario.name);
+        names.collect::<Vec<_>>().join("")
+    };
+    assert_eq!(names(&[], false, false), "a");
+    assert_eq!(names(&[], false, true), "bc");
+    assert_eq!(names(&[], true, true), "c");
+    assert_eq!(names(&["b".into()], false, false), "b");
+    write("[[scenario]]\nname = 'a'\nusers = 1\n");
+    let part = Part {
+        quick: false,
+        meter: true,
+    };
+    let says = load_all(dir.path(), &[], part).expect_err("none");
+    assert!(says.ends_with("no scenario is marked `meter`"), "{says}");
+}
+
+#[test]
 fn held_streams_outlast_their_opening_and_the_measurement() {
     let scenario = one("users = 5000\nhold = true\ninterval_ms = 1000");
     let timing = scenario.timing(3.0);
@@ -58,6 +141,39 @@ fn the_scenarios_that_are_shipped_parse_and_have_different_names() {
     names.dedup();
     assert_eq!(names.len(), all.len());
     assert!(names.contains(&"unary_1k_c32"));
+    // Each traffic of the meter as fast as it goes, and at a rate.
+    let meter = || all.iter().filter(|scenario| scenario.meter);
+    let (free, steady): (Vec<_>, Vec<_>) = meter().partition(|scenario| scenario.closed());
+    assert_eq!((free.len(), steady.len()), (5, 5));
+    for scenario in &steady {
+        let of = |other: &&Scenario| {
+            (other.bodies, other.body_bytes, other.body_count)
+                == (scenario.bodies, scenario.body_bytes, scenario.body_count)
+        };
+        assert!(free.iter().any(of), "{}", scenario.name);
+        assert!(scenario.quick, "{}", scenario.name);
+    }
+}
+
+#[test]
+fn a_scenario_with_bodies_sends_them_after_its_opening() {
+    let scenario = one(
+        "users = 4\nbodies = 'conversation'\nfirst_bytes = 2048\nturn_bytes = 1024\nbody_bytes = 7168",
+    );
+    let traffic = scenario.traffic();
+    assert!(traffic.opening.ends_with(b"\"messages\":["));
+    assert!(traffic.pool.is_some());
+    let plan = scenario.plan().expect("a plan");
+    assert_eq!(plan.templates_bytes(), 4 * 7168);
+    let renamed = Scenario {
+        name: "y".into(),
+        ..scenario.clone()
+    };
+    assert_ne!(
+        renamed.plan().expect("a plan").seed,
+        plan.seed,
+        "other bodies than another scenario"
+    );
 }
 
 /// What the shipped scenario of source code sends: nearly all of it is the conversation, with the escapes
@@ -66,9 +182,9 @@ fn the_scenarios_that_are_shipped_parse_and_have_different_names() {
 fn a_body_of_source_code_is_the_conversation_and_not_one_sentence_repeated() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/gateways");
     let named = ["unary_32k_code_c32".to_owned()];
-    let all = load_all(std::path::Path::new(dir), &named, false).expect("the scenario");
-    let body = all[0].body();
-    let uniform = one("users = 1\nbody_bytes = 32757").body();
+    let all = load_all(std::path::Path::new(dir), &named, Part::default()).expect("the scenario");
+    let body = all[0].traffic().opening;
+    let uniform = one("users = 1\nbody_bytes = 32757").traffic().opening;
     assert_eq!((body.len(), uniform.len()), (32_757, 32_757));
     let text = String::from_utf8(body).expect("UTF-8");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");

@@ -7,9 +7,9 @@ use experiment::statistics::Spread;
 
 use super::{COLUMNS, render};
 use crate::host::machine::Machine;
-use crate::race::bench::Problem;
+use crate::race::bench::{Problem, Told};
 use crate::race::cell::Cell;
-use crate::race::result::{RaceResult, Row};
+use crate::race::result::{Bases, RaceResult, Row};
 
 fn row(subject: &str, cpu: &[f64], limit: Limit) -> Row {
     let cell = |(round, &us): (usize, &f64)| {
@@ -21,6 +21,7 @@ fn row(subject: &str, cpu: &[f64], limit: Limit) -> Row {
             round,
             figures,
             failures: BTreeMap::from([("timeout".into(), 2)]),
+            counts: BTreeMap::new(),
             limit,
             exact: true,
         }
@@ -30,12 +31,20 @@ fn row(subject: &str, cpu: &[f64], limit: Limit) -> Row {
         subject,
         "unary",
         &cells,
-        None,
+        Bases::default(),
         cells.is_empty().then(|| Problem {
             says: "not installed: get x".into(),
             known: true,
         }),
     )
+}
+
+fn spread(value: f64) -> Spread {
+    Spread {
+        median: value,
+        min: value,
+        max: value,
+    }
 }
 
 #[test]
@@ -120,4 +129,48 @@ fn a_block_of_every_column_goes_on_below_within_eighty_columns() {
         .count();
     assert!(again > 1, "each part names its subjects: {text}");
     assert_eq!(text.matches("not installed: get x").count(), 1, "{text}");
+}
+
+#[test]
+fn what_metering_costs_stands_below_the_blocks_within_eighty_columns() {
+    let toml =
+        "[[scenario]]\nname = 'meter_conversation_2000rps'\nusers = 1\nper_second = 2000.0\n";
+    let scenarios = crate::race::scenario::parse(toml).expect("a scenario");
+    let row = |subject: &str, us: f64| {
+        let mut row = row(subject, &[us], Limit::Open);
+        row.scenario = "meter_conversation_2000rps".into();
+        if subject == "with" {
+            row.figures.extend([
+                ("over_unmetered", spread(28.29)),
+                ("counted_percent", spread(99.95)),
+                ("counted_in_the_end_percent", spread(100.0)),
+            ]);
+            row.counts = BTreeMap::from([("exact".into(), 4), ("busy".into(), 1)]);
+        }
+        row
+    };
+    let told = |name: &str, unmetered: Option<&str>| Told {
+        name: name.into(),
+        summary: "x".into(),
+        version: None,
+        problem: None,
+        failed: false,
+        notes: Vec::new(),
+        unmetered: unmetered.map(ToOwned::to_owned),
+        flame: None,
+    };
+    let subjects = vec![told("with", Some("without")), told("without", None)];
+    let rows = vec![row("with", 10_055.9), row("without", 355.4)];
+    let result = RaceResult::new(Machine::read(0), subjects, scenarios, rows, 1.0, 1);
+    let text = render(&result, false);
+    let (_, below) = text.split_once("the meter: ").expect("the table");
+    let line = below.lines().nth(2).expect("a line");
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    let expected = ["2000", "10055.9", "355.4", "28.29", "99.95", "100.00"];
+    assert_eq!(cells[1..], expected, "{text}");
+    let counts = "  with: exact 4 (80.00 %), busy 1 (20.00 %)";
+    assert!(text.contains(counts), "{text}");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line:?}\n{text}");
+    }
 }

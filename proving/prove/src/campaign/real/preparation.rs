@@ -1,0 +1,459 @@
+//! What has to stand before anything is loaded: corpus, engine, suite, relay, gateway, targets.
+//!
+//! Invariant: everything is checked before the first request of the load; what cannot be had is told whole.
+//! Not here: the load (`real`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use experiment::telemetry::Query;
+
+use super::pairing::{Pairing, Relay};
+use crate::campaign::output::Output;
+use crate::campaign::rig::{Engine, Gateway};
+use crate::campaign::scenario::{CorpusSpec, Scenario, sha256};
+use crate::campaign::{Options, RunError, summary};
+use crate::host::descriptors;
+use crate::host::machine::Machine;
+use crate::host::process::OWN;
+use crate::load::interrupt::Interrupt;
+use crate::load::steered::{Said, Steered, Steering};
+use crate::report::document::{Event, Reproduce, Verified};
+use crate::scrape::cfs::Cfs;
+use crate::scrape::targets::{Target, check};
+use crate::subject::{NotStarted, Subject};
+use crate::verify::{self, Suite};
+
+/// After a plan's end, for what is under way.
+const DRAINED: Duration = Duration::from_secs(120);
+/// Between two looks at a child.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a first look at targets may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Files that are larger are not hashed, bytes.
+const HASHED: u64 = 64 << 20;
+
+/// Everything that stands.
+pub(super) struct Prepared {
+    pub(super) scenario: Scenario,
+    pub(super) steered: Steered,
+    pub(super) targets: Vec<Target>,
+    pub(super) cgroup: Option<Cfs>,
+    pub(super) verified: Option<Verified>,
+    warnings: Vec<String>,
+    corpus: PathBuf,
+    base: String,
+    /// Dropped before the engine, which it asks.
+    gateway: Option<Gateway>,
+    relay: Option<Arc<Relay>>,
+    engine: Option<Engine>,
+}
+
+/// Prepares.
+pub(super) fn prepare(
+    options: &Options,
+    mut scenario: Scenario,
+    output: &Output,
+    interrupt: &Interrupt,
+) -> Result<Prepared, RunError> {
+    descriptors::raise();
+    if let Some(gateway) = &options.gateway {
+        scenario.gateway = Some(gateway.clone());
+    }
+    let is_started = options.target.is_none();
+    if is_started && scenario.gateway.is_none() {
+        let says = "the scenario names no gateway to start: name one with --gateway, or a running one with --target";
+        return Err(RunError::Usage(says.into()));
+    }
+    if let Some(gateway) = scenario.gateway.as_ref().filter(|_| is_started) {
+        // What is missing is told before anything is built.
+        let subject = Subject::of(gateway).map_err(|error| RunError::Usage(error.to_string()))?;
+        if options.install {
+            subject.install().map_err(RunError::Usage)?;
+        }
+        let program = subject.program();
+        program.map_err(|error| RunError::Usage(error.to_string()))?;
+    }
+    if let Some(target) = &options.target {
+        crate::load::steered::reachable(target, PATIENCE).map_err(RunError::Unreachable)?;
+    }
+    let corpus = corpus(options, &scenario, output, interrupt)?;
+    let rig = output.path("rig");
+    let verified = verify(options, &scenario)?;
+    stop_if(interrupt)?;
+    let engine = (is_started && scenario.engine.url.is_none())
+        .then(|| Engine::start(&scenario, &rig.join("engine")))
+        .transpose()
+        .map_err(RunError::Unreachable)?;
+    let model = crate::load::steered::model_of(&corpus)?;
+    let relay = match &engine {
+        Some(engine) if scenario.is_tapped => {
+            let relay = Relay::start(engine.port, &model).map_err(RunError::Rig)?;
+            Some(Arc::new(relay))
+        }
+        _ => None,
+    };
+    let gateway = match (&options.target, &scenario.gateway) {
+        (None, Some(subject)) => {
+            let relayed = relay.as_ref().map(|relay| relay.port());
+            let upstream = relayed.or(engine.as_ref().map(|engine| engine.port));
+            let upstream = upstream.ok_or_else(|| {
+                let says = "a gateway that is started needs an engine that is: with engine.url, name a running gateway with --target";
+                RunError::Usage(says.into())
+            })?;
+            let cores = scenario.gateway_cores;
+            let upstreams = (upstream, upstreams_of(&scenario)?);
+            let gateway = Gateway::start(subject, upstreams, &rig, cores);
+            Some(gateway.map_err(|error| match error {
+                NotStarted::Unusable(says) => RunError::Usage(says),
+                NotStarted::Unreachable(says) => RunError::Unreachable(says),
+            })?)
+        }
+        _ => None,
+    };
+    stop_if(interrupt)?;
+    let base = match (&options.target, &gateway) {
+        (Some(url), _) => url.clone(),
+        (None, Some(gateway)) => format!("http://127.0.0.1:{}/v1", gateway.started.places.port),
+        (None, None) => return Err(RunError::Usage("bug: there is no gateway".into())),
+    };
+    let steered = steered(&scenario, &corpus, &base, gateway.as_ref())?;
+    let targets = targets(options, &scenario, engine.as_ref(), gateway.as_ref())?;
+    let cgroup = gateway
+        .as_ref()
+        .and_then(Gateway::quota)
+        .map(|(_, dir)| Cfs::at(dir))
+        .transpose()
+        .map_err(RunError::Rig)?;
+    let queries: Vec<Query> = scenario.queries().cloned().collect();
+    let scraped = queries
+        .iter()
+        .filter(|query| query.targets().all(|name| name != "client"));
+    let scraped: Vec<Query> = scraped.cloned().collect();
+    let checked = check(&targets, &scraped, PATIENCE);
+    if !checked.faults.is_empty() {
+        // A query that cannot be answered is a mistake; a page that cannot be had is not.
+        let is_mistake = checked.faults.iter().all(|fault| fault.query.is_some());
+        let mut faults: Vec<String> = checked.faults.iter().map(ToString::to_string).collect();
+        faults.dedup();
+        let says = faults.join("\n");
+        return Err(if is_mistake {
+            RunError::Usage(format!(
+                "{says}\nname targets in the scenario, or with --scrape NAME=URL"
+            ))
+        } else {
+            RunError::Unreachable(says)
+        });
+    }
+    for warning in &checked.warnings {
+        eprintln!("warning: {warning}");
+    }
+    Ok(Prepared {
+        scenario,
+        steered,
+        targets,
+        cgroup,
+        verified,
+        warnings: checked.warnings.iter().map(ToString::to_string).collect(),
+        corpus,
+        base,
+        gateway,
+        relay,
+        engine,
+    })
+}
+
+fn stop_if(interrupt: &Interrupt) -> Result<(), RunError> {
+    if interrupt.was_heard() {
+        return Err(RunError::Interrupted);
+    }
+    Ok(())
+}
+
+/// A corpus that is there, or one that is built now.
+fn corpus(
+    options: &Options,
+    scenario: &Scenario,
+    output: &Output,
+    interrupt: &Interrupt,
+) -> Result<PathBuf, RunError> {
+    if let Some(corpus) = &options.corpus {
+        return Ok(corpus.clone());
+    }
+    match &scenario.corpus {
+        None => Err(RunError::Usage(
+            "the scenario has no corpus: name one with --corpus".into(),
+        )),
+        Some(CorpusSpec::Built(path)) => Ok(path.clone()),
+        Some(CorpusSpec::Config(config, args)) => {
+            let out = output.path("corpus");
+            let key = output.path("corpus.key");
+            let text = fs::read_to_string(config).map_err(RunError::Input)?;
+            let wanted = format!("{}\n{:?}\n{text}", scenario.seed, args);
+            let wanted = sha256(wanted.as_bytes());
+            let is_ours = fs::read_to_string(&key);
+            if is_ours.as_ref().is_ok_and(|known| *known == wanted) && Steered::is_whole(&out) {
+                return Ok(out);
+            }
+            if is_ours.is_ok_and(|known| known != wanted) && out.exists() {
+                // Of another scenario or seed, and built by us.
+                fs::remove_dir_all(&out).map_err(RunError::Input)?;
+            }
+            fs::write(&key, wanted).map_err(RunError::Input)?;
+            eprintln!("building the corpus of {}", config.display());
+            let child = Command::new(OWN)
+                .args(["corpus", "build", "--config"])
+                .arg(config)
+                .arg("--out")
+                .arg(&out)
+                .args(["--seed", &scenario.seed.to_string()])
+                .args(args)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn();
+            let status = wait_for(child.map_err(RunError::Input)?, interrupt)?;
+            if status.success() {
+                return Ok(out);
+            }
+            let says = format!(
+                "the corpus of {} could not be built ({status})",
+                config.display()
+            );
+            Err(RunError::Usage(says))
+        }
+    }
+}
+
+/// Waits for the end of a child, and ends it when we are to end.
+fn wait_for(mut child: Child, interrupt: &Interrupt) -> Result<ExitStatus, RunError> {
+    loop {
+        if let Some(status) = child.try_wait().map_err(RunError::Input)? {
+            stop_if(interrupt)?;
+            return Ok(status);
+        }
+        if interrupt.was_heard() {
+            child.kill().map_err(RunError::Input)?;
+            child.wait().map_err(RunError::Input)?;
+            return Err(RunError::Interrupted);
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn verify(options: &Options, scenario: &Scenario) -> Result<Option<Verified>, RunError> {
+    let Some(suite) = scenario.suite.as_ref().filter(|_| !options.no_verify) else {
+        return Ok(None);
+    };
+    let Some(gateway) = scenario
+        .gateway
+        .as_ref()
+        .filter(|_| options.target.is_none())
+    else {
+        // A gateway that runs has upstreams of its own, which nobody but its owner can listen at.
+        eprintln!("the functional suite is left out: its upstreams are not those of --target");
+        return Ok(None);
+    };
+    eprintln!("verifying {}", suite.display());
+    let usage = |error: &dyn std::fmt::Display| RunError::Usage(error.to_string());
+    let read = Suite::read(suite).map_err(|error| usage(&error))?;
+    let settled = verify::of_gateway(&read, gateway).map_err(|error| usage(&error))?;
+    settled
+        .map(Some)
+        .map_err(|error| RunError::Unreachable(error.to_string()))
+}
+
+/// The names under which a gateway's templates have the ports of upstreams.
+pub(in crate::campaign) fn upstreams_of(scenario: &Scenario) -> Result<Vec<String>, RunError> {
+    let Some(suite) = &scenario.suite else {
+        return Ok(Vec::new());
+    };
+    let suite = Suite::read(suite).map_err(|error| RunError::Usage(error.to_string()))?;
+    let upstreams = suite.upstreams.into_iter();
+    Ok(upstreams.map(|upstream| upstream.name).collect())
+}
+
+fn steered(
+    scenario: &Scenario,
+    corpus: &Path,
+    base: &str,
+    gateway: Option<&Gateway>,
+) -> Result<Steered, RunError> {
+    let of_gateway = gateway.map(|gateway| gateway.started.client.headers.clone());
+    let mut headers: Vec<(String, String)> = of_gateway.unwrap_or_default().into_iter().collect();
+    headers.retain(|(name, _)| !name.eq_ignore_ascii_case("x-workload-app"));
+    headers.extend(scenario.headers.iter().cloned());
+    let profiles = scenario.profiles.iter().map(|profile| Said {
+        name: profile.name.clone(),
+        weight: profile.weight,
+        think: profile.think.clone(),
+        scope: profile.scope,
+        headers: profile.headers.clone(),
+    });
+    let plan = &scenario.plan;
+    let month = Duration::from_secs(31 * 86_400);
+    Ok(Steered::new(&Steering {
+        corpus: corpus.to_owned(),
+        target: base.to_owned(),
+        seed: scenario.seed,
+        most_users: plan.most_users,
+        profiles: profiles.collect(),
+        headers,
+        timeout: scenario.timeout,
+        longest: plan.longest().saturating_add(DRAINED).min(month),
+        base: scenario.dir.clone(),
+    })?)
+}
+
+/// What is scraped: what the scenario names, in which `{admin_port}`, `{engine_port}` and `{dcgm_port}` are filled in.
+fn targets(
+    options: &Options,
+    scenario: &Scenario,
+    engine: Option<&Engine>,
+    gateway: Option<&Gateway>,
+) -> Result<Vec<Target>, RunError> {
+    let mut urls: BTreeMap<String, String> = BTreeMap::new();
+    if engine.is_some() {
+        urls.insert(
+            "engine".into(),
+            "http://127.0.0.1:{engine_port}/metrics".into(),
+        );
+        urls.insert("gpu".into(), "http://127.0.0.1:{dcgm_port}/metrics".into());
+    } else if let Some(url) = &scenario.engine.url {
+        urls.insert(
+            "engine".into(),
+            format!("{}/metrics", url.trim_end_matches('/')),
+        );
+    }
+    if gateway.is_some() {
+        let url = "http://127.0.0.1:{admin_port}/stats/prometheus";
+        urls.insert("gate".into(), url.into());
+    }
+    urls.extend(scenario.targets.iter().cloned());
+    urls.extend(options.scrape.iter().cloned());
+    let fill = |mut url: String| {
+        if let Some(engine) = engine {
+            url = url.replace("{engine_port}", &engine.port.to_string());
+            url = url.replace("{dcgm_port}", &engine.dcgm_port.to_string());
+        }
+        match gateway {
+            Some(gateway) => gateway.started.places.fill(&url),
+            None => url,
+        }
+    };
+    let targets = urls
+        .into_iter()
+        .map(|(name, url)| Target::parse(&name, &fill(url)));
+    targets.collect::<Result<_, _>>().map_err(RunError::Usage)
+}
+
+impl Prepared {
+    /// All that telemetry is kept for.
+    pub(super) fn queries(&self) -> Vec<Query> {
+        let mut queries = summary::queries();
+        queries.extend(self.scenario.queries().cloned());
+        queries
+    }
+
+    /// Whether the suite lets the load begin.
+    pub(super) fn may_load(&self) -> bool {
+        self.verified
+            .as_ref()
+            .is_none_or(|verified| verified.failed == 0)
+    }
+
+    /// What pairs the gateway's requests with the engine's. The relay is held by both, so that either may end first.
+    pub(super) fn pairing(&self) -> Pairing {
+        let log = self.gateway.as_ref();
+        let log = log.map(|gateway| gateway.started.places.dir.join("access.log"));
+        Pairing::new(self.relay.clone(), log, self.cgroup.as_ref())
+    }
+
+    /// What was noticed meanwhile.
+    pub(super) fn notes(&self) -> Vec<Event> {
+        let notes = self.warnings.iter().map(|says| Event {
+            at_s: 0.0,
+            kind: "warning".into(),
+            users: 0,
+            says: says.clone(),
+        });
+        notes.collect()
+    }
+
+    /// Why a part has ended, if one has.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let engine = self.engine.as_mut().and_then(Engine::ended);
+        engine.or_else(|| {
+            self.gateway
+                .as_mut()
+                .and_then(|gateway| gateway.started.ended())
+        })
+    }
+
+    /// What is under test, for a reader.
+    pub(super) fn under_test(&self) -> BTreeMap<String, String> {
+        let mut told = BTreeMap::new();
+        if let Some(gateway) = &self.gateway {
+            let version = gateway.started.version.clone().unwrap_or_default();
+            told.insert(
+                "gateway".into(),
+                format!("{} {version}", gateway.started.name),
+            );
+            if let Some((cores, _)) = gateway.quota() {
+                told.insert("gateway quota".into(), format!("{cores} cores"));
+            }
+        } else {
+            told.insert("gateway".into(), self.base.clone());
+        }
+        let engine = match (&self.scenario.engine.url, &self.scenario.engine.preset) {
+            (Some(url), _) => crate::campaign::without_credentials(url),
+            (None, Some(preset)) => format!("simulated, preset {preset}, in real time"),
+            (None, None) => String::new(),
+        };
+        told.insert("engine".into(), engine);
+        told.insert("model".into(), self.steered.corpus.model.clone());
+        told
+    }
+
+    /// What is needed to do it again.
+    pub(super) fn reproduce(&self, options: &Options) -> Reproduce {
+        let machine = Machine::read(descriptors::raise());
+        let mut hashes = BTreeMap::new();
+        hashes.insert("scenario.toml".to_owned(), self.scenario.hash());
+        let manifest = self.corpus.join("manifest.json");
+        let files = [Some(&manifest), self.scenario.suite.as_ref()];
+        for file in files.into_iter().flatten() {
+            let is_small = fs::metadata(file).is_ok_and(|about| about.len() <= HASHED);
+            if let Some(bytes) = is_small.then(|| fs::read(file).ok()).flatten() {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                hashes.insert(name.into_owned(), sha256(&bytes));
+            }
+        }
+        let mut versions = BTreeMap::new();
+        if let Some(version) = self
+            .gateway
+            .as_ref()
+            .and_then(|gateway| gateway.started.version.clone())
+        {
+            versions.insert("gateway".to_owned(), version);
+        }
+        Reproduce {
+            command: crate::campaign::command(options),
+            tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
+            seed: self.scenario.seed,
+            hashes,
+            versions,
+            machine: crate::campaign::told(&machine),
+            files: vec![
+                "report.json".into(),
+                "requests.parquet".into(),
+                "samples.parquet".into(),
+            ],
+            scenario: self.scenario.text.clone(),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A run of a corpus whose users somebody else steers.
+//!
+//! Invariant: nobody is at work before somebody asks for it; a run ends by itself after the time it was given.
+//! Not here: how many users there are to be (`experiment::campaign`), what becomes of its rows.
+
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use experiment::arrivals::{Scope, Spec};
+use experiment::workload::Load;
+use load::client::{Protocol, Reach, Trust};
+use load::observer::Answers;
+use load::run::{Outcome, Plan, Running, start};
+use load::source::{Head, IdHeader, Secret};
+
+use super::records::Records;
+use super::rig::OnRows;
+use super::rows::{Rows, Summed};
+use super::source::Replayed;
+use super::traffic::{self, File, TrafficRequest, Users, Value};
+use super::{ReplayError, has, target};
+use crate::overhead::ask::ID_HEADER;
+use corpus::store::Corpus;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Steering {
+    pub(crate) corpus: PathBuf,
+    /// The gateway's base URL.
+    pub(crate) target: String,
+    pub(crate) seed: u64,
+    pub(crate) most_users: u32,
+    pub(crate) profiles: Vec<Said>,
+    /// Of every request.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) timeout: Duration,
+    /// After which it ends by itself.
+    pub(crate) longest: Duration,
+    /// Where traces of laws are looked for.
+    pub(crate) base: PathBuf,
+}
+
+/// What is said of a profile.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) name: String,
+    pub(crate) weight: Option<f64>,
+    pub(crate) think: Option<Spec>,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+/// A run that can begin.
+pub(crate) struct Steered {
+    plan: Plan,
+    pub(crate) profiles: Vec<SteeredProfile>,
+    pub(crate) corpus: CorpusFacts,
+}
+
+/// A profile of it.
+#[derive(Debug, Clone)]
+pub(crate) struct SteeredProfile {
+    pub(crate) name: String,
+    /// Its share of all users is this over the sum of all.
+    pub(crate) weight: f64,
+    /// Of its pauses.
+    pub(crate) law: String,
+}
+
+/// What is known of the corpus.
+#[derive(Debug, Clone)]
+pub(crate) struct CorpusFacts {
+    pub(crate) model: String,
+    pub(crate) predicted_hit_rate: f64,
+    pub(crate) sessions: u64,
+}
+
+/// The model that a corpus asks for.
+pub(crate) fn model_of(corpus: &Path) -> Result<String, ReplayError> {
+    Ok(Corpus::open(corpus)?.manifest().model.clone())
+}
+
+/// A run that goes on.
+pub(crate) struct SteeredRun {
+    pub(crate) running: Running,
+    rows: Rows,
+    secrets: Vec<Secret>,
+}
+
+/// Whether somebody listens at a gateway's address.
+pub(crate) fn reachable(url: &str, patience: Duration) -> Result<(), String> {
+    let target = target::parse(url).map_err(|error| error.to_string())?;
+    let mut last = String::from("it has no address");
+    for address in target.addresses() {
+        match TcpStream::connect_timeout(address, patience) {
+            Ok(_) => return Ok(()),
+            Err(error) => last = format!("{address}: {error}"),
+        }
+    }
+    Err(format!("the gateway cannot be reached: {last}"))
+}
+
+impl Steered {
+    /// Whether a corpus is there that can be opened.
+    pub(crate) fn is_whole(corpus: &Path) -> bool {
+        Corpus::open(corpus).is_ok()
+    }
+
+    /// Reads the corpus, whose sums are checked, and plans.
+    pub(crate) fn new(asked: &Steering) -> Result<Self, ReplayError> {
+        let corpus = Corpus::open(&asked.corpus)?;
+        corpus.verify(|_| {})?;
+        let has = has(&corpus);
+        let headers = asked.headers.iter();
+        let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
+        let request = TrafficRequest {
+            seed: asked.seed,
+            users: Users::OfEach(asked.most_users),
+            connections: 1,
+            headers: headers.collect::<Result<_, ReplayError>>()?,
+            answers: if corpus.manifest().stream {
+                Answers::Events
+            } else {
+                Answers::Json
+            },
+            path: target::PATH.into(),
+            ..TrafficRequest::default()
+        };
+        let file = File::of(&asked.profiles);
+        let planned = traffic::plan(&request, &file, &asked.base, &has)?;
+        let profiles = planned.workload.profiles.iter().zip(&planned.profiles);
+        let profiles = profiles.map(|(profile, &at)| {
+            let said = asked.profiles.iter().find(|said| said.name == profile.name);
+            #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 sessions")]
+            let sessions = has[at].sessions as f64;
+            SteeredProfile {
+                name: profile.name.clone(),
+                weight: said.and_then(|said| said.weight).unwrap_or(sessions),
+                law: match &profile.load {
+                    Load::Closed { think, .. } => think.to_string(),
+                    Load::Open { arrivals, .. } => arrivals.to_string(),
+                },
+            }
+        });
+        let facts = CorpusFacts {
+            model: corpus.manifest().model.clone(),
+            predicted_hit_rate: corpus.manifest().prefix.hit_rate,
+            sessions: has.iter().map(|profile| profile.sessions).sum(),
+        };
+        let profiles = profiles.collect();
+        let id = IdHeader::new(ID_HEADER).map_err(|error| ReplayError::Usage(error.to_string()))?;
+        let mut requests = planned.traffic;
+        for traffic in &mut requests {
+            traffic.request_id = Some(id.clone());
+        }
+        let plan = Plan {
+            reach: Reach {
+                targets: vec![target::parse(&asked.target)?],
+                protocol: Protocol::Http1,
+                trust: Trust::System,
+                timeout: asked.timeout,
+            },
+            source: Arc::new(Replayed::new(corpus, planned.profiles)),
+            workload: planned.workload,
+            traffic: requests,
+            threads: 1,
+            warm_up: Duration::ZERO,
+            measure: asked.longest,
+            drain: Duration::ZERO,
+            most: None,
+            backs_off: true,
+            usage: true,
+            records: None,
+            certify: true,
+        };
+        Ok(Self {
+            plan,
+            profiles,
+            corpus: facts,
+        })
+    }
+
+    /// Begins; rows go to the file, and to whoever hears them.
+    pub(crate) fn begin(&self, file: &Path, on_rows: OnRows) -> Result<SteeredRun, ReplayError> {
+        let names = self.profiles.iter().map(|profile| profile.name.clone());
+        let file = Records::create(file, names.collect())?;
+        let (rows, sender) = Rows::start(
+            self.profiles.len(),
+            None,
+            Duration::ZERO,
+            (Some(file), Some(on_rows)),
+        )?;
+        let mut plan = self.plan.clone();
+        plan.records = Some(sender);
+        let heads = plan.traffic.iter().map(|traffic| &traffic.head);
+        Ok(SteeredRun {
+            secrets: heads.flat_map(Head::secrets).collect(),
+            running: start(plan)?,
+            rows,
+        })
+    }
+}
+
+impl SteeredRun {
+    /// Waits for what is under way, and takes what was seen. What went wrong with the file of rows stands in the sums.
+    pub(crate) fn finish(self) -> Result<(Outcome, Summed), ReplayError> {
+        let mut outcome = self.running.finish()?;
+        let summed = self.rows.finish().map_err(ReplayError::Bug)?;
+        for profile in &mut outcome.profiles {
+            for said in profile.observations.said.values_mut() {
+                for secret in &self.secrets {
+                    *said = secret.hidden_in(said);
+                }
+            }
+        }
+        Ok((outcome, summed))
+    }
+}

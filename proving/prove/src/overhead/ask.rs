@@ -1,0 +1,72 @@
+//! The same request again and again, each with an id, and its pairs with what a relay stamped.
+//!
+//! Invariant: bounded by the number of requests and by time.
+//! Not here: what pairs come to (`overhead`).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use load::observer::{Answers, Record};
+use load::run::{Plan, Shape, start};
+use load::source::{Fixed, Head, IdHeader};
+
+use super::{Pair, Pairs, Unpaired};
+use crate::tap::{Stamp, monotonic_ns_of};
+
+/// The header of ids.
+pub(crate) const ID_HEADER: &str = "x-request-id";
+/// An answer may take so long.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// All answers may.
+const LONGEST: Duration = Duration::from_secs(600);
+/// How long stamps may come after the last answer.
+const LAST_STAMPS: Duration = Duration::from_millis(300);
+
+/// So many requests to an address.
+///
+/// # Errors
+/// The client could not be started, or lost rows.
+pub(crate) fn ask(
+    address: SocketAddr,
+    (head, body): (Head, Bytes),
+    shape: Shape,
+    requests: u32,
+    stamps: &Receiver<Stamp>,
+) -> Result<(Vec<Pair>, Unpaired), String> {
+    let fault = |error: &dyn std::fmt::Display| error.to_string();
+    let source = Arc::new(Fixed::one(head.clone(), body));
+    let mut plan = Plan::plain(
+        address,
+        (head, source as _),
+        shape,
+        Duration::ZERO,
+        LONGEST,
+        TIMEOUT,
+    );
+    let (to, rows) = sync_channel::<Vec<Record>>(64);
+    plan.most = Some(requests.into());
+    plan.records = Some(to);
+    for traffic in &mut plan.traffic {
+        traffic.answers = Answers::Any;
+        traffic.request_id = Some(IdHeader::new(ID_HEADER).map_err(|error| fault(&error))?);
+    }
+    // What was left of runs before is none of this one.
+    stamps.try_iter().for_each(drop);
+    let running = start(plan).map_err(|error| fault(&error))?;
+    let mut pairs = Pairs::new(monotonic_ns_of(running.start));
+    let outcome = running.finish().map_err(|error| fault(&error))?;
+    for row in rows.try_iter().flatten() {
+        pairs.row(&row);
+    }
+    let until = Instant::now() + LAST_STAMPS;
+    while let Ok(stamp) = stamps.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        pairs.stamp(stamp);
+    }
+    if outcome.records_lost > 0 {
+        return Err("bug: rows of exchanges found no room".into());
+    }
+    Ok(pairs.finish())
+}

@@ -1,0 +1,409 @@
+//! A chart as SVG: lines or points over one axis, with a second axis to the right where it is needed.
+//!
+//! Lines differ in colour, in dashes and in the shape of their marks, so that no colour has to be told from another.
+//! The values of every line stand in the drawing as text, from which `hover.js` tells all of those at one place.
+//! Invariant: a gap in the data is a gap in the line.
+//! Not here: colours (`style.css`), which charts there are (`part`).
+
+use std::fmt::Write;
+
+use crate::plot::{Room, Scale, escape, short};
+use crate::text::printable;
+
+const ROOM: Room = Room {
+    width: 760.0,
+    height: 330.0,
+    left: 62.0,
+    right: 62.0,
+    top: 34.0,
+    bottom: 52.0,
+};
+/// Marks are drawn on lines of so few points.
+const MOST_MARKS: usize = 60;
+
+/// Names of points are at least so far from each other, one way or the other.
+const NAME_ACROSS: f64 = 44.0;
+const NAME_DOWN: f64 = 16.0;
+
+/// One chart.
+#[derive(Debug)]
+pub(super) struct Chart {
+    /// With the figure's number where it has one.
+    pub(super) title: String,
+    /// What one sees.
+    pub(super) caption: String,
+    /// What is across, with its unit.
+    pub(super) x: String,
+    /// What is up on the left, with its unit.
+    pub(super) left: String,
+    pub(super) right: Option<String>,
+    /// Whether the axis below is logarithmic.
+    pub(super) log_x: bool,
+    pub(super) lines: Vec<Line>,
+    pub(super) marks: Vec<Mark>,
+}
+
+/// Values over what is across.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) side: Side,
+    pub(super) kind: Kind,
+    pub(super) points: Vec<(f64, Option<f64>)>,
+    /// What a point is called beside its value; empty, or one for each.
+    pub(super) labels: Vec<String>,
+    /// What stands beside a point; empty, or one for each.
+    pub(super) names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Line,
+    /// A value holds until the next.
+    Steps,
+    /// From 0, one bar for each value.
+    Bars,
+}
+
+/// A line through the whole chart, with a word.
+#[derive(Debug)]
+pub(super) enum Mark {
+    Across { at: f64, says: String },
+    Level { at: f64, says: String },
+}
+
+impl Chart {
+    pub(super) fn new(title: &str, x: &str, left: &str) -> Self {
+        Self {
+            title: title.into(),
+            caption: String::new(),
+            x: x.into(),
+            left: left.into(),
+            right: None,
+            log_x: false,
+            lines: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Adds a line; one without a value is left out.
+    pub(super) fn line(
+        &mut self,
+        name: &str,
+        side: Side,
+        points: impl IntoIterator<Item = (f64, Option<f64>)>,
+    ) -> Option<&mut Line> {
+        let finite = |value: &f64| value.is_finite();
+        let points: Vec<(f64, Option<f64>)> = points
+            .into_iter()
+            .filter(|(x, _)| x.is_finite())
+            .map(|(x, y)| (x, y.filter(finite)))
+            .collect();
+        if points.iter().all(|(_, y)| y.is_none()) {
+            return None;
+        }
+        self.lines.push(Line {
+            name: name.into(),
+            side,
+            kind: Kind::Line,
+            points,
+            labels: Vec::new(),
+            names: Vec::new(),
+        });
+        self.lines.last_mut()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The drawing, and what its lines are called above it.
+    pub(super) fn svg(&self) -> String {
+        let axes = Axes::of(self);
+        let title = text(&self.title);
+        let mut out = String::new();
+        self.legend(&mut out);
+        let _ = writeln!(
+            out,
+            r#"<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{title}" tabindex="0" data-left="{}" data-right="{}" data-x="{}" data-from="{}" data-to="{}"{}>"#,
+            ROOM.width,
+            ROOM.height,
+            ROOM.left,
+            ROOM.width - ROOM.right,
+            text(&self.x),
+            axes.x.low(),
+            axes.x.high(),
+            if self.log_x { " data-log" } else { "" }
+        );
+        axes.draw(&mut out, self);
+        for (index, line) in self.lines.iter().enumerate() {
+            axes.line(&mut out, line, index);
+        }
+        axes.marks(&mut out, &self.marks);
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn legend(&self, out: &mut String) {
+        out.push_str("<ul class=\"legend\">\n");
+        for (index, line) in self.lines.iter().enumerate() {
+            let name = text(&line.name);
+            let axis = match (line.side, &self.right) {
+                (Side::Right, Some(_)) => " <span>(right axis)</span>",
+                _ => "",
+            };
+            let _ = writeln!(
+                out,
+                r#"<li><svg class="swatch s{index}" viewBox="0 0 34 12" aria-hidden="true"><line x1="0" x2="34" y1="6" y2="6"/>{}</svg>{name}{axis}</li>"#,
+                shape(index, 17.0, 6.0)
+            );
+        }
+        out.push_str("</ul>\n");
+    }
+}
+
+/// The scales of a chart.
+struct Axes {
+    x: Scale,
+    left: Scale,
+    right: Scale,
+}
+
+impl Axes {
+    fn of(chart: &Chart) -> Self {
+        let values = |side: Side| {
+            let lines = chart.lines.iter().filter(move |line| line.side == side);
+            lines.flat_map(|line| line.points.iter().filter_map(|(_, y)| *y))
+        };
+        let levels = chart.marks.iter().filter_map(|mark| match mark {
+            Mark::Level { at, .. } => Some(*at),
+            Mark::Across { .. } => None,
+        });
+        let across = chart.marks.iter().filter_map(|mark| match mark {
+            Mark::Across { at, .. } => Some(*at),
+            Mark::Level { .. } => None,
+        });
+        let places = chart.lines.iter().flat_map(|line| &line.points);
+        Self {
+            x: Scale::up_to(places.map(|(x, _)| *x).chain(across), chart.log_x),
+            left: Scale::close(values(Side::Left).chain(levels), false),
+            right: Scale::close(values(Side::Right), false),
+        }
+    }
+
+    fn draw(&self, out: &mut String, chart: &Chart) {
+        ROOM.rows(out, &self.left);
+        ROOM.columns(out, &self.x, &printable(&chart.x));
+        let _ = writeln!(
+            out,
+            r#"<text class="title" x="4" y="16">{}</text>"#,
+            text(&chart.left)
+        );
+        let Some(right) = &chart.right else { return };
+        for tick in self.right.ticks() {
+            let _ = writeln!(
+                out,
+                r#"<text x="{:.1}" y="{:.1}">{}</text>"#,
+                ROOM.width - ROOM.right + 6.0,
+                ROOM.down(self.right.place(tick)) + 4.0,
+                short(tick)
+            );
+        }
+        let _ = writeln!(
+            out,
+            r#"<text class="end title" x="{}" y="16">{}</text>"#,
+            ROOM.width - 4.0,
+            text(right)
+        );
+    }
+
+    fn at(&self, side: Side, (x, y): (f64, f64)) -> (f64, f64) {
+        let scale = match side {
+            Side::Left => &self.left,
+            Side::Right => &self.right,
+        };
+        (ROOM.across(self.x.place(x)), ROOM.down(scale.place(y)))
+    }
+
+    fn line(&self, out: &mut String, line: &Line, index: usize) {
+        let _ = write!(
+            out,
+            r#"<g class="s{index} line" data-name="{}" data-values=""#,
+            text(&line.name)
+        );
+        let shown = line.points.iter().filter_map(|(x, y)| Some((*x, (*y)?)));
+        for (x, y) in shown.clone() {
+            let _ = write!(out, "{},{} ", digits(x, 6), digits(y, 5));
+        }
+        out.push_str("\">");
+        match line.kind {
+            Kind::Line | Kind::Steps => self.path(out, line),
+            Kind::Bars => self.bars(out, line),
+        }
+        if shown.clone().count() <= MOST_MARKS && line.kind == Kind::Line {
+            let shown: Vec<(f64, f64)> = shown.collect();
+            self.dots(out, line, index, &shown);
+        }
+        out.push_str("</g>\n");
+    }
+
+    /// A mark for each value, and beside it what it is called where there is room for that.
+    fn dots(&self, out: &mut String, line: &Line, index: usize, shown: &[(f64, f64)]) {
+        let mut named: Option<(f64, f64)> = None;
+        for (at, (x, y)) in shown.iter().enumerate() {
+            let (across, down) = self.at(line.side, (*x, *y));
+            let told = match line.labels.get(at) {
+                Some(label) => format!("{}: {label}", line.name),
+                None => format!("{}: {} at {}", line.name, digits(*y, 4), digits(*x, 6)),
+            };
+            let _ = write!(
+                out,
+                "<g class=\"dot\">{}<title>{}</title></g>",
+                shape(index, across, down),
+                text(&told)
+            );
+            let has_room = named.is_none_or(|(x, y)| {
+                (across - x).abs() >= NAME_ACROSS || (down - y).abs() >= NAME_DOWN
+            });
+            if let Some(name) = line.names.get(at).filter(|_| has_room) {
+                named = Some((across, down));
+                let _ = write!(
+                    out,
+                    r#"<text class="point end" x="{:.1}" y="{:.1}">{}</text>"#,
+                    across - 4.0,
+                    down - 7.0,
+                    text(name)
+                );
+            }
+        }
+    }
+
+    fn path(&self, out: &mut String, line: &Line) {
+        out.push_str("<path d=\"");
+        let mut is_open = false;
+        let mut before = 0.0;
+        for (x, y) in &line.points {
+            let Some(y) = y else {
+                is_open = false;
+                continue;
+            };
+            let (across, down) = self.at(line.side, (*x, *y));
+            let _ = match (is_open, line.kind) {
+                (false, _) => write!(out, "M{across:.1} {down:.1}"),
+                (true, Kind::Steps) => {
+                    write!(out, "L{across:.1} {before:.1}L{across:.1} {down:.1}")
+                }
+                (true, _) => write!(out, "L{across:.1} {down:.1}"),
+            };
+            (is_open, before) = (true, down);
+        }
+        let name = text(&line.name);
+        let _ = write!(out, "\"><title>{name}</title></path>");
+    }
+
+    fn bars(&self, out: &mut String, line: &Line) {
+        for (x, y) in line.points.iter().filter_map(|(x, y)| Some((*x, (*y)?))) {
+            let (across, down) = self.at(line.side, (x, y));
+            let told = format!("{}: {} at {}", line.name, digits(y, 4), digits(x, 6));
+            let _ = write!(
+                out,
+                r#"<rect x="{:.1}" y="{down:.1}" width="6" height="{:.1}"><title>{}</title></rect>"#,
+                across - 3.0,
+                ROOM.down(0.0) - down,
+                text(&told)
+            );
+        }
+    }
+
+    fn marks(&self, out: &mut String, marks: &[Mark]) {
+        // Phases begin on the left, and their names stand there.
+        let uprights = marks
+            .iter()
+            .filter(|mark| matches!(mark, Mark::Across { .. }));
+        let is_crowded = uprights.count() > 2;
+        for (index, mark) in marks.iter().enumerate() {
+            let _ = match mark {
+                Mark::Across { at, says } => {
+                    let x = ROOM.across(self.x.place(*at));
+                    let (class, beside) = if x > ROOM.width * 0.6 {
+                        ("end mark", -5.0)
+                    } else {
+                        ("mark", 5.0)
+                    };
+                    // One below the other, where they are near.
+                    #[expect(clippy::cast_precision_loss, reason = "a handful of marks")]
+                    let down = ROOM.top + 12.0 + index as f64 * 24.0;
+                    writeln!(
+                        out,
+                        r#"<line class="mark" x1="{x:.1}" x2="{x:.1}" y1="{}" y2="{}"/><text class="{class}" x="{:.1}" y="{down:.1}">{}</text>"#,
+                        ROOM.top,
+                        ROOM.height - ROOM.bottom,
+                        x + beside,
+                        text(says)
+                    )
+                }
+                Mark::Level { at, says } => {
+                    let y = ROOM.down(self.left.place(*at));
+                    let (class, x) = if is_crowded {
+                        ("end mark", ROOM.width - ROOM.right - 6.0)
+                    } else {
+                        ("mark", ROOM.left + 6.0)
+                    };
+                    writeln!(
+                        out,
+                        r#"<line class="mark" x1="{}" x2="{}" y1="{y:.1}" y2="{y:.1}"/><text class="{class}" x="{x}" y="{:.1}">{}</text>"#,
+                        ROOM.left,
+                        ROOM.width - ROOM.right,
+                        y - 5.0,
+                        text(says)
+                    )
+                }
+            };
+        }
+    }
+}
+
+/// The mark of a line's points: a shape of its own for each of five lines.
+fn shape(index: usize, x: f64, y: f64) -> String {
+    match index % 5 {
+        0 => format!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.4"/>"#),
+        1 => format!(
+            r#"<rect x="{:.1}" y="{:.1}" width="6.4" height="6.4"/>"#,
+            x - 3.2,
+            y - 3.2
+        ),
+        2 => format!(r#"<path d="M{x:.1} {:.1}l4 7h-8z"/>"#, y - 4.4),
+        3 => format!(
+            r#"<path d="M{x:.1} {:.1}l4.4 4.4l-4.4 4.4l-4.4 -4.4z"/>"#,
+            y - 4.4
+        ),
+        _ => format!(r#"<path d="M{x:.1} {:.1}l4 -7h-8z"/>"#, y + 4.4),
+    }
+}
+
+/// A number with so many digits that count, and none that do not.
+fn digits(value: f64, digits: i32) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".into();
+    }
+    let decimals = (f64::from(digits) - 1.0 - value.abs().log10().floor()).clamp(0.0, 12.0);
+    let text = format!("{value:.*}", decimals as usize);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+fn text(text: &str) -> String {
+    escape(&printable(text))
+}
+
+#[cfg(test)]
+mod tests;

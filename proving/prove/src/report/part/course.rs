@@ -1,0 +1,316 @@
+//! The course of the campaign: its phases, its decisions, and where the system saturated.
+//!
+//! Not here: figures of the soak (`soak`).
+
+use crate::report::chart::{Chart, Kind, Mark, Side};
+use crate::report::content::{Cell, Section, Table, Tone};
+use crate::report::document::{Document, Step};
+use crate::report::figure::{count, duration, maybe, percent, plain, time};
+
+/// Decisions beyond these are counted.
+const MOST_EVENTS: usize = 200;
+
+pub(super) fn phases(document: &Document) -> Section {
+    let mut section = Section::new("phases", "Phases");
+    let mut table = Table::new(
+        "Table 1. Phases: how long each took, at how many users, and what failed",
+        &[
+            "Phase",
+            "#Duration",
+            "#Max. users",
+            "#Requests",
+            "#Mean RPS",
+            "#Peak RPS (10 s)",
+            "#Errors",
+            "#Error rate",
+        ],
+    );
+    for phase in &document.phases {
+        table.row([
+            phase.name.as_str().into(),
+            duration(phase.to_s - phase.from_s).into(),
+            phase.max_users.to_string().into(),
+            count(phase.requests).into(),
+            plain(phase.requests_per_s).into(),
+            plain(phase.peak_requests_per_s).into(),
+            count(phase.errors).into(),
+            percent(phase.error_share).into(),
+        ]);
+    }
+    section.table(table, "not measured: no phase was begun");
+    section
+}
+
+pub(super) fn decisions(document: &Document) -> Section {
+    let mut section = Section::new("decisions", "Decisions");
+    let mut chart = Chart::new(
+        "Users and throughput over time",
+        "seconds since the beginning",
+        "users",
+    );
+    super::add_series(&mut chart, document, ("users", "users"), Side::Left, 1.0);
+    if let Some(line) = chart.lines.last_mut() {
+        line.kind = Kind::Steps;
+    }
+    chart.right = Some("requests/s".into());
+    super::add_series(
+        &mut chart,
+        document,
+        ("requests_per_s", "requests per second"),
+        Side::Right,
+        1.0,
+    );
+    super::add_series(
+        &mut chart,
+        document,
+        ("errors_per_s", "errors per second"),
+        Side::Right,
+        1.0,
+    );
+    super::add_phases(&mut chart, document);
+    chart.caption =
+        "Users as the controller set them; dashed uprights are where a phase begins.".into();
+    section.chart(chart, "not measured: no series of users");
+    let mut table = Table::new(
+        "Every decision, by what was read at that moment",
+        &["#At", "Decision", "#Users", "Why"],
+    );
+    for event in document.events.iter().take(MOST_EVENTS) {
+        table.row([
+            format!("{} s", plain(event.at_s)).into(),
+            event.kind.as_str().into(),
+            event.users.to_string().into(),
+            event.says.as_str().into(),
+        ]);
+    }
+    section.table(table, "not measured: nothing was decided");
+    if let Some(more) = document.events.len().checked_sub(MOST_EVENTS + 1) {
+        section.text(format!(
+            "{} further decisions stand in report.json.",
+            more + 1
+        ));
+    }
+    section
+}
+
+pub(super) fn saturation(document: &Document) -> Section {
+    let mut section = Section::new("saturation", "Saturation");
+    section.text(boundary(document));
+    let mut chart = ttft_against_users(
+        "Figure 4. Saturation curve",
+        [("mean TTFT as the gate read it", document.steps.as_slice())],
+        |step| step.ttft_mean_s,
+    );
+    let by = |value: fn(&Step) -> Option<f64>| {
+        sorted(&document.steps).map(move |step| (f64::from(step.users), value(step)))
+    };
+    let _ = chart.line(
+        "p99 TTFT as users had it",
+        Side::Left,
+        by(|step| step.ttft_p99_s),
+    );
+    #[expect(clippy::cast_precision_loss, reason = "a count that is drawn")]
+    let preemptions = by(|step| step.preemptions.map(|n| n as f64));
+    if let Some(line) = chart.line("preemptions in the window", Side::Right, preemptions) {
+        line.kind = Kind::Bars;
+        chart.right = Some("preemptions".into());
+    }
+    marks(&mut chart, document);
+    chart.caption = "Time to the first token against concurrency. One point for each window; where the mean stays \
+                     above the line, the system is saturated."
+        .into();
+    section.chart(
+        chart,
+        "not measured: no window of baseline or ramp came to its end",
+    );
+    section.chart(
+        knee(document),
+        "not measured: there is no knee to draw without windows",
+    );
+    section.table(steps(document), "not measured: no window came to its end");
+    section
+}
+
+/// A KV cache is full above this share: requests wait for blocks.
+const FULL: f64 = 0.9;
+
+/// Why the limit is where it is.
+fn boundary(document: &Document) -> String {
+    if document.t3 {
+        return format!("The hard stop (T3): {}.", document.reason);
+    }
+    let Some(users) = document.t2_users else {
+        return "No saturation point was found: the mean TTFT never stayed above its limit, or the ramp ended before."
+            .into();
+    };
+    let known: Vec<u64> = document
+        .steps
+        .iter()
+        .filter_map(|step| step.preemptions)
+        .collect();
+    let kv = document
+        .steps
+        .iter()
+        .filter_map(|step| step.kv_cache)
+        .fold(None, |most: Option<f64>, kv| {
+            Some(most.map_or(kv, |most| most.max(kv)))
+        });
+    let is_full = kv.is_some_and(|kv| kv >= FULL);
+    let kv = maybe(kv, percent);
+    match (known.is_empty(), known.iter().sum::<u64>()) {
+        (true, _) => format!(
+            "T2 at {users} users. Whether compute or memory bounds it is not known: no preemptions were read."
+        ),
+        (false, 0) if is_full => format!(
+            "Memory-bound: T2 came at {users} users with up to {kv} of the KV cache in use. No request was preempted, but \
+             requests waited for blocks."
+        ),
+        (false, 0) => format!(
+            "Compute-bound: T2 came at {users} users with zero preemptions and at most {kv} of the KV cache in use. \
+             Memory was left; the engine could not compute prompts as fast as they came."
+        ),
+        (false, n) => format!(
+            "Memory-bound: T2 came at {users} users after {} preemptions, with up to {kv} of the KV cache in use. The \
+             engine put requests off because their blocks had no room.",
+            count(n)
+        ),
+    }
+}
+
+fn sorted(steps: &[Step]) -> impl Iterator<Item = &Step> {
+    let mut steps: Vec<&Step> = steps.iter().collect();
+    steps.sort_by(|a, b| a.users.cmp(&b.users).then(a.from_s.total_cmp(&b.from_s)));
+    steps.into_iter()
+}
+
+/// A line for each run over its users.
+pub(in crate::report) fn ttft_against_users<'a>(
+    title: &str,
+    runs: impl IntoIterator<Item = (&'a str, &'a [Step])>,
+    value: fn(&Step) -> Option<f64>,
+) -> Chart {
+    let mut chart = Chart::new(title, "concurrent users", "TTFT, s");
+    for (name, steps) in runs {
+        let points = sorted(steps).map(|step| (f64::from(step.users), value(step)));
+        let _ = chart.line(name, Side::Left, points);
+    }
+    chart
+}
+
+fn marks(chart: &mut Chart, document: &Document) {
+    if let Some(baseline) = document.baseline_ttft_ms {
+        let says = format!("baseline {}", time(baseline / 1e3));
+        chart.marks.push(Mark::Level {
+            at: baseline / 1e3,
+            says,
+        });
+    }
+    if let Some(limit) = document.ttft_limit_s {
+        let times = document
+            .baseline_ttft_ms
+            .filter(|b| *b > 0.0)
+            .map(|b| limit / (b / 1e3));
+        let says = format!(
+            "{} × baseline: {}",
+            maybe(times, |times| format!("{times:.1}")),
+            time(limit)
+        );
+        chart.marks.push(Mark::Level { at: limit, says });
+    }
+    if let Some(users) = document.t2_users {
+        chart.marks.push(Mark::Across {
+            at: f64::from(users),
+            says: format!("T2: {users} users"),
+        });
+    }
+    if let Some(soak) = &document.soak {
+        let says = format!("retract: {} users", soak.users);
+        chart.marks.push(Mark::Across {
+            at: f64::from(soak.users),
+            says,
+        });
+    }
+}
+
+fn knee(document: &Document) -> Chart {
+    let mut chart = Chart::new(
+        "Knee: latency against throughput",
+        "requests per second",
+        "TTFT, s",
+    );
+    let labels: Vec<String> = sorted(&document.steps)
+        .filter(|step| step.ttft_mean_s.is_some())
+        .map(|step| {
+            format!(
+                "{} users: {} requests/s, {}",
+                step.users,
+                plain(step.requests_per_s),
+                maybe(step.ttft_mean_s, time)
+            )
+        })
+        .collect();
+    let points = sorted(&document.steps).map(|step| (step.requests_per_s, step.ttft_mean_s));
+    if let Some(line) = chart.line("mean TTFT, labelled by users", Side::Left, points) {
+        line.labels = labels;
+        line.names = sorted(&document.steps)
+            .filter(|step| step.ttft_mean_s.is_some())
+            .map(|step| step.users.to_string())
+            .collect();
+    }
+    chart.caption = "Throughput across, latency up; the number beside a point is its users. Beyond the knee more users \
+                     bring latency and no throughput."
+        .into();
+    chart
+}
+
+fn steps(document: &Document) -> Table {
+    let mut table = Table::new(
+        "Windows of baseline and ramp",
+        &[
+            "#Users",
+            "#From",
+            "#RPS",
+            "#Tokens/s",
+            "#TTFT mean",
+            "#TTFT p50",
+            "#TTFT p99",
+            "#TPOT mean",
+            "#E2E mean",
+            "#KV cache",
+            "#Running",
+            "#Waiting",
+            "#Preempted",
+            "#Errors",
+            "Gates",
+        ],
+    );
+    for step in &document.steps {
+        let says = match (step.is_stable, step.says.is_empty()) {
+            (true, true) => "quiet".to_owned(),
+            _ => step.says.clone(),
+        };
+        let tone = if step.is_stable {
+            Tone::Plain
+        } else {
+            Tone::Bad
+        };
+        table.row([
+            step.users.to_string().into(),
+            format!("{} s", plain(step.from_s)).into(),
+            plain(step.requests_per_s).into(),
+            maybe(step.output_tokens_per_s, plain).into(),
+            maybe(step.ttft_mean_s, time).into(),
+            maybe(step.ttft_p50_s, time).into(),
+            maybe(step.ttft_p99_s, time).into(),
+            maybe(step.tpot_mean_s, time).into(),
+            maybe(step.e2e_mean_s, time).into(),
+            maybe(step.kv_cache, percent).into(),
+            maybe(step.running, plain).into(),
+            maybe(step.waiting, plain).into(),
+            maybe(step.preemptions, count).into(),
+            count(step.errors).into(),
+            Cell { text: says, tone },
+        ]);
+    }
+    table
+}

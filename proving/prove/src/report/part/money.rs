@@ -1,0 +1,172 @@
+//! Tokens and money, what failed, what was promised, and what others published.
+//!
+//! Not here: prices (the gateway's).
+
+use crate::report::content::{Cell, Section, Table};
+use crate::report::document::{Document, Published, Tokens};
+use crate::report::figure::{ABSENT, count, difference, maybe, plain};
+use crate::report::summary::drift;
+
+/// Rows of a table of errors, of tokens: those beyond are counted.
+const MOST_ROWS: usize = 50;
+
+pub(super) fn tokens(document: &Document) -> Section {
+    let mut section = Section::new("tokens", "Tokens and chargeback");
+    let mut table = Table::new(
+        "Tokens by workload and model, by both witnesses: what the engine reported and what the gateway counted",
+        &[
+            "Workload",
+            "Model",
+            "#Requests",
+            "#Input reported",
+            "#Input counted",
+            "#Output reported",
+            "#Output counted",
+            "#Drift",
+            "#Cost",
+        ],
+    );
+    for row in document.tokens.iter().take(MOST_ROWS) {
+        table.row([
+            row.workload.as_str().into(),
+            row.model.as_str().into(),
+            count(row.requests).into(),
+            count(row.input_tokens).into(),
+            maybe(row.input_counted, count).into(),
+            count(row.output_tokens).into(),
+            maybe(row.output_counted, count).into(),
+            maybe(row.drift, difference).into(),
+            cost(row.cost, row.currency.as_deref()).into(),
+        ]);
+    }
+    if document.tokens.len() > 1 {
+        table.rows.push(total(&document.tokens));
+    }
+    section.table(table, "not measured: no tokens were reported");
+    beyond(&mut section, document.tokens.len(), "rows of tokens");
+    section
+}
+
+fn total(rows: &[Tokens]) -> Vec<Cell> {
+    let sum = |of: fn(&Tokens) -> u64| count(rows.iter().map(of).sum());
+    let counted = |of: fn(&Tokens) -> Option<u64>| {
+        let all: Option<Vec<u64>> = rows.iter().map(of).collect();
+        maybe(all, |all| count(all.into_iter().sum()))
+    };
+    let currency = rows.first().and_then(|row| row.currency.as_deref());
+    let one = rows.iter().all(|row| row.currency.as_deref() == currency);
+    let costs: Option<Vec<f64>> = rows.iter().map(|row| row.cost).collect();
+    let whole = costs.filter(|_| one).map(|costs| costs.iter().sum());
+    [
+        "All".to_owned(),
+        String::new(),
+        sum(|row| row.requests),
+        sum(|row| row.input_tokens),
+        counted(|row| row.input_counted),
+        sum(|row| row.output_tokens),
+        counted(|row| row.output_counted),
+        maybe(drift(rows), difference),
+        cost(whole, currency),
+    ]
+    .map(Cell::from)
+    .into()
+}
+
+fn cost(cost: Option<f64>, currency: Option<&str>) -> String {
+    maybe(cost, |cost| {
+        format!("{cost:.2} {}", currency.unwrap_or_default())
+            .trim_end()
+            .to_owned()
+    })
+}
+
+pub(super) fn errors(document: &Document) -> Section {
+    let mut section = Section::new("errors", "Errors");
+    let mut rows: Vec<_> = document.errors.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    let mut table = Table::new(
+        "Requests that failed alike, the most first, with what the first of them said",
+        &["Phase", "Kind", "#Count", "Said"],
+    );
+    for row in rows.iter().take(MOST_ROWS) {
+        table.row([
+            row.phase.as_str().into(),
+            row.kind.as_str().into(),
+            count(row.count).into(),
+            row.says.as_deref().unwrap_or(ABSENT).into(),
+        ]);
+    }
+    let sent: u64 = document.phases.iter().map(|phase| phase.requests).sum();
+    section.table(
+        table,
+        &format!("none: no request of {} failed", count(sent)),
+    );
+    beyond(&mut section, rows.len(), "kinds of errors");
+    section
+}
+
+fn beyond(section: &mut Section, all: usize, what: &str) {
+    if all > MOST_ROWS {
+        section.text(format!(
+            "{} further {what} stand in report.json.",
+            all - MOST_ROWS
+        ));
+    }
+}
+
+pub(super) fn objectives(document: &Document) -> Section {
+    let mut section = Section::new("objectives", "Objectives");
+    let mut table = Table::new(
+        "What the soak had to keep",
+        &["Objective", "Kept", "#Limit", "#Value", "Query"],
+    );
+    for objective in &document.objectives {
+        table.row([
+            objective.name.as_str().into(),
+            Cell::held(objective.kept, "kept", "missed"),
+            plain(objective.limit).into(),
+            maybe(objective.value, plain).into(),
+            objective.query.as_str().into(),
+        ]);
+    }
+    section.table(table, "none: the scenario sets no objectives");
+    section
+}
+
+pub(super) fn published(document: &Document) -> Section {
+    let mut section = Section::new("published", "Beside the publication");
+    let mut table = Table::new(
+        "Figures that were published, and ours",
+        &[
+            "Figure",
+            "#Published",
+            "#Ours",
+            "#Ours over theirs",
+            "#Within",
+            "Why they differ",
+        ],
+    );
+    for row in &document.published {
+        let ratio = ratio(row);
+        let unit = |value: f64| {
+            format!("{} {}", plain(value), row.unit)
+                .trim_end()
+                .to_owned()
+        };
+        table.row([
+            row.name.as_str().into(),
+            unit(row.published).into(),
+            maybe(row.ours, unit).into(),
+            maybe(ratio, |ratio| format!("{ratio:.3}")).into(),
+            maybe(ratio, |ratio| difference(ratio - 1.0)).into(),
+            row.note.as_str().into(),
+        ]);
+    }
+    section.table(table, "none: the scenario names no published figures");
+    section
+}
+
+fn ratio(row: &Published) -> Option<f64> {
+    let ours = row.ours?;
+    (row.published != 0.0).then(|| ours / row.published)
+}

@@ -1,0 +1,251 @@
+//! What was under test, and whether the test was one: policies, corpus, arrivals.
+//!
+//! Not here: what was measured under load.
+
+use serde::Deserialize;
+
+use crate::report::content::{Block, Cell, Section, Table};
+use crate::report::document::Document;
+use crate::report::figure::{ABSENT, count, difference, duration, maybe, percent, plain, time};
+
+pub(super) fn under_test(document: &Document) -> Section {
+    let scenario = &document.scenario;
+    let mut section = Section::new("under-test", "What was under test");
+    let began = engine::date_utc(scenario.started_unix_ms / 1_000);
+    let of_day = scenario.started_unix_ms / 1_000 % 86_400;
+    section.text(format!(
+        "{} Begun {began} at {:02}:{:02} UTC; {} of {} time.",
+        scenario.title,
+        of_day / 3_600,
+        of_day % 3_600 / 60,
+        duration(scenario.seconds),
+        if scenario.is_virtual {
+            "virtual"
+        } else {
+            "real"
+        },
+    ));
+    let table = Table::pairs(
+        "The system",
+        ["Part", "What is known of it"],
+        &scenario.under_test,
+    );
+    section.table(
+        table,
+        "not told: the scenario names no gateway, engine or hardware",
+    );
+    section
+}
+
+pub(super) fn policies(document: &Document) -> Section {
+    let mut section = Section::new("policies", "Policies hold");
+    let Some(verify) = &document.verify else {
+        section.absent("not measured: no functional suite was run before the load");
+        return section;
+    };
+    section.text(format!(
+        "{} of {} cases of the suite {} held, before any load was sent.",
+        verify.passed,
+        verify.passed + verify.failed,
+        verify.suite
+    ));
+    let mut table = Table::new(
+        "Functional suite: what has to hold, and what was found",
+        &["Case", "Outcome", "Expected", "Got", "#Time"],
+    );
+    for case in &verify.cases {
+        table.row([
+            case.name.as_str().into(),
+            Cell::held(case.passed, "held", "broken"),
+            case.expected.as_str().into(),
+            case.got.as_str().into(),
+            time(case.seconds).into(),
+        ]);
+    }
+    section.table(table, "not measured: the suite has no case");
+    let evidence = verify.cases.iter().filter(|case| !case.evidence.is_empty());
+    let lines: Vec<String> = evidence
+        .map(|case| format!("{}\n  {}", case.name, case.evidence.join("\n  ")))
+        .collect();
+    if !lines.is_empty() {
+        section.blocks.push(Block::Folded {
+            title: format!("Evidence of {} cases", lines.len()),
+            text: lines.join("\n"),
+        });
+    }
+    section
+}
+
+pub(super) fn corpus(document: &Document) -> Section {
+    let mut section = Section::new("corpus", "Corpus and prefix cache");
+    let cache = &document.prefix_cache;
+    if cache.predicted.is_none() && cache.measured.is_none() && cache.sessions.is_none() {
+        section.absent("not measured: the traffic was of no corpus, and the engine told nothing of its prefix cache");
+        return section;
+    }
+    let mut table = Table::new(
+        "Shares of prompt tokens that the engine had in its prefix cache: foretold by the corpus as if nothing were \
+         ever evicted, and measured",
+        &["Figure", "#Value"],
+    );
+    let apart = cache.predicted.zip(cache.measured).map(|(p, m)| m - p);
+    let rows = [
+        ("sessions", maybe(cache.sessions, count)),
+        (
+            "sessions that are like no other",
+            maybe(cache.unique_sessions, count),
+        ),
+        ("hit rate, foretold", maybe(cache.predicted, percent)),
+        ("hit rate, measured", maybe(cache.measured, percent)),
+        (
+            "measured less foretold, percentage points",
+            maybe(apart, |apart| difference(apart).replace(" %", "")),
+        ),
+    ];
+    for (name, value) in rows {
+        table.row([name.into(), value.into()]);
+    }
+    section.table(table, "");
+    section
+}
+
+/// What is shown of a certificate, as `experiment::certificate` writes it; a figure that is no number is `null` there.
+#[derive(Deserialize)]
+struct Certificate {
+    verdict: String,
+    significance: Option<f64>,
+    judged: Option<u64>,
+    stalled_s: Option<f64>,
+    profiles: Vec<Certified>,
+}
+
+#[derive(Deserialize)]
+struct Certified {
+    name: String,
+    process: String,
+    verdict: String,
+    sends: u64,
+    tested: Option<u64>,
+    lag: Lag,
+    checks: Vec<Check>,
+}
+
+#[derive(Deserialize)]
+struct Lag {
+    p50_s: Option<f64>,
+    p99_s: Option<f64>,
+    max_s: Option<f64>,
+    late: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Check {
+    name: String,
+    of: String,
+    found: Option<f64>,
+    expected: Option<f64>,
+    p: Option<f64>,
+    outcome: String,
+}
+
+pub(super) fn arrivals(document: &Document) -> Section {
+    let mut section = Section::new("arrivals", "Arrivals: asked for and sent");
+    let Some(value) = &document.certificate else {
+        section.absent(if document.scenario.is_virtual {
+            "not measured: in virtual time every request leaves when it is due"
+        } else {
+            "not measured: there is no certificate of what was sent"
+        });
+        return section;
+    };
+    let certificate = match Certificate::deserialize(value) {
+        Ok(certificate) => certificate,
+        Err(error) => {
+            section.absent(format!(
+                "not readable: the certificate is not as this version writes it ({error})"
+            ));
+            return section;
+        }
+    };
+    section.text(format!(
+        "Verdict of the certificate: {}. {} checks have a probability, and a correct generator fails one at p below {}. \
+         The worst of the senders did not come to its turn for {}.",
+        certificate.verdict,
+        maybe(certificate.judged, count),
+        maybe(certificate.significance, plain),
+        maybe(certificate.stalled_s, time),
+    ));
+    section.table(lags(&certificate), "not measured: no profile sent anything");
+    section.table(checks(&certificate), "not measured: no check was made");
+    section
+}
+
+fn lags(certificate: &Certificate) -> Table {
+    let mut table = Table::new(
+        "What was sent, and how long after it was due",
+        &[
+            "Profile",
+            "Law",
+            "Verdict",
+            "#Sent",
+            "#Gaps tested",
+            "#Lag p50",
+            "#Lag p99",
+            "#Lag max",
+            "#Late",
+        ],
+    );
+    for profile in &certificate.profiles {
+        let lag = &profile.lag;
+        table.row([
+            profile.name.as_str().into(),
+            profile.process.as_str().into(),
+            verdict(&profile.verdict),
+            count(profile.sends).into(),
+            maybe(profile.tested, count).into(),
+            maybe(lag.p50_s, time).into(),
+            maybe(lag.p99_s, time).into(),
+            maybe(lag.max_s, time).into(),
+            maybe(lag.late, count).into(),
+        ]);
+    }
+    table
+}
+
+fn checks(certificate: &Certificate) -> Table {
+    let mut table = Table::new(
+        "Each check: what the law has, what was produced, and how likely a correct generator is as far from it",
+        &[
+            "Profile",
+            "Check",
+            "Times",
+            "#Asked",
+            "#Produced",
+            "#p",
+            "Outcome",
+        ],
+    );
+    for profile in &certificate.profiles {
+        for check in &profile.checks {
+            table.row([
+                profile.name.as_str().into(),
+                check.name.as_str().into(),
+                check.of.as_str().into(),
+                maybe(check.expected, plain).into(),
+                maybe(check.found, plain).into(),
+                maybe(check.p, plain).into(),
+                verdict(&check.outcome),
+            ]);
+        }
+    }
+    table
+}
+
+fn verdict(word: &str) -> Cell {
+    match word {
+        "good" | "passed" => Cell::held(true, word, ""),
+        "failed" | "void" => Cell::held(false, "", word),
+        "" => ABSENT.into(),
+        other => other.into(),
+    }
+}

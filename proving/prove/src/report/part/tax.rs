@@ -1,0 +1,218 @@
+//! What the gateway adds: the same requests seen from both of its sides.
+//!
+//! Invariant: the gap has an axis of its own, for two lines that overlap prove nothing by themselves.
+//! Not here: what the engine needs (`soak`).
+
+use crate::report::chart::{Chart, Side};
+use crate::report::content::{Section, Table};
+use crate::report::document::{Document, Overhead};
+use crate::report::figure::{ABSENT, count, difference, maybe, percent, plain, time};
+
+pub(super) fn tax(document: &Document) -> Section {
+    let mut section = Section::new("tax", "What the gateway adds");
+    let Some(overhead) = &document.overhead else {
+        section.absent("not measured: no requests were timed on both sides of the gateway");
+        return section;
+    };
+    section.text(format!(
+        "{} requests. Method: {}.",
+        count(overhead.requests),
+        match overhead.method.as_str() {
+            "paired" => "paired, each request's own stamps at the client and at the upstream",
+            "interleaved" => "interleaved, requests with and without the gateway in turn",
+            "record" => "record, the gateway's own record of each exchange",
+            other => other,
+        }
+    ));
+    section.table(table_3(overhead), "");
+    figure_6(&mut section, document);
+    distribution(&mut section, overhead);
+    parts(&mut section, overhead);
+    throttling(&mut section, overhead);
+    section
+}
+
+fn table_3(overhead: &Overhead) -> Table {
+    let mut table = Table::new("Table 3. Gateway impact, means", &["Measure", "#Value"]);
+    let absolute = overhead.downstream_s - overhead.upstream_s;
+    let share = (overhead.upstream_s > 0.0).then(|| absolute / overhead.upstream_s);
+    let beside = |value: f64| match overhead.own_record_s {
+        Some(record) if record > 0.0 => {
+            format!(
+                "{} ({} of its records)",
+                time(value),
+                difference(value / record - 1.0)
+            )
+        }
+        _ => time(value),
+    };
+    let rows = [
+        (
+            "Upstream latency (gateway to engine and back)",
+            time(overhead.upstream_s),
+        ),
+        (
+            "Downstream latency (client to gateway and back)",
+            time(overhead.downstream_s),
+        ),
+        (
+            "Absolute gateway overhead (downstream less upstream)",
+            time(absolute),
+        ),
+        (
+            "Gateway overhead in percent of the upstream's",
+            maybe(share, percent),
+        ),
+        ("Of it, there and first byte back", time(overhead.gate.mean)),
+        (
+            "Without the way there and back: by the gateway's own records of these requests",
+            maybe(overhead.own_record_s, time),
+        ),
+        (
+            "The same by the gateway's own histogram",
+            maybe(overhead.own_histogram_s, beside),
+        ),
+    ];
+    for (name, value) in rows {
+        table.row([name.into(), value.into()]);
+    }
+    table
+}
+
+fn figure_6(section: &mut Section, document: &Document) {
+    let time_axis = "seconds since the beginning";
+    let mut both = Chart::new(
+        "Figure 6. Upstream and downstream latency over time",
+        time_axis,
+        "latency, s",
+    );
+    super::add_series(
+        &mut both,
+        document,
+        ("upstream_s", "upstream"),
+        Side::Left,
+        1.0,
+    );
+    super::add_series(
+        &mut both,
+        document,
+        ("downstream_s", "downstream"),
+        Side::Left,
+        1.0,
+    );
+    both.caption = "Where the lines cannot be told apart, the gateway adds nothing that one sees at this scale.".into();
+    section.chart(both, "not measured: no latencies of both sides over time");
+    let most = document
+        .series
+        .get("gate_s")
+        .into_iter()
+        .flat_map(|series| &series.points);
+    let most = most.filter_map(|(_, y)| *y).fold(0.0, f64::max);
+    let (unit, factor) = if most < 1e-3 {
+        ("µs", 1e6)
+    } else {
+        ("ms", 1e3)
+    };
+    let mut gap = Chart::new(
+        "Figure 6, the gap on its own axis",
+        time_axis,
+        &format!("gateway's own time, {unit}"),
+    );
+    super::add_series(&mut gap, document, ("gate_s", "gap"), Side::Left, factor);
+    gap.caption = format!(
+        "The same gap, enlarged: what the gateway itself took of each request, mean.{}",
+        super::source(document, "gate_s")
+    );
+    section.chart(gap, "not measured: the gateway's own time over time");
+}
+
+fn distribution(section: &mut Section, overhead: &Overhead) {
+    let gate = &overhead.gate;
+    let mut table = Table::new(
+        "The gateway's own time of a request",
+        &[
+            "#Mean", "#p50", "#p90", "#p95", "#p99", "#p99.9", "#Max", "#n",
+        ],
+    );
+    if gate.count > 0 {
+        let times = [
+            gate.mean, gate.p50, gate.p90, gate.p95, gate.p99, gate.p999, gate.max,
+        ];
+        let [a, b, c, d, e, f, g] = times.map(|t| time(t).into());
+        table.row([a, b, c, d, e, f, g, count(gate.count).into()]);
+    }
+    section.table(
+        table,
+        "not measured: no distribution of the gateway's own time",
+    );
+    let (unit, factor) = if gate.p50 < 1e-3 {
+        ("µs", 1e6)
+    } else {
+        ("ms", 1e3)
+    };
+    let mut chart = Chart::new(
+        "Distribution of the gateway's own time",
+        &format!("{unit}, logarithmic"),
+        "% of requests at or below",
+    );
+    chart.log_x = true;
+    let points = overhead.cdf.iter().filter(|(t, _)| *t > 0.0);
+    let _ = chart.line(
+        "requests",
+        Side::Left,
+        points.map(|(t, share)| (t * factor, Some(share * 100.0))),
+    );
+    chart.caption = "How many of the requests spent at most this time in the gateway.".into();
+    section.chart(chart, "not measured: no distribution to draw");
+}
+
+fn parts(section: &mut Section, overhead: &Overhead) {
+    let mut table = Table::new(
+        "Where the gateway's time went, means",
+        &["Part", "#Time", "#Share"],
+    );
+    for (name, seconds) in &overhead.parts {
+        let share = (overhead.gate.mean > 0.0).then(|| seconds / overhead.gate.mean);
+        table.row([
+            name.as_str().into(),
+            time(*seconds).into(),
+            maybe(share, percent).into(),
+        ]);
+    }
+    section.table(table, "not measured: the gateway's time in parts");
+}
+
+fn throttling(section: &mut Section, overhead: &Overhead) {
+    let Some(throttling) = &overhead.throttling else {
+        section.absent("not measured: throttling by the kernel's scheduler (the gateway's cgroup could not be read)");
+        return;
+    };
+    let mut table = Table::new(
+        "What the kernel's scheduler (CFS) withheld from the gateway",
+        &[
+            "#Quota, cores",
+            "#Periods",
+            "#Throttled",
+            "#Share",
+            "#Time withheld",
+        ],
+    );
+    #[expect(clippy::cast_precision_loss, reason = "shares of periods")]
+    let share = throttling.throttled_periods as f64 / throttling.periods as f64;
+    table.row([
+        throttling
+            .quota_cores
+            .map_or_else(|| "none".into(), plain)
+            .into(),
+        count(throttling.periods).into(),
+        count(throttling.throttled_periods).into(),
+        if throttling.periods > 0 {
+            percent(share)
+        } else {
+            ABSENT.into()
+        }
+        .into(),
+        time(throttling.throttled_s).into(),
+    ]);
+    section.table(table, "");
+}

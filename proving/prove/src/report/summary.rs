@@ -1,0 +1,187 @@
+//! A campaign in one look: the verdict, the sentence, and the few figures that a director asks for.
+//!
+//! Not here: how it is shown (`html`, `markdown`, `terminal`).
+
+use super::figure::{count, difference, duration, maybe, percent, plain, time};
+use crate::report::document::{Document, Tokens, Verdict};
+
+/// What stands first.
+pub(super) struct Summary<'a> {
+    pub(super) word: &'static str,
+    pub(super) is_passed: bool,
+    pub(super) sentence: &'a str,
+    /// What nobody may miss; `None` where everything was real.
+    pub(super) simulated: Option<&'static str>,
+    pub(super) figures: Vec<Figure>,
+}
+
+/// A figure with its name, and what is to be known of it.
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) note: String,
+}
+
+impl<'a> Summary<'a> {
+    pub(super) fn of(document: &'a Document) -> Self {
+        let simulated =
+            "SIMULATED: engine and users in virtual time; no request was sent to a real system";
+        Self {
+            word: match document.verdict {
+                Verdict::Passed => "PASS",
+                Verdict::GeneratorVoid => "VOID",
+                Verdict::Interrupted => "STOPPED",
+                Verdict::SloFailed
+                | Verdict::T3Stop
+                | Verdict::Unreachable
+                | Verdict::VerifyFailed => "FAIL",
+            },
+            is_passed: document.verdict == Verdict::Passed,
+            sentence: &document.reason,
+            simulated: document.scenario.is_virtual.then_some(simulated),
+            figures: figures(document),
+        }
+    }
+}
+
+fn figures(document: &Document) -> Vec<Figure> {
+    let figure = |name, value: String, note: String| Figure { name, value, note };
+    vec![
+        figure(
+            "Saturation (T2)",
+            maybe(document.t2_users, |users| format!("{users} users")),
+            saturation(document),
+        ),
+        soak(document),
+        overhead(document),
+        errors(document),
+        figure(
+            "Token drift",
+            maybe(drift(&document.tokens), difference),
+            "reported by the engine over counted by the gateway, less one".into(),
+        ),
+        generator(document),
+        policies(document),
+        figure(
+            "Evidence",
+            if document.scenario.is_virtual {
+                "simulated"
+            } else {
+                "real"
+            }
+            .into(),
+            if document.scenario.is_virtual {
+                format!("{} of virtual time", duration(document.scenario.seconds))
+            } else {
+                format!("{} of real requests", duration(document.scenario.seconds))
+            },
+        ),
+    ]
+}
+
+fn saturation(document: &Document) -> String {
+    let limit = maybe(document.ttft_limit_s, time);
+    match (document.t2_users, document.t3) {
+        (_, true) => "a gate of the memory boundary (T3) ended the campaign".into(),
+        (Some(_), false) => format!("mean TTFT stayed above {limit}"),
+        (None, false) => "no saturation point was found".into(),
+    }
+}
+
+fn soak(document: &Document) -> Figure {
+    let soak = document.soak.as_ref();
+    Figure {
+        name: "Soak TTFT",
+        value: maybe(soak.and_then(|soak| soak.ttft_ms), |ms| time(ms / 1e3)),
+        note: soak.map_or_else(
+            || "not measured: there was no soak".into(),
+            |soak| {
+                format!(
+                    "mean, as the engine says; {} users for {}",
+                    soak.users,
+                    duration(soak.seconds)
+                )
+            },
+        ),
+    }
+}
+
+fn overhead(document: &Document) -> Figure {
+    let overhead = document.overhead.as_ref();
+    let share = |o: &crate::report::document::Overhead| match o.upstream_s {
+        upstream if upstream > 0.0 => percent(o.gate.mean / upstream),
+        _ => super::figure::ABSENT.into(),
+    };
+    Figure {
+        name: "Gateway overhead",
+        value: maybe(overhead, |o| {
+            format!("{} · {}", time(o.gate.mean), share(o))
+        }),
+        note: maybe(overhead, |o| {
+            format!(
+                "mean of {} requests, {}; p99 {}",
+                count(o.requests),
+                o.method,
+                time(o.gate.p99)
+            )
+        }),
+    }
+}
+
+fn errors(document: &Document) -> Figure {
+    let named = |name: &str| document.phases.iter().find(|phase| phase.name == name);
+    let phase = named("soak").or_else(|| document.phases.last());
+    Figure {
+        name: "Error rate",
+        value: maybe(phase, |phase| percent(phase.error_share)),
+        note: maybe(phase, |phase| {
+            format!(
+                "{} of {} requests in {}",
+                count(phase.errors),
+                count(phase.requests),
+                phase.name
+            )
+        }),
+    }
+}
+
+fn generator(document: &Document) -> Figure {
+    let generator = document.generator.as_ref();
+    Figure {
+        name: "Load generator",
+        value: maybe(generator, |generator| generator.verdict.clone()),
+        note: maybe(generator, |generator| {
+            let lag = maybe(generator.lag, |lag| time(lag.p99));
+            format!(
+                "{} cores; sent late by {lag} at p99",
+                plain(generator.cores)
+            )
+        }),
+    }
+}
+
+fn policies(document: &Document) -> Figure {
+    let verify = document.verify.as_ref();
+    Figure {
+        name: "Policies",
+        value: maybe(verify, |v| {
+            format!("{} of {}", v.passed, v.passed + v.failed)
+        }),
+        note: verify.map_or_else(
+            || "not measured: no functional suite was run".into(),
+            |v| format!("cases of {} held", v.suite),
+        ),
+    }
+}
+
+/// All that was reported over all that was counted, less one, of rows that have both.
+pub(super) fn drift(tokens: &[Tokens]) -> Option<f64> {
+    let rows = tokens.iter().filter_map(|row| {
+        let counted = row.input_counted? + row.output_counted?;
+        Some((row.input_tokens + row.output_tokens, counted))
+    });
+    let (reported, counted) = rows.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    #[expect(clippy::cast_precision_loss, reason = "shares of tokens")]
+    let share = || reported as f64 / counted as f64 - 1.0;
+    (counted > 0).then(share)
+}

@@ -1,0 +1,113 @@
+//! How far names lie apart; what is no target. Pages are asked for in the end-to-end tests.
+
+use std::collections::BTreeMap;
+
+use experiment::telemetry::{Query, Value};
+
+use super::{Checked, Known, Target, distance};
+use crate::scrape::exposition::Kind;
+
+fn value(metric: &str, labels: &[(&str, &str)]) -> Value {
+    Value {
+        metric: metric.into(),
+        labels: labels
+            .iter()
+            .map(|(a, b)| ((*a).into(), (*b).into()))
+            .collect(),
+        value: 1.0,
+    }
+}
+
+fn checked(query: &str) -> Checked {
+    let known = Known {
+        values: vec![
+            value("vllm:num_requests_running", &[("engine", "0")]),
+            value("vllm:kv_cache_usage_perc", &[("engine", "0")]),
+            value("vllm:num_preemptions_total", &[]),
+        ],
+        kinds: BTreeMap::from([("later".to_owned(), Kind::Gauge)]),
+        says: String::new(),
+    };
+    let query: Query = query.parse().expect("a query");
+    let mut checked = Checked::default();
+    for selector in query.selectors() {
+        checked.missing(&query, &selector, &known);
+    }
+    checked
+}
+
+#[test]
+fn the_distance_of_names_is_what_has_to_be_typed() {
+    for (one, other, expected) in [
+        ("", "abc", 3),
+        ("abc", "abc", 0),
+        ("kitten", "sitting", 3),
+        ("abc", "", 3),
+    ] {
+        assert_eq!(distance(one, other), expected, "{one} {other}");
+        assert_eq!(distance(other, one), expected, "{other} {one}");
+    }
+}
+
+#[test]
+fn a_gauge_that_is_not_there_is_a_fault_with_its_nearest_names() {
+    let checked = checked("highest(engine:vllm:num_request_running)");
+    let says = &checked.faults[0].says;
+    assert!(
+        says.contains(
+            "there is no vllm:num_request_running; nearest are vllm:num_requests_running"
+        ),
+        "{says}"
+    );
+    assert!(checked.warnings.is_empty());
+}
+
+#[test]
+fn what_counts_may_come_with_traffic_unless_it_is_a_slip() {
+    let far = checked("mean(engine:vllm:time_to_first_token_seconds)");
+    assert_eq!((far.faults.len(), far.warnings.len()), (0, 2), "{far:?}");
+    let slip = checked("increase(engine:vllm:num_preemption_total)");
+    assert_eq!((slip.faults.len(), slip.warnings.len()), (1, 0), "{slip:?}");
+    let announced = checked("average(engine:later)");
+    assert_eq!((announced.faults.len(), announced.warnings.len()), (0, 1));
+}
+
+#[test]
+fn an_old_name_is_a_fault_that_says_todays() {
+    let checked = checked("average(engine:vllm:gpu_cache_usage_perc)");
+    let says = checked.faults[0].to_string();
+    assert!(says.ends_with("ask for vllm:kv_cache_usage_perc"), "{says}");
+}
+
+#[test]
+fn labels_that_no_series_has_are_told_with_those_that_there_are() {
+    let checked = checked("average(engine:vllm:kv_cache_usage_perc{engine=\"1\"})");
+    assert!(
+        checked.faults[0].says.contains("{engine=\"0\"}"),
+        "{checked:?}"
+    );
+}
+
+#[test]
+fn a_target_is_a_url_whose_path_and_query_are_asked_for() {
+    for (url, path) in [
+        ("http://127.0.0.1:9", "/metrics"),
+        ("http://127.0.0.1:9/", "/metrics"),
+        (
+            "http://127.0.0.1:9/stats/prometheus?usedonly",
+            "/stats/prometheus?usedonly",
+        ),
+        ("http://127.0.0.1:9?a=b", "/metrics?a=b"),
+    ] {
+        assert_eq!(Target::parse("x", url).expect(url).head.path(), path);
+    }
+    for url in [
+        "127.0.0.1:9/metrics",
+        "ftp://127.0.0.1/x",
+        "http://",
+        "http://127.0.0.1:9/a b",
+    ] {
+        let says = Target::parse("x", url).expect_err(url);
+        assert!(says.starts_with("target x: "), "{says}");
+    }
+}

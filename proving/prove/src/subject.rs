@@ -1,0 +1,297 @@
+//! A subject: a directory with `subject.toml` and templates of its config files.
+//!
+//! Invariant: adding a subject adds no code; whatever differs between subjects is in its directory.
+//! Not here: what a manifest may say (`manifest`), fetching a program (`install`), starting it for a race (`race::bench`).
+
+mod binary;
+mod install;
+mod manifest;
+mod places;
+mod started;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use binary::{changed_source, target_dir};
+use install::find_below;
+pub(crate) use manifest::{Body, Client, Counting, Manifest};
+use manifest::{Find, Install, parse};
+pub(crate) use places::Places;
+pub(crate) use started::{NotStarted, Started, Surroundings};
+
+#[cfg(test)]
+mod tests;
+
+/// A manifest in its directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) dir: PathBuf,
+    pub(crate) manifest: Manifest,
+}
+
+/// How a subject is started, everything filled in.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) args: Vec<String>,
+    /// Arguments of the run before its first start.
+    pub(crate) prepare: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) client: Client,
+}
+
+/// Why a subject cannot be used; the first four are mistakes in its directory.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SubjectError {
+    #[error("{path}: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}")]
+    Parse {
+        path: PathBuf,
+        source: Box<toml::de::Error>,
+    },
+    #[error("{path}: {says}")]
+    Field { path: PathBuf, says: &'static str },
+    #[error("{dir}: no subject named {name}; there are {known}")]
+    Unknown {
+        dir: PathBuf,
+        name: String,
+        known: String,
+    },
+    #[error("not found: {program}; {advice}")]
+    NotInstalled { program: String, advice: String },
+    #[error("{binary} is not built; build it with `cargo build --profile dist -p {package}`")]
+    NotBuilt { binary: PathBuf, package: String },
+}
+
+/// The Cargo profiles whose binary is raced, the one that is shipped first.
+const PROFILES: [&str; 2] = ["dist", "release"];
+
+impl Subject {
+    /// Reads the subjects of `dir`: those `wanted`, in that order, or by name all that need not be wanted.
+    pub(crate) fn load_all(dir: &Path, wanted: &[String]) -> Result<Vec<Self>, SubjectError> {
+        let known = names(dir)?;
+        let names = if wanted.is_empty() { &known } else { wanted };
+        let load = |name: &String| {
+            if known.contains(name) {
+                return Self::load(&dir.join(name), name);
+            }
+            Err(SubjectError::Unknown {
+                dir: dir.into(),
+                name: name.clone(),
+                known: known.join(", "),
+            })
+        };
+        let mut subjects: Vec<Self> = names.iter().map(load).collect::<Result<_, _>>()?;
+        subjects.retain(|subject| !wanted.is_empty() || !subject.manifest.only_when_named);
+        Ok(subjects)
+    }
+
+    /// Reads the subject of one directory, which has its name.
+    pub(crate) fn of(dir: &Path) -> Result<Self, SubjectError> {
+        // `.` has a name of its own.
+        let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        let name = real.file_name().unwrap_or(real.as_os_str());
+        Self::load(dir, &name.to_string_lossy())
+    }
+
+    fn load(dir: &Path, name: &str) -> Result<Self, SubjectError> {
+        let path = dir.join("subject.toml");
+        let text = fs::read_to_string(&path).map_err(|source| SubjectError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let manifest = parse(&path, &text)?;
+        Ok(Self {
+            name: name.to_owned(),
+            dir: dir.to_owned(),
+            manifest,
+        })
+    }
+
+    /// Whether this is the upstream without a gateway.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.manifest.find == Find::Upstream
+    }
+
+    /// Whether it has a part in `scenario`.
+    pub(crate) fn takes_part_in(&self, scenario: &str) -> bool {
+        let begins = |prefix: &String| scenario.starts_with(prefix);
+        self.manifest.scenarios.is_empty() || self.manifest.scenarios.iter().any(begins)
+    }
+
+    /// The program; `None` for the upstream itself.
+    pub(crate) fn program(&self) -> Result<Option<PathBuf>, SubjectError> {
+        match &self.manifest.find {
+            Find::Upstream => Ok(None),
+            Find::Path(names) => match names.iter().find_map(|name| on_path(name)) {
+                Some(program) => Ok(Some(program)),
+                None => Err(self.not_installed(format!("none of {} on PATH", names.join(", ")))),
+            },
+            Find::Installed(pattern) => match self.installed(pattern) {
+                Some(program) => Ok(Some(program)),
+                None => Err(self.not_installed(format!("no {pattern} was installed"))),
+            },
+            Find::Cargo(package) => {
+                let target = target_dir(&self.dir);
+                let built = PROFILES.map(|profile| target.join(profile).join(package));
+                if let Some(binary) = built.iter().find(|binary| binary.is_file()) {
+                    return Ok(Some(binary.clone()));
+                }
+                let [binary, _] = built;
+                Err(SubjectError::NotBuilt {
+                    binary,
+                    package: package.clone(),
+                })
+            }
+        }
+    }
+
+    fn installed(&self, pattern: &str) -> Option<PathBuf> {
+        let place = self.manifest.install.as_ref()?.place(&self.base())?;
+        find_below(&place.canonicalize().ok()?, pattern)
+    }
+
+    fn not_installed(&self, program: String) -> SubjectError {
+        let advice = self.manifest.install.as_ref().map(Install::advice);
+        SubjectError::NotInstalled {
+            program,
+            advice: advice.unwrap_or_else(|| "no package is known".into()),
+        }
+    }
+
+    fn base(&self) -> PathBuf {
+        target_dir(&self.dir).join("race")
+    }
+
+    /// Fetches the program where it is missing; the error is for a table.
+    pub(crate) fn install(&self) -> Result<(), String> {
+        match (self.program(), &self.manifest.install) {
+            (Err(SubjectError::NotInstalled { .. }), Some(install)) => install.fetch(&self.base()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What makes its figures those of another program than one might think.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let Find::Cargo(package) = &self.manifest.find else {
+            return None;
+        };
+        let program = self.program().ok()??;
+        let target = target_dir(&self.dir);
+        let build = format!("build it with `cargo build --profile dist -p {package}`");
+        if let Some(source) = changed_source(&program) {
+            let root = target.parent().unwrap_or(&target);
+            let source = source.strip_prefix(root).unwrap_or(&source);
+            return Some(format!(
+                "the binary is older than {}; {build}",
+                source.display()
+            ));
+        }
+        let [shipped, quick] = PROFILES;
+        let is_shipped = program.starts_with(target.join(shipped));
+        (!is_shipped).then(|| {
+            format!("the binary is of the quick profile `{quick}`, not as shipped; {build}")
+        })
+    }
+
+    /// What the program says of its version, the first line that holds a digit, or what is pinned.
+    pub(crate) fn version_of(&self, program: &Path) -> Option<String> {
+        if self.manifest.version.is_empty() {
+            let pinned = self.manifest.install.as_ref()?.pinned()?;
+            return Some(pinned.to_owned());
+        }
+        let output = Command::new(program)
+            .args(&self.manifest.version)
+            .output()
+            .ok()?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let line = text
+            .lines()
+            .find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let said = line.trim().replace(&*program.to_string_lossy(), &name);
+        Some(match self.profile_of(program) {
+            Some(profile) => format!("{said} ({profile} build)"),
+            None => said,
+        })
+    }
+
+    /// The Cargo profile that a program of ours was built with, by the folder it lies in.
+    fn profile_of(&self, program: &Path) -> Option<&'static str> {
+        let target = target_dir(&self.dir);
+        let built = |profile: &&str| program.starts_with(target.join(profile));
+        matches!(self.manifest.find, Find::Cargo(_))
+            .then(|| PROFILES.into_iter().find(built))
+            .flatten()
+    }
+
+    /// Renders the templates into `places.dir`, and what it is started with.
+    pub(crate) fn render(&self, places: &Places) -> io::Result<Launch> {
+        fs::create_dir_all(&places.dir)?;
+        let like = self.manifest.like.as_ref();
+        let model = like.and_then(|name| Some(self.dir.parent()?.join(name)));
+        for dir in model.iter().chain([&self.dir]) {
+            render_files(dir, places).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", dir.display()))
+            })?;
+        }
+        let filled = |args: &[String]| args.iter().map(|arg| places.fill(arg)).collect();
+        Ok(Launch {
+            args: filled(&self.manifest.start),
+            prepare: filled(&self.manifest.prepare),
+            env: places.fill_values(&self.manifest.env),
+            client: places.fill_client(&self.manifest.client),
+        })
+    }
+}
+
+fn render_files(dir: &Path, places: &Places) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let Some(name) = path
+            .file_name()
+            .filter(|&name| path.is_file() && name != "subject.toml")
+        else {
+            continue;
+        };
+        let text = places.fill(&fs::read_to_string(&path)?);
+        if let Some(port) = Places::unfilled(&text) {
+            let name = name.display();
+            return Err(io::Error::other(format!(
+                "{name}: nothing here gives {port}; upstreams by name are those of a verify suite"
+            )));
+        }
+        fs::write(places.dir.join(name), text)?;
+    }
+    Ok(())
+}
+
+fn names(dir: &Path) -> Result<Vec<String>, SubjectError> {
+    let entries = fs::read_dir(dir).map_err(|source| SubjectError::Read {
+        path: dir.into(),
+        source,
+    })?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.path().join("subject.toml").is_file())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let direct = Path::new(name);
+    if direct.is_absolute() {
+        return direct.is_file().then(|| direct.to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|candidate| candidate.is_file())
+}

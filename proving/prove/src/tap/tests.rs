@@ -1,0 +1,151 @@
+//! Bytes pass as they are, times lie in order, and a delay on purpose is as long as was asked for.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use load::source::IdHeader;
+
+use super::{Tap, TapConfig, Unstamped, monotonic_ns, monotonic_ns_of};
+
+const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nx-odd:  kept \r\ntransfer-encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n";
+
+fn loopback() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+/// Answers each read with [`ANSWER`] in two pieces, 20 ms apart.
+fn upstream() -> SocketAddr {
+    let listener = TcpListener::bind(loopback()).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                while let Ok(1..) = stream.read(&mut [0; 4096]) {
+                    let (one, other) = ANSWER.split_at(30);
+                    stream.write_all(one).expect("the tap");
+                    thread::sleep(Duration::from_millis(20));
+                    stream.write_all(other).expect("the tap");
+                }
+            });
+        }
+    });
+    address
+}
+
+fn tap(upstream: SocketAddr) -> (Tap, std::sync::mpsc::Receiver<super::Stamp>) {
+    let id = IdHeader::new("x-request-id").expect("a name");
+    let config = TapConfig {
+        listen: loopback(),
+        upstream,
+        id,
+    };
+    Tap::start(config).expect("a port")
+}
+
+fn ask(stream: &mut TcpStream, id: &str) -> Vec<u8> {
+    let request =
+        format!("POST / HTTP/1.1\r\nhost: x\r\nx-request-id: {id}\r\ncontent-length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("the tap");
+    let mut answer = vec![0; ANSWER.len()];
+    stream.read_exact(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn answers_pass_byte_for_byte_and_each_exchange_of_a_connection_has_its_times() {
+    let (tap, stamps) = tap(upstream());
+    let mut stream = TcpStream::connect(tap.address).expect("the tap");
+    for turn in 0..3 {
+        let before = monotonic_ns();
+        assert_eq!(ask(&mut stream, &format!("prove-0-0-0-{turn}-7")), ANSWER);
+        let stamp = stamps
+            .recv_timeout(Duration::from_secs(5))
+            .expect("a stamp");
+        // The client may have its last byte before the relay's thread goes on and stamps it.
+        let after = monotonic_ns();
+        assert_eq!(stamp.id.turn, turn);
+        let times = [
+            before,
+            stamp.in_ns,
+            stamp.whole_in_ns,
+            stamp.first_out_ns,
+            stamp.last_out_ns,
+            after,
+        ];
+        assert!(times.is_sorted(), "turn {turn}: {times:?}");
+        assert!(
+            stamp.last_out_ns - stamp.first_out_ns >= 5_000_000,
+            "{times:?}"
+        );
+    }
+    assert_eq!(ask(&mut stream, "somebody's"), ANSWER);
+    drop(stream);
+    let unstamped = Unstamped {
+        without_id: 1,
+        ..Unstamped::default()
+    };
+    let began = Instant::now();
+    while tap.unstamped() != unstamped {
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            tap.unstamped()
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_upstream_that_is_not_there_closes_the_connection_and_is_counted() {
+    let gone = TcpListener::bind(loopback()).expect("a port");
+    let address = gone.local_addr().expect("an address");
+    drop(gone);
+    let (tap, _stamps) = tap(address);
+    let mut stream = TcpStream::connect(tap.address).expect("the tap");
+    drop(stream.write_all(b"GET / HTTP/1.1\r\n\r\n"));
+    let mut answer = Vec::new();
+    // Closed or reset, and without a byte.
+    drop(stream.read_to_end(&mut answer));
+    assert!(answer.is_empty());
+    assert_eq!(tap.unstamped().refused, 1);
+}
+
+#[test]
+fn a_delay_on_purpose_comes_before_the_time_is_taken_for_every_so_many_requests() {
+    let (tap, stamps) = tap(upstream());
+    let mut stream = TcpStream::connect(tap.address).expect("the tap");
+    tap.delay(Duration::from_millis(5), 2);
+    for turn in 0..4 {
+        let before = monotonic_ns();
+        ask(&mut stream, "prove-0-0-0-0-1");
+        let stamp = stamps
+            .recv_timeout(Duration::from_secs(5))
+            .expect("a stamp");
+        let took = stamp.in_ns - before;
+        let is_delayed = turn % 2 == 0;
+        assert_eq!(stamp.delay_ns, if is_delayed { 5_000_000 } else { 0 });
+        assert!(took >= stamp.delay_ns, "{took}");
+    }
+    drop(tap);
+    assert!(stamps.recv().is_err(), "nobody sends any more");
+}
+
+#[test]
+fn a_moment_and_its_nanoseconds_are_of_one_clock() {
+    let before = monotonic_ns();
+    let moment = Instant::now();
+    let after = monotonic_ns();
+    let of = monotonic_ns_of(moment);
+    // Both clocks are read twice, and the thread may stand still in between.
+    let slack = monotonic_ns() - before + 1_000;
+    assert!(
+        of + slack > before && of < after + slack,
+        "{before} {of} {after}"
+    );
+    let later = monotonic_ns_of(moment + Duration::from_secs(5));
+    let slack = monotonic_ns() - before + 1_000;
+    assert!(later.abs_diff(of + 5_000_000_000) < slack);
+}

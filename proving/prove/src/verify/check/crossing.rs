@@ -1,0 +1,93 @@
+//! What must cross in neither direction: credentials of clients upstream, those of upstreams to clients.
+//!
+//! Invariant: all of a message is searched: its first line, names and values of headers, and every byte of its body. A
+//! text that is found is not told, but where it was.
+
+use super::{Found, Observed};
+use crate::verify::client::Answer;
+use crate::verify::suite::{Case, Suite, To};
+use crate::verify::upstream::Seen;
+
+pub(super) fn check(found: &mut Found, suite: &Suite, case: &Case, observed: &Observed) {
+    let mut bytes = 0;
+    let mut calls = 0;
+    for (upstream, seen) in suite.upstreams.iter().zip(&observed.arrived) {
+        for seen in seen {
+            (calls, bytes) = (calls + 1, bytes + seen.body.len());
+            for (number, text) in case.never_upstream.iter().enumerate() {
+                if let Some(place) = in_call(seen, text.as_bytes()) {
+                    let what = masked(text);
+                    found.fault(format!(
+                        "{what} (never_upstream {number}) arrived at {} in {place}",
+                        upstream.name
+                    ));
+                }
+            }
+        }
+    }
+    if !case.never_upstream.is_empty() {
+        let texts = case.never_upstream.len();
+        found.says(format!("searched upstream for {texts} texts that must not arrive: calls {calls}, bytes of bodies {bytes}"));
+    }
+    let (mut answers, mut heard) = (0, 0);
+    for (call, exchanges) in case.calls.iter().zip(&observed.exchanges) {
+        for exchange in exchanges.iter().filter(|_| call.to == To::Gateway) {
+            answers += 1;
+            heard += exchange.answer.body.len();
+            for (number, text) in case.never_downstream.iter().enumerate() {
+                if let Some(place) = in_answer(&exchange.answer, text.as_bytes()) {
+                    let what = masked(text);
+                    found.fault(format!(
+                        "{what} (never_downstream {number}) came back in {place}"
+                    ));
+                }
+            }
+        }
+    }
+    if !case.never_downstream.is_empty() {
+        let texts = case.never_downstream.len();
+        found.says(format!("searched downstream for {texts} texts that must not come back: answers {answers}, bytes of bodies {heard}"));
+    }
+}
+
+fn holds(text: &[u8], wanted: &[u8]) -> bool {
+    text.windows(wanted.len().max(1))
+        .any(|part| part.eq_ignore_ascii_case(wanted))
+}
+
+fn in_headers(headers: &[(String, Vec<u8>)], wanted: &[u8]) -> Option<String> {
+    let has =
+        |(name, value): &&(String, Vec<u8>)| holds(name.as_bytes(), wanted) || holds(value, wanted);
+    let (name, _) = headers.iter().find(has)?;
+    Some(format!("header {name}"))
+}
+
+fn in_call(seen: &Seen, wanted: &[u8]) -> Option<String> {
+    if holds(seen.method.as_bytes(), wanted) || holds(seen.path.as_bytes(), wanted) {
+        return Some("its first line".into());
+    }
+    in_headers(&seen.headers, wanted)
+        .or_else(|| holds(&seen.body, wanted).then(|| "its body".to_owned()))
+}
+
+fn in_answer(answer: &Answer, wanted: &[u8]) -> Option<String> {
+    if holds(&answer.reason, wanted) {
+        return Some("its status line".into());
+    }
+    in_headers(&answer.headers, wanted)
+        .or_else(|| holds(&answer.body, wanted).then(|| "its body".to_owned()))
+}
+
+/// A line with none of the texts that must not cross: what a gateway leaked is not told once more.
+pub(super) fn without_secrets(case: &Case, line: &str) -> String {
+    let texts = case.never_upstream.iter().chain(&case.never_downstream);
+    texts.fold(line.to_owned(), |line, text| {
+        line.replace(text, &masked(text))
+    })
+}
+
+/// The first letters of a text.
+fn masked(text: &str) -> String {
+    let shown: String = text.chars().take(3).collect();
+    format!("{shown}…")
+}

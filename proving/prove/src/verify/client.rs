@@ -1,0 +1,288 @@
+//! One call as a client makes it, and all that came back: head, body as far as it came, and how it ended.
+//!
+//! Invariant: every call has a connection of its own and an end in time; no answer is ever made up: who cannot be
+//! reached, says nothing in time or shows a web page is [`Unanswered`].
+//! Not here: what an answer has to be (`check`).
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// Bytes of an answer that are kept; a longer one is no answer.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// Whom to call: `http://HOST[:PORT][/PATH]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    host: String,
+    port: u16,
+    /// Without a slash at its end.
+    prefix: String,
+}
+
+/// One call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    pub(super) path: &'a str,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a [u8],
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// The reason phrase, where it is not the usual one.
+    pub(super) reason: Vec<u8>,
+    /// Trailers among them, in the order of arrival.
+    pub(super) headers: Vec<(String, Vec<u8>)>,
+    pub(super) body: Vec<u8>,
+    /// Why the body is not whole.
+    pub(super) broken: Option<String>,
+    pub(super) first_byte: Option<Instant>,
+    /// Our end of the connection.
+    pub(super) from: SocketAddr,
+}
+
+/// Why there is no answer that could be held against anything.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unanswered {
+    #[error("{target} cannot be reached: {says}")]
+    Unreachable { target: String, says: String },
+    #[error("{target} did not answer whole within {patience:?}")]
+    Late { target: String, patience: Duration },
+    #[error("{target} gave no HTTP answer: {says}")]
+    NotHttp { target: String, says: String },
+    #[error("{target} answered with a web page (status {status}, {kind}): is it a gateway?")]
+    Html {
+        target: String,
+        status: u16,
+        kind: String,
+    },
+    #[error("{target} answered with more than {BODY_BYTES_MAX} bytes")]
+    TooLong { target: String },
+}
+
+impl Target {
+    /// Reads an address.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |says: &str| format!("{text:?}: {says}; write http://HOST[:PORT][/PATH]");
+        let uri: Uri = text.parse().map_err(|_| wrong("is no URL"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(wrong("its scheme is not http"));
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("credentials do not belong in a URL"));
+        }
+        let path = uri.path_and_query().map_or("", |path| path.as_str());
+        Ok(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            prefix: path.trim_end_matches('/').to_owned(),
+        })
+    }
+
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        Self {
+            host: address.ip().to_string(),
+            port: address.port(),
+            prefix: String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            return write!(f, "http://[{}]:{}{}", self.host, self.port, self.prefix);
+        }
+        write!(f, "http://{}:{}{}", self.host, self.port, self.prefix)
+    }
+}
+
+/// Makes one call and hears its answer to the end.
+pub(super) async fn ask(
+    target: &Target,
+    asked: Asked<'_>,
+    patience: Duration,
+) -> Result<Answer, Unanswered> {
+    let late = |_| Unanswered::Late {
+        target: target.to_string(),
+        patience,
+    };
+    let answer = tokio::time::timeout(patience, exchange(target, asked));
+    let answer = answer.await.map_err(late)??;
+    match page(&answer) {
+        Some(kind) => Err(Unanswered::Html {
+            target: target.to_string(),
+            status: answer.status,
+            kind,
+        }),
+        None => Ok(answer),
+    }
+}
+
+async fn exchange(target: &Target, asked: Asked<'_>) -> Result<Answer, Unanswered> {
+    let unreachable = |error: std::io::Error| Unanswered::Unreachable {
+        target: target.to_string(),
+        says: error.to_string(),
+    };
+    let stream = TcpStream::connect((target.host.as_str(), target.port));
+    let stream = stream.await.map_err(unreachable)?;
+    // Without it only latency suffers.
+    let _ = stream.set_nodelay(true);
+    let from = stream.local_addr().map_err(unreachable)?;
+    let not_http = |error: hyper::Error| Unanswered::NotHttp {
+        target: target.to_string(),
+        says: causes(&error),
+    };
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(not_http)?;
+    // Ends with the answer, or with this call where that is given up.
+    let connection = Ended(tokio::spawn(async move { drop(connection.await) }));
+    let request = request(target, asked).map_err(|error| Unanswered::NotHttp {
+        target: target.to_string(),
+        says: error.to_string(),
+    })?;
+    let response = sender.send_request(request).await.map_err(not_http)?;
+    let answer = heard(target, response, from).await;
+    drop(connection);
+    answer
+}
+
+struct Ended(tokio::task::JoinHandle<()>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn request(target: &Target, asked: Asked<'_>) -> Result<Request<Full<Bytes>>, http::Error> {
+    let mut builder = Request::builder()
+        .method(asked.method.clone())
+        .uri(format!("{}{}", target.prefix, asked.path));
+    if !asked.headers.contains_key(http::header::HOST) {
+        let host = match (target.host.contains(':'), target.port) {
+            (true, port) => format!("[{}]:{port}", target.host),
+            (false, port) => format!("{}:{port}", target.host),
+        };
+        builder = builder.header(http::header::HOST, host);
+    }
+    if !asked.body.is_empty() && !asked.headers.contains_key(http::header::CONTENT_TYPE) {
+        builder = builder.header(http::header::CONTENT_TYPE, "application/json");
+    }
+    for (name, value) in asked.headers {
+        builder = builder.header(name, value);
+    }
+    builder.body(Full::new(Bytes::copy_from_slice(asked.body)))
+}
+
+async fn heard(
+    target: &Target,
+    response: http::Response<Incoming>,
+    from: SocketAddr,
+) -> Result<Answer, Unanswered> {
+    let (head, mut body) = response.into_parts();
+    let reason = head.extensions.get::<hyper::ext::ReasonPhrase>();
+    let mut answer = Answer {
+        status: head.status.as_u16(),
+        reason: reason
+            .map(|reason| reason.as_bytes().to_vec())
+            .unwrap_or_default(),
+        headers: pairs(&head.headers),
+        body: Vec::new(),
+        broken: None,
+        first_byte: None,
+        from,
+    };
+    while let Some(frame) = body.frame().await {
+        match frame.map(hyper::body::Frame::into_data) {
+            Ok(Ok(data)) => {
+                answer.first_byte.get_or_insert_with(Instant::now);
+                answer.body.extend_from_slice(&data);
+            }
+            Ok(Err(frame)) => {
+                let trailers = frame.into_trailers().unwrap_or_default();
+                answer.headers.extend(pairs(&trailers));
+            }
+            Err(error) => {
+                answer.broken = Some(causes(&error));
+                break;
+            }
+        }
+        if answer.body.len() > BODY_BYTES_MAX {
+            let target = target.to_string();
+            return Err(Unanswered::TooLong { target });
+        }
+    }
+    Ok(answer)
+}
+
+pub(super) fn pairs(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+    let each = headers.iter();
+    each.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
+        .collect()
+}
+
+/// What kind of web page an answer is.
+fn page(answer: &Answer) -> Option<String> {
+    let kind = answer.header("content-type").unwrap_or_default();
+    let begins = answer.body.trim_ascii_start();
+    let begins = begins.get(..begins.len().min(14)).unwrap_or_default();
+    let begins = begins.to_ascii_lowercase();
+    let is_page = kind.starts_with("text/html")
+        || begins.starts_with(b"<!doctype html")
+        || begins.starts_with(b"<html");
+    is_page.then(|| {
+        if kind.is_empty() {
+            "no content type".to_owned()
+        } else {
+            kind
+        }
+    })
+}
+
+/// An error with what lies below it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(cause) = below {
+        let says = cause.to_string();
+        if !text.contains(&says) {
+            text = format!("{text}: {says}");
+        }
+        below = cause.source();
+    }
+    text
+}
+
+impl Answer {
+    /// The first header of this name, as text.
+    pub(super) fn header(&self, name: &str) -> Option<String> {
+        let mut all = self.headers.iter();
+        let (_, value) = all.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    pub(super) fn is_stream(&self) -> bool {
+        let kind = self.header("content-type").unwrap_or_default();
+        kind.trim_start()
+            .to_ascii_lowercase()
+            .starts_with("text/event-stream")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,419 @@
+//! `verify.toml` as a person writes it, and what becomes of it.
+//!
+//! Invariant: every fault is told with its path, all at once; each table is read by itself, so that a member that is
+//! unknown in one hides nothing in another.
+//! Not here: what is run (`suite`), calls and their answers (`call`).
+
+mod call;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::{HeaderValue, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toml::Value;
+
+use super::{AtUpstream, By, Case, Does, Fault, Growth, Metric, Suite, Upstream, selector};
+
+/// What a suite may hold at most.
+const CASES_MAX: usize = 1_000;
+const CALLS_MAX: usize = 10_000;
+const UPSTREAMS_MAX: usize = 16;
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuiteForm {
+    name: String,
+    #[serde(default)]
+    timeout: Option<String>,
+    #[serde(default = "model")]
+    model: String,
+    #[serde(default)]
+    never_upstream: Vec<String>,
+    #[serde(default)]
+    never_downstream: Vec<String>,
+    #[serde(default)]
+    upstream: Vec<Value>,
+    #[serde(default)]
+    metric: BTreeMap<String, Value>,
+    #[serde(default)]
+    case: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpstreamForm {
+    name: String,
+    credential: String,
+    #[serde(default)]
+    refuses: Option<u16>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetricForm {
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    series: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseForm {
+    name: String,
+    says: String,
+    #[serde(default)]
+    wait: Option<String>,
+    #[serde(default)]
+    call: Vec<Value>,
+    #[serde(default)]
+    upstream: BTreeMap<String, Value>,
+    #[serde(default)]
+    metric: Vec<Value>,
+    #[serde(default)]
+    never_upstream: Vec<String>,
+    #[serde(default)]
+    never_downstream: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AtUpstreamForm {
+    #[serde(default)]
+    breaks_after: Option<u32>,
+    #[serde(default)]
+    fails: Option<u16>,
+    #[serde(default)]
+    hangs: bool,
+    #[serde(default)]
+    down: bool,
+    #[serde(default)]
+    calls: Option<u64>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    no_headers: Vec<String>,
+    #[serde(default)]
+    same_body: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GrowthForm {
+    name: String,
+    grows_by: GrowsBy,
+    #[serde(default)]
+    optional: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum GrowsBy {
+    Count(u64),
+    Word(String),
+}
+
+fn model() -> String {
+    "gpt-oss-120b".into()
+}
+
+/// The faults so far.
+#[derive(Default)]
+struct Faults(Vec<Fault>);
+
+impl Faults {
+    fn add(&mut self, path: impl Into<String>, says: impl Into<String>) {
+        let (path, says) = (path.into(), says.into());
+        self.0.push(Fault { path, says });
+    }
+
+    /// A value of this table, or its first fault.
+    fn read<T: DeserializeOwned>(&mut self, path: &str, value: Value) -> Option<T> {
+        self.of(
+            path,
+            value
+                .try_into()
+                .map_err(|error: toml::de::Error| error.message().to_owned()),
+        )
+    }
+
+    fn of<T>(&mut self, path: &str, read: Result<T, impl Into<String>>) -> Option<T> {
+        read.map_err(|says| self.add(path, says)).ok()
+    }
+}
+
+/// What the whole suite says, for its cases.
+struct Within<'a> {
+    model: &'a str,
+    upstreams: &'a [Upstream],
+    metrics: &'a BTreeMap<String, Metric>,
+    never_upstream: &'a [String],
+    never_downstream: &'a [String],
+}
+
+/// Reads a suite.
+pub(super) fn parse(text: &str) -> Result<Suite, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let form: SuiteForm = match toml::from_str(text) {
+        Ok(form) => form,
+        Err(error) => {
+            faults.add("", error.to_string().trim_end().to_owned());
+            return Err(faults.0);
+        }
+    };
+    let timeout = duration(&mut faults, "timeout", form.timeout.as_deref());
+    let upstreams = upstreams(&mut faults, form.upstream);
+    let metrics = metrics(&mut faults, form.metric);
+    not_empty(&mut faults, "never_upstream", &form.never_upstream);
+    not_empty(&mut faults, "never_downstream", &form.never_downstream);
+    if form.case.is_empty() || form.case.len() > CASES_MAX {
+        faults.add("case", format!("a suite has from 1 to {CASES_MAX} cases"));
+    }
+    let within = Within {
+        model: &form.model,
+        upstreams: &upstreams,
+        metrics: &metrics,
+        never_upstream: &form.never_upstream,
+        never_downstream: &form.never_downstream,
+    };
+    let mut cases: Vec<Case> = Vec::new();
+    for (number, value) in form.case.into_iter().enumerate() {
+        let path = format!("case[{number}]");
+        let Some(case) = case(&mut faults, &path, value, &within) else {
+            continue;
+        };
+        if cases.iter().any(|other| other.name == case.name) {
+            faults.add(
+                format!("{path}.name"),
+                format!("{:?} is the name of another case", case.name),
+            );
+        }
+        cases.push(case);
+    }
+    if !faults.0.is_empty() {
+        return Err(faults.0);
+    }
+    Ok(Suite {
+        name: form.name,
+        timeout: timeout.unwrap_or(Duration::from_secs(10)),
+        upstreams,
+        metrics,
+        cases,
+    })
+}
+
+fn upstreams(faults: &mut Faults, values: Vec<Value>) -> Vec<Upstream> {
+    if values.len() > UPSTREAMS_MAX {
+        faults.add("upstream", format!("at most {UPSTREAMS_MAX} upstreams"));
+    }
+    let mut upstreams: Vec<Upstream> = Vec::new();
+    for (number, value) in values.into_iter().enumerate() {
+        let path = format!("upstream[{number}]");
+        let Some(form) = faults.read::<UpstreamForm>(&path, value) else {
+            continue;
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if form.name.is_empty() || !form.name.chars().all(plain) {
+            faults.add(format!("{path}.name"), "letters, digits and hyphens");
+        }
+        if upstreams.iter().any(|other| other.name == form.name) {
+            faults.add(
+                format!("{path}.name"),
+                format!("{:?} is the name of another", form.name),
+            );
+        }
+        if HeaderValue::from_str(&form.credential).is_err() || form.credential.is_empty() {
+            faults.add(format!("{path}.credential"), "is no value of a header");
+        }
+        let refuses = form.refuses.unwrap_or(401);
+        let refuses = StatusCode::from_u16(refuses)
+            .ok()
+            .filter(StatusCode::is_client_error);
+        if refuses.is_none() {
+            faults.add(format!("{path}.refuses"), "a status from 400 to 499");
+        }
+        upstreams.push(Upstream {
+            name: form.name,
+            credential: form.credential,
+            refuses: refuses.unwrap_or(StatusCode::UNAUTHORIZED),
+        });
+    }
+    upstreams
+}
+
+fn metrics(faults: &mut Faults, values: BTreeMap<String, Value>) -> BTreeMap<String, Metric> {
+    let mut metrics = BTreeMap::new();
+    for (name, value) in values {
+        let path = format!("metric.{name}");
+        let form: Option<MetricForm> = faults.read(&path, value);
+        // One that is faulty is still known, so that nothing else is said of those who ask for it.
+        let form = form.unwrap_or(MetricForm {
+            url: None,
+            series: None,
+        });
+        let series = form.series.as_deref().map(selector).transpose();
+        let selector = faults.of(&format!("{path}.series"), series).flatten();
+        metrics.insert(
+            name,
+            Metric {
+                url: form.url,
+                selector,
+            },
+        );
+    }
+    metrics
+}
+
+fn case(faults: &mut Faults, path: &str, value: Value, within: &Within<'_>) -> Option<Case> {
+    let form: CaseForm = faults.read(path, value)?;
+    let wait = duration(faults, &format!("{path}.wait"), form.wait.as_deref());
+    not_empty(
+        faults,
+        &format!("{path}.never_upstream"),
+        &form.never_upstream,
+    );
+    not_empty(
+        faults,
+        &format!("{path}.never_downstream"),
+        &form.never_downstream,
+    );
+    if form.call.is_empty() {
+        faults.add(format!("{path}.call"), "a case makes at least one call");
+    }
+    let mut calls = Vec::new();
+    for (number, value) in form.call.into_iter().enumerate() {
+        calls.extend(call::call(
+            faults,
+            &format!("{path}.call[{number}]"),
+            value,
+            within,
+        ));
+    }
+    if calls.iter().map(|call| call.count).sum::<usize>() > CALLS_MAX {
+        faults.add(
+            format!("{path}.call"),
+            format!("at most {CALLS_MAX} calls in a case"),
+        );
+    }
+    let mut upstreams = vec![AtUpstream::default(); within.upstreams.len()];
+    for (name, value) in form.upstream {
+        let path = format!("{path}.upstream.{name}");
+        let at = faults.of(&path, number_of(&name, within.upstreams));
+        if let (Some(asked), Some(at)) = (at_upstream(faults, &path, value), at)
+            && let Some(place) = upstreams.get_mut(at)
+        {
+            *place = asked;
+        }
+    }
+    let mut metrics = Vec::new();
+    for (number, value) in form.metric.into_iter().enumerate() {
+        metrics.extend(growth(
+            faults,
+            &format!("{path}.metric[{number}]"),
+            value,
+            within,
+        ));
+    }
+    Some(Case {
+        name: form.name,
+        says: form.says,
+        wait: wait.unwrap_or_default(),
+        calls,
+        upstreams,
+        metrics,
+        never_upstream: [within.never_upstream, &form.never_upstream].concat(),
+        never_downstream: [within.never_downstream, &form.never_downstream].concat(),
+    })
+}
+
+fn number_of(name: &str, upstreams: &[Upstream]) -> Result<usize, String> {
+    let at = upstreams.iter().position(|upstream| upstream.name == name);
+    at.ok_or_else(|| {
+        let names: Vec<&str> = upstreams
+            .iter()
+            .map(|upstream| upstream.name.as_str())
+            .collect();
+        format!("no upstream {name:?}; there are {names:?}")
+    })
+}
+
+fn at_upstream(faults: &mut Faults, path: &str, value: Value) -> Option<AtUpstream> {
+    let form: AtUpstreamForm = faults.read(path, value)?;
+    let failure = form.fails.map(|status| {
+        let status = StatusCode::from_u16(status)
+            .ok()
+            .filter(|status| status.as_u16() >= 400);
+        status.map(Does::Fail).ok_or("a status from 400 to 999")
+    });
+    let failure = faults.of(&format!("{path}.fails"), failure.transpose())?;
+    let all = [
+        form.breaks_after.map(Does::Break),
+        failure,
+        form.hangs.then_some(Does::Hang),
+        form.down.then_some(Does::Down),
+    ];
+    let mut chosen = all.into_iter().flatten();
+    let does = chosen.next().unwrap_or_default();
+    if chosen.next().is_some() {
+        faults.add(path, "one of breaks_after, fails, hangs and down");
+    }
+    Some(AtUpstream {
+        does,
+        calls: form.calls,
+        headers: form
+            .headers
+            .into_iter()
+            .map(|(name, value)| (name.to_lowercase(), value))
+            .collect(),
+        no_headers: form.no_headers,
+        same_body: form.same_body,
+    })
+}
+
+fn growth(faults: &mut Faults, path: &str, value: Value, within: &Within<'_>) -> Option<Growth> {
+    let form: GrowthForm = faults.read(path, value)?;
+    if !within.metrics.contains_key(&form.name) {
+        let known: Vec<&String> = within.metrics.keys().collect();
+        faults.add(
+            format!("{path}.name"),
+            format!("no metric {:?}; there are {known:?}", form.name),
+        );
+    }
+    let by = match form.grows_by {
+        GrowsBy::Count(count) => Ok(By::Count(count)),
+        GrowsBy::Word(word) if word == "total_tokens" => Ok(By::TotalTokens),
+        GrowsBy::Word(word) => Err(format!("{word:?} is neither a number nor \"total_tokens\"")),
+    };
+    Some(Growth {
+        metric: form.name,
+        by: faults.of(&format!("{path}.grows_by"), by)?,
+        optional: form.optional,
+    })
+}
+
+/// An empty text is in everything.
+fn not_empty(faults: &mut Faults, path: &str, texts: &[String]) {
+    if texts.iter().any(|text| text.len() < 4) {
+        faults.add(
+            path,
+            "each text has at least 4 bytes: a shorter one is found anywhere",
+        );
+    }
+}
+
+/// `500ms`, `10s` or `2m`.
+fn duration(faults: &mut Faults, path: &str, text: Option<&str>) -> Option<Duration> {
+    let seconds = faults.of(path, experiment::arrivals::time(text?))?;
+    let read = Duration::try_from_secs_f64(seconds).ok();
+    let fits = read.filter(|read| !read.is_zero() && *read <= TIMEOUT_MAX);
+    if fits.is_none() {
+        faults.add(
+            path,
+            format!("more than 0 and at most {} s", TIMEOUT_MAX.as_secs()),
+        );
+    }
+    fits
+}

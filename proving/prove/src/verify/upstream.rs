@@ -1,0 +1,175 @@
+//! Upstreams that record what arrives: real servers on loopback or elsewhere that demand their credential, answer as
+//! OpenAI does, and can be told to break, fail, hang or be down.
+//!
+//! Invariant: what arrived is kept as it was, and so is every byte of an answer before it is sent; both are bounded. What
+//! an answer says of its tokens differs from call to call, so that none can be made up.
+//! Not here: what had to arrive (`check`), the texts of answers (`reply`).
+
+mod reply;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::suite::{Does, Upstream};
+
+/// Calls that are kept, bytes of one's body, and bytes of all bodies; whoever calls after that is told so.
+const CALLS_MAX: usize = 20_000;
+const BODY_BYTES_MAX: usize = 4 << 20;
+const BYTES_MAX: usize = 256 << 20;
+/// How long a listener may take to open or close.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One call as it arrived, and what it got.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) peer: SocketAddr,
+    pub(super) method: String,
+    /// With its query.
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, Vec<u8>)>,
+    pub(super) body: Vec<u8>,
+    /// The body was longer than what is kept.
+    pub(super) is_cut: bool,
+    pub(super) sent: Vec<u8>,
+    /// When the last piece was handed to the connection.
+    pub(super) last_sent: Option<Instant>,
+    pub(super) usage: Option<Usage>,
+}
+
+/// What an answer says of its tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) prompt: u64,
+    pub(super) completion: u64,
+}
+
+/// What the server and its owner share.
+#[derive(Debug)]
+struct Book {
+    credential: Vec<u8>,
+    refuses: http::StatusCode,
+    does: Does,
+    calls: Vec<Seen>,
+    /// Of all bodies.
+    bytes: usize,
+}
+
+type Shared = Arc<Mutex<Book>>;
+
+fn open(shared: &Shared) -> MutexGuard<'_, Book> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the server's thread is told.
+enum Command {
+    /// Listens, or does not and cuts all connections; then says how that went.
+    Listen(bool, oneshot::Sender<io::Result<()>>),
+}
+
+/// A recording upstream on a thread of its own; dropped, it is gone.
+pub(crate) struct Recorder {
+    address: SocketAddr,
+    shared: Shared,
+    commands: Option<mpsc::UnboundedSender<Command>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Recorder {
+    /// Listens at an address.
+    pub(crate) fn start(upstream: &Upstream, address: SocketAddr) -> io::Result<Self> {
+        let shared = Arc::new(Mutex::new(Book {
+            credential: upstream.credential.clone().into_bytes(),
+            refuses: upstream.refuses,
+            does: Does::Answer,
+            calls: Vec::new(),
+            bytes: 0,
+        }));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (commands, told) = mpsc::unbounded_channel();
+        let book = Arc::clone(&shared);
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(address))?;
+        let address = listener.local_addr()?;
+        let thread = std::thread::Builder::new()
+            .name(format!("upstream-{}", upstream.name))
+            .spawn(move || runtime.block_on(serve::serve(listener, told, &book)))?;
+        Ok(Self {
+            address,
+            shared,
+            commands: Some(commands),
+            thread: Some(thread),
+        })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it does from now on.
+    pub(super) fn set(&self, does: Does) -> io::Result<()> {
+        let before = std::mem::replace(&mut open(&self.shared).does, does);
+        match (before, does) {
+            (Does::Down, Does::Down) => Ok(()),
+            (_, Does::Down) => self.listen(false),
+            (Does::Down, _) => self.listen(true),
+            _ => Ok(()),
+        }
+    }
+
+    fn listen(&self, is_open: bool) -> io::Result<()> {
+        let gone = || io::Error::other("bug: the upstream's thread is gone");
+        let (done, mut heard) = oneshot::channel();
+        let commands = self.commands.as_ref().ok_or_else(gone)?;
+        commands
+            .send(Command::Listen(is_open, done))
+            .map_err(|_| gone())?;
+        let began = Instant::now();
+        loop {
+            match heard.try_recv() {
+                Ok(done) => return done,
+                Err(oneshot::error::TryRecvError::Closed) => return Err(gone()),
+                Err(oneshot::error::TryRecvError::Empty) if began.elapsed() > PATIENCE => {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                Err(oneshot::error::TryRecvError::Empty) => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+
+    /// How many calls are kept.
+    pub(super) fn count(&self) -> usize {
+        open(&self.shared).calls.len()
+    }
+
+    /// The calls since there were so many.
+    pub(super) fn since(&self, count: usize) -> Vec<Seen> {
+        let book = open(&self.shared);
+        book.calls.get(count..).unwrap_or_default().to_vec()
+    }
+
+    /// Whether no further call could be kept.
+    pub(super) fn is_full(&self) -> bool {
+        let book = open(&self.shared);
+        book.calls.len() >= CALLS_MAX || book.bytes >= BYTES_MAX
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

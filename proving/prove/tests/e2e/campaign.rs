@@ -1,0 +1,286 @@
+//! Whole campaigns in real time, small: the gate that users run, the simulated engine with its GPUs, a real corpus.
+//!
+//! Not here: virtual time (`tests/prove`), what the controller decides (`experiment`).
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::verify::{SCENARIO, found_at};
+use super::{PROVE, gate};
+
+const SMALL: &str = include_str!("../campaign/small.toml");
+
+/// Few users on a small machine; `{…}` is filled in by the test.
+const TEXT: &str = r#"
+title = "small, in real time"
+seed = 5
+[gateway]
+subject = "gateway"
+[verify]
+suite = "verify.toml"
+[engine]
+preset = "small.toml"
+args = ["--enable-prompt-tokens-details"]
+[corpus]
+config = "corpus.toml"
+args = ["--ignore-eos"]
+[[profile]]
+name = "coding"
+think = "exponential:300ms"
+[baseline]
+users = 2
+warm_up = "1s"
+least = "4s"
+requests = 5
+[ramp]
+step = 6
+window = "4s"
+most_users = 80
+# Far back: beside other tests, users just below the edge would cross it again.
+retract = 0.4
+[soak]
+settle = "2s"
+length = "12s"
+[scrape]
+silence = "3s"
+patience = "10s"
+[[objective]]
+name = "TTFT of users, s"
+query = "mean(client:ttft_seconds)"
+below = 5.0
+"#;
+
+const CORPUS: &str = r#"
+[[profile]]
+name = "coding"
+reader = "synthetic"
+sessions = 200
+[profile.options]
+turns = "3"
+first-prompt = "300"
+appended = "60"
+output = "40"
+"#;
+
+/// A scenario beside which the shipped suite and our gate lie.
+fn scenario() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("a file");
+    write("scenario.toml", TEXT);
+    write("corpus.toml", CORPUS);
+    write("small.toml", SMALL);
+    fs::copy(
+        Path::new(SCENARIO).join("verify.toml"),
+        dir.path().join("verify.toml"),
+    )
+    .expect("a suite");
+    fs::create_dir(dir.path().join("gateway")).expect("a directory");
+    let from = Path::new(SCENARIO).join("gateways/tollgate");
+    for entry in fs::read_dir(from).expect("a gateway") {
+        let from = entry.expect("an entry").path();
+        let name = from
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let text = fs::read_to_string(&from).expect("a text");
+        let text = if name == "subject.toml" {
+            found_at(&text, &gate())
+        } else {
+            text
+        };
+        write(&format!("gateway/{name}"), &text);
+    }
+    dir
+}
+
+fn command(dir: &Path) -> Command {
+    let mut command = Command::new(PROVE);
+    command
+        .arg("run")
+        .arg(dir)
+        .arg("--out")
+        .arg(dir.join("out"));
+    command
+}
+
+fn json(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+#[test]
+fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
+    let dir = scenario();
+    let output = command(dir.path())
+        .arg("--json")
+        .output()
+        .expect("prove runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result = json(&output);
+    // A machine that others use may be too slow for the generator: then no figure counts, and the campaign says so.
+    assert!(
+        matches!(output.status.code(), Some(0 | 4)),
+        "{result:#}\n{said}"
+    );
+    let t2 = result["t2_users"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no edge: {result:#}\n{said}"));
+    assert_eq!(result["soak"]["users"].as_u64(), Some(t2 * 40 / 100));
+    let report = fs::read_to_string(dir.path().join("out/report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["verify"]["passed"], 11, "{}", report["verify"]);
+    assert!(
+        report["errors"].as_array().is_some_and(Vec::is_empty),
+        "{}",
+        report["errors"]
+    );
+
+    let overhead = &report["overhead"];
+    assert_eq!(overhead["method"], "paired", "{said}");
+    let seconds = |name: &str| {
+        overhead[name]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{name}: {overhead}"))
+    };
+    // The gate's record of the paired requests, and its histogram over the same span, at whose edges the two have not the
+    // same requests.
+    let (record, histogram) = (seconds("own_record_s"), seconds("own_histogram_s"));
+    assert!(
+        (record / histogram - 1.0).abs() < 0.3,
+        "{record} and {histogram}"
+    );
+    assert!(seconds("downstream_s") > seconds("upstream_s"));
+
+    let tokens = report["tokens"].as_array().expect("tokens");
+    assert!(
+        tokens
+            .iter()
+            .any(|row| row["workload"] == "coding" && row["cost"].as_f64() > Some(0.0)),
+        "{tokens:?}"
+    );
+    assert!(
+        tokens.iter().any(|row| row["drift"]
+            .as_f64()
+            .is_some_and(|drift| drift.abs() < 0.01)),
+        "{tokens:?}"
+    );
+    for name in [
+        "ttft_s",
+        "kv_cache",
+        "nvlink_bytes_per_s",
+        "upstream_s",
+        "gate_s",
+        "users",
+    ] {
+        assert!(report["series"][name]["points"].is_array(), "{name}");
+    }
+    for file in [
+        "requests.parquet",
+        "samples.parquet",
+        "report.html",
+        "report.md",
+    ] {
+        assert!(
+            fs::metadata(dir.path().join("out").join(file))
+                .expect(file)
+                .len()
+                > 1000,
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn an_interrupted_campaign_tells_what_it_has_and_leaves_nothing_behind() {
+    let dir = scenario();
+    let child = command(dir.path())
+        .args(["--json", "--no-verify", "--watch", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("prove runs");
+    let log = dir.path().join("out/rig/gateway/output.log");
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !fs::read_to_string(&log).is_ok_and(|said| said.contains("ready data=")) {
+        assert!(Instant::now() < patience, "the gate did not start");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let file = dir.path().join("out/samples.parquet");
+    while !file.exists() {
+        assert!(Instant::now() < patience, "nothing was loaded");
+        thread::sleep(Duration::from_millis(50));
+    }
+    thread::sleep(Duration::from_secs(3));
+    let said = fs::read_to_string(&log).expect("a log");
+    let port = said
+        .split("ready data=")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let gate: std::net::SocketAddr = port.expect("an address").parse().expect("an address");
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.expect("kill runs").success());
+    let output = child.wait_with_output().expect("prove ends");
+    let result = json(&output);
+    assert_eq!(
+        (output.status.code(), &result["verdict"]),
+        (Some(130), &"interrupted".into())
+    );
+    assert!(
+        fs::metadata(dir.path().join("out/report.html"))
+            .expect("a report")
+            .len()
+            > 1000
+    );
+    TcpStream::connect(gate).expect_err("the gate has ended");
+}
+
+#[test]
+fn an_engine_that_dies_ends_the_campaign_as_unreachable() {
+    let dir = scenario();
+    let child = command(dir.path())
+        .args(["--json", "--no-verify"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("prove runs");
+    let file = dir.path().join("out/samples.parquet");
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(Instant::now() < patience, "nothing was loaded");
+        thread::sleep(Duration::from_millis(50));
+    }
+    thread::sleep(Duration::from_secs(3));
+    // The engine is the process whose command line names this test's preset.
+    let preset = dir.path().join("small.toml").display().to_string();
+    let engines = Command::new("pgrep")
+        .args(["-f", &format!("engine --listen .*{preset}")])
+        .output();
+    let engines = String::from_utf8(engines.expect("pgrep runs").stdout).expect("numbers");
+    assert!(!engines.trim().is_empty(), "there is an engine");
+    for engine in engines.split_whitespace() {
+        let killed = Command::new("kill").args(["-KILL", engine]).status();
+        assert!(killed.is_ok(), "kill runs");
+    }
+    let output = child.wait_with_output().expect("prove ends");
+    let result = json(&output);
+    assert_eq!(
+        (output.status.code(), &result["verdict"]),
+        (Some(5), &"unreachable".into()),
+        "{result:#}"
+    );
+    assert!(
+        result["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("engine")),
+        "{result:#}"
+    );
+}

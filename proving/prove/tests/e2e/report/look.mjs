@@ -1,0 +1,74 @@
+// Opens a report from disk in a headless Chromium, in each size, scheme and with and without script, and prints what was
+// seen. Nothing can be reached from there.
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const modules = process.env.TOLLGATE_E2E_NODE_MODULES;
+if (!modules) throw new Error('TOLLGATE_E2E_NODE_MODULES is not set');
+const { chromium } = createRequire(join(modules, 'here.cjs'))('playwright-core');
+
+let text = '';
+for await (const chunk of process.stdin) text += chunk;
+const input = JSON.parse(text);
+const address = pathToFileURL(input.page).href;
+const browser = await chromium.launch({
+  executablePath: input.chromium,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking',
+    '--host-resolver-rules=MAP * ~NOTFOUND'],
+});
+
+async function look(width, scheme, script) {
+  const context = await browser.newContext({
+    viewport: { width, height: 900 }, colorScheme: scheme, javaScriptEnabled: script,
+  });
+  context.setDefaultTimeout(30_000);
+  const page = await context.newPage();
+  const found = { width, scheme, script, console: [], requests: [], violations: [] };
+  page.on('console', (message) => found.console.push(message.text()));
+  page.on('pageerror', (error) => found.console.push(String(error)));
+  page.on('request', (request) => {
+    const url = request.url();
+    if (url !== address && !url.startsWith('data:')) found.requests.push(url);
+  });
+  if (script) {
+    await page.addInitScript(() => {
+      window.violations = [];
+      document.addEventListener('securitypolicyviolation', (event) => window.violations.push(event.violatedDirective));
+    });
+  }
+  await page.goto(address, { waitUntil: 'load' });
+  found.charts = await page.locator('svg.chart').count();
+  found.text = (await page.locator('main').innerText()).length;
+  found.scrolls = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+  found.values = '';
+  if (script && found.charts > 0) {
+    const chart = page.locator('svg.chart').first();
+    await chart.scrollIntoViewIfNeeded();
+    await chart.hover();
+    found.values = await page.locator('.values').innerText();
+    await page.screenshot({ path: join(input.pictures, `${width}-${scheme}-hover.png`) });
+    await page.mouse.move(0, 0);
+    found.violations = await page.evaluate(() => window.violations);
+  }
+  await page.screenshot({ path: join(input.pictures, `${width}-${scheme}-${script}.png`), fullPage: true });
+  if (width === 1440 && scheme === 'light' && script) {
+    await page.pdf({ path: join(input.pictures, 'a4.pdf'), preferCSSPageSize: true });
+  }
+  await context.close();
+  return found;
+}
+
+try {
+  const all = [];
+  for (const width of [390, 1440]) {
+    for (const scheme of ['light', 'dark']) {
+      const without = await look(width, scheme, false);
+      const with_ = await look(width, scheme, true);
+      all.push({ ...without, text_without_script: without.text }, { ...with_, text_without_script: without.text });
+    }
+  }
+  console.log(JSON.stringify(all));
+} finally {
+  await browser.close();
+}

@@ -1,0 +1,367 @@
+//! The white paper's suite, as it is shipped, against the gate that users run and against a real Envoy: it passes, and
+//! whatever is broken on purpose is caught.
+//!
+//! Where no configuration of a gateway is that wrong, a relay before it misbehaves.
+//! Not here: targets that do not answer (`tests/prove`), every expectation's failing side (the unit tests).
+
+mod relay;
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{PROVE, gate, ports};
+use relay::{Relay, Wrong};
+
+pub(super) const SCENARIO: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/white-paper");
+const LIMITED: &str =
+    "http_local_rate_limit_rate_limited{workload=\"swe-rebench-ide\", kind=\"requests\"}";
+
+/// What came of a suite.
+struct Came {
+    code: Option<i32>,
+    said: String,
+    result: Value,
+}
+
+impl Came {
+    fn of(output: &Output) -> Self {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let result = serde_json::from_slice(&output.stdout);
+        Self {
+            code: output.status.code(),
+            result: result.unwrap_or_else(|error| panic!("{error}: {said}")),
+            said,
+        }
+    }
+
+    /// The names of the cases that failed; asserts that none is an error.
+    fn failed(&self) -> Vec<&str> {
+        let cases = self.result["cases"].as_array().expect("cases");
+        assert!(
+            cases.iter().all(|case| case["outcome"] != "error"),
+            "{}",
+            self.said
+        );
+        let failed = cases.iter().filter(|case| case["outcome"] == "failed");
+        failed
+            .map(|case| case["name"].as_str().expect("a name"))
+            .collect()
+    }
+
+    /// What was found in a case.
+    fn got(&self, name: &str) -> &str {
+        let mut cases = self.result["cases"].as_array().expect("cases").iter();
+        let case = cases
+            .find(|case| case["name"] == name)
+            .expect("a case of this name");
+        case["got"].as_str().expect("text")
+    }
+
+    #[track_caller]
+    fn passed(&self) {
+        assert_eq!(
+            (self.code, self.failed().len()),
+            (Some(0), 0),
+            "{}",
+            self.said
+        );
+        assert_eq!(self.result["passed"], 11, "{}", self.said);
+    }
+
+    #[track_caller]
+    fn fails(&self, cases: &[&str]) {
+        assert_eq!(
+            (self.code, self.failed()),
+            (Some(1), cases.to_vec()),
+            "{}",
+            self.said
+        );
+    }
+}
+
+/// The suite against a copy of a gateway's directory that runs `program`, with `change` made to its configuration.
+fn verify(gateway: &str, program: &Path, change: impl Fn(String) -> String) -> Came {
+    let dir = tempfile::tempdir().expect("a directory");
+    let from = Path::new(SCENARIO).join("gateways").join(gateway);
+    for entry in fs::read_dir(from).expect("a gateway") {
+        let from = entry.expect("an entry").path();
+        let name = from
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let text = fs::read_to_string(&from).expect("a text");
+        let text = match name.as_str() {
+            "subject.toml" => found_at(&text, program),
+            _ if name.ends_with(".yaml") => change(text),
+            _ => text,
+        };
+        fs::write(dir.path().join(name), text).expect("a file");
+    }
+    let output = Command::new(PROVE)
+        .args(["verify", "--json", "--suite"])
+        .arg(Path::new(SCENARIO).join("verify.toml"))
+        .arg("--gateway")
+        .arg(dir.path())
+        .output();
+    Came::of(&output.expect("prove runs"))
+}
+
+/// A manifest whose program is this one.
+pub(super) fn found_at(manifest: &str, program: &Path) -> String {
+    let line = |line: &str| match line.split_once(" = ") {
+        Some(("find", _)) => format!("find = {{ path = ['{}'] }}", program.display()),
+        Some(("install", _)) => String::new(),
+        _ => line.to_owned(),
+    };
+    manifest.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The text with one part of it replaced; asserts that it is there.
+fn replaced(text: &str, part: &str, by: &str) -> String {
+    assert!(text.contains(part), "{part} is not in\n{text}");
+    text.replace(part, by)
+}
+
+#[test]
+fn the_suite_passes_against_our_gate() {
+    verify("tollgate", &gate(), |config| config).passed();
+}
+
+#[test]
+fn a_limit_that_is_off_is_caught() {
+    let limits = ", limits: [ { requests: 2, per: 1m } ]";
+    let came = verify("tollgate", &gate(), |config| replaced(&config, limits, ""));
+    came.fails(&["Local rate limiting", "Identity-based routing"]);
+    let got = came.got("Local rate limiting");
+    assert!(got.contains("6 x 200; expected 2 x 200, 4 x 429"), "{got}");
+    assert!(got.contains("on-prem had 6 calls; expected 2"), "{got}");
+    assert!(
+        got.contains("is not there; nearest: ") || got.contains("grew by 0; expected 4"),
+        "{got}"
+    );
+}
+
+#[test]
+fn an_unknown_identity_that_is_let_through_is_caught() {
+    let came = verify("tollgate", &gate(), |config| {
+        replaced(
+            &config,
+            "[terminal-bench-ci,",
+            "[unknown-guest, terminal-bench-ci,",
+        )
+    });
+    came.fails(&["Identity-based routing"]);
+    let got = came.got("Identity-based routing");
+    assert!(
+        got.contains("(x-workload-app: unknown-guest): 200; expected 404"),
+        "{got}"
+    );
+    assert!(got.contains("on-prem had 1 calls; expected 0"), "{got}");
+}
+
+/// The gateway answers, and says so of its upstream: cases that fail, not an unreachable target.
+#[test]
+fn an_upstream_that_the_gateway_cannot_reach_is_caught() {
+    let nobody = ports::free().expect("a port").to_string();
+    let came = verify("tollgate", &gate(), |config| {
+        replaced(&config, "{upstream_port}", &nobody)
+    });
+    came.fails(&[
+        "Local rate limiting",
+        "Workloads of the corpus",
+        "Streams flow",
+        "Usage is what the upstream said",
+        "Broken streams are shown broken",
+        "An upstream that is down",
+    ]);
+    assert!(
+        came.got("Streams flow")
+            .contains("2 x 502; expected 2 x 200"),
+        "{}",
+        came.said
+    );
+}
+
+/// A gate with the shipped configuration, started here, so that something can stand before it.
+struct Gate {
+    process: Child,
+    port: u16,
+    admin_port: u16,
+    upstreams: [u16; 2],
+    _dir: tempfile::TempDir,
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Gate {
+    fn start(change: impl Fn(String) -> String) -> Self {
+        let ([port, admin_port], upstreams) = (
+            ports::two_free().expect("ports"),
+            ports::two_free().expect("ports"),
+        );
+        let dir = tempfile::tempdir().expect("a directory");
+        let from = Path::new(SCENARIO).join("gateways/tollgate");
+        for name in ["tollgate.yaml", "on-prem-api-key", "gemini-api-key"] {
+            let text = fs::read_to_string(from.join(name)).expect("a text");
+            let text = if name.ends_with(".yaml") {
+                change(text)
+            } else {
+                text
+            };
+            let text = text
+                .replace("{port}", &port.to_string())
+                .replace("{admin_port}", &admin_port.to_string())
+                .replace("{upstream_port}", &upstreams[0].to_string())
+                .replace("{frontier_port}", &upstreams[1].to_string())
+                .replace("{dir}", &dir.path().display().to_string());
+            fs::write(dir.path().join(name), text).expect("a file");
+        }
+        let process = Command::new(gate())
+            .args(["run", "-c"])
+            .arg(dir.path().join("tollgate.yaml"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the gate starts");
+        let gate = Self {
+            process,
+            port,
+            admin_port,
+            upstreams,
+            _dir: dir,
+        };
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "the gate is not there"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+        gate
+    }
+
+    /// The suite against whoever listens at `port`, with this gate behind.
+    fn verify(&self, port: u16) -> Came {
+        let [on_prem, frontier] = self.upstreams;
+        let admin = self.admin_port;
+        let output = Command::new(PROVE)
+            .args(["verify", "--json", "--suite"])
+            .arg(Path::new(SCENARIO).join("verify.toml"))
+            .args(["--target", &format!("http://127.0.0.1:{port}")])
+            .args(["--upstream", &format!("on-prem=127.0.0.1:{on_prem}")])
+            .args(["--upstream", &format!("frontier=127.0.0.1:{frontier}")])
+            .args([
+                "--metrics",
+                &format!("limited=http://127.0.0.1:{admin}/stats/prometheus#{LIMITED}"),
+            ])
+            .output();
+        Came::of(&output.expect("prove runs"))
+    }
+}
+
+#[test]
+fn a_gateway_that_runs_already_passes_and_a_relay_that_does_nothing_changes_nothing() {
+    let gate = Gate::start(|config| config);
+    let relay = Relay::start(gate.port, Wrong::Nothing);
+    gate.verify(relay.port).passed();
+}
+
+#[test]
+fn a_clients_credential_that_is_forwarded_is_caught() {
+    let gate = Gate::start(|config| {
+        let route = "workload: toolbench-agent, backend: frontier";
+        replaced(
+            &config,
+            route,
+            &format!("{route}, forward_headers: [x-title]"),
+        )
+    });
+    let relay = Relay::start(gate.port, Wrong::CopiesCredential);
+    let came = gate.verify(relay.port);
+    came.fails(&["Zero-trust security", "Streams flow"]);
+    let got = came.got("Zero-trust security");
+    assert!(
+        got.contains("arrived at frontier in header x-title"),
+        "{got}"
+    );
+    assert!(!came.said.contains("malicious-token"), "{}", came.said);
+}
+
+#[test]
+fn an_upstreams_key_that_comes_back_is_caught() {
+    let gate = Gate::start(|config| config);
+    let relay = Relay::start(gate.port, Wrong::EchoesKey);
+    let came = gate.verify(relay.port);
+    assert_eq!(
+        (came.code, came.failed().len()),
+        (Some(1), 11),
+        "{}",
+        came.said
+    );
+    let got = came.got("Zero-trust security");
+    assert!(
+        got.contains("(never_downstream 1) came back in header x-debug"),
+        "{got}"
+    );
+    assert!(!came.said.contains("gemini-api-key"), "{}", came.said);
+}
+
+#[test]
+fn a_broken_stream_that_ends_cleanly_is_caught() {
+    let gate = Gate::start(|config| config);
+    let relay = Relay::start(gate.port, Wrong::EndsCleanly);
+    let came = gate.verify(relay.port);
+    came.fails(&["Broken streams are shown broken"]);
+    let got = came.got("Broken streams are shown broken");
+    assert!(got.contains("the client saw a clean end"), "{got}");
+}
+
+/// The Envoy of the end-to-end tests' Python environment.
+fn envoy() -> PathBuf {
+    let python = std::env::var_os("TOLLGATE_E2E_PYTHON");
+    let python =
+        PathBuf::from(python.expect("TOLLGATE_E2E_PYTHON is not set: run `cargo xtask e2e`"));
+    let lib = python
+        .ancestors()
+        .nth(2)
+        .expect("an environment")
+        .join("lib");
+    let versions = fs::read_dir(&lib).expect("an environment's lib");
+    let inside = "site-packages/envoy/_bin/envoy";
+    let mut found = versions.map(|entry| entry.expect("an entry").path().join(inside));
+    let found = found.find(|program| program.is_file());
+    found.unwrap_or_else(|| panic!("no envoy below {}: run `cargo xtask setup`", lib.display()))
+}
+
+#[test]
+fn the_same_suite_passes_against_envoy() {
+    verify("envoy", &envoy(), |config| config).passed();
+}
+
+#[test]
+fn an_envoy_that_leaves_a_clients_credential_is_caught() {
+    let came = verify("envoy", &envoy(), |config| {
+        replaced(&config, "overwrite: true", "overwrite: false")
+    });
+    let failed = came.failed();
+    assert!(failed.contains(&"Zero-trust security"), "{failed:?}");
+    let got = came.got("Zero-trust security");
+    assert!(
+        got.contains("arrived at frontier in header authorization"),
+        "{got}"
+    );
+}

@@ -1,0 +1,124 @@
+//! A race of the meter: a subject that counts beside the same that does not, with bodies of every kind.
+//!
+//! The counts are those of a page that stands still between requests and grows with each that asks for it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::thread;
+
+use super::{PROVE, SAME, race, result, row, subjects};
+
+const TRAFFIC: &str = "[[scenario]]\nname = 'not_asked_for'\nusers = 4\n\
+    [[scenario]]\nname = 'free'\nusers = 4\nbodies = 'code'\nbody_bytes = 4096\nmeter = true\n\
+    [[scenario]]\nname = 'steady'\nusers = 4\nbodies = 'conversation'\nfirst_bytes = 2048\nturn_bytes = 1024\n\
+    body_bytes = 4096\nper_second = 200.0\nmeter = true\n";
+
+/// Serves a page on which, each time, 1000 more calls have ended, of which so many are `counted`; `waiting` stays as it is.
+/// It serves until the process ends.
+pub(crate) fn page(counted: u64, waiting: u64) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for (times, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.expect("a connection");
+            let mut lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
+            while lines
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
+            let times = times as u64;
+            let (calls, counted) = (times * 1_000, times * counted);
+            let body = format!(
+                "calls_total {calls}\nresults_total{{result=\"exact\"}} {counted}\n\
+                 results_total{{result=\"busy\"}} {}\nwaiting {waiting}\nseconds_total {times}\n\
+                 hits_total {}\nmisses_total {times}\n",
+                calls - counted,
+                times * 3,
+            );
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            // Whoever asked may be gone.
+            let _gone = stream.write_all((head + &body).as_bytes());
+        }
+    });
+    address
+}
+
+/// Lets a subject count as the page says, and be compared with another.
+pub(crate) fn with_counts(dir: &Path, subject: &str, unmetered: &str, page: SocketAddr) {
+    let path = dir.join(subject).join("subject.toml");
+    let manifest = fs::read_to_string(&path).expect("a manifest");
+    let counting = format!(
+        "unmetered = '{unmetered}'\n[counting]\nurl = 'http://{page}/metrics'\ncalls = 'calls_total'\n\
+         results = 'results_total'\nlabel = 'result'\ncounted = ['exact']\nwaiting = 'waiting'\n\
+         seconds = 'seconds_total'\nhits = 'hits_total'\nmisses = 'misses_total'\n"
+    );
+    fs::write(path, manifest + &counting).expect("a file");
+}
+
+#[test]
+fn the_meter_is_raced_with_its_own_subjects_and_scenarios_and_the_ratio_is_told() {
+    let dir = subjects(&[SAME, ("bare", PROVE, SAME.2), ("other", PROVE, SAME.2)]);
+    fs::write(dir.path().join("race.toml"), TRAFFIC).expect("a file");
+    with_counts(dir.path(), "same", "bare", page(990, 0));
+    let output = race(dir.path(), "0.4", &["--meter"]).output();
+    let output = output.expect("prove");
+    let table = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{table}");
+    let result = result(&output);
+    assert_eq!(result["rows"].as_array().map(Vec::len), Some(4), "{table}");
+    for scenario in ["free", "steady"] {
+        let metered = row(&result, "same", scenario);
+        assert_eq!(metered["failed"]["max"], 0.0, "{metered:#}");
+        assert_eq!(metered["counted_percent"]["median"], 99.0);
+        assert_eq!(metered["counted_in_the_end_percent"]["median"], 99.0);
+        assert_eq!(metered["counting"]["hit_percent"]["median"], 75.0);
+        assert_eq!(metered["counts"]["busy"], 20, "of two rounds");
+        assert!(metered["over_unmetered"]["median"].as_f64() > Some(0.0));
+        let bare = row(&result, "bare", scenario);
+        assert!(bare["counted_percent"].is_null() && bare["over_unmetered"].is_null());
+    }
+    let rate = row(&result, "same", "steady")["rps"]["median"].as_f64();
+    assert!(rate > Some(150.0) && rate < Some(250.0), "{rate:?}");
+    assert!(
+        table.contains("the meter: CPU") && table.contains("99.00"),
+        "{table}"
+    );
+    assert!(
+        table.contains("same: exact 1980 (99.00 %), busy 20 (1.00 %)"),
+        "{table}"
+    );
+}
+
+#[test]
+fn without_a_subject_that_meters_there_is_nothing_to_race() {
+    let dir = subjects(&[SAME]);
+    fs::write(dir.path().join("race.toml"), TRAFFIC).expect("a file");
+    let output = race(dir.path(), "0.3", &["--meter"])
+        .output()
+        .expect("prove");
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{says}");
+    assert!(says.contains("no subject says in `unmetered`"), "{says}");
+}
+
+#[test]
+fn a_page_that_is_not_there_is_a_row_that_says_so() {
+    let dir = subjects(&[SAME]);
+    let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    with_counts(
+        dir.path(),
+        "same",
+        "direct",
+        nobody.expect("a port that was free"),
+    );
+    let output = race(dir.path(), "0.3", &["--scenarios", "small"]).output();
+    let output = output.expect("prove");
+    let problem = row(&result(&output), "same", "small")["problem"].to_string();
+    assert!(problem.contains("/metrics: unreachable"), "{problem}");
+    assert_eq!(output.status.code(), Some(1));
+}

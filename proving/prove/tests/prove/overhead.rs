@@ -1,0 +1,183 @@
+//! A relay with a delay on purpose is a gateway whose own time is known.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::PROVE;
+
+const DELAY_US: f64 = 3_000.0;
+/// What two processes more on the way may cost on a busy machine, at the median.
+const MOST_US: f64 = 6_000.0;
+
+/// A process that ends with its test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _gone = self.0.wait();
+    }
+}
+
+fn free() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+fn serve(args: &[&str], at: SocketAddr) -> Ends {
+    let child = Command::new(PROVE)
+        .args(args)
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("prove runs");
+    let child = Ends(child);
+    let began = Instant::now();
+    while TcpStream::connect(at).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{args:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+fn overhead(args: &[&str]) -> Value {
+    let output = Command::new(PROVE)
+        .arg("overhead")
+        .args(args)
+        .output()
+        .expect("prove runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}{errors}");
+    serde_json::from_str(&said).expect("JSON")
+}
+
+fn part(overhead: &Value, name: &str) -> f64 {
+    let parts = overhead["parts"].as_array().expect("parts");
+    let part = parts.iter().find(|part| part[0] == name);
+    part.expect(name)[1].as_f64().expect("seconds") * 1e6
+}
+
+#[test]
+fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (body, out) = (
+        dir.path().join("body.json"),
+        dir.path().join("stamps.jsonl"),
+    );
+    fs::write(&body, "{\"model\":\"m\",\"messages\":[]}").expect("a file");
+    let (body, out) = (body.display().to_string(), out.display().to_string());
+    let (upstream, tap, gateway) = (free(), free(), free());
+    let port = upstream.port().to_string();
+    let _upstream = serve(&["upstream", "--port", &port], upstream);
+    let (at, beyond) = (gateway.to_string(), tap.to_string());
+    let relay = |to: &str| {
+        let args = [
+            "tap",
+            "--listen",
+            &at,
+            "--upstream",
+            to,
+            "--out",
+            &out,
+            "--delay-us",
+            "3000",
+        ];
+        serve(&args, gateway)
+    };
+    let (target, direct) = (format!("http://{gateway}"), format!("http://{upstream}"));
+    let same = ["--target", &target, "--body", &body, "--requests", "60"];
+    let is_near = |us: f64| (DELAY_US * 0.9..MOST_US).contains(&us);
+
+    let relaying = relay(&beyond);
+    let pairing = ["--upstream", &upstream.to_string(), "--tap", &beyond];
+    let said = overhead(&[&same[..], &pairing].concat());
+    let result = &said["result"];
+    assert_eq!(result["overhead"]["method"], "paired", "{said:#}");
+    assert_eq!(result["overhead"]["requests"], 60, "{said:#}");
+    assert!(
+        is_near(result["median_us"]["gate"].as_f64().expect("a median")),
+        "{said:#}"
+    );
+    let down = result["overhead"]["downstream_s"]
+        .as_f64()
+        .expect("seconds");
+    let up = result["overhead"]["upstream_s"].as_f64().expect("seconds");
+    assert!(is_near((down - up) * 1e6), "{said:#}");
+    drop(relaying);
+
+    let _relaying = relay(&upstream.to_string());
+    let said = overhead(&[&same[..], &["--direct", &direct]].concat());
+    let overhead = &said["overhead"];
+    assert_eq!(overhead["method"], "interleaved");
+    let [is, low, high] = ["", ", 95 % from", ", 95 % to"]
+        .map(|which| part(overhead, &format!("difference of medians{which}")));
+    assert!(is_near(is) && low <= is && is <= high, "{said:#}");
+    // Interleaved requests carry no ids of ours: nothing is written of them.
+    assert_eq!(fs::read_to_string(&out).expect("a file"), "");
+}
+
+#[test]
+fn a_relay_writes_a_line_for_each_exchange_with_its_times_in_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (body, out) = (
+        dir.path().join("body.json"),
+        dir.path().join("stamps.jsonl"),
+    );
+    fs::write(&body, "{\"model\":\"m\",\"messages\":[],\"stream\":true}").expect("a file");
+    let (upstream, tap, gateway) = (free(), free(), free());
+    let port = upstream.port().to_string();
+    let _upstream = serve(&["upstream", "--port", &port], upstream);
+    let (at, beyond, file) = (
+        gateway.to_string(),
+        tap.to_string(),
+        out.display().to_string(),
+    );
+    let args = [
+        "tap",
+        "--listen",
+        &at,
+        "--upstream",
+        &beyond,
+        "--out",
+        &file,
+    ];
+    let _gateway = serve(&args, gateway);
+    let said = overhead(&[
+        "--target",
+        &format!("http://{gateway}"),
+        "--body",
+        &body.display().to_string(),
+        "--upstream",
+        &upstream.to_string(),
+        "--tap",
+        &beyond,
+        "--requests",
+        "20",
+        "--users",
+        "3",
+    ]);
+    assert_eq!(said["result"]["overhead"]["requests"], 20, "{said:#}");
+    // Two that were sent to warm up, and the twenty.
+    let began = Instant::now();
+    let lines = loop {
+        let text = fs::read_to_string(&out).expect("a file");
+        if text.lines().count() >= 22 {
+            break text;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{text}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    for line in lines.lines() {
+        let stamp: Value = serde_json::from_str(line).expect("JSON");
+        assert!(stamp["id"].as_str().expect("an id").starts_with("prove-0-"));
+        let names = ["in_ns", "whole_in_ns", "first_out_ns", "last_out_ns"];
+        let times = names.map(|name| stamp[name].as_u64().expect("a time"));
+        assert!(times.is_sorted() && times[0] > 0, "{line}");
+    }
+}
