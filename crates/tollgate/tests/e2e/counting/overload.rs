@@ -8,6 +8,10 @@ use serde_json::json;
 use super::{CountingGate, TOKENIZER, engine};
 use crate::harness::{Connection, eventually, post};
 
+/// Goes through loops for longer than a call takes, well within what a template may do.
+const SLOW_TEMPLATE: &[u8] =
+    b"{% for a in range(1000) %}{% for b in range(5000) %}{% endfor %}{% endfor %}{{ messages[0]['content'] }}";
+
 #[test]
 fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
     const CALLS: usize = 6;
@@ -17,10 +21,7 @@ fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
         ..EngineConfig::default()
     });
     let counting = "tokenizers: { \"*\": { file: tokenizer.json, template: t.jinja } }\ncounting: { queue: 1MiB }";
-    let files = [
-        ("tokenizer.json", TOKENIZER),
-        ("t.jinja", &b"{{ messages[0]['content'] }}"[..]),
-    ];
+    let files = [("tokenizer.json", TOKENIZER), ("t.jinja", SLOW_TEMPLATE)];
     let counted = CountingGate::start(engine.addr(), counting, &files);
     let data = counted.gate.data;
     std::thread::scope(|scope| {
@@ -28,7 +29,7 @@ fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
             scope.spawn(move || {
                 let mut connection = Connection::open(data);
                 for n in 0..CALLS {
-                    // Each takes more than half of the queue, and the tokenizer is slow.
+                    // Each takes more than half of the queue, and takes long.
                     let text = format!("{client}-{n} words and words ").repeat(30_000);
                     let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
                         "messages": [{"role": "user", "content": text}]});
