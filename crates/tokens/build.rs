@@ -14,6 +14,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use bpe_openai::Tokenizer;
+use pairs::Merge;
 use regex_syntax::hir::{Class, HirKind};
 
 /// Characters that share a row of the second table.
@@ -49,12 +50,21 @@ fn pairs_of(tokenizer: &Tokenizer) -> Vec<u8> {
         let bytes = bpe.token_bytes(id);
         (bytes.len() > 1).then(|| {
             let (left, right) = last_merge(bytes, &numbers);
-            (left, right, id, id)
+            Merge {
+                left,
+                right,
+                rank: id,
+                token: id,
+            }
         })
     });
-    let bytes: Vec<u32> = (0..=255u8).map(|byte| numbers[&[byte][..]]).collect();
     let merges: Vec<_> = merges.collect();
-    pairs::write(&bytes, &merges, (0..count).map(|id| bpe.token_bytes(id)))
+    let bytes = std::array::from_fn(|byte| {
+        let byte = u8::try_from(byte).expect("as many as bytes");
+        numbers[&[byte][..]]
+    });
+    let tokens = (0..count).map(|id| bpe.token_bytes(id));
+    pairs::write(&bytes, &merges, tokens).expect("numbers that fit")
 }
 
 /// The two parts that a token's bytes merge to before they are one.

@@ -8,7 +8,6 @@ mod python;
 pub(crate) use python::{PythonJson, python_json};
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -137,22 +136,46 @@ impl<'de> Visitor<'de> for Growing {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree, A::Error> {
-        let mut members: Vec<(String, Tree)> = Vec::new();
-        let mut places = HashMap::new();
-        while let Some((name, value)) = entries.next_entry::<String, Tree>()? {
-            match places.entry(name.clone()) {
-                Entry::Vacant(place) => {
-                    place.insert(members.len());
-                    members.push((name, value));
-                }
-                Entry::Occupied(place) => {
-                    if let Some(member) = members.get_mut(*place.get()) {
-                        member.1 = value;
-                    }
-                }
-            }
+        let mut members = Members::default();
+        while let Some((name, value)) = entries.next_entry()? {
+            members.put(name, value);
         }
-        Ok(Tree::Map(members))
+        Ok(Tree::Map(members.list))
+    }
+}
+
+/// The members of an object, as they are read.
+#[derive(Default)]
+struct Members {
+    list: Vec<(String, Tree)>,
+    /// Where each name stands, once there are more than [`FEW`].
+    places: HashMap<String, usize>,
+}
+
+/// Names that are compared one by one.
+const FEW: usize = 16;
+
+impl Members {
+    fn put(&mut self, name: String, value: Tree) {
+        if let Some((_, before)) = self.place(&name).and_then(|at| self.list.get_mut(at)) {
+            *before = value;
+            return;
+        }
+        if self.list.len() == FEW {
+            let names = self.list.iter().enumerate();
+            self.places = names.map(|(at, (name, _))| (name.clone(), at)).collect();
+        }
+        if self.list.len() >= FEW {
+            self.places.insert(name.clone(), self.list.len());
+        }
+        self.list.push((name, value));
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        if self.list.len() <= FEW {
+            return self.list.iter().position(|(other, _)| other == name);
+        }
+        self.places.get(name).copied()
     }
 }
 

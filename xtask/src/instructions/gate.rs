@@ -37,7 +37,7 @@ pub(super) fn run(
     scene: &Scene,
     exchanges: u32,
 ) -> Result<(), String> {
-    std::fs::create_dir_all(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
+    anew(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let upstream = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
     let [data, admin] = two_free()?;
     let config = scene
@@ -69,6 +69,19 @@ pub(super) fn run(
     })
 }
 
+/// The folder, without the ledger of a run before.
+fn anew(dir: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| name.starts_with("usage.db")) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
 /// A file that its owner alone can read.
 fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -88,6 +101,7 @@ fn serve(
         client: patient(client)?,
         upstream: None,
         dialled: Box::new(move || dialled(&upstream)),
+        calls: 0,
     };
     for _ in 0..exchanges {
         (scene.exchange)(&mut wires)?;

@@ -19,6 +19,8 @@ pub(super) struct Wires {
     /// The connection that the gate has dialled, once it has.
     pub(super) upstream: Option<TcpStream>,
     pub(super) dialled: Box<dyn FnMut() -> Result<TcpStream, String>>,
+    /// Calls of conversations so far.
+    pub(super) calls: u64,
 }
 
 pub(super) const SCENES: &[Scene] = &[
@@ -58,6 +60,16 @@ pub(super) const SCENES: &[Scene] = &[
         exchange: |wires| wires.by(&format!("authorization: Bearer {THE_TOKEN}\r\n")),
     },
     Scene {
+        name: "unary_1k_metered",
+        config: METERED,
+        exchange: |wires| wires.unary(1 << 10),
+    },
+    Scene {
+        name: "conversation_5k_metered",
+        config: METERED,
+        exchange: |wires| wires.goes_on(4 << 10, 1 << 10),
+    },
+    Scene {
         name: "unknown_identity",
         config: ALL_POLICIES,
         exchange: Wires::unknown,
@@ -83,6 +95,24 @@ routes:
     limits: [ { requests: 1000000000, per: 1m }, { tokens: 1000000000000, per: 1m } ]
 prices:
   race-model: { input: 0.10, output: 0.40, per: 1M }
+";
+
+/// All that meters as well: ledger, own counts, costs, a budget.
+const METERED: &str = "\
+identity: { header: x-workload-app }
+access_log: \"{dir}/access.log\"
+ledger: { path: \"{dir}/usage.db\" }
+backends:
+  up: { url: \"http://{upstream}/v1\", credential: { file: \"{dir}/secret\" } }
+routes:
+  - workload: race
+    backend: up
+    limits: [ { requests: 1000000000, per: 1m }, { tokens: 1000000000000, per: 1m } ]
+prices:
+  race-model: { input: 0.10, output: 0.40, per: 1M }
+tokenizers: { race-model: o200k }
+budgets:
+  company: { tokens: 1000000000000, per: month }
 ";
 
 /// As bare, but for who calls.
@@ -147,6 +177,27 @@ impl Wires {
     /// The same for a caller that proves who it is by this line.
     fn by(&mut self, line: &str) -> Result<(), String> {
         self.answered(&request_with(line, &body(1 << 10, "")))
+    }
+
+    /// The next call of an agent: so many bytes that it sent before, and a message of so many that are new.
+    fn goes_on(&mut self, history: usize, new: usize) -> Result<(), String> {
+        self.calls += 1;
+        let call = self.calls;
+        let mut said = String::new();
+        for line in 0.. {
+            if said.len() > new {
+                break;
+            }
+            said += &format!(
+                "Step {line} of call {call} read file_{}.rs, {} lines, and found {:08x}. ",
+                call * 31 + line,
+                call * 7 + line * 3,
+                call * 0x9E37 + line * 0x79B9
+            );
+        }
+        let body = body(history, "");
+        let last = format!(",{{\"role\":\"user\",\"content\":\"{said}\"}}],\"max_tokens\"");
+        self.answered(&request("race", &body.replace("],\"max_tokens\"", &last)))
     }
 
     fn answered(&mut self, request: &[u8]) -> Result<(), String> {

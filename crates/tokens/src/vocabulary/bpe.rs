@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::pairs::{Merge, Pairs, Token};
+use super::pairs::{Pairs, Rank, Token};
 
 /// Symbols among which the lowest rank is searched one by one.
 const FEW: usize = 64;
@@ -130,20 +130,21 @@ fn encode_few<const N: usize>(
     text: &[u8],
     mut tell: impl FnMut((Token, usize)),
 ) -> usize {
-    // By the place of a symbol's first byte: the symbol, the place behind it and the one before it, and what it becomes
+    // By the place of a symbol's first byte: the symbol, the place behind it and the one before it, and when it merges
     // with the symbol behind it.
     let (mut symbols, mut ends, mut befores) = ([0; N], [0u8; N], [0u8; N]);
-    let (mut orders, mut merged) = ([NEVER; N], [0; N]);
+    let mut orders = [NEVER; N];
     let length = text.len().min(N);
     let mut last = None;
     for (at, byte) in text.iter().enumerate().take(N) {
-        let symbol = pairs.byte(*byte);
-        if let Some((before, left)) = last.replace((at, symbol)) {
-            let merge = pairs.merge(left, symbol);
-            put(&mut orders, before, order(merge, before));
-            put(&mut merged, before, merge.map_or(0, |merge| merge.token));
+        if let Some((before, left)) = last.replace((at, *byte)) {
+            put(
+                &mut orders,
+                before,
+                order(pairs.merge_bytes(left, *byte), before),
+            );
         }
-        put(&mut symbols, at, symbol);
+        put(&mut symbols, at, pairs.byte(*byte));
         put(&mut ends, at, at as u8 + 1);
         put(&mut befores, at, at.saturating_sub(1) as u8);
     }
@@ -158,25 +159,19 @@ fn encode_few<const N: usize>(
         }
         let at = (lowest & PLACE_MASK) as usize;
         count -= 1;
-        let symbol = get(&merged, at);
+        let symbol = pairs.token((lowest / FEW as i32) as Rank);
         let gone = usize::from(get(&ends, at));
         let end = usize::from(get(&ends, gone));
         put(&mut symbols, at, symbol);
         put(&mut ends, at, end as u8);
         put(&mut orders, gone, NEVER);
-        let behind = (end < length).then(|| pairs.merge(symbol, get(&symbols, end)));
         put(&mut befores, end, at as u8);
+        let behind = (end < length).then(|| pairs.merge(symbol, get(&symbols, end)));
         put(&mut orders, at, order(behind.flatten(), at));
-        put(
-            &mut merged,
-            at,
-            behind.flatten().map_or(0, |merge| merge.token),
-        );
         if at > 0 {
             let before = usize::from(get(&befores, at));
             let merge = pairs.merge(get(&symbols, before), symbol);
             put(&mut orders, before, order(merge, before));
-            put(&mut merged, before, merge.map_or(0, |merge| merge.token));
         }
     }
     let mut at = 0;
@@ -188,8 +183,6 @@ fn encode_few<const N: usize>(
     count
 }
 
-/// Merges that a vocabulary may have.
-pub(super) const MOST_RANKS: u32 = 1 << 24;
 /// No merge.
 const NEVER: i32 = i32::MAX;
 /// The bits of a place among [`FEW`].
@@ -197,11 +190,9 @@ const PLACE_MASK: i32 = FEW as i32 - 1;
 
 /// Rank and place in one number: the least is the lowest rank, and of those the leftmost.
 #[inline]
-fn order(merge: Option<Merge>, at: usize) -> i32 {
-    let rank = |merge: Merge| i32::try_from(merge.rank).unwrap_or(NEVER);
-    merge.map_or(NEVER, |merge| {
-        rank(merge).saturating_mul(FEW as i32) | at as i32
-    })
+fn order(rank: Option<Rank>, at: usize) -> i32 {
+    // A rank has 22 bits.
+    rank.map_or(NEVER, |rank| rank as i32 * FEW as i32 | at as i32)
 }
 
 #[inline]
@@ -232,14 +223,14 @@ fn encode_many(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>)
     let wait = |waiting: &mut BinaryHeap<_>, symbols: &[Symbol], at: usize| {
         let left = symbols.get(at)?;
         let right = symbols.get(left.end)?;
-        let merge = pairs.merge(left.token, right.token)?;
-        waiting.push(Reverse((merge, at, left.token, right.token)));
+        let rank = pairs.merge(left.token, right.token)?;
+        waiting.push(Reverse((rank, at, left.token, right.token)));
         Some(())
     };
     for at in 0..symbols.len() {
         wait(&mut waiting, &symbols, at);
     }
-    while let Some(Reverse((merge, at, left, right))) = waiting.pop() {
+    while let Some(Reverse((rank, at, left, right))) = waiting.pop() {
         let Some(symbol) = symbols.get(at).filter(|symbol| symbol.token == left) else {
             continue;
         };
@@ -251,7 +242,7 @@ fn encode_many(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>)
         gone.token = GONE;
         let end = gone.end;
         if let Some(symbol) = symbols.get_mut(at) {
-            symbol.token = merge.token;
+            symbol.token = pairs.token(rank);
             symbol.end = end;
         }
         if let Some(behind) = symbols.get_mut(end) {

@@ -15,14 +15,14 @@ use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nf
 
 use super::added::{Added, AddedToken};
 use super::bpe;
-use super::pairs::{self, Pairs};
+use super::pairs::{self, Merge, Pairs};
 use super::pieced::{Pieced, Wholes};
 use super::pieces::Grammar;
 use crate::memo::Memo;
 use crate::uncountable::Uncountable;
 
 /// The patterns as files have them.
-const PATTERNS: [(&str, Grammar); 3] = [
+pub(super) const PATTERNS: [(&str, Grammar); 3] = [
     (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
         Grammar::Cl100k,
@@ -203,7 +203,7 @@ fn merges(model: &Model) -> Option<(Vec<u8>, Wholes)> {
         .iter()
         .map(|letter| model.vocab.get(letter.encode_utf8(&mut [0; 4])).copied())
         .collect();
-    let bytes = bytes?;
+    let bytes: [u32; 256] = bytes?.try_into().ok()?;
     let mut merges = Vec::with_capacity(model.merges.len());
     for (rank, merge) in model.merges.iter().enumerate() {
         let (left, right) = match merge {
@@ -211,10 +211,12 @@ fn merges(model: &Model) -> Option<(Vec<u8>, Wholes)> {
             MergeText::Pair(left, right) => (left.as_str(), right.as_str()),
         };
         let of = |text: &str| model.vocab.get(text).copied();
-        let rank = u32::try_from(rank)
-            .ok()
-            .filter(|rank| *rank < bpe::MOST_RANKS)?;
-        merges.push((of(left)?, of(right)?, rank, of(&format!("{left}{right}"))?));
+        merges.push(Merge {
+            left: of(left)?,
+            right: of(right)?,
+            rank: u32::try_from(rank).ok()?,
+            token: of(&format!("{left}{right}"))?,
+        });
     }
     let by_letter: HashMap<char, u8> = letters.into_iter().zip(0..=255).collect();
     let raw = |text: &str| {
@@ -225,7 +227,7 @@ fn merges(model: &Model) -> Option<(Vec<u8>, Wholes)> {
         bytes
     };
     let tokens: Vec<Vec<u8>> = model.vocab.keys().filter_map(|text| raw(text)).collect();
-    let block = pairs::write(&bytes, &merges, tokens.iter().map(Vec::as_slice));
+    let block = pairs::write(&bytes, &merges, tokens.iter().map(Vec::as_slice))?;
     let pairs = Pairs::read(&block)?;
     let is_apart = |token: &Vec<u8>| !token.is_empty() && bpe::count(&pairs, token) != 1;
     let wholes = tokens
@@ -237,7 +239,7 @@ fn merges(model: &Model) -> Option<(Vec<u8>, Wholes)> {
 
 /// The letter that stands for each byte in a byte-level vocabulary: its own where that can be seen, else one of those
 /// from U+0100 on, in turn.
-fn byte_letters() -> Vec<char> {
+pub(super) fn byte_letters() -> Vec<char> {
     let mut next = 0x100;
     let letters = (0..=255u8).map(|byte| match byte {
         b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF => char::from(byte),

@@ -1,5 +1,7 @@
 //! Counts are those of the reference tokenizers.
 
+mod differential;
+
 use super::Vocabulary;
 use crate::tests::random::Random;
 

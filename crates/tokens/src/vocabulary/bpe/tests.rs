@@ -1,6 +1,6 @@
 //! Merged as the rule says, whatever the way.
 
-use super::super::pairs::{Pairs, write};
+use super::super::pairs::{Merge, Pairs, write};
 use super::{FEW, FEWER, count, encode_few, encode_many};
 use crate::tests::random::Random;
 
@@ -55,12 +55,16 @@ fn a_long_piece_in_windows_has_the_tokens_of_the_whole() {
 #[test]
 fn a_merge_that_depends_on_the_far_end_is_found() {
     // Of `abab…`, pairs merge from the right: a rank lower than all before it for each place further right.
-    let bytes: Vec<u32> = (0..256).collect();
-    let merges: Vec<(u32, u32, u32, u32)> = (0..255)
-        .map(|at| (at, at + 1, 1000 - at, 256 + at))
-        .collect();
+    let bytes = std::array::from_fn(|byte| byte as u32);
+    let merge = |at| Merge {
+        left: at,
+        right: at + 1,
+        rank: 1000 - at,
+        token: 256 + at,
+    };
+    let merges: Vec<Merge> = (0..255).map(merge).collect();
     let tokens: Vec<[u8; 2]> = (0..255).map(|at| [at, at + 1]).collect();
-    let block = write(&bytes, &merges, tokens.iter().map(<[u8; 2]>::as_slice));
+    let block = write(&bytes, &merges, tokens.iter().map(<[u8; 2]>::as_slice)).expect("they fit");
     let pairs = Pairs::read(&block).expect("a block");
     for length in [100, 101, 254, 255] {
         let text: Vec<u8> = (0..length).collect();
