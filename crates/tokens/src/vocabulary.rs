@@ -7,6 +7,7 @@
 mod added;
 mod bpe;
 mod classes;
+mod fetch;
 mod huggingface;
 mod known;
 mod pairs;

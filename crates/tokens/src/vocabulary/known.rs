@@ -1,23 +1,68 @@
 //! Token counts of short pieces that were counted before.
 //!
-//! A piece is its own key, so nothing is mistaken for anything else; of two that share a place the later stays.
+//! A piece is its own key, so nothing is mistaken for anything else; of three that share a place the two asked for latest stay.
 //! Not here: counting (`bpe`).
 
+use std::num::NonZeroU128;
+
+use super::fetch;
+
 /// The longest short piece, bytes.
-pub(super) const SHORT: usize = 15;
+const SHORT: usize = 15;
 /// The longest piece that is remembered: deep indentation, long names.
 pub(super) const LONG: usize = 126;
 /// One megabyte of short pieces.
-const PLACES: usize = 1 << 16;
+const PLACES: usize = 1 << 15;
 /// Half a megabyte of long ones.
 const LONG_PLACES: usize = 1 << 12;
 /// Above the text: its length in four bits, its tokens in four.
 const COUNT_SHIFT: u32 = 120;
 const LENGTH_SHIFT: u32 = 124;
 
+/// A short piece: its bytes, and its length.
+#[derive(Clone, Copy)]
+pub(super) struct Key(NonZeroU128);
+
+impl Key {
+    /// That of the piece from `from` to `to`, unless it is empty or longer than [`SHORT`].
+    #[inline]
+    pub(super) fn of(text: &[u8], from: usize, to: usize) -> Option<Self> {
+        let length = to.wrapping_sub(from);
+        if length == 0 || length > SHORT {
+            return None;
+        }
+        let bytes = match text.get(from..).and_then(<[u8]>::first_chunk::<16>) {
+            Some(bytes) => u128::from_le_bytes(*bytes),
+            None => ending(text.get(from..).unwrap_or_default()),
+        };
+        let bytes = bytes & (u128::MAX >> (128 - 8 * length));
+        NonZeroU128::new(bytes | (length as u128) << LENGTH_SHIFT).map(Self)
+    }
+
+    #[inline]
+    fn place(self) -> usize {
+        place(self.0.get()) % PLACES
+    }
+
+    #[inline]
+    const fn is_of(self, known: u128) -> bool {
+        (known ^ self.0.get()) & !(0xF << COUNT_SHIFT) == 0
+    }
+
+    #[inline]
+    fn with(self, tokens: u64) -> u128 {
+        self.0.get() | u128::from(tokens & 0xF) << COUNT_SHIFT
+    }
+}
+
+/// Two short pieces, the one that was asked for later first; in one line of the processor's cache.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Place([u128; 2]);
+
 /// What one thread remembers.
 pub(super) struct Known {
-    short: Box<[u128]>,
+    short: Box<[Place]>,
     long: Box<[Long]>,
 }
 
@@ -37,38 +82,32 @@ impl Known {
             text: [0; LONG],
         };
         Self {
-            short: vec![0; PLACES].into(),
+            short: vec![Place([0; 2]); PLACES].into(),
             long: vec![none; LONG_PLACES].into(),
         }
     }
 
-    /// Tokens of the piece from `from` to `to`: remembered, or what `count` says.
+    /// Brings what is known of a piece nearer: it will be asked for soon.
     #[inline]
-    pub(super) fn count(
-        &mut self,
-        text: &[u8],
-        from: usize,
-        to: usize,
-        count: impl FnOnce(&[u8]) -> u64,
-    ) -> u64 {
-        let length = to.wrapping_sub(from);
-        if length == 0 || length > SHORT {
-            return count(text.get(from..to).unwrap_or_default());
+    pub(super) fn fetch(&self, key: Key) {
+        if let Some(place) = self.short.get(key.place()) {
+            fetch::nearer(place);
         }
-        let bytes = match text.get(from..).and_then(<[u8]>::first_chunk::<16>) {
-            Some(bytes) => u128::from_le_bytes(*bytes),
-            None => ending(text.get(from..).unwrap_or_default()),
+    }
+
+    /// Tokens of a short piece: remembered, or what `count` says.
+    #[inline]
+    pub(super) fn short(&mut self, key: Key, count: impl FnOnce() -> u64) -> u64 {
+        let Some(Place([later, earlier])) = self.short.get_mut(key.place()) else {
+            return count();
         };
-        let key = bytes & (u128::MAX >> (128 - 8 * length)) | (length as u128) << LENGTH_SHIFT;
-        let Some(place) = self.short.get_mut(place(key)) else {
-            return count(text.get(from..to).unwrap_or_default());
-        };
-        if (*place ^ key) & !(0xF << COUNT_SHIFT) == 0 {
-            return (*place >> COUNT_SHIFT) as u64 & 0xF;
+        if !key.is_of(*later) {
+            std::mem::swap(later, earlier);
+            if !key.is_of(*later) {
+                *later = key.with(count());
+            }
         }
-        let tokens = count(text.get(from..to).unwrap_or_default());
-        *place = key | u128::from(tokens & 0xF) << COUNT_SHIFT;
-        tokens
+        (*later >> COUNT_SHIFT) as u64 & 0xF
     }
 
     /// Tokens of a piece that is longer than [`SHORT`], where it is remembered.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bpe;
-use super::known::{self, Known};
+use super::known::{Key, Known};
 use super::pairs::Pairs;
 use super::pieces::{BATCH, Grammar, Pieces};
 use crate::memo::Memo;
@@ -16,6 +16,51 @@ use crate::uncountable::Uncountable;
 
 /// Callers at once whose memory of pieces is kept.
 const MOST_KNOWN: usize = 16;
+
+/// Pieces that are counted together.
+struct Batch {
+    from: usize,
+    ends: [usize; BATCH],
+    /// Of the short ones.
+    keys: [Option<Key>; BATCH],
+    found: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            from: 0,
+            ends: [0; BATCH],
+            keys: [None; BATCH],
+            found: 0,
+        }
+    }
+}
+
+impl Batch {
+    /// Finds the next pieces, from `from` on, and asks for what is known of them.
+    #[inline]
+    fn fill(&mut self, pieces: &mut Pieces<'_>, known: &Known, text: &[u8], from: usize) {
+        self.from = from;
+        self.found = pieces.next(&mut self.ends);
+        let mut from = from;
+        for (&to, key) in self.ends.iter().zip(&mut self.keys).take(self.found) {
+            *key = Key::of(text, from, to);
+            if let Some(key) = *key {
+                known.fetch(key);
+            }
+            from = to;
+        }
+    }
+
+    fn end(&self) -> usize {
+        let last = self
+            .found
+            .checked_sub(1)
+            .and_then(|last| self.ends.get(last));
+        last.copied().unwrap_or(self.from)
+    }
+}
 
 /// Pieces, as bytes.
 pub(super) type Wholes = HashSet<Box<[u8]>>;
@@ -96,18 +141,22 @@ impl Pieced {
         let damaged = || Uncountable::Tokenizer("its table of merges is damaged".to_owned());
         let pairs = Pairs::read(&self.pairs).ok_or_else(damaged)?;
         let mut known = self.remembered().pop().unwrap_or_else(Known::new);
+        let text_bytes = text.as_bytes();
         let mut pieces = Pieces::new(self.grammar, text);
-        let (mut ends, mut from) = ([0; BATCH], 0);
-        loop {
-            let found = pieces.next(&mut ends);
-            for &to in ends.iter().take(found) {
-                let count = self.piece(&pairs, &mut known, text.as_bytes(), from, to);
+        // While some pieces are counted, what is known of the next ones is on its way from memory.
+        let mut batches = [Batch::default(), Batch::default()];
+        let [now, next] = &mut batches;
+        let (mut now, mut next) = (now, next);
+        now.fill(&mut pieces, &known, text_bytes, 0);
+        while now.found > 0 {
+            next.fill(&mut pieces, &known, text_bytes, now.end());
+            let mut from = now.from;
+            for (&to, &key) in now.ends.iter().zip(&now.keys).take(now.found) {
+                let count = self.piece(&pairs, &mut known, text_bytes, from, to, key);
                 tell(to - from, count);
                 from = to;
             }
-            if found == 0 {
-                break;
-            }
+            std::mem::swap(&mut now, &mut next);
         }
         let mut remembered = self.remembered();
         if remembered.len() < MOST_KNOWN {
@@ -125,9 +174,11 @@ impl Pieced {
         text: &[u8],
         from: usize,
         to: usize,
+        key: Option<Key>,
     ) -> u64 {
-        if to - from <= known::SHORT {
-            return known.count(text, from, to, |piece| {
+        let piece = text.get(from..to).unwrap_or_default();
+        if let Some(key) = key {
+            return known.short(key, || {
                 if self.is_whole(piece) {
                     1
                 } else {
@@ -135,7 +186,6 @@ impl Pieced {
                 }
             });
         }
-        let piece = text.get(from..to).unwrap_or_default();
         if let Some(tokens) = known.long(piece) {
             return tokens;
         }
@@ -144,11 +194,12 @@ impl Pieced {
         } else {
             bpe::count_parts(pairs, piece, |part| {
                 // What is remembered is of pieces, which may be whole tokens where parts are not.
-                if self.wholes.is_empty() {
-                    return known
-                        .count(piece, part.start, part.end, |part| bpe::count(pairs, part));
+                let key = Key::of(piece, part.start, part.end);
+                let count = || bpe::count(pairs, piece.get(part).unwrap_or_default());
+                match key.filter(|_| self.wholes.is_empty()) {
+                    Some(key) => known.short(key, count),
+                    None => count(),
                 }
-                bpe::count(pairs, piece.get(part).unwrap_or_default())
             })
         };
         known.keep_long(piece, tokens);
