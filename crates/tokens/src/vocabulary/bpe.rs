@@ -192,7 +192,7 @@ const PLACE_MASK: i32 = FEW as i32 - 1;
 #[inline]
 fn order(rank: Option<Rank>, at: usize) -> i32 {
     // A rank has 22 bits.
-    rank.map_or(NEVER, |rank| rank as i32 * FEW as i32 | at as i32)
+    rank.map_or(NEVER, |rank| (rank as i32 * FEW as i32) | at as i32)
 }
 
 #[inline]

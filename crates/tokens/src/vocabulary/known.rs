@@ -74,8 +74,8 @@ struct Long {
     text: [u8; LONG],
 }
 
-impl Known {
-    pub(super) fn new() -> Self {
+impl Default for Known {
+    fn default() -> Self {
         let none = Long {
             length: 0,
             tokens: 0,
@@ -86,7 +86,9 @@ impl Known {
             long: vec![none; LONG_PLACES].into(),
         }
     }
+}
 
+impl Known {
     /// Brings what is known of a piece nearer: it will be asked for soon.
     #[inline]
     pub(super) fn fetch(&self, key: Key) {

@@ -14,8 +14,15 @@ use super::pieces::{BATCH, Grammar, Pieces};
 use crate::memo::Memo;
 use crate::uncountable::Uncountable;
 
-/// Callers at once whose memory of pieces is kept.
-const MOST_KNOWN: usize = 16;
+/// Callers at once whose desks are kept.
+const MOST_DESKS: usize = 16;
+
+/// What one who counts works with.
+#[derive(Default)]
+struct Desk {
+    known: Known,
+    batches: Box<[Batch; 2]>,
+}
 
 /// Pieces that are counted together.
 struct Batch {
@@ -72,8 +79,8 @@ pub(crate) struct Pieced {
     pairs: Cow<'static, [u8]>,
     /// Pieces that are one token though their bytes do not merge to it.
     wholes: Wholes,
-    /// What those who do not count now remember.
-    known: Mutex<Vec<Known>>,
+    /// What those work with who do not count now.
+    desks: Mutex<Vec<Desk>>,
     /// Of longer texts, with this vocabulary's number there.
     memo: Option<(Arc<Memo>, u64)>,
 }
@@ -94,7 +101,7 @@ impl Pieced {
             grammar,
             pairs,
             wholes,
-            known: Mutex::new(Vec::new()),
+            desks: Mutex::new(Vec::new()),
             memo: None,
         }
     }
@@ -140,27 +147,27 @@ impl Pieced {
     fn each(&self, text: &str, mut tell: impl FnMut(usize, u64)) -> Result<(), Uncountable> {
         let damaged = || Uncountable::Tokenizer("its table of merges is damaged".to_owned());
         let pairs = Pairs::read(&self.pairs).ok_or_else(damaged)?;
-        let mut known = self.remembered().pop().unwrap_or_else(Known::new);
+        let mut desk = self.desks().pop().unwrap_or_default();
+        let Desk { known, batches } = &mut desk;
+        let [now, next] = &mut **batches;
         let text_bytes = text.as_bytes();
         let mut pieces = Pieces::new(self.grammar, text);
         // While some pieces are counted, what is known of the next ones is on its way from memory.
-        let mut batches = [Batch::default(), Batch::default()];
-        let [now, next] = &mut batches;
         let (mut now, mut next) = (now, next);
-        now.fill(&mut pieces, &known, text_bytes, 0);
+        now.fill(&mut pieces, known, text_bytes, 0);
         while now.found > 0 {
-            next.fill(&mut pieces, &known, text_bytes, now.end());
+            next.fill(&mut pieces, known, text_bytes, now.end());
             let mut from = now.from;
             for (&to, &key) in now.ends.iter().zip(&now.keys).take(now.found) {
-                let count = self.piece(&pairs, &mut known, text_bytes, from, to, key);
+                let count = self.piece(&pairs, known, text_bytes, from, to, key);
                 tell(to - from, count);
                 from = to;
             }
             std::mem::swap(&mut now, &mut next);
         }
-        let mut remembered = self.remembered();
-        if remembered.len() < MOST_KNOWN {
-            remembered.push(known);
+        let mut desks = self.desks();
+        if desks.len() < MOST_DESKS {
+            desks.push(desk);
         }
         Ok(())
     }
@@ -210,7 +217,7 @@ impl Pieced {
         !self.wholes.is_empty() && self.wholes.contains(piece)
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, Vec<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn desks(&self) -> std::sync::MutexGuard<'_, Vec<Desk>> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
