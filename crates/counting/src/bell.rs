@@ -13,8 +13,9 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// How often a thread looks for something to do. Waking it would cost the worker a system call.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often a thread looks for something to do. Waking it would cost the worker a system call; and what comes in this
+/// time is counted together, with the tables of the tokenizer near.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// So long without anything to do makes it quiet.
 pub(crate) const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// How long a thread sleeps at most while it is quiet.

@@ -17,9 +17,10 @@ use tokens::Count;
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
+use crate::handle::EXCHANGE_BYTES;
 use crate::memory::Permit;
 use crate::metrics::{DriftMetrics, Missed};
-use crate::queue::Turn;
+use crate::queue::{Length, Turn};
 use crate::reconciler::{Counted, ReconcileEvent, ToReconciler};
 
 /// What a worker sends of an exchange.
@@ -29,6 +30,16 @@ pub(crate) enum CountEvent {
     /// What was forwarded next.
     More(Vec<u8>, Permit),
     End(Box<Ended>),
+}
+
+impl Length for CountEvent {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Begin(begun) => begun.request.iter().flatten().map(Bytes::len).sum(),
+            Self::More(bytes, _) => bytes.len(),
+            Self::End(ended) => ended.last.as_ref().map_or(0, |(bytes, _)| bytes.len()),
+        }
+    }
 }
 
 /// A good answer begins.
@@ -56,6 +67,8 @@ pub(crate) struct Ended {
     pub(crate) is_broken: bool,
     /// There was an answer whose text can be counted.
     pub(crate) has_answer: bool,
+    /// What was forwarded last, where that has not been sent.
+    pub(crate) last: Option<(Vec<u8>, Permit)>,
     /// Its record, where it is told once it is counted.
     pub(crate) rest: Option<Box<Uncounted>>,
 }
@@ -81,8 +94,17 @@ pub(crate) struct Open {
 }
 
 impl<R> Counter<R> {
+    /// Handles one turn. A panic outside of what is guarded costs the exchange its count, and the thread goes on: its row
+    /// is settled when it has waited long enough.
+    pub(crate) fn guarded_turn(&self, turn: Turn<CountEvent, Open>) -> Option<Open> {
+        catch_unwind(AssertUnwindSafe(|| self.turn(turn))).unwrap_or_else(|_| {
+            tracing::error!("bug: a counting thread panicked; one exchange has no count");
+            None
+        })
+    }
+
     /// Handles one turn, and gives back what there is to keep.
-    pub(crate) fn turn(&self, turn: Turn<CountEvent, Open>) -> Option<Open> {
+    fn turn(&self, turn: Turn<CountEvent, Open>) -> Option<Open> {
         let began = Instant::now();
         let mut open = turn.kept;
         for event in turn.events {
@@ -93,7 +115,12 @@ impl<R> Counter<R> {
                         self.more(open, &bytes, permit);
                     }
                 }
-                CountEvent::End(ended) => self.end(turn.id, open.take(), *ended),
+                CountEvent::End(mut ended) => {
+                    if let (Some(open), Some((bytes, permit))) = (&mut open, ended.last.take()) {
+                        self.more(open, &bytes, permit);
+                    }
+                    self.end(turn.id, open.take(), *ended);
+                }
             }
         }
         self.metrics.worked(began.elapsed());
@@ -111,17 +138,22 @@ impl<R> Counter<R> {
             clock_s,
             streamed,
             request,
-            permit,
+            mut permit,
         } = begun;
         let counter = self.cache.get(key)?;
         let prompt = match request {
             Some(_) if self.is_hurried() => Err(Missed::Late),
             Some(request) => guarded(|| {
-                let count = counter.prompt(operation, &request.concat(), clock_s);
+                let count = match request.as_slice() {
+                    [whole] => counter.prompt(operation, whole, clock_s),
+                    pieces => counter.prompt(operation, &pieces.concat(), clock_s),
+                };
                 count.map_err(|_| Missed::Unreadable)
             }),
             None => Err(Missed::Long),
         };
+        // The request is gone; its answer may stream for minutes.
+        permit.shrink(EXCHANGE_BYTES);
         let has_text = operation != Operation::Embeddings;
         let answer = has_text.then(|| Ok(Answer::new(counter, streamed, self.longest)));
         Some(Open {
@@ -191,3 +223,6 @@ fn found(answer: Answer, ended: &Ended) -> Result<Count, Missed> {
 fn guarded<T>(count: impl FnOnce() -> Result<T, Missed>) -> Result<T, Missed> {
     catch_unwind(AssertUnwindSafe(count)).unwrap_or(Err(Missed::Unreadable))
 }
+
+#[cfg(test)]
+mod tests;

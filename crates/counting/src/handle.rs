@@ -5,21 +5,23 @@
 //! Not here: counting (`counter`), rows (`reconciler`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use policy::billing::BilledBy;
 use policy::counting::{CountCapture, Counting, Uncounted, label, tokenizer};
+use policy::id::WorkloadId;
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
 
 use crate::counter::{Begun, CountEvent, Ended};
-use crate::exchange_id::{billed_by, exchange_id};
+use crate::exchange_id::exchange_id;
 use crate::memory::{MemoryBudget, Permit, Reach};
 use crate::metrics::{Direction, DriftMetrics, Missed};
 use crate::shared_queue::Inlet;
 
 /// What an exchange takes besides its bytes: what its counter keeps of it.
-const EXCHANGE_BYTES: usize = 4 << 10;
+pub(crate) const EXCHANGE_BYTES: usize = 4 << 10;
 
 pub(crate) struct CountHandle {
     worker: usize,
@@ -27,6 +29,8 @@ pub(crate) struct CountHandle {
     memory: Arc<MemoryBudget>,
     metrics: Arc<DriftMetrics>,
     longest: usize,
+    /// How long an answer is held back at most.
+    backpressure: Duration,
     /// Exchanges so far.
     exchanges: u64,
     /// Whether some of the memory is kept for routes that are billed by count, as far as it was asked.
@@ -42,6 +46,7 @@ impl CountHandle {
         memory: Arc<MemoryBudget>,
         metrics: Arc<DriftMetrics>,
         longest: usize,
+        backpressure: Duration,
     ) -> Self {
         Self {
             worker,
@@ -49,23 +54,18 @@ impl CountHandle {
             memory,
             metrics,
             longest,
+            backpressure,
             exchanges: 0,
             keeps: false,
             version: String::new(),
         }
     }
 
-    /// Room for so many bytes of an exchange that is billed so.
-    fn take(&self, bytes: usize, by: BilledBy) -> Option<Permit> {
-        if by == BilledBy::Counted {
-            return self.memory.take(bytes, Reach::All);
-        }
-        let shared = self.memory.take(bytes, Reach::Shared);
-        let is_refused = shared.is_none() && !self.keeps;
-        if is_refused {
-            self.memory.take(bytes, Reach::All)
-        } else {
-            shared
+    /// How much an exchange may use that is billed so.
+    const fn reach(&self, by: BilledBy) -> Reach {
+        match by {
+            BilledBy::Reported if self.keeps => Reach::Shared,
+            BilledBy::Reported | BilledBy::Counted => Reach::All,
         }
     }
 
@@ -79,7 +79,35 @@ impl CountHandle {
     }
 }
 
+/// What an exchange takes while its prompt waits to be counted.
+fn bytes_of(request: &[Bytes], longest: usize) -> usize {
+    let length: usize = request.iter().map(Bytes::len).sum();
+    EXCHANGE_BYTES + if length > longest { 0 } else { length }
+}
+
+fn place_of(record: &Record) -> usize {
+    record.workload.map_or(0, WorkloadId::index)
+}
+
 impl Counting for CountHandle {
+    fn backpressure(
+        &mut self,
+        of: &Snapshot,
+        record: &Record,
+        request: &[Bytes],
+    ) -> Option<Duration> {
+        if self.backpressure.is_zero() || !self.memory.is_under_pressure() {
+            return None;
+        }
+        record.operation.filter(|of| tokens::is_counted(*of))?;
+        tokenizer(of, record.model_sent.as_deref().unwrap_or_default())?;
+        self.learn(of);
+        let reach = self.reach(of.billed_by(record.route));
+        let bytes = bytes_of(request, self.longest);
+        let has_room = self.memory.has_room_for(place_of(record), bytes, reach);
+        (!has_room).then_some(self.backpressure)
+    }
+
     fn begin(
         &mut self,
         of: &Snapshot,
@@ -89,14 +117,14 @@ impl Counting for CountHandle {
         let operation = record.operation.filter(|of| tokens::is_counted(*of))?;
         let model = record.model_sent.as_deref().unwrap_or_default();
         let tokenizer = tokenizer(of, model)?;
-        let length: usize = request.iter().map(Bytes::len).sum();
-        let is_long = length > self.longest;
-        let held = if is_long { 0 } else { length };
+        let bytes = bytes_of(&request, self.longest);
+        let is_long = bytes == EXCHANGE_BYTES && !request.iter().all(Bytes::is_empty);
         let by = of.billed_by(record.route);
         if self.memory.is_under_pressure() {
             self.learn(of);
         }
-        let Some(permit) = self.take(EXCHANGE_BYTES + held, by) else {
+        let reach = self.reach(by);
+        let Some(permit) = self.memory.take_for(place_of(record), bytes, reach) else {
             self.metrics.missed(by, Direction::Prompt, Missed::Busy);
             self.metrics.missed(by, Direction::Output, Missed::Busy);
             return None;
@@ -117,7 +145,7 @@ impl Counting for CountHandle {
 
     fn more(&mut self, tally: &mut CountCapture) {
         let batch = std::mem::take(&mut tally.batch);
-        let permit = self.take(batch.len(), billed_by(tally.id));
+        let permit = self.memory.take(batch.len(), Reach::Begun);
         let sent = permit.map(|permit| self.inlet.send(tally.id, CountEvent::More(batch, permit)));
         tally.is_broken = !matches!(sent, Some(Ok(())));
     }
@@ -129,8 +157,12 @@ impl Counting for CountHandle {
         record: &Record,
         rest: Option<Box<Uncounted>>,
     ) -> Option<Box<Uncounted>> {
+        let mut last = None;
         if !tally.batch.is_empty() && !tally.is_broken {
-            self.more(&mut tally);
+            let batch = std::mem::take(&mut tally.batch);
+            let permit = self.memory.take(batch.len(), Reach::Begun);
+            tally.is_broken = permit.is_none();
+            last = permit.map(|permit| (batch, permit));
         }
         let model = record.model_sent.as_deref().unwrap_or_default();
         let Some(tokenizer) = tokenizer(of, model) else {
@@ -142,6 +174,7 @@ impl Counting for CountHandle {
             is_whole: record.outcome == Outcome::Completed,
             is_broken: tally.is_broken,
             has_answer: !record.is_charged_unanswered(),
+            last,
             rest,
         };
         match self.inlet.send(tally.id, CountEvent::End(Box::new(ended))) {

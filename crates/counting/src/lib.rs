@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 use policy::counting::{Counting, Settings};
 use policy::record::Sink;
 
+use bell::Bell;
 pub use cache::{Counters, TokenizerCache, from_files};
 use counter::{CountEvent, Counter, Open};
 use handle::CountHandle;
@@ -64,6 +65,7 @@ pub struct CountingPool<R> {
     /// Tells the reconciler to let every row go.
     is_over: Arc<AtomicBool>,
     longest: usize,
+    backpressure: Duration,
 }
 
 impl<R: Send + 'static> CountingPool<R> {
@@ -92,6 +94,7 @@ impl<R: Send + 'static> CountingPool<R> {
             is_hurried: Arc::default(),
             is_over: Arc::default(),
             longest: settings.longest_bytes,
+            backpressure: settings.backpressure,
         };
         for index in 0..threads {
             let counter = Counter {
@@ -103,7 +106,11 @@ impl<R: Send + 'static> CountingPool<R> {
             };
             let queue = Arc::clone(&pool.queue);
             pool.spawn(format!("counter-{index}"), move || {
-                queue.run(index, |turn| counter.turn(turn));
+                queue.run(
+                    index,
+                    |turn| counter.guarded_turn(turn),
+                    || counter.reconciler.wake(),
+                );
             })?;
         }
         let tolerances = Tolerances::new(settings.prompt_per_mille, settings.output_per_mille);
@@ -132,6 +139,7 @@ impl<R: Send + 'static> CountingPool<R> {
             Arc::clone(&self.memory),
             Arc::clone(&self.metrics),
             self.longest,
+            self.backpressure,
         ))
     }
 
@@ -183,13 +191,15 @@ impl<R: Send + 'static> CountingPool<R> {
             is_over,
             ..
         } = self;
+        let bell = reconciler.bell();
         queue.close();
         drop((queue, reconciler));
-        if !ends(&threads, CLOSE_WITHIN) {
+        if !ends(&threads, CLOSE_WITHIN, &bell) {
             is_hurried.store(true, Relaxed);
-            ends(&threads, HURRY_WITHIN);
+            ends(&threads, HURRY_WITHIN, &bell);
         }
         is_over.store(true, Relaxed);
+        bell.wake(0);
         // A counter that is stuck is left behind; the reconciler is the last and never is.
         if let Some(reconciler) = threads.into_iter().next_back()
             && reconciler.join().is_err()
@@ -200,10 +210,11 @@ impl<R: Send + 'static> CountingPool<R> {
     }
 }
 
-/// Whether threads end within this time.
-fn ends(threads: &[JoinHandle<()>], within: Duration) -> bool {
+/// Whether threads end within this time; the reconciler is woken, so that it sees that it is the last.
+fn ends(threads: &[JoinHandle<()>], within: Duration, reconciler: &Bell) -> bool {
     let until = Instant::now() + within;
     while !threads.iter().all(JoinHandle::is_finished) {
+        reconciler.wake(0);
         if Instant::now() >= until {
             return false;
         }

@@ -1,7 +1,8 @@
 //! How many bytes may wait to be counted.
 //!
 //! Invariant: what a permit took is given back when it is dropped, whatever became of what it was for. A quarter is kept
-//! for exchanges of routes that are billed by count, where there are any.
+//! for exchanges of routes that are billed by count, where there are any. No workload fills more than half of what it may
+//! use, so that none keeps the others uncounted.
 //! Not here: what is done when there is none (`handle`).
 
 use std::sync::Arc;
@@ -10,11 +11,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One part of so many is kept for what is billed by count.
 const KEPT_PART: usize = 4;
 
+/// What answers may take beyond the budget is one part of so many.
+const BEGUN_PART: usize = 8;
+/// Workloads are told apart by their number, up to so many; more share a place.
+const PLACES: usize = 64;
+
 /// The bytes that all exchanges share.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     taken: AtomicUsize,
     most: usize,
+    /// What requests of each workload hold.
+    by_workload: [AtomicUsize; PLACES],
 }
 
 /// How much of the budget an exchange may use.
@@ -23,6 +31,8 @@ pub(crate) enum Reach {
     All,
     /// All but what is kept for others.
     Shared,
+    /// An eighth more: an exchange that has begun is counted to its end where that can be.
+    Begun,
 }
 
 /// Some of them, held.
@@ -30,6 +40,8 @@ pub(crate) enum Reach {
 pub(crate) struct Permit {
     budget: Arc<MemoryBudget>,
     bytes: usize,
+    /// The workload's place, where it counts for one.
+    place: Option<usize>,
 }
 
 impl MemoryBudget {
@@ -37,21 +49,54 @@ impl MemoryBudget {
         Arc::new(Self {
             taken: AtomicUsize::new(0),
             most,
+            by_workload: [const { AtomicUsize::new(0) }; PLACES],
         })
     }
 
     /// `None` when so much is not left for these. Never waits.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize, reach: Reach) -> Option<Permit> {
-        let most = match reach {
-            Reach::All => self.most,
-            Reach::Shared => self.shared(),
-        };
-        let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
-        let permit = Permit {
+        let most = self.most(reach);
+        let with = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= most);
+        let taken = self
+            .taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+        taken.is_ok().then(|| Permit {
             budget: Arc::clone(self),
             bytes,
-        };
-        (before.saturating_add(bytes) <= most).then_some(permit)
+            place: None,
+        })
+    }
+
+    /// The same for a request of a workload: `None`, too, where that holds half already.
+    pub(crate) fn take_for(
+        self: &Arc<Self>,
+        workload: usize,
+        bytes: usize,
+        reach: Reach,
+    ) -> Option<Permit> {
+        let half = self.most(reach) / 2;
+        let place = workload % PLACES;
+        let mut permit = self.take(bytes, reach)?;
+        permit.place = Some(place);
+        let before = self.by_workload[place].fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes) <= half || before == 0;
+        fits.then_some(permit)
+    }
+
+    /// Whether [`Self::take_for`] would find room now.
+    pub(crate) fn has_room_for(&self, workload: usize, bytes: usize, reach: Reach) -> bool {
+        let most = self.most(reach);
+        let held = self.by_workload[workload % PLACES].load(Ordering::Relaxed);
+        let fits = |held: usize, most: usize| held.saturating_add(bytes) <= most;
+        fits(self.taken(), most) && (held == 0 || fits(held, most / 2))
+    }
+
+    const fn most(&self, reach: Reach) -> usize {
+        match reach {
+            Reach::All => self.most,
+            Reach::Shared => self.shared(),
+            Reach::Begun => self.most.saturating_add(self.most / BEGUN_PART),
+        }
     }
 
     /// Whether half of what is not kept is used.
@@ -63,15 +108,31 @@ impl MemoryBudget {
         self.most - self.most / KEPT_PART
     }
 
+    fn give_back(&self, bytes: usize, place: Option<usize>) {
+        if let Some(of_workload) = place.and_then(|place| self.by_workload.get(place)) {
+            of_workload.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Bytes held now.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 }
 
+impl Permit {
+    /// Gives back all but so many bytes.
+    pub(crate) fn shrink(&mut self, to: usize) {
+        let over = self.bytes.saturating_sub(to);
+        self.bytes -= over;
+        self.budget.give_back(over, self.place);
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.budget.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.give_back(self.bytes, self.place);
     }
 }
 
@@ -92,6 +153,38 @@ mod tests {
         assert!(second.is_some() && budget.take(1, Reach::All).is_none());
         drop((first, second));
         assert_eq!(budget.taken(), 0);
+    }
+
+    #[test]
+    fn a_permit_gives_back_what_it_needs_no_more_of() {
+        let budget = MemoryBudget::new(100);
+        let mut permit = budget.take(90, Reach::All).expect("there is room");
+        permit.shrink(200);
+        assert_eq!(budget.taken(), 90, "it never grows");
+        permit.shrink(10);
+        assert_eq!(budget.taken(), 10);
+        drop(permit);
+        assert_eq!(budget.taken(), 0);
+    }
+
+    #[test]
+    fn no_workload_holds_more_than_half_and_all_comes_back() {
+        let budget = MemoryBudget::new(1000);
+        let take = |workload, bytes| budget.take_for(workload, bytes, Reach::All);
+        let greedy: Vec<Permit> = std::iter::from_fn(|| take(1, 100)).collect();
+        assert_eq!(greedy.len(), 5);
+        let other = take(2, 400);
+        assert!(other.is_some(), "one that holds nothing finds room");
+        let has_room = |workload| budget.has_room_for(workload, 100, Reach::All);
+        assert!(!has_room(1) && has_room(2) && has_room(3));
+        assert_eq!(budget.taken(), 900, "what was refused holds nothing");
+        drop((greedy, other));
+        assert_eq!(budget.taken(), 0);
+        let large = take(1, 900);
+        assert!(large.is_some(), "one request that is larger than half");
+        drop(large);
+        let places = budget.by_workload.each_ref();
+        assert!(places.iter().all(|held| held.load(Ordering::Relaxed) == 0));
     }
 
     #[test]

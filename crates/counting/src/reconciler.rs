@@ -5,7 +5,7 @@
 //! exchange's metrics, log line, limits and budgets have what its row has.
 //! Not here: counting (`counter`), writing rows (the host), the alarm's arithmetic (`tokens::drift`).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError, channel};
@@ -14,12 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use policy::counting::Uncounted;
+use policy::fast_hash::Mix;
 use policy::price::Charge;
 use policy::record::{Count as Billed, Sink, Tokens};
 use tokens::drift::Tolerance;
 use tokens::{Certainty, Count};
 
-use crate::bell::{Bell, LOOK_EVERY, QUIET_AFTER, SLEEP};
+use crate::bell::{Bell, SLEEP};
 use crate::exchange_id::billed_by;
 use crate::metrics::{Direction, DriftMetrics, Missed};
 
@@ -78,7 +79,7 @@ pub(crate) enum ReconcileEvent<R> {
     Counted(Box<Counted>),
 }
 
-/// The way to the reconciler.
+/// The way to the reconciler. Events wait there until it is woken, or looks by itself within a second.
 #[derive(Debug)]
 pub(crate) struct ToReconciler<R> {
     sender: Sender<ReconcileEvent<R>>,
@@ -103,6 +104,17 @@ pub(crate) fn inbox<R>() -> (ToReconciler<R>, Inbox<R>) {
     (to, Inbox { events, bell })
 }
 
+#[cfg(test)]
+impl<R> Inbox<R> {
+    /// The next exchange that was counted.
+    pub(crate) fn next_count(&self) -> Option<Box<Counted>> {
+        self.events.try_iter().find_map(|event| match event {
+            ReconcileEvent::Counted(counted) => Some(counted),
+            ReconcileEvent::Held(..) => None,
+        })
+    }
+}
+
 impl<R> Clone for ToReconciler<R> {
     fn clone(&self) -> Self {
         Self {
@@ -116,7 +128,16 @@ impl<R> ToReconciler<R> {
     /// Without a reconciler nobody waits for it.
     pub(crate) fn send(&self, event: ReconcileEvent<R>) {
         let _gone = self.sender.send(event);
-        self.bell.ring();
+    }
+
+    /// There is something to do for it.
+    pub(crate) fn wake(&self) {
+        self.bell.wake(0);
+    }
+
+    /// Something that wakes it and keeps nobody waiting for more events.
+    pub(crate) fn bell(&self) -> Arc<Bell> {
+        Arc::clone(&self.bell)
     }
 }
 
@@ -130,9 +151,7 @@ impl<R> RowSender<R> {
     /// # Errors
     /// The row, where nobody counts any more.
     pub fn hold(&self, tally: u64, row: R) -> Result<(), R> {
-        let sent = self.0.sender.send(ReconcileEvent::Held(tally, row));
-        self.0.bell.ring();
-        match sent {
+        match self.0.sender.send(ReconcileEvent::Held(tally, row)) {
             Err(SendError(ReconcileEvent::Held(_, row))) => Err(row),
             Ok(()) | Err(SendError(ReconcileEvent::Counted(_))) => Ok(()),
         }
@@ -160,10 +179,15 @@ pub(crate) struct Reconciler<R> {
     patience: Duration,
     /// Where exchanges are recorded once they are counted.
     sink: SharedSink,
-    held: HashMap<u64, R>,
+    held: HashMap<u64, R, Mix>,
     /// In the order in which they came.
     due: VecDeque<(Instant, u64)>,
+    /// Those that were let go and whose count is still to come.
+    late: HashSet<u64, Mix>,
 }
+
+/// Exchanges whose row was let go are remembered up to so many: a count that comes after that is told as well.
+const MOST_LATE: usize = 1 << 20;
 
 /// Nobody but a scrape shares it.
 pub(crate) type SharedSink = Arc<Mutex<Box<dyn Sink + Send>>>;
@@ -182,45 +206,31 @@ impl<R> Reconciler<R> {
             tolerances,
             patience,
             sink,
-            held: HashMap::new(),
+            held: HashMap::default(),
             due: VecDeque::new(),
+            late: HashSet::default(),
         }
     }
 
-    /// Runs until nobody is left that could send anything, or it is over.
+    /// Runs until nobody is left that could send anything, or it is over. It has to be woken for that.
     pub(crate) fn run(mut self, inbox: &Inbox<R>, is_over: &AtomicBool) {
         let Inbox { events, bell } = inbox;
         bell.join(0);
-        let mut heard_at = Instant::now();
-        let mut listens = false;
         loop {
-            match events.try_recv() {
-                Ok(event) => {
-                    heard_at = Instant::now();
-                    if std::mem::take(&mut listens) {
-                        bell.is_up(0);
-                    }
-                    self.handle(event, heard_at);
-                    self.settle_overdue(heard_at);
+            let now = Instant::now();
+            let is_left = loop {
+                match events.try_recv() {
+                    Ok(event) => self.handle(event, now),
+                    Err(TryRecvError::Empty) => break false,
+                    Err(TryRecvError::Disconnected) => break true,
                 }
-                Err(TryRecvError::Empty) if is_over.load(Relaxed) => break,
-                Err(TryRecvError::Empty) => {
-                    self.sink().tick();
-                    let now = Instant::now();
-                    self.settle_overdue(now);
-                    if now.saturating_duration_since(heard_at) < QUIET_AFTER {
-                        thread::sleep(LOOK_EVERY);
-                    } else if listens {
-                        thread::park_timeout(SLEEP);
-                        bell.is_up(0);
-                        listens = false;
-                    } else {
-                        // It looks once more before it sleeps.
-                        listens = bell.listen(0);
-                    }
-                }
-                Err(TryRecvError::Disconnected) => break,
+            };
+            self.settle_overdue(now);
+            self.sink().tick();
+            if is_left || is_over.load(Relaxed) {
+                break;
             }
+            thread::park_timeout(SLEEP);
         }
         self.settle_overdue(Instant::now() + self.patience);
         self.sink().tick();
@@ -258,10 +268,14 @@ impl<R> Reconciler<R> {
             (Direction::Prompt, counted.prompt, counted.tokens.prompt),
             (Direction::Output, counted.output, counted.tokens.completion),
         ];
+        // What became of it was told when its row was let go.
+        let is_told = self.late.remove(&counted.id);
         for (direction, found, billed) in sides {
             match found {
                 Some(Ok(count)) => {
-                    self.metrics.counted(by, direction, count);
+                    if !is_told {
+                        self.metrics.counted(by, direction, count);
+                    }
                     if let (Billed::Reported(reported), true) = (billed, counted.is_whole) {
                         let tolerance = self.tolerances.of(direction, count);
                         let sides = (reported, count.tokens);
@@ -269,8 +283,8 @@ impl<R> Reconciler<R> {
                             .compare(&counted.model, direction, tolerance, sides);
                     }
                 }
-                Some(Err(missed)) => self.metrics.missed(by, direction, missed),
-                None => {}
+                Some(Err(missed)) if !is_told => self.metrics.missed(by, direction, missed),
+                Some(Err(_)) | None => {}
             }
         }
     }
@@ -306,6 +320,9 @@ impl<R> Reconciler<R> {
             if let Some(row) = self.held.remove(&id) {
                 for direction in Direction::ALL {
                     self.metrics.missed(billed_by(id), direction, Missed::Late);
+                }
+                if self.late.len() < MOST_LATE {
+                    self.late.insert(id);
                 }
                 (self.settle)(row, None);
             }

@@ -8,7 +8,7 @@
 //! A worker puts its events into a channel of its own and never comes near the lock: threads that count empty the
 //! channels into the queue when they look, and hold the lock for that and to take a turn, never while they count.
 //! Threads follow the load: one that finds exchanges waiting for longer than a look wakes one more, and one that finds
-//! nothing rests. Of those that rest the first looks every 5 ms, each further one a quarter as often, so that one that is
+//! nothing rests. Of those that rest the first looks every 20 ms, each further one a quarter as often, so that one that is
 //! at a long prompt holds up nobody for longer than the next one's look.
 //! Invariant: events of one exchange are handled in order, by one thread at a time.
 //! Not here: which exchange comes next (`queue`), what is done with it (`counter`).
@@ -19,10 +19,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::bell::{Bell, LOOK_EVERY, QUIET_AFTER, SLEEP};
-use crate::queue::{Queue, Turn};
+use crate::queue::{Length, Queue, Turn};
 
 /// Events that are taken from each channel at one look: the lock is held for well below a millisecond.
 const EVENTS_AT_A_LOOK: usize = 4096;
+/// How often a thread that has enough to do looks for what goes before it.
+const LOOK_WHILE_BUSY: Duration = Duration::from_millis(1);
+/// How often a thread that has enough to do says how far it is.
+const PAUSE_EVERY: Duration = Duration::from_millis(5);
 
 /// Where a worker, or who else has events, sends them.
 #[derive(Debug)]
@@ -56,21 +60,24 @@ struct State<E, S> {
     /// Who rests, the one that looks most often first.
     resting: Box<[Option<usize>]>,
     heard_at: Instant,
+    looked_at: Instant,
     /// Something came after a quiet time, in which those that rest sleep for long.
     was_quiet: bool,
     /// No more inlets will be made.
     is_closed: bool,
 }
 
-impl<E, S> SharedQueue<E, S> {
+impl<E: Length, S> SharedQueue<E, S> {
     /// One that so many threads take from.
     pub(crate) fn new(threads: usize) -> Self {
+        let now = Instant::now();
         Self {
             state: Mutex::new(State {
                 inlets: Vec::new(),
                 queue: Queue::default(),
                 resting: vec![None; threads].into(),
-                heard_at: Instant::now(),
+                heard_at: now,
+                looked_at: now,
                 was_quiet: false,
                 is_closed: false,
             }),
@@ -94,13 +101,21 @@ impl<E, S> SharedQueue<E, S> {
     }
 
     /// Takes turns until the queue is closed and empty. `work` gets one turn and gives back what is to be kept of its
-    /// exchange until the next one.
-    pub(crate) fn run(&self, index: usize, mut work: impl FnMut(Turn<E, S>) -> Option<S>) {
+    /// exchange until the next one. `pause` is called before the thread rests or ends, and every 5 ms while it works.
+    pub(crate) fn run(
+        &self,
+        index: usize,
+        mut work: impl FnMut(Turn<E, S>) -> Option<S>,
+        mut pause: impl FnMut(),
+    ) {
         self.bell.join(index);
         let mut state = self.lock();
+        let mut now = Instant::now();
+        let mut paused_at = now;
         loop {
-            let now = Instant::now();
-            state.look(now);
+            if state.queue.is_empty() || now.duration_since(state.looked_at) >= LOOK_WHILE_BUSY {
+                state.look(now);
+            }
             if let Some(turn) = state.queue.take() {
                 let was_quiet = std::mem::take(&mut state.was_quiet);
                 if was_quiet || state.queue.waited(now) >= LOOK_EVERY {
@@ -109,12 +124,22 @@ impl<E, S> SharedQueue<E, S> {
                 drop(state);
                 let id = turn.id;
                 let kept = work(turn);
+                now = Instant::now();
+                if now.duration_since(paused_at) >= PAUSE_EVERY {
+                    paused_at = now;
+                    pause();
+                }
                 state = self.lock();
-                state.queue.put_back(id, kept, Instant::now());
+                state.queue.put_back(id, kept, now);
             } else if state.is_closed && state.inlets.is_empty() {
+                drop(state);
+                pause();
                 return;
             } else {
+                pause();
+                paused_at = now;
                 state = self.rest(state, index, now);
+                now = Instant::now();
             }
         }
     }
@@ -162,9 +187,10 @@ fn look_after(level: usize) -> Duration {
     time.map_or(SLEEP, |time| time.min(SLEEP))
 }
 
-impl<E, S> State<E, S> {
+impl<E: Length, S> State<E, S> {
     /// Empties the channels, and says whether there was anything.
     fn look(&mut self, now: Instant) -> bool {
+        self.looked_at = now;
         let (queue, mut has_heard) = (&mut self.queue, false);
         self.inlets.retain(|inlet| {
             for _ in 0..EVENTS_AT_A_LOOK {

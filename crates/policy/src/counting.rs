@@ -1,7 +1,8 @@
 //! What the gate counts for itself: how a worker hands over what there is to count.
 //!
 //! Invariant: a worker copies the bytes that it forwards once, in batches, and never waits for who
-//! counts them. What finds no room is not counted; nothing else about the exchange changes.
+//! counts them. One answer may be held back for a bounded time until there is room for its call; what finds none then is
+//! not counted, and nothing else about the exchange changes.
 //! Not here: tokenizers, threads and what becomes of a count (`tokens`, `tollgate`).
 
 use std::sync::Arc;
@@ -78,6 +79,8 @@ pub struct Settings {
     pub longest_bytes: usize,
     /// How long a row waits for its count.
     pub wait: Duration,
+    /// How long an answer is held back at most while there is no room for its call.
+    pub backpressure: Duration,
     /// How far a reported prompt may lie from the count, in a thousand; the defaults where it is not said.
     pub prompt_per_mille: Option<u64>,
     /// The same for the output.
@@ -142,6 +145,14 @@ impl Uncounted {
 
 /// A worker's way to who counts. Nothing in it waits.
 pub trait Counting {
+    /// How long the answer to this request may be held back now, because there is no room for what there is to count. It
+    /// is asked again every few milliseconds until it says `None`, or the time is over.
+    fn backpressure(
+        &mut self,
+        of: &Snapshot,
+        record: &Record,
+        request: &[Bytes],
+    ) -> Option<Duration>;
     /// A good answer to this request begins. `None` when its model is not counted, or there is no room.
     fn begin(
         &mut self,

@@ -1,8 +1,8 @@
-//! A fast hash for tables whose keys only the configuration chooses.
+//! A fast hash for tables whose keys only the configuration chooses, or the process numbers itself.
 //!
-//! Invariant: a client can look up and never insert, so it cannot grow a chain. A table that a
-//! client fills must not use this.
-//! Not here: the tables (`snapshot`, telemetry's names and series).
+//! Invariant: a client can look up and never choose what is inserted, so it cannot grow a chain. A table that a
+//! client fills with keys of its own must not use this.
+//! Not here: the tables (`snapshot`, telemetry's names and series, exchanges that are counted).
 
 use std::hash::{BuildHasherDefault, Hasher};
 

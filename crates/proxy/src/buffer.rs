@@ -2,11 +2,13 @@
 //!
 //! A body of 32 KiB costs a microsecond to copy; its buffer is handed on instead and the worker reads on
 //! with another.
-//! Invariant: a thread keeps at most [`SPARE`] buffers that nobody uses.
+//! Invariant: a thread that reads keeps at most [`SPARE`] buffers that nobody uses, and no other thread any: what is
+//! dropped there (a request that was counted) lies in one place for all readers, at most [`RETURNED`] of them.
 //! Not here: when lending pays (`downstream`).
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use bytes::Bytes;
 use wire::head::ResponseHead;
@@ -19,9 +21,15 @@ const SPARE: usize = 64;
 /// The most that a small buffer grows to and is kept.
 const SMALL_BYTES: usize = 4 << 10;
 
+/// Buffers that were dropped on other threads and wait for one that reads: 8 MiB.
+const RETURNED: usize = 128;
+
 thread_local! {
-    static SPARES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+    /// Of a thread that reads.
+    static SPARES: RefCell<Option<Vec<Box<[u8]>>>> = const { RefCell::new(None) };
 }
+
+static DROPPED_ELSEWHERE: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
 
 /// The buffers that one worker's exchanges share.
 pub(crate) struct Buffers {
@@ -37,6 +45,7 @@ pub(crate) struct Buffers {
 
 impl Default for Buffers {
     fn default() -> Self {
+        SPARES.with_borrow_mut(|spares| drop(spares.get_or_insert_default()));
         Self {
             scratch: RefCell::new(take()),
             sending: Spare::default(),
@@ -70,8 +79,43 @@ impl Buffers {
 
 /// A buffer, with whatever bytes were in it before.
 fn take() -> Box<[u8]> {
-    let spare = SPARES.with_borrow_mut(Vec::pop);
+    let spare = SPARES.with_borrow_mut(|spares| {
+        let spares = spares.as_mut()?;
+        if spares.is_empty() {
+            fetch_returned(spares);
+        }
+        spares.pop()
+    });
     spare.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice())
+}
+
+/// Takes half of what other threads dropped, unless one of them is there just now: a worker waits for nobody.
+fn fetch_returned(spares: &mut Vec<Box<[u8]>>) {
+    let returned = match DROPPED_ELSEWHERE.try_lock() {
+        Ok(returned) => Some(returned),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    };
+    if let Some(mut returned) = returned {
+        let kept = returned.len() / 2;
+        spares.extend(returned.drain(kept..).take(SPARE));
+    }
+}
+
+/// Keeps a buffer for the next read: here, where this thread reads, or else for those that do.
+fn keep(buffer: Box<[u8]>) {
+    // A thread that is ending keeps nothing.
+    let _: Result<(), _> = SPARES.try_with(|spares| match &mut *spares.borrow_mut() {
+        Some(spares) if spares.len() < SPARE => spares.push(buffer),
+        Some(_) => {}
+        None => {
+            let returned = DROPPED_ELSEWHERE.lock();
+            let mut returned = returned.unwrap_or_else(PoisonError::into_inner);
+            if returned.len() < RETURNED {
+                returned.push(buffer);
+            }
+        }
+    });
 }
 
 /// Part of a buffer as bytes; the buffer is free again when the last of them is dropped.
@@ -110,16 +154,9 @@ impl AsRef<[u8]> for PooledBuf {
 impl Drop for PooledBuf {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        if buffer.len() != BUFFER_BYTES {
-            return;
+        if buffer.len() == BUFFER_BYTES {
+            keep(buffer);
         }
-        // A thread that is ending keeps nothing.
-        let _: Result<(), _> = SPARES.try_with(|spares| {
-            let mut spares = spares.borrow_mut();
-            if spares.len() < SPARE {
-                spares.push(buffer);
-            }
-        });
     }
 }
 
@@ -153,6 +190,7 @@ mod tests {
 
     #[test]
     fn a_buffer_comes_back_when_its_last_part_is_dropped() {
+        let _reader = Buffers::default();
         let mut buffer = take();
         buffer[..5].copy_from_slice(b"hello");
         let place = buffer.as_ptr();
@@ -165,5 +203,23 @@ mod tests {
         drop(smaller);
         let again = take();
         assert_eq!(again.as_ptr(), place);
+    }
+
+    #[test]
+    fn a_buffer_that_another_thread_drops_comes_back_to_one_that_reads() {
+        let _reader = Buffers::default();
+        let places: Vec<usize> = (0..8)
+            .map(|_| {
+                let part = lend(vec![0; BUFFER_BYTES].into(), 0..BUFFER_BYTES);
+                let place = part.as_ptr() as usize;
+                let dropped = std::thread::spawn(move || drop(part)).join();
+                dropped.expect("no panic");
+                place
+            })
+            .collect();
+        // Other tests of this process may take some of them.
+        let taken: Vec<Box<[u8]>> = (0..RETURNED).map(|_| take()).collect();
+        let came_back = |place: &&usize| taken.iter().any(|b| b.as_ptr() as usize == **place);
+        assert!(places.iter().filter(came_back).count() > 0);
     }
 }

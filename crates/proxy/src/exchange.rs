@@ -62,6 +62,10 @@ pub(crate) async fn serve<D: Downstream>(
                 let verdict =
                     attempt::run(&mut active, plan, head, &body, response, client, deadline).await;
                 if !matches!(verdict, Verdict::Attempt(_) | Verdict::Ask(_)) {
+                    if let Some(most) = active.backpressure(&body) {
+                        // Boxed: rare, and its state would make every exchange larger.
+                        Box::pin(active.await_room_to_count(&body, most)).await;
+                    }
                     active.count(std::mem::take(&mut body));
                 }
                 verdict

@@ -19,6 +19,8 @@ use crate::schema;
 /// Large models have vocabularies of 30 MiB.
 const FILE_BYTES_MAX: usize = 64 << 20;
 const MIB: usize = 1 << 20;
+/// An answer is not held back for longer than that.
+const BACKPRESSURE_MAX: Duration = Duration::from_secs(10);
 /// Who waits less settles rows without counts that come a moment later.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 
@@ -93,6 +95,7 @@ impl super::Lowering<'_> {
             queue_bytes: 64 * MIB,
             longest_bytes: 4 * MIB,
             wait: Duration::from_secs(60),
+            backpressure: Duration::from_millis(100),
             prompt_per_mille: None,
             output_per_mille: None,
         };
@@ -115,6 +118,13 @@ impl super::Lowering<'_> {
             if at.value.0 < WAIT_MIN {
                 let says = format!("{} is over before most calls are counted", at.shown);
                 self.findings.fault(&at.place, says, "write 1s or more");
+            }
+        }
+        if let Some(at) = written.backpressure.get() {
+            counting.backpressure = at.value.0;
+            if at.value.0 > BACKPRESSURE_MAX {
+                let says = format!("{} is too long to hold an answer back", at.shown);
+                self.findings.fault(&at.place, says, "write 10s or less");
             }
         }
         if let Some(at) = written.queue.get() {

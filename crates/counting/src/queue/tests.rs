@@ -61,6 +61,63 @@ fn events_that_come_while_a_thread_is_at_an_exchange_wait_for_its_next_turn() {
     assert!(queue.exchanges.is_empty());
 }
 
+impl Length for () {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Length for u8 {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Length for u64 {
+    fn bytes(&self) -> usize {
+        if self % 5 == 0 { LONG_BYTES } else { 0 }
+    }
+}
+
+/// So many bytes.
+struct Bytes(usize);
+
+impl Length for Bytes {
+    fn bytes(&self) -> usize {
+        self.0
+    }
+}
+
+#[test]
+fn prompts_of_megabytes_hold_up_nobody_for_longer_than_one_of_them() {
+    const MEGABYTE: usize = 1 << 20;
+    let now = Instant::now();
+    let mut queue: Queue<Bytes, ()> = Queue::default();
+    for nth in 0..20 {
+        queue.push(counted(nth), Bytes(4 * MEGABYTE), now);
+    }
+    let short = 11 << 10;
+    for nth in 20..10_000 {
+        queue.push(reported(nth), Bytes(short), now);
+    }
+    let (mut long_bytes, mut short_bytes) = (0, 0);
+    while let Some(turn) = queue.take() {
+        queue.put_back(turn.id, None, now);
+        match turn.events[0].0 {
+            bytes if bytes == short => short_bytes += bytes,
+            bytes => {
+                if !queue.others.is_empty() {
+                    let fair = short_bytes / 2 + 4 * MEGABYTE;
+                    assert!(long_bytes <= fair, "{long_bytes} beside {short_bytes}");
+                }
+                long_bytes += bytes;
+            }
+        }
+    }
+    assert_eq!(long_bytes, 80 * MEGABYTE, "long ones are late and not lost");
+    assert_eq!(short_bytes, 9_980 * short);
+}
+
 #[test]
 fn the_longest_wait_is_told_whichever_line_it_stands_in() {
     let start = Instant::now();
@@ -113,7 +170,7 @@ fn one_run(random: &mut Random) {
                     .is_none_or(|kept| had[&turn.id].starts_with(&kept))
             );
             queue.put_back(turn.id, kept, now);
-        } else if steps == 0 && queue.first.is_empty() && queue.others.is_empty() {
+        } else if steps == 0 && queue.is_empty() {
             break;
         }
         steps = usize::saturating_sub(steps, 1);

@@ -98,6 +98,9 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
         metrics.results(BilledBy::Counted, Direction::Output)[of("busy")],
         1
     );
+    // What was late is not exact as well.
+    let late = metrics.results(BilledBy::Reported, Direction::Prompt);
+    assert_eq!(late[of("exact")], 0);
     let counts = |prompt, completion| {
         Some(Counts {
             prompt: Some(prompt),

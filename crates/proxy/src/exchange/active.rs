@@ -23,6 +23,8 @@ use crate::worker_snapshot::WorkerSnapshot;
 
 /// How often an open stream notes in the ledger how far it has come.
 const NOTE_EVERY: Duration = Duration::from_secs(5);
+/// How often an answer that is held back looks whether its call can be counted.
+const ROOM_LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The guard: dropped without [`ActiveExchange::finish`], its exchange is aborted.
 pub(crate) struct ActiveExchange {
@@ -166,6 +168,26 @@ impl ActiveExchange {
             && is_late
         {
             self.worker.ledger(|ledger| ledger.withdraw(entry));
+        }
+    }
+
+    /// How long the answer may be held back, because there is no room for what there is to count.
+    pub(super) fn backpressure(&self, request: &[Bytes]) -> Option<Duration> {
+        let (of, exchange) = (self.view.snapshot(), &self.exchange);
+        let counts = exchange.is_to_be_counted(of);
+        let asked = self.worker.counting(|counting| {
+            counts.then(|| counting.backpressure(of, exchange.record(), request))
+        });
+        asked.flatten().flatten()
+    }
+
+    /// Waits until there is room for what there is to count, `most` at most.
+    #[cold]
+    pub(super) async fn await_room_to_count(&self, request: &[Bytes], most: Duration) {
+        let timers = &self.worker.timers;
+        let until = self.worker.now().after(most);
+        while self.worker.now() < until && self.backpressure(request).is_some() {
+            timers.sleep(ROOM_LOOK_EVERY).await;
         }
     }
 
