@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::billing::BilledBy;
-use policy::counting::{CountCapture, Counting, Uncounted, label, tokenizer};
+use policy::counting::{Begun, CountCapture, Counting, Uncounted, label, tokenizer};
 use policy::id::WorkloadId;
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
 
-use crate::counter::{Begun, CountEvent, Ended};
+use crate::counter::{self, CountEvent, Ended};
 use crate::exchange_id::exchange_id;
-use crate::memory::{MemoryBudget, Permit, Reach};
+use crate::memory::{MemoryBudget, Reach};
 use crate::metrics::{Direction, DriftMetrics, Missed};
 use crate::shared_queue::Inlet;
 
@@ -108,15 +108,14 @@ impl Counting for CountHandle {
         (!has_room).then_some(self.backpressure)
     }
 
-    fn begin(
-        &mut self,
-        of: &Snapshot,
-        record: &Record,
-        request: Vec<Bytes>,
-    ) -> Option<Box<CountCapture>> {
-        let operation = record.operation.filter(|of| tokens::is_counted(*of))?;
+    fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Begun {
+        let Some(operation) = record.operation.filter(|of| tokens::is_counted(*of)) else {
+            return Begun::NotCounted;
+        };
         let model = record.model_sent.as_deref().unwrap_or_default();
-        let tokenizer = tokenizer(of, model)?;
+        let Some(tokenizer) = tokenizer(of, model) else {
+            return Begun::NotCounted;
+        };
         let bytes = bytes_of(&request, self.longest);
         let is_long = bytes == EXCHANGE_BYTES && !request.iter().all(Bytes::is_empty);
         let by = of.billed_by(record.route);
@@ -127,11 +126,11 @@ impl Counting for CountHandle {
         let Some(permit) = self.memory.take_for(place_of(record), bytes, reach) else {
             self.metrics.missed(by, Direction::Prompt, Missed::Busy);
             self.metrics.missed(by, Direction::Output, Missed::Busy);
-            return None;
+            return Begun::NoRoom;
         };
         self.exchanges += 1;
         let id = exchange_id(self.worker, self.exchanges, by);
-        let begun = Begun {
+        let begun = counter::Begun {
             key: tokenizer.key,
             operation,
             clock_s: i64::try_from(record.started_unix_ms / 1000).unwrap_or(0),
@@ -140,7 +139,11 @@ impl Counting for CountHandle {
             permit,
         };
         let sent = self.inlet.send(id, CountEvent::Begin(Box::new(begun)));
-        sent.is_ok().then(|| Box::new(CountCapture::new(id)))
+        match sent {
+            Ok(()) => Begun::Counted(Box::new(CountCapture::new(id))),
+            // Nobody counts any more.
+            Err(_) => Begun::NotCounted,
+        }
     }
 
     fn more(&mut self, tally: &mut CountCapture) {

@@ -39,7 +39,7 @@ pub use cache::{Counters, TokenizerCache, from_files};
 use counter::{CountEvent, Counter, Open};
 use handle::CountHandle;
 use memory::MemoryBudget;
-pub use metrics::{Direction, DriftMetrics, RESULTS, Series};
+pub use metrics::{Direction, DriftMetrics, LATE, RESULTS, Series};
 pub use reconciler::{Counts, RowSender, Settle};
 use reconciler::{Reconciler, SharedSink, ToReconciler, Tolerances, inbox};
 use shared_queue::SharedQueue;

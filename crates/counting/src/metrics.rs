@@ -40,6 +40,27 @@ pub(crate) enum Missed {
     Late,
 }
 
+impl Missed {
+    /// Among [`RESULTS`].
+    const fn place(self) -> usize {
+        match self {
+            Self::Busy => 2,
+            Self::Long => 3,
+            Self::Unreadable => 4,
+            Self::Hidden => 5,
+            Self::Late => 6,
+        }
+    }
+
+    /// The word for it, in metrics and rows.
+    pub(crate) fn as_str(self) -> &'static str {
+        RESULTS[self.place()]
+    }
+}
+
+/// Why a row that was let go has no count.
+pub const LATE: &str = RESULTS[6];
+
 /// Sums since the start.
 #[derive(Debug, Default)]
 pub struct DriftMetrics {
@@ -62,7 +83,7 @@ pub struct Series {
 pub const RESULTS: [&str; 7] = [
     "exact",
     "approximate",
-    "busy",
+    policy::counting::BUSY,
     "too_long",
     "unreadable",
     "hidden",
@@ -93,14 +114,7 @@ impl DriftMetrics {
     }
 
     pub(crate) fn missed(&self, by: BilledBy, direction: Direction, missed: Missed) {
-        let result = match missed {
-            Missed::Busy => 2,
-            Missed::Long => 3,
-            Missed::Unreadable => 4,
-            Missed::Hidden => 5,
-            Missed::Late => 6,
-        };
-        self.add(by, direction, result);
+        self.add(by, direction, missed.place());
     }
 
     fn add(&self, by: BilledBy, direction: Direction, result: usize) {

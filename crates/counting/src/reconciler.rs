@@ -37,6 +37,10 @@ pub struct Counts {
     pub prompt: Option<u64>,
     /// Tokens of the output.
     pub completion: Option<u64>,
+    /// Why the prompt has no count, where it should have one.
+    pub prompt_uncounted: Option<&'static str>,
+    /// The same of the output.
+    pub completion_uncounted: Option<&'static str>,
     /// What the exchange is charged now, and what that costs, where it was left to the count.
     pub billed: Option<(Tokens, Option<Charge>)>,
 }
@@ -255,9 +259,12 @@ impl<R> Reconciler<R> {
         let by = billed_by(counted.id);
         let rest = counted.rest.take();
         let own = |found: Found| found.and_then(Result::ok).map(|count| count.tokens);
+        let why = |found: Found| found.and_then(Result::err).map(Missed::as_str);
         let mut counts = Counts {
             prompt: own(counted.prompt),
             completion: own(counted.output),
+            prompt_uncounted: why(counted.prompt),
+            completion_uncounted: why(counted.output),
             billed: None,
         };
         counts.billed = rest.map(|rest| self.charge(*rest, &counts, held.is_none()));

@@ -209,6 +209,7 @@ fn exchange(ids: &mut Ids, started_unix_ms: u64) -> (Admission, Settlement) {
     let count = Witnesses {
         reported: Some(7300),
         counted: Some(7300),
+        ..Witnesses::default()
     };
     (row.prompt, row.completion) = (count, count);
     row.price = Some(Price {

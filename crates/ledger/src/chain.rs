@@ -14,12 +14,12 @@ use std::fmt;
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2};
+use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2, WIDTH_V3};
 use crate::encoded::{Encoded, Encoder, Values};
 use crate::hex::{hex, unhex};
 
 /// The versions of the encoding, and how many columns each has.
-const VERSIONS: [(u16, usize); 3] = [(1, WIDTH_V1), (2, WIDTH_V2), (3, WIDTH)];
+const VERSIONS: [(u16, usize); 4] = [(1, WIDTH_V1), (2, WIDTH_V2), (3, WIDTH_V3), (4, WIDTH)];
 const LABEL: &[u8] = b"tollgate ledger row";
 /// Bytes before the columns: the hash before, the label, the version and the number.
 const HEAD: usize = 32 + LABEL.len() + 2 + 8;
@@ -163,11 +163,14 @@ mod tests {
         known.named.who.user = Some("ada".into());
         let mut tagged = later.clone();
         tagged.named.who.tags = Some("{}".into());
+        let mut uncounted = settlement(1);
+        uncounted.uncounted(None, Some("late"));
         for (row, version, columns) in [
             (plain, 1, 44),
             (later, 2, 53),
             (known, 3, 56),
             (tagged, 3, 56),
+            (uncounted, 4, 58),
         ] {
             let values: Vec<_> = values(&row, "gate").collect();
             let expected = Sha256::digest(encoded(version, 5, &values[..columns]));

@@ -33,6 +33,8 @@ use Kind::{Bytes, Number, Text};
 pub(crate) const WIDTH_V1: usize = 44;
 /// Columns of version 2, for rows whose columns after these are all NULL.
 pub(crate) const WIDTH_V2: usize = 53;
+/// Columns of version 3, likewise.
+pub(crate) const WIDTH_V3: usize = 56;
 
 /// What a column says of a row that is written by a node.
 type Of = for<'a> fn(&'a Settlement, &'a str) -> ValueRef<'a>;
@@ -185,12 +187,19 @@ const ROW: &[(&str, Kind, Of)] = &[
     ("tags", Text, |row, _| {
         whole_text(row.named.who.tags.as_deref())
     }),
+    // Version 4.
+    ("prompt_uncounted", Text, |row, _| {
+        some_text(row.prompt.uncounted)
+    }),
+    ("completion_uncounted", Text, |row, _| {
+        some_text(row.completion.uncounted)
+    }),
 ];
 
 /// Number of columns.
 pub(crate) const WIDTH: usize = ROW.len();
 
-/// All columns of a row, in the order of the canonical encoding. Version 3 of the encoding is this
+/// All columns of a row, in the order of the canonical encoding. Version 4 of the encoding is this
 /// list: a change is a new version, which adds columns at the end.
 pub const COLUMNS: [(&str, Kind); WIDTH] = {
     let mut columns = [("", Bytes); WIDTH];

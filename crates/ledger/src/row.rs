@@ -88,6 +88,8 @@ pub struct Witnesses {
     pub reported: Option<u64>,
     /// What the gate counted.
     pub counted: Option<u64>,
+    /// Why the gate has no count of its own where it should have one, in a word.
+    pub uncounted: Option<&'static str>,
 }
 
 /// What an exchange was charged by.
@@ -158,6 +160,11 @@ impl Settlement {
             at_least: Some(progress.tokens),
             at_most: open.at_most.map(|most| most.max(progress.tokens)),
         }
+    }
+
+    /// Says why the gate has no counts of its own, where it should have them.
+    pub fn uncounted(&mut self, prompt: Option<&'static str>, completion: Option<&'static str>) {
+        (self.prompt.uncounted, self.completion.uncounted) = (prompt, completion);
     }
 
     /// Puts the gate's counts beside what was reported, and in place of what is billed what `billed` says.

@@ -66,8 +66,8 @@ impl Settlement {
                 currency: (*price.currency).into(),
                 cost: record.charge.and_then(|charge| charge.cost),
             }),
-            prompt: witnesses(tokens.prompt, tokens.prompt_said),
-            completion: witnesses(tokens.completion, tokens.completion_said),
+            prompt: witnesses(tokens.prompt, tokens.prompt_said, record),
+            completion: witnesses(tokens.completion, tokens.completion_said, record),
             reserved: None,
             at_least: None,
             at_most: None,
@@ -81,10 +81,11 @@ fn owned(name: Option<&Arc<str>>) -> Option<Box<str>> {
 }
 
 /// `said` is what the engine reported where that is not believed.
-fn witnesses(billed: Count, said: Option<u64>) -> Witnesses {
+fn witnesses(billed: Count, said: Option<u64>, record: &Record) -> Witnesses {
     let of = |is: bool| billed.tokens().filter(|_| is);
     Witnesses {
         reported: of(matches!(billed, Count::Reported(_))).or(said),
         counted: of(matches!(billed, Count::Counted(_))),
+        uncounted: Some(record.uncounted).filter(|why| !why.is_empty()),
     }
 }

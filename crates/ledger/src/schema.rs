@@ -16,15 +16,18 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::chain::{Hash, Head};
-use crate::columns::{COLUMNS, Kind, WIDTH_V1, WIDTH_V2};
+use crate::columns::{COLUMNS, Kind, WIDTH_V1, WIDTH_V2, WIDTH_V3};
 use crate::lost;
 
 /// Whose file it is, in `PRAGMA application_id` and in the header: `Tllg`.
 pub(crate) const APPLICATION: u32 = 0x546c_6c67;
 
-/// Layout of the tables, in `PRAGMA user_version`. Layout 2 lacks the columns of version 3 of the
-/// encoding, and [`WHO`] of what is open; layout 1 also lacks those of version 2.
-pub(crate) const LAYOUT: i64 = 3;
+/// Layout of the tables, in `PRAGMA user_version`. Layout 3 lacks the columns of version 4 of the encoding; layout 2
+/// also lacks those of version 3, and [`WHO`] of what is open; layout 1 also lacks those of version 2.
+pub(crate) const LAYOUT: i64 = 4;
+
+/// The first layout with [`WHO`].
+const LAYOUT_OF_WHO: i64 = 3;
 
 /// Columns of `open` that layouts 1 and 2 lack: the ledger's own of that name.
 const WHO: [&str; 3] = ["key_id", "user_id", "tags"];
@@ -102,7 +105,7 @@ pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
     if let Ok(layout) = layout(&db)
         && let Some(width) = width_of(layout)
     {
-        add_missing_columns(&db, width)?;
+        add_missing_columns(&db, width, missing_of_open(layout))?;
     }
     Ok(db)
 }
@@ -118,11 +121,17 @@ fn create(db: &mut Connection, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
     tx.commit()
 }
 
+/// The columns that what is open lacks in an older layout.
+fn missing_of_open(layout: i64) -> &'static [&'static str] {
+    if layout < LAYOUT_OF_WHO { &WHO } else { &[] }
+}
+
 /// How many columns the rows of an older layout have.
 fn width_of(layout: i64) -> Option<usize> {
     match layout {
         1 => Some(WIDTH_V1),
         2 => Some(WIDTH_V2),
+        3 => Some(WIDTH_V3),
         _ => None,
     }
 }
@@ -140,7 +149,8 @@ pub(crate) fn is_misnumbered(db: &Connection, layout: i64) -> rusqlite::Result<b
 
 /// Adds the columns that a file of an older layout lacks. Its rows have NULL there, so that their hashes hold.
 pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
-    let Some(width) = width_of(layout(db)?) else {
+    let older = layout(db)?;
+    let Some(width) = width_of(older) else {
         return Ok(());
     };
     let tx = db.transaction()?;
@@ -148,7 +158,7 @@ pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
         let kind = type_of(*kind);
         tx.execute_batch(&format!("ALTER TABLE settled ADD COLUMN {name} {kind}"))?;
     }
-    for name in WHO {
+    for name in missing_of_open(older) {
         tx.execute_batch(&format!("ALTER TABLE open ADD COLUMN {name} TEXT"))?;
     }
     tx.pragma_update(None, "user_version", LAYOUT)?;
@@ -156,9 +166,16 @@ pub(crate) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Gives a reader of a file whose rows have so many columns the missing ones, all NULL; the file stays as it is.
-fn add_missing_columns(db: &Connection, width: usize) -> rusqlite::Result<()> {
+fn add_missing_columns(
+    db: &Connection,
+    width: usize,
+    missing_of_open: &[&str],
+) -> rusqlite::Result<()> {
     let missing: Vec<&str> = COLUMNS.iter().skip(width).map(|(name, _)| *name).collect();
-    for (table, missing) in [("settled", &*missing), ("open", &WHO)] {
+    for (table, missing) in [("settled", &*missing), ("open", missing_of_open)] {
+        if missing.is_empty() {
+            continue;
+        }
         let missing: Vec<String> = missing
             .iter()
             .map(|name| format!("NULL AS {name}"))

@@ -20,6 +20,9 @@ use crate::tokens::Tokens;
 /// Response bytes that are gathered before they are handed over.
 pub const BATCH_BYTES: usize = 16 << 10;
 
+/// Why a call has no count that found no room.
+pub const BUSY: &str = "busy";
+
 /// Finds the tokenizer of a model; of several that take it the most specific, which `config` puts first.
 #[must_use]
 pub fn tokenizer<'s>(of: &'s Snapshot, model: &str) -> Option<&'s Tokenizer> {
@@ -143,6 +146,17 @@ impl Uncounted {
     }
 }
 
+/// What becomes of a call whose answer begins.
+#[derive(Debug)]
+pub enum Begun {
+    /// Its model is not counted.
+    NotCounted,
+    /// There is no room for it.
+    NoRoom,
+    /// It is counted.
+    Counted(Box<CountCapture>),
+}
+
 /// A worker's way to who counts. Nothing in it waits.
 pub trait Counting {
     /// How long the answer to this request may be held back now, because there is no room for what there is to count. It
@@ -153,13 +167,8 @@ pub trait Counting {
         record: &Record,
         request: &[Bytes],
     ) -> Option<Duration>;
-    /// A good answer to this request begins. `None` when its model is not counted, or there is no room.
-    fn begin(
-        &mut self,
-        of: &Snapshot,
-        record: &Record,
-        request: Vec<Bytes>,
-    ) -> Option<Box<CountCapture>>;
+    /// A good answer to this request begins.
+    fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Begun;
     /// Takes the batch.
     fn more(&mut self, tally: &mut CountCapture);
     /// The exchange ended; the usage ledger, which was told of the capture, settles it when it is counted. With `rest`

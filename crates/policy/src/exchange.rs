@@ -258,6 +258,12 @@ impl Exchange {
         self.record.bytes_out += bytes;
     }
 
+    /// There was no room for what there is to count of it.
+    #[cold]
+    pub fn found_no_room_to_count(&mut self) {
+        self.record.uncounted = crate::counting::BUSY;
+    }
+
     /// The request begins to leave, or with `is_whole` has left.
     #[inline]
     pub fn sent(&self, is_whole: bool) {

@@ -114,6 +114,9 @@ pub struct Record {
     pub unconfirmed: Unconfirmed,
     /// Why an estimate is charged although no answer came, in a word; else empty.
     pub estimate_reason: &'static str,
+    /// Why the gate does not count it although its model is counted, in a word of
+    /// `tollgate_counting_exchanges_total`; else empty.
+    pub uncounted: &'static str,
     /// Request body bytes received.
     pub bytes_in: u64,
     /// Response body bytes forwarded.

@@ -45,7 +45,7 @@ pub(crate) struct Buffers {
 
 impl Default for Buffers {
     fn default() -> Self {
-        SPARES.with_borrow_mut(|spares| drop(spares.get_or_insert_default()));
+        SPARES.with_borrow_mut(|spares| _ = spares.get_or_insert_default());
         Self {
             scratch: RefCell::new(take()),
             sending: Spare::default(),

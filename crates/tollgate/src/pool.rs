@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use config::{TokenizerSource, Vocabulary};
-use counting::{Counters, CountingPool, Counts, TokenizerCache};
+use counting::{Counters, CountingPool, Counts, LATE, TokenizerCache};
 use ledger::{Defer, Intake, Settlement};
 use policy::counting::Settings;
 use telemetry::WorkerMetrics;
@@ -23,8 +23,12 @@ pub(crate) fn start(
     facts: WorkerMetrics,
 ) -> Result<Pool, String> {
     let settle = move |mut row: Box<Settlement>, counts: Option<Counts>| {
-        if let Some(counts) = counts {
-            row.count(counts.prompt, counts.completion, counts.billed);
+        match counts {
+            Some(counts) => {
+                row.count(counts.prompt, counts.completion, counts.billed);
+                row.uncounted(counts.prompt_uncounted, counts.completion_uncounted);
+            }
+            None => row.uncounted(Some(LATE), Some(LATE)),
         }
         if let Some(intake) = &intake {
             intake.settle(*row);

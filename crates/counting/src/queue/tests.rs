@@ -75,7 +75,11 @@ impl Length for u8 {
 
 impl Length for u64 {
     fn bytes(&self) -> usize {
-        if self % 5 == 0 { LONG_BYTES } else { 0 }
+        if self.is_multiple_of(5) {
+            LONG_BYTES
+        } else {
+            0
+        }
     }
 }
 

@@ -105,6 +105,8 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
         Some(Counts {
             prompt: Some(prompt),
             completion,
+            prompt_uncounted: None,
+            completion_uncounted: completion.is_none().then_some("busy"),
             billed: None,
         })
     };

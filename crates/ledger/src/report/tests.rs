@@ -24,6 +24,7 @@ pub(super) fn ledger() -> (tempfile::TempDir, Reader) {
         row.prompt = Witnesses {
             reported: Some(110),
             counted: Some(100),
+            ..Witnesses::default()
         };
         row.record.tokens.completion = Count::Counted(20);
         row.price = Some(Price {

@@ -50,6 +50,7 @@ pub(crate) fn settlement(n: u64) -> Settlement {
     row.prompt = Witnesses {
         reported: Some(n % 100),
         counted: Some(n % 100),
+        ..Witnesses::default()
     };
     row
 }

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::rows::{admission, admitted, flushed, id, opened, options, settlement};
 
 /// Older layouts, each with the first column that it does not have.
-const OLDER: [(i64, usize); 2] = [(1, 44), (2, 53)];
+const OLDER: [(i64, usize); 3] = [(1, 44), (2, 53), (3, 56)];
 
 /// Turns the file into one of an older layout.
 fn set_back(path: &std::path::Path, layout: i64, first_added: usize) {
@@ -18,7 +18,12 @@ fn set_back(path: &std::path::Path, layout: i64, first_added: usize) {
         let sql = format!("ALTER TABLE settled DROP COLUMN {name}");
         db.execute_batch(&sql).expect("a column less");
     }
-    for name in ["key_id", "user_id", "tags"] {
+    let of_open: &[&str] = if layout < 3 {
+        &["key_id", "user_id", "tags"]
+    } else {
+        &[]
+    };
+    for name in of_open {
         let sql = format!("ALTER TABLE open DROP COLUMN {name}");
         db.execute_batch(&sql).expect("a column less");
     }
@@ -77,6 +82,7 @@ fn a_file_of_an_older_layout_is_readable_and_migrated_by_a_writer() {
         row.record.tokens.cache_write_1h = Some(1200);
         row.record.unconfirmed.add(70, 7);
         row.record.estimate_reason = "timed_out";
+        row.uncounted(Some("busy"), Some("late"));
         ledger.intake().settle(row);
         let mut row = settlement(5);
         row.named.who = who();
@@ -107,6 +113,12 @@ fn a_file_of_an_older_layout_is_readable_and_migrated_by_a_writer() {
                 row.text("user_id").map(str::to_owned),
                 row.text("tags").map(str::to_owned),
             ));
+            let uncounted = ["prompt_uncounted", "completion_uncounted"];
+            let is_fourth = row.id() == id(4).to_string();
+            let expected = is_fourth.then_some(["busy", "late"]);
+            for (nth, column) in uncounted.into_iter().enumerate() {
+                assert_eq!(row.text(column), expected.map(|words| words[nth]));
+            }
             Ok(())
         });
         all.expect("rows");
@@ -186,7 +198,7 @@ fn a_salvage_keeps_who_it_was_of_rows_and_of_what_is_open() {
 
 #[test]
 fn a_layout_that_is_not_that_of_the_tables_is_damage() {
-    for layout in [1, 2] {
+    for layout in [1, 2, 3] {
         let dir = tempfile::tempdir().expect("a directory");
         let ledger = opened(options(dir.path()));
         ledger.intake().settle(settlement(1));
@@ -210,6 +222,7 @@ fn a_changed_or_removed_value_of_an_added_column_is_detected() {
         "UPDATE settled SET user_id = 'bob' WHERE seq = 3",
         "UPDATE settled SET key_id = NULL, user_id = NULL, tags = NULL WHERE seq = 3",
         "UPDATE settled SET tags = '{}' WHERE seq = 3",
+        "UPDATE settled SET prompt_uncounted = 'busy' WHERE seq = 1",
         "UPDATE open SET user_id = NULL",
         "UPDATE open SET key_id = NULL, user_id = NULL, tags = NULL",
     ] {

@@ -52,6 +52,7 @@ pub(crate) fn settlement(n: u64) -> Settlement {
     row.completion = Witnesses {
         reported: Some(tokens(n)),
         counted: None,
+        ..Witnesses::default()
     };
     row
 }

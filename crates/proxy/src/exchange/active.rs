@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::clock::Mono;
-use policy::counting::{CountCapture, Uncounted};
+use policy::counting::{Begun, CountCapture, Uncounted};
 use policy::exchange::{Env, Event, Exchange, Verdict, certain};
 use policy::usage_ledger::{Entry, Estimate, OnDurable};
 use wire::head::RequestHead;
@@ -201,7 +201,11 @@ impl ActiveExchange {
             let counts = exchange.is_to_be_counted(of);
             counts.then(|| counting.begin(of, exchange.record(), request))
         });
-        self.capture = begun.flatten().flatten();
+        match begun.flatten() {
+            Some(Begun::Counted(capture)) => self.capture = Some(capture),
+            Some(Begun::NoRoom) => self.exchange.found_no_room_to_count(),
+            Some(Begun::NotCounted) | None => {}
+        }
     }
 
     /// This was forwarded.

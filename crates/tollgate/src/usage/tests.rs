@@ -57,6 +57,7 @@ fn settlement(n: u64) -> Settlement {
     row.prompt = Witnesses {
         reported: Some(102),
         counted: Some(100),
+        ..Witnesses::default()
     };
     row.price = (n > 1).then(|| Price {
         id: "p".into(),

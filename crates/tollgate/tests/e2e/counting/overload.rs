@@ -1,9 +1,10 @@
-//! More prompts than can be counted: calls are not delayed, no row is lost, and the record says `estimated`.
+//! More prompts than can be counted: answers are held back for a while, no row is lost, and the record says `estimated`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use engine::EngineConfig;
-use serde_json::json;
+use engine::{EngineConfig, EngineHandle};
+use serde_json::{Value, json};
 
 use super::{CountingGate, TOKENIZER, engine};
 use crate::harness::{Connection, eventually, post};
@@ -12,24 +13,24 @@ use crate::harness::{Connection, eventually, post};
 const SLOW_TEMPLATE: &[u8] =
     b"{% for a in range(1000) %}{% for b in range(5000) %}{% endfor %}{% endfor %}{{ messages[0]['content'] }}";
 
-#[test]
-fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
-    const CALLS: usize = 6;
-    const CLIENTS: usize = 4;
-    let engine = engine(EngineConfig {
+const CALLS: usize = 6;
+const CLIENTS: usize = 4;
+
+/// An engine that takes long prompts.
+fn patient_engine() -> EngineHandle {
+    engine(EngineConfig {
         max_model_len: 1 << 22,
         ..EngineConfig::default()
-    });
-    let counting = "tokenizers: { \"*\": { file: tokenizer.json, template: t.jinja } }\ncounting: { queue: 1MiB }";
-    let files = [("tokenizer.json", TOKENIZER), ("t.jinja", SLOW_TEMPLATE)];
-    let counted = CountingGate::start(engine.addr(), counting, &files);
-    let data = counted.gate.data;
+    })
+}
+
+/// Calls at once, each of more than half of a queue of 1 MiB.
+fn call_all(data: SocketAddr) {
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             scope.spawn(move || {
                 let mut connection = Connection::open(data);
                 for n in 0..CALLS {
-                    // Each takes more than half of the queue, and takes long.
                     let text = format!("{client}-{n} words and words ").repeat(30_000);
                     let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
                         "messages": [{"role": "user", "content": text}]});
@@ -41,12 +42,41 @@ fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
             });
         }
     });
-    let metric = |result: &str| {
-        let labels = [&format!("result=\"{result}\"")[..], "direction=\"input\""];
-        counted
-            .gate
-            .metric("tollgate_counting_exchanges_total", &labels)
-    };
+}
+
+/// Prompts that came to this result.
+fn prompts(counted: &CountingGate, result: &str) -> f64 {
+    let labels = [&format!("result=\"{result}\"")[..], "direction=\"input\""];
+    counted
+        .gate
+        .metric("tollgate_counting_exchanges_total", &labels)
+}
+
+#[test]
+fn answers_are_held_back_until_there_is_room_and_every_prompt_is_counted() {
+    let engine = patient_engine();
+    let counting = "tokenizers: { \"*\": harmony }\ncounting: { queue: 1MiB, backpressure: 10s }";
+    let counted = CountingGate::start(engine.addr(), counting, &[]);
+    call_all(counted.gate.data);
+    let all = (CALLS * CLIENTS) as f64;
+    eventually("all are counted", Duration::from_secs(30), || {
+        prompts(&counted, "exact") >= all
+    });
+    assert_eq!(prompts(&counted, "busy"), 0.0);
+    let rows = counted.end();
+    assert!(rows.values().all(|row| row["prompt_counted"].is_u64()));
+    assert!(rows.values().all(|row| row["prompt_uncounted"].is_null()));
+    engine.stop();
+}
+
+#[test]
+fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
+    let engine = patient_engine();
+    let counting = "tokenizers: { \"*\": { file: tokenizer.json, template: t.jinja } }\ncounting: { queue: 1MiB, backpressure: 0s }";
+    let files = [("tokenizer.json", TOKENIZER), ("t.jinja", SLOW_TEMPLATE)];
+    let counted = CountingGate::start(engine.addr(), counting, &files);
+    call_all(counted.gate.data);
+    let metric = |result: &str| prompts(&counted, result);
     eventually("all are counted or not", Duration::from_secs(30), || {
         metric("exact") + metric("busy") >= (CALLS * CLIENTS) as f64
     });
@@ -65,6 +95,9 @@ fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
         (of("counted"), of("estimated")),
         (exact as usize, busy as usize)
     );
+    let is_marked =
+        |row: &Value| (row["prompt_uncounted"] == "busy") == (row["prompt_source"] == "estimated");
+    assert!(rows.values().all(is_marked));
     engine.stop();
 }
 
@@ -81,6 +114,7 @@ fn a_prompt_longer_than_the_bound_is_not_counted_but_its_completion_is() {
     counted.chat("short", &[], &body(300));
     let rows = counted.end();
     assert!(rows["long"]["prompt_counted"].is_null(), "{}", rows["long"]);
+    assert_eq!(rows["long"]["prompt_uncounted"], "too_long");
     assert!(rows["long"]["completion_counted"].is_u64());
     assert!(rows["short"]["prompt_counted"].is_u64());
     engine.stop();
