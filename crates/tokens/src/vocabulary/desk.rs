@@ -158,3 +158,6 @@ impl Batch {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Token counts of short pieces that were counted before.
 //!
-//! A piece is its own key, so nothing is mistaken for anything else. Of those that share a place the first was asked for
-//! since the second was; a new one takes the second's place, so that what never comes again drives out none that does.
+//! A piece is its own key, so nothing is mistaken for anything else. Of three that share a place the two asked for latest
+//! stay, the later one first. (A new one that had to come twice to become the first was tried: names come again soon.)
 //! Invariant: what is known says of which vocabulary it is.
 //! Not here: counting (`bpe`).
 
@@ -150,7 +150,8 @@ impl Known {
             return u64::from(key.tokens(*first));
         }
         let tokens = count();
-        *second = key.0 | u128::from(tokens & 0xF) << COUNT_SHIFT;
+        *second = *first;
+        *first = key.0 | u128::from(tokens & 0xF) << COUNT_SHIFT;
         tokens
     }
 

@@ -1,8 +1,7 @@
 //! What the processor at hand can do, and the same code compiled for it.
 //!
-//! Half of all work here is on masks of 64 bits and on short lists of numbers, for which the instructions of an x86-64 of
-//! 2003 are a third slower than those of 2013. What is compiled twice is all of a count: a [`Work`], generic in its
-//! [`Level`].
+//! Most of the work here is on masks of 64 bits and on short lists of numbers, for which processors have better instructions
+//! since 2013. What is compiled twice is all of a count: a [`Work`], generic in its [`Level`].
 //! Invariant: a level above [`Portable`] exists only where the processor has its instructions; all levels give the same.
 //! Not here: what is done (`pieced`), the masks themselves (`window`).
 
