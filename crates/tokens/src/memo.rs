@@ -28,13 +28,15 @@ type Entry = (u128, u64);
 #[derive(Debug)]
 pub struct Memo {
     key: [u64; 2],
-    shards: Vec<Mutex<Vec<[Entry; WAYS]>>>,
+    shards: Vec<Mutex<Shard>>,
     next: AtomicU64,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    hit_bytes: AtomicU64,
-    missed_bytes: AtomicU64,
-    evictions: AtomicU64,
+}
+
+/// Places under one lock, and what became of lookups there.
+#[derive(Debug)]
+struct Shard {
+    places: Vec<[Entry; WAYS]>,
+    stats: MemoStats,
 }
 
 /// What became of lookups since the start.
@@ -57,29 +59,32 @@ impl Memo {
     #[must_use]
     pub fn new(bytes: usize, key: [u64; 2]) -> Self {
         let places = bytes / SHARDS / size_of::<[Entry; WAYS]>();
-        let shard = || Mutex::new(vec![[(0, 0); WAYS]; places.max(1)]);
+        let shard = || {
+            Mutex::new(Shard {
+                places: vec![[(0, 0); WAYS]; places.max(1)],
+                stats: MemoStats::default(),
+            })
+        };
         Self {
             key,
             shards: (0..SHARDS).map(|_| shard()).collect(),
             next: AtomicU64::new(0),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            hit_bytes: AtomicU64::new(0),
-            missed_bytes: AtomicU64::new(0),
-            evictions: AtomicU64::new(0),
         }
     }
 
     /// What became of lookups.
     #[must_use]
     pub fn stats(&self) -> MemoStats {
-        MemoStats {
-            hits: self.hits.load(Relaxed),
-            misses: self.misses.load(Relaxed),
-            hit_bytes: self.hit_bytes.load(Relaxed),
-            missed_bytes: self.missed_bytes.load(Relaxed),
-            evictions: self.evictions.load(Relaxed),
+        let mut sum = MemoStats::default();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            sum.hits += shard.stats.hits;
+            sum.misses += shard.stats.misses;
+            sum.hit_bytes += shard.stats.hit_bytes;
+            sum.missed_bytes += shard.stats.missed_bytes;
+            sum.evictions += shard.stats.evictions;
         }
+        sum
     }
 
     /// A number that no other vocabulary has here.
@@ -99,15 +104,11 @@ impl Memo {
         }
         let hash = self.hash(vocabulary, text);
         let bytes = text.len() as u64;
-        if let Some(tokens) = self.find(hash) {
-            self.hits.fetch_add(1, Relaxed);
-            self.hit_bytes.fetch_add(bytes, Relaxed);
+        if let Some(tokens) = self.find(hash, bytes) {
             return Ok(tokens);
         }
         let tokens = count()?;
-        self.misses.fetch_add(1, Relaxed);
-        self.missed_bytes.fetch_add(bytes, Relaxed);
-        self.keep(hash, tokens);
+        self.keep(hash, bytes, tokens);
         Ok(tokens)
     }
 
@@ -119,38 +120,45 @@ impl Memo {
         hasher.finish128().as_u128().max(1)
     }
 
-    fn find(&self, hash: u128) -> Option<u64> {
-        self.at(hash, |ways| {
+    fn find(&self, hash: u128, bytes: u64) -> Option<u64> {
+        self.at(hash, |ways, stats| {
             let at = ways.iter().position(|(of, _)| *of == hash)?;
             let (_, tokens) = *ways.get(at)?;
             ways.get_mut(..=at)?.rotate_right(1);
+            stats.hits += 1;
+            stats.hit_bytes += bytes;
             Some(tokens)
         })
     }
 
-    fn keep(&self, hash: u128, tokens: u64) {
-        self.at(hash, |ways| {
+    fn keep(&self, hash: u128, bytes: u64, tokens: u64) {
+        self.at(hash, |ways, stats| {
+            stats.misses += 1;
+            stats.missed_bytes += bytes;
             ways.rotate_right(1);
             let entry = ways.first_mut()?;
             let (gone, _) = std::mem::replace(entry, (hash, tokens));
-            if gone != 0 && gone != hash {
-                self.evictions.fetch_add(1, Relaxed);
-            }
+            stats.evictions += u64::from(gone != 0 && gone != hash);
             Some(())
         });
     }
 
     /// Does something with the texts of a place, the one asked for last first.
-    fn at<T>(&self, hash: u128, what: impl FnOnce(&mut [Entry; WAYS]) -> Option<T>) -> Option<T> {
+    fn at<T>(
+        &self,
+        hash: u128,
+        what: impl FnOnce(&mut [Entry; WAYS], &mut MemoStats) -> Option<T>,
+    ) -> Option<T> {
         #[expect(clippy::cast_possible_truncation, reason = "two independent parts")]
         let (shard, place) = (hash as usize % SHARDS, (hash >> 64) as usize);
-        let mut places = self
+        let mut shard = self
             .shards
             .get(shard)?
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let Shard { places, stats } = &mut *shard;
         let place = place % places.len();
-        what(places.get_mut(place)?)
+        what(places.get_mut(place)?, stats)
     }
 }
 

@@ -7,12 +7,14 @@
 mod added;
 mod bpe;
 mod classes;
+mod desk;
 mod fetch;
 mod huggingface;
 mod known;
 mod pairs;
 mod pieced;
 mod pieces;
+mod processor;
 mod special;
 mod window;
 
@@ -20,6 +22,7 @@ use std::sync::Arc;
 
 use tokenizers::Tokenizer;
 
+use crate::counter::Counter;
 use crate::memo::Memo;
 use crate::uncountable::{Uncountable, UnusableModel};
 use huggingface::HuggingFace;
@@ -69,6 +72,16 @@ impl Vocabulary {
         }
     }
 
+    /// Counts as on a processor of which nothing is known.
+    #[cfg(test)]
+    fn on_any_processor(&mut self) {
+        match self {
+            Self::Pieced(pieced) => pieced.on_any_processor(),
+            Self::HuggingFace(known) => known.on_any_processor(),
+            Self::Own(_) => {}
+        }
+    }
+
     /// Counts plain text: what looks like a special token is text, except in a `tokenizer.json`, where the
     /// tokenizer itself reads it as one and so does the engine.
     pub(crate) fn count(&self, text: &str) -> Result<u64, Uncountable> {
@@ -113,6 +126,16 @@ impl Vocabulary {
             Self::Pieced(pieced) => Some(pieced.count_all_but::<KEPT>(text)),
             Self::HuggingFace(_) | Self::Own(_) => None,
         }
+    }
+}
+
+impl Counter {
+    /// Counts a text by itself, without anything that a template would put around it.
+    ///
+    /// # Errors
+    /// When the vocabulary cannot encode it; see [`Uncountable`].
+    pub fn text(&self, text: &str) -> Result<u64, Uncountable> {
+        self.vocabulary.count(text)
     }
 }
 

@@ -28,11 +28,12 @@ pub(super) struct Added {
 }
 
 impl Added {
-    /// `None` where one also takes what stands around it.
-    pub(super) fn new(tokens: &[AddedToken]) -> Option<Self> {
+    /// `None` where one also takes what stands around it, or where normalising could change one.
+    pub(super) fn new(tokens: &[AddedToken], is_nfc: bool) -> Option<Self> {
         let is_plain = |token: &AddedToken| !token.single_word && !token.lstrip && !token.rstrip;
         // What normalising would change is looked for in another form.
-        let is_stable = |token: &AddedToken| !token.normalized || token.content.is_ascii();
+        let is_stable =
+            |token: &AddedToken| !is_nfc || !token.normalized || token.content.is_ascii();
         if !tokens
             .iter()
             .all(|token| is_plain(token) && is_stable(token))

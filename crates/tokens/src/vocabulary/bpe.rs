@@ -17,13 +17,19 @@ use super::pairs::{Pairs, Rank, Token};
 const FEW: usize = 64;
 /// The same for short pieces, which most are.
 const FEWER: usize = 16;
+/// The same for those that most pieces are that were never seen.
+const FEWEST: usize = 8;
 /// Bytes of a window, unless the longest token needs more.
 const WINDOW: usize = FEW;
 /// A window holds so many of the longest token, where a smaller one does not lead to a cut that stands.
 const LONGEST_TOKENS: usize = 4;
 
 /// The number of tokens of a piece.
+#[inline(always)]
 pub(super) fn count(pairs: &Pairs<'_>, piece: &[u8]) -> u64 {
+    if piece.len() <= FEWEST {
+        return encode_few::<FEWEST>(pairs, piece, |_| {}) as u64;
+    }
     if piece.len() <= FEWER {
         return encode_few::<FEWER>(pairs, piece, |_| {}) as u64;
     }
@@ -125,14 +131,14 @@ fn encode(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>) {
 }
 
 /// For at most `N` bytes: the lowest rank is searched among all.
+#[inline(always)]
 fn encode_few<const N: usize>(
     pairs: &Pairs<'_>,
     text: &[u8],
     mut tell: impl FnMut((Token, usize)),
 ) -> usize {
-    // By the place of a symbol's first byte: the symbol, the place behind it and the one before it, and when it merges
-    // with the symbol behind it.
-    let (mut symbols, mut ends, mut befores) = ([0; N], [0u8; N], [0u8; N]);
+    // By the place of a symbol's first byte: the symbol, and when it merges with the symbol behind it.
+    let mut symbols = [0; N];
     let mut orders = [NEVER; N];
     let length = text.len().min(N);
     let mut last = None;
@@ -145,10 +151,11 @@ fn encode_few<const N: usize>(
             );
         }
         put(&mut symbols, at, pairs.byte(*byte));
-        put(&mut ends, at, at as u8 + 1);
-        put(&mut befores, at, at.saturating_sub(1) as u8);
     }
-    let mut count = length;
+    // A bit for each place at which a symbol begins.
+    let mut begins = u64::MAX
+        .checked_shr(FEW as u32 - length as u32)
+        .unwrap_or(0);
     loop {
         // Over all places, so that it is a few vector instructions.
         let lowest = orders
@@ -158,29 +165,36 @@ fn encode_few<const N: usize>(
             break;
         }
         let at = (lowest & PLACE_MASK) as usize;
-        count -= 1;
         let symbol = pairs.token((lowest / FEW as i32) as Rank);
-        let gone = usize::from(get(&ends, at));
-        let end = usize::from(get(&ends, gone));
-        put(&mut symbols, at, symbol);
-        put(&mut ends, at, end as u8);
+        // The symbol behind it goes.
+        let gone = behind(begins, at);
+        begins &= !(1 << (gone % FEW));
         put(&mut orders, gone, NEVER);
-        put(&mut befores, end, at as u8);
-        let behind = (end < length).then(|| pairs.merge(symbol, get(&symbols, end)));
-        put(&mut orders, at, order(behind.flatten(), at));
-        if at > 0 {
-            let before = usize::from(get(&befores, at));
+        put(&mut symbols, at, symbol);
+        let next = behind(begins, at);
+        let merge = (next < FEW).then(|| pairs.merge(symbol, get(&symbols, next)));
+        put(&mut orders, at, order(merge.flatten(), at));
+        let before = begins & !(u64::MAX << at);
+        if before != 0 {
+            let before = FEW - 1 - before.leading_zeros() as usize;
             let merge = pairs.merge(get(&symbols, before), symbol);
             put(&mut orders, before, order(merge, before));
         }
     }
-    let mut at = 0;
-    while at < length {
-        let end = usize::from(get(&ends, at));
-        tell((get(&symbols, at), end - at));
-        at = end;
+    let count = begins.count_ones() as usize;
+    while begins != 0 {
+        let at = begins.trailing_zeros() as usize;
+        begins &= begins - 1;
+        let end = begins.trailing_zeros() as usize;
+        tell((get(&symbols, at), end.min(length) - at));
     }
     count
+}
+
+/// Where the symbol behind the one at this place begins; none where that is no place.
+#[inline(always)]
+const fn behind(begins: u64, at: usize) -> usize {
+    (begins & u64::MAX << 1 << at).trailing_zeros() as usize
 }
 
 /// No merge.
@@ -195,14 +209,15 @@ fn order(rank: Option<Rank>, at: usize) -> i32 {
     rank.map_or(NEVER, |rank| (rank as i32 * FEW as i32) | at as i32)
 }
 
+/// Of a place that is one of the list's.
 #[inline]
 fn get<T: Copy + Default, const N: usize>(list: &[T; N], at: usize) -> T {
-    list.get(at).copied().unwrap_or_default()
+    list.get(at % N).copied().unwrap_or_default()
 }
 
 #[inline]
 fn put<T, const N: usize>(list: &mut [T; N], at: usize, value: T) {
-    if let Some(place) = list.get_mut(at) {
+    if let Some(place) = list.get_mut(at % N) {
         *place = value;
     }
 }

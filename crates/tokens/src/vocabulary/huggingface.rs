@@ -37,6 +37,13 @@ pub(super) const PATTERNS: [(&str, Grammar); 3] = [
     ),
 ];
 
+/// DeepSeek's since V3, in this order. The third has the line ends themselves.
+pub(super) const DEEPSEEK: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥\u{3040}-ゟ゠-ヿ]+",
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+];
+
 /// What is counted by both before a file is believed: scripts, contractions, numbers, white space, signs, marks that
 /// NFC would join, and text that looks like special tokens.
 const SAMPLE: &str = include_str!("sample.txt");
@@ -87,10 +94,11 @@ impl HuggingFace {
         let file: File = serde_json::from_slice(tokenizer_json).ok()?;
         let (pairs, wholes) = merges(&file.model)?;
         let grammar = grammar(file.pre_tokenizer.as_ref()?)?;
+        let is_nfc = normalizer(file.normalizer.as_ref())?;
         let vocabulary = Self {
             pieced: Pieced::new(grammar, Cow::Owned(pairs), wholes),
-            added: Added::new(&file.added_tokens.unwrap_or_default())?,
-            is_nfc: normalizer(file.normalizer.as_ref())?,
+            added: Added::new(&file.added_tokens.unwrap_or_default(), is_nfc)?,
+            is_nfc,
             around: tokenizer.encode_fast("", true).ok()?.len() as u64,
         };
         vocabulary.agrees(tokenizer).then_some(vocabulary)
@@ -110,6 +118,12 @@ impl HuggingFace {
     /// As [`Pieced::remember_in`].
     pub(super) fn remember_in(&mut self, memo: Arc<Memo>) {
         self.pieced.remember_in(memo);
+    }
+
+    /// As [`Pieced::on_any_processor`].
+    #[cfg(test)]
+    pub(super) const fn on_any_processor(&mut self) {
+        self.pieced.on_any_processor();
     }
 
     /// The tokens of a text, with those that are spelled in it, and with those around it or not.
@@ -164,23 +178,31 @@ fn grammar(pre_tokenizer: &Value) -> Option<Grammar> {
             (is(pre_tokenizer, "add_prefix_space", false) && uses).then_some(Grammar::Gpt2)
         }
         "Sequence" => {
-            let [split, bytes] = pre_tokenizer.get("pretokenizers")?.as_array()?.as_slice() else {
-                return None;
-            };
-            let is_split = split.get("type")? == "Split"
-                && split.get("behavior")? == "Isolated"
-                && is(split, "invert", false);
+            let all = pre_tokenizer.get("pretokenizers")?.as_array()?;
+            let (bytes, splits) = all.split_last()?;
             let is_bytes = bytes.get("type")? == "ByteLevel"
                 && is(bytes, "add_prefix_space", false)
                 && is(bytes, "use_regex", false);
-            if !is_split || !is_bytes {
+            if !is_bytes {
                 return None;
             }
-            let pattern = split.get("pattern")?.get("Regex")?.as_str()?;
-            let mut known = PATTERNS.into_iter();
-            known
-                .find(|(text, _)| *text == pattern)
-                .map(|(_, grammar)| grammar)
+            let pattern = |split: &Value| {
+                let is_split = split.get("type")? == "Split"
+                    && split.get("behavior")? == "Isolated"
+                    && is(split, "invert", false);
+                let pattern = split.get("pattern")?.get("Regex")?.as_str()?;
+                is_split.then(|| pattern.to_owned())
+            };
+            let patterns: Option<Vec<String>> = splits.iter().map(pattern).collect();
+            match patterns?.as_slice() {
+                [pattern] => {
+                    let mut known = PATTERNS.into_iter();
+                    known
+                        .find(|(text, _)| text == pattern)
+                        .map(|(_, grammar)| grammar)
+                }
+                patterns => (patterns == DEEPSEEK).then_some(Grammar::DeepSeek3),
+            }
         }
         _ => None,
     }

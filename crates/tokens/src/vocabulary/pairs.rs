@@ -235,8 +235,8 @@ pub(crate) struct Merge {
     pub(crate) token: Token,
 }
 
-/// Makes a block of the tokens of the 256 bytes, of the merges, and of the bytes of all tokens. Of a pair that comes twice
-/// the first counts. `None` where there are more tokens or ranks than a slot has room for.
+/// Makes a block of the tokens of the 256 bytes, of the merges, and of the bytes of all tokens. `None` where
+/// there are more tokens or ranks than a slot has room for, or where a pair comes twice.
 pub(crate) fn write<'t>(
     bytes: &[Token; 256],
     merges: &[Merge],
@@ -270,6 +270,14 @@ pub(crate) fn write<'t>(
     block.extend(renumbered.into_iter().flat_map(u32::to_le_bytes));
     block.extend(slots(merges).into_iter().flat_map(u64::to_le_bytes));
     let pairs = Pairs::read(&block)?;
+    let is_found = |merge: &Merge| {
+        pairs
+            .merge(merge.left, merge.right)
+            .is_some_and(|rank| rank == merge.rank)
+    };
+    if !merges.iter().all(is_found) {
+        return None;
+    }
     let mut ranks = Vec::with_capacity(BYTE_PAIRS);
     for left in bytes {
         for right in bytes {

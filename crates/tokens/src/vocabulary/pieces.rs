@@ -7,8 +7,10 @@
 //! Not here: tokens (`bpe`), the classes of characters (`classes`).
 
 mod ascii;
+mod deepseek;
 
 use super::classes::Class;
+use super::processor::Level;
 
 /// A published pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +30,12 @@ pub(super) enum Grammar {
     ///
     /// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
     Gpt2,
+    /// DeepSeek's since V3: three patterns, one after the other (`deepseek`).
+    DeepSeek3,
 }
 
-/// Ends of pieces that are found together.
-pub(super) const BATCH: usize = ascii::BYTES;
+/// Pieces that are found together, at most.
+pub(super) const TOGETHER: usize = ascii::BYTES;
 
 /// Goes through a text, some pieces at a time.
 pub(super) struct Pieces<'t> {
@@ -49,26 +53,49 @@ impl<'t> Pieces<'t> {
         }
     }
 
-    /// Where the next pieces end, and how many they are: none at the end of the text.
-    #[inline]
-    pub(super) fn next(&mut self, ends: &mut [usize; BATCH]) -> usize {
-        if self.grammar != Grammar::Gpt2 {
-            let found = ascii::pieces(self.grammar, self.text.as_bytes(), self.at, ends);
-            if let Some(last) = found.checked_sub(1) {
-                self.at = ends.get(last).copied().unwrap_or(self.at);
-                return found;
+    /// Where the next piece begins.
+    pub(super) const fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Tells where each of the next pieces begins and ends, and the 16 bytes from its beginning on, what is behind the text
+    /// being zero. False at the end of the text.
+    #[inline(always)]
+    pub(super) fn next<L: Level>(
+        &mut self,
+        level: L,
+        mut tell: impl FnMut(usize, usize, &[u8; 16]),
+    ) -> bool {
+        let text = self.text.as_bytes();
+        let Some(next) = text.get(self.at) else {
+            return false;
+        };
+        if next.is_ascii() && self.grammar != Grammar::Gpt2 {
+            let end = ascii::pieces(level, self.grammar, text, self.at, &mut tell);
+            if end > self.at {
+                self.at = end;
+                return true;
             }
         }
         let end = self.grammar.end_of_piece(self.text, self.at);
-        if end == self.at {
-            return 0;
-        }
+        tell(self.at, end, &sixteen(text, self.at));
         self.at = end;
-        if let Some(first) = ends.first_mut() {
-            *first = end;
-        }
-        1
+        true
     }
+}
+
+/// The 16 bytes from a place on, what is behind the text being zero.
+#[inline]
+pub(super) fn sixteen(text: &[u8], at: usize) -> [u8; 16] {
+    let rest = text.get(at..).unwrap_or_default();
+    if let Some(bytes) = rest.first_chunk() {
+        return *bytes;
+    }
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    bytes
 }
 
 /// A place in a text, before a character.
@@ -134,12 +161,14 @@ impl Place<'_> {
 
 impl Grammar {
     /// Where the piece ends that begins here; here, at the end of the text.
+    #[inline(never)]
     pub(super) fn end_of_piece(self, text: &str, at: usize) -> usize {
         let start = Place { text, at };
         let Some(class) = start.class() else {
             return at;
         };
         let end = match self {
+            Self::DeepSeek3 => Some(start.past_deepseek(class)),
             Self::O200k => start.word_by_case(class),
             Self::Cl100k | Self::Qwen2 => {
                 start.past_contraction(true).or_else(|| start.word(class))
@@ -152,16 +181,13 @@ impl Grammar {
             (Self::Gpt2, _) => start
                 .after_space(class, |class| class == Class::Number)
                 .or_else(|| start.after_space(class, is_sign))
-                .unwrap_or_else(|| start.space(false)),
+                .unwrap_or_else(|| start.space(false, Place::is_end)),
             (Self::Qwen2, Class::Number) => start.next(),
-            (_, Class::Number) => (0..3).fold(start, |place, _| match place.class() {
-                Some(Class::Number) => place.next(),
-                _ => place,
-            }),
+            (_, Class::Number) => start.past_three_numbers(),
             _ => match start.after_space(class, is_sign) {
                 Some(end) if self == Self::O200k => end.past_lines_and_slashes(),
                 Some(end) => end.past(|class| class == Class::Newline),
-                None => start.space(true),
+                None => start.space(true, Place::is_end),
             },
         });
         end.at
@@ -225,6 +251,18 @@ impl Place<'_> {
         (end.at > first.at).then_some(end)
     }
 
+    /// `\p{N}{1,3}`
+    fn past_three_numbers(self) -> Self {
+        (0..3).fold(self, |place, _| match place.class() {
+            Some(Class::Number) => place.next(),
+            _ => place,
+        })
+    }
+
+    const fn is_end(self) -> bool {
+        self.at == self.text.len()
+    }
+
     fn past_lines_and_slashes(mut self) -> Self {
         while let Some('\r' | '\n' | '/') = self.character() {
             self = self.next();
@@ -232,9 +270,9 @@ impl Place<'_> {
         self
     }
 
-    /// White space: through its last line end, where lines matter; else all that ends the text; else all but its last
-    /// character, which belongs to what follows, unless it is the only one.
-    fn space(self, by_lines: bool) -> Self {
+    /// White space: through its last line end, where lines matter; else all that ends the text, or what is cut like one; else
+    /// all but its last character, which belongs to what follows, unless it is the only one.
+    fn space(self, by_lines: bool, is_end: impl Fn(Self) -> bool) -> Self {
         let (mut end, mut last, mut after_line) = (self, self, None);
         while let Some(class) = end.class().filter(|class| class.is_space()) {
             last = end;
@@ -245,7 +283,7 @@ impl Place<'_> {
         }
         match after_line {
             Some(after) if by_lines => after,
-            _ if end.at == self.text.len() || last.at == self.at => end,
+            _ if is_end(end) || last.at == self.at => end,
             _ => last,
         }
     }

@@ -1,7 +1,7 @@
 //! Merged as the rule says, whatever the way.
 
 use super::super::pairs::{Merge, Pairs, write};
-use super::{FEW, FEWER, count, encode_few, encode_many};
+use super::{FEW, FEWER, FEWEST, count, encode_few, encode_many};
 use crate::tests::random::Random;
 
 const O200K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.pairs"));
@@ -25,6 +25,11 @@ fn few_symbols_merge_as_many_do() {
             let mut fewer = Vec::new();
             encode_few::<FEWER>(&pairs, text, |token| fewer.push(token));
             assert_eq!(fewer, few, "{text:?}");
+        }
+        if text.len() <= FEWEST {
+            let mut fewest = Vec::new();
+            encode_few::<FEWEST>(&pairs, text, |token| fewest.push(token));
+            assert_eq!(fewest, few, "{text:?}");
         }
         assert_eq!(few, whole(&pairs, text), "{text:?}");
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokenizers::Tokenizer;
 
-use super::{HuggingFace, PATTERNS, byte_letters};
+use super::{DEEPSEEK, HuggingFace, PATTERNS, byte_letters};
 use crate::tests::random::Random;
 
 /// A small vocabulary with merges of common letters, behind a pattern.
@@ -65,11 +65,11 @@ fn file(pre_tokenizer: &Value, normalizer: &Value) -> Value {
     })
 }
 
-fn split(pattern: &str) -> Value {
-    json!({"type": "Sequence", "pretokenizers": [
-        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false},
-        {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-    ]})
+fn split(patterns: &[&str]) -> Value {
+    let split = |pattern| json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false});
+    let mut all: Vec<Value> = patterns.iter().map(split).collect();
+    all.push(json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}));
+    json!({"type": "Sequence", "pretokenizers": all})
 }
 
 fn read(file: &Value) -> (Option<HuggingFace>, Tokenizer) {
@@ -81,9 +81,9 @@ fn read(file: &Value) -> (Option<HuggingFace>, Tokenizer) {
 #[test]
 fn files_of_known_kinds_count_as_their_reference() {
     let gpt2 = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
-    let splits = PATTERNS.iter().map(|(pattern, _)| split(pattern));
+    let splits = PATTERNS.iter().map(|(pattern, _)| split(&[pattern]));
     let mut random = Random::announced();
-    for pre_tokenizer in splits.chain([gpt2]) {
+    for pre_tokenizer in splits.chain([split(&DEEPSEEK), gpt2]) {
         for normalizer in [Value::Null, json!({"type": "NFC"})] {
             let (known, tokenizer) = read(&file(&pre_tokenizer, &normalizer));
             let known = known.unwrap_or_else(|| panic!("not known: {pre_tokenizer}"));
@@ -109,7 +109,7 @@ fn files_of_known_kinds_count_as_their_reference() {
 
 #[test]
 fn what_is_not_understood_is_left_to_the_reference() {
-    let known = file(&split(PATTERNS[0].0), &Value::Null);
+    let known = file(&split(&[PATTERNS[0].0]), &Value::Null);
     assert!(read(&known).0.is_some());
     let changes: [(&str, Value); 7] = [
         ("/normalizer", json!({"type": "NFKC"})),
@@ -128,4 +128,54 @@ fn what_is_not_understood_is_left_to_the_reference() {
         *file.pointer_mut(place).expect("a place") = value;
         assert!(read(&file).0.is_none(), "{place}");
     }
+}
+
+#[test]
+fn every_short_text_of_hard_characters_is_cut_as_by_deepseeks_three_patterns() {
+    let hard = [
+        'a', '\'', ' ', '\n', '\t', '1', '(', '中', '\u{30FB}', '\u{3040}', '\u{301}', 'é',
+        '\u{1}', '²', '—',
+    ];
+    let (known, tokenizer) = read(&file(&split(&DEEPSEEK), &Value::Null));
+    let known = known.expect("known");
+    for length in 1..=4 {
+        for number in 0..hard.len().pow(length) {
+            let letters =
+                (0..length).map(|place| hard[number / hard.len().pow(place) % hard.len()]);
+            // The window goes on behind it.
+            for behind in ["", "etat and more"] {
+                let text: String = letters.clone().chain(behind.chars()).collect();
+                let reference = tokenizer.encode_fast(text.as_str(), false);
+                let reference = reference.expect("a count").len() as u64;
+                assert_eq!(known.count(&text, false), Ok(reference), "{text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pair_that_merges_twice_is_left_to_the_reference() {
+    let mut file = file(&split(&[PATTERNS[0].0]), &Value::Null);
+    let merges = file.pointer_mut("/model/merges").expect("merges");
+    let merges = merges.as_array_mut().expect("a list");
+    merges.push(merges[0].clone());
+    assert!(read(&file).0.is_none());
+}
+
+#[test]
+fn added_tokens_beyond_ascii_are_known_where_nothing_is_normalised() {
+    let mut file = file(
+        &split(&DEEPSEEK),
+        &json!({"type": "Sequence", "normalizers": []}),
+    );
+    *file
+        .pointer_mut("/added_tokens/2/content")
+        .expect("a place") = json!("<｜User｜>");
+    let (known, tokenizer) = read(&file);
+    let known = known.expect("known");
+    let text = "<|start|>a 1<｜User｜>中<｜User";
+    let reference = tokenizer.encode_fast(text, false).expect("a count").len() as u64;
+    assert_eq!(known.count(text, false), Ok(reference));
+    *file.pointer_mut("/normalizer").expect("a place") = json!({"type": "NFC"});
+    assert!(read(&file).0.is_none());
 }

@@ -5,39 +5,62 @@
 //! contraction, a letter beyond ASCII, the end of the window), nothing is told from there on.
 //! Not here: those (`super`), how masks are made (`window`).
 
+use super::super::processor::Level;
 use super::super::window::{self, Masks};
 use super::Grammar;
 
 pub(super) const BYTES: usize = window::BYTES;
+/// With those behind the window that are handed on with the last piece in it.
+const SEEN: usize = BYTES + 16;
 
-/// Where the next pieces end, of those that are sure, and how many they are.
-#[inline]
-pub(super) fn pieces(grammar: Grammar, text: &[u8], at: usize, ends: &mut [usize; BYTES]) -> usize {
+/// Tells where each of the next pieces begins and ends, of those that are sure, and the 16 bytes from its beginning on; where
+/// the last of them ends.
+#[inline(always)]
+pub(super) fn pieces<L: Level>(
+    level: L,
+    grammar: Grammar,
+    text: &[u8],
+    at: usize,
+    mut tell: impl FnMut(usize, usize, &[u8; 16]),
+) -> usize {
     let rest = text.get(at..).unwrap_or_default();
-    let (masks, length) = match rest.first_chunk::<BYTES>() {
-        Some(window) => (Masks::of(window), BYTES),
+    let mut ending;
+    let (seen, length) = match rest.first_chunk::<SEEN>() {
+        Some(seen) => (seen, BYTES),
         None => {
-            let mut window = [0; BYTES];
-            for (to, from) in window.iter_mut().zip(rest) {
+            ending = [0; SEEN];
+            for (to, from) in ending.iter_mut().zip(rest) {
                 *to = *from;
             }
-            (Masks::of(&window), rest.len())
+            (&ending, rest.len().min(BYTES))
         }
     };
-    let mut starts = starts(grammar, &masks, length) & !1;
-    let mut found = 0;
-    while starts != 0 {
-        if let Some(end) = ends.get_mut(found) {
-            *end = at + starts.trailing_zeros() as usize;
-        }
-        found += 1;
-        starts &= starts - 1;
+    let Some(window) = seen.first_chunk() else {
+        return at;
+    };
+    // Elsewhere a control character is a sign.
+    if grammar == Grammar::DeepSeek3 && rest.iter().take(length).any(is_control) {
+        return at;
     }
-    found
+    let mut starts = starts(grammar, &level.masks(window), length) & !1;
+    let mut from = 0;
+    while starts != 0 {
+        let to = starts.trailing_zeros() as usize;
+        starts &= starts - 1;
+        if let Some(bytes) = seen.get(from..).and_then(<[u8]>::first_chunk) {
+            tell(at + from, at + to, bytes);
+        }
+        from = to;
+    }
+    at + from
+}
+
+fn is_control(byte: &u8) -> bool {
+    byte.is_ascii_control() && !matches!(byte, b'\t'..=b'\r')
 }
 
 /// One bit for each byte at which a piece begins, as far as that is sure.
-#[inline]
+#[inline(always)]
 fn starts(grammar: Grammar, masks: &Masks, length: usize) -> u64 {
     let Masks {
         letter,
@@ -76,19 +99,24 @@ fn starts(grammar: Grammar, masks: &Masks, length: usize) -> u64 {
     }
 
     // White space: what follows its last line end, and the last of it, which belongs to what follows. Line ends right
-    // behind signs are theirs.
-    starts |= blank & (!before(white) | before(newline) | !behind(white));
+    // behind signs are theirs. Before a number DeepSeek's pattern cuts none off.
+    let goes_on = match grammar {
+        Grammar::DeepSeek3 => white | digit,
+        _ => white,
+    };
+    starts |= blank & (!before(white) | before(newline) | !behind(goes_on));
     starts |= newline & !before(white) & !before(sign);
 
     // From where on nothing is sure.
     let indent = blank & before(newline);
     let mut unsure = beyond;
     // A byte whose own start is not sure; what is before it is.
-    let mut doubtful = apostrophe & behind(letter);
-    if grammar == Grammar::O200k {
-        doubtful &= before(letter);
-        doubtful |= slash & before(newline);
-    }
+    let contraction = apostrophe & behind(letter);
+    let mut doubtful = match grammar {
+        Grammar::O200k => (contraction & before(letter)) | (slash & before(newline)),
+        Grammar::DeepSeek3 => 0,
+        _ => contraction,
+    };
     // An indented line that turns out to be empty.
     if indent.wrapping_add(blank) & !blank & newline != 0 {
         doubtful |= indent;

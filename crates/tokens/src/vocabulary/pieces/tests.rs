@@ -1,21 +1,36 @@
 //! Cut as the patterns cut, which the reference tokenizers run as regular expressions.
 
-use super::{BATCH, Grammar, Pieces};
+use super::super::processor::{Level, Processor, Work};
+use super::{Grammar, Pieces, sixteen};
 use crate::tests::random::Random;
 
+/// By the processor at hand, and as by any.
 fn pieces(grammar: Grammar, text: &str) -> Vec<&str> {
-    let (mut pieces, mut ends) = (Pieces::new(grammar, text), [0; BATCH]);
-    let (mut found, mut from) = (Vec::new(), 0);
-    loop {
-        let count = pieces.next(&mut ends);
-        if count == 0 {
-            assert_eq!(from, text.len(), "{text:?}");
-            return found;
-        }
-        for &to in &ends[..count] {
+    let [one, other] = [Processor::at_hand(), Processor::any()]
+        .map(|processor| processor.run(Cutting(grammar, text)));
+    assert_eq!(one, other, "{text:?}");
+    one
+}
+
+struct Cutting<'t>(Grammar, &'t str);
+
+impl<'t> Work for Cutting<'t> {
+    type Output = Vec<&'t str>;
+
+    #[inline(always)]
+    fn run<L: Level>(self, level: L) -> Vec<&'t str> {
+        let Self(grammar, text) = self;
+        let (mut pieces, mut found, mut end) = (Pieces::new(grammar, text), Vec::new(), 0);
+        while pieces.next(level, |from, to, bytes| {
+            assert_eq!(*bytes, sixteen(text.as_bytes(), from), "{text:?}");
+            assert_eq!(from, end, "{text:?}");
             found.push(&text[from..to]);
-            from = to;
+            end = to;
+        }) {
+            assert_eq!(pieces.at(), end, "{text:?}");
         }
+        assert_eq!(end, text.len(), "{text:?}");
+        found
     }
 }
 

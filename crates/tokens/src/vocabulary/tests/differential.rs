@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokenizers::Tokenizer;
 
 use super::super::Vocabulary;
-use super::super::huggingface::{PATTERNS, byte_letters};
+use super::super::huggingface::{DEEPSEEK, PATTERNS, byte_letters};
 use super::super::pieces::Grammar;
 use crate::tests::random::Random;
 
@@ -132,23 +132,29 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn differential(vocabulary: &Vocabulary, reference: impl Fn(&str) -> u64) {
+/// Counts all texts by the processor at hand, as any processor would, and by the reference.
+fn differential(vocabulary: impl Fn() -> Vocabulary, reference: impl Fn(&str) -> u64) {
+    let (at_hand, mut any) = (vocabulary(), vocabulary());
+    any.on_any_processor();
     Texts::asked_for().each(|text| {
-        let count = vocabulary.count(text).expect("countable");
-        assert_eq!(count, reference(text), "{text:?}");
+        let expected = reference(text);
+        for vocabulary in [&at_hand, &any] {
+            let count = vocabulary.count(text).expect("countable");
+            assert_eq!(count, expected, "{text:?}");
+        }
     });
 }
 
 #[test]
 fn differential_o200k() {
     let reference = bpe_openai::o200k_base();
-    differential(&Vocabulary::o200k(), |text| reference.count(text) as u64);
+    differential(Vocabulary::o200k, |text| reference.count(text) as u64);
 }
 
 #[test]
 fn differential_cl100k() {
     let reference = bpe_openai::cl100k_base();
-    differential(&Vocabulary::cl100k(), |text| reference.count(text) as u64);
+    differential(Vocabulary::cl100k, |text| reference.count(text) as u64);
 }
 
 /// A `tokenizer.json` of a whole vocabulary, as published models have theirs: made of ranks, with every way in which two
@@ -197,21 +203,28 @@ fn file(of: &OpenAi, pre_tokenizer: &Value, normalizer: &Value) -> Value {
 fn split(grammar: Grammar) -> Value {
     let pattern = PATTERNS.iter().find(|(_, of)| *of == grammar);
     let (pattern, _) = pattern.expect("it has a pattern in files");
-    json!({"type": "Sequence", "pretokenizers": [
-        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false},
-        {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-    ]})
+    splits(&[pattern])
+}
+
+fn splits(patterns: &[&str]) -> Value {
+    let split = |pattern| json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false});
+    let mut all: Vec<Value> = patterns.iter().map(split).collect();
+    all.push(json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}));
+    json!({"type": "Sequence", "pretokenizers": all})
 }
 
 fn differential_file(of: &OpenAi, pre_tokenizer: &Value, normalizer: &Value) {
     let file = file(of, pre_tokenizer, normalizer).to_string();
     let reference = Tokenizer::from_bytes(&file).unwrap_or_else(|error| panic!("{error}"));
-    let vocabulary = Vocabulary::own(file.as_bytes()).expect("a vocabulary");
-    assert!(
-        matches!(vocabulary, Vocabulary::HuggingFace(_)),
-        "not known"
-    );
-    differential(&vocabulary, |text| {
+    let vocabulary = || {
+        let vocabulary = Vocabulary::own(file.as_bytes()).expect("a vocabulary");
+        assert!(
+            matches!(vocabulary, Vocabulary::HuggingFace(_)),
+            "not known"
+        );
+        vocabulary
+    };
+    differential(vocabulary, |text| {
         let encoding = reference.encode_fast(text, false);
         encoding.expect("a count").len() as u64
     });
@@ -245,4 +258,9 @@ fn differential_o200k_as_a_file() {
         &split(Grammar::O200k),
         &Value::Null,
     );
+}
+
+#[test]
+fn differential_deepseek_3() {
+    differential_file(bpe_openai::cl100k_base(), &splits(&DEEPSEEK), &Value::Null);
 }
