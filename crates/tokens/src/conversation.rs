@@ -13,6 +13,8 @@ pub(crate) const BILLING_LINE: &str = "x-anthropic-billing-header";
 /// What is to be rendered.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
+    /// The length of the body that it came in.
+    pub(crate) body_bytes: usize,
     /// The system prompt where the dialect keeps it apart from the turns.
     pub(crate) instructions: Option<String>,
     pub(crate) turns: Vec<Turn>,
@@ -80,6 +82,27 @@ pub(crate) struct Tool {
     pub(crate) description: Option<String>,
     pub(crate) parameters: Option<Tree>,
     pub(crate) strict: Option<Tree>,
+}
+
+impl Conversation {
+    /// How many texts it has, and the bytes of its body, which has them all.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let of_turn = |turn: &Turn| match turn {
+            Turn::Assistant {
+                content,
+                calls,
+                reasoning,
+                ..
+            } => content.parts.len() + calls.len() + usize::from(reasoning.is_some()),
+            Turn::Instructions { content, .. }
+            | Turn::User { content, .. }
+            | Turn::Answer { content, .. } => content.parts.len(),
+        };
+        let of_argument = |(_, tree): &(String, Tree)| tree.list().map_or(1, <[Tree]>::len);
+        let turns: usize = self.turns.iter().map(|turn| of_turn(turn).max(1)).sum();
+        let arguments: usize = self.template_arguments.iter().map(of_argument).sum();
+        (turns + self.tools.len() + arguments, self.body_bytes)
+    }
 }
 
 impl Content {

@@ -98,6 +98,7 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<Count, Uncountable> {
+        let body_bytes = body.len();
         let body = read(body)?;
         if matches!(operation, Operation::Completions | Operation::Embeddings)
             && body.get("messages").is_none()
@@ -105,7 +106,7 @@ impl Counter {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
             return prompt::count(operation, &body, &self.vocabulary, is_harmony).map(Count::exact);
         }
-        let conversation = self.conversation(operation, &body)?;
+        let conversation = self.conversation(operation, &body, body_bytes)?;
         match &self.rendering {
             Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
                 .count(&self.vocabulary)
@@ -121,9 +122,16 @@ impl Counter {
         }
     }
 
-    fn conversation(&self, operation: Operation, body: &Tree) -> Result<Conversation, Uncountable> {
+    fn conversation(
+        &self,
+        operation: Operation,
+        body: &Tree,
+        body_bytes: usize,
+    ) -> Result<Conversation, Uncountable> {
         let for_template = matches!(self.rendering, Rendering::Template(_));
-        dialect::read(operation, body, for_template)
+        let mut conversation = dialect::read(operation, body, for_template)?;
+        conversation.body_bytes = body_bytes;
+        Ok(conversation)
     }
 
     #[cfg(test)]
@@ -133,7 +141,7 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
-        let conversation = self.conversation(operation, &read(body)?)?;
+        let conversation = self.conversation(operation, &read(body)?, body.len())?;
         match &self.rendering {
             Rendering::Harmony => Ok(harmony::render(&conversation, engine_clock_s)?.shown()),
             Rendering::Template(template) => template.render(&conversation, engine_clock_s),

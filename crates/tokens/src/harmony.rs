@@ -3,8 +3,10 @@
 //! As oss-harmony 0.0.10 renders it (openai-harmony 0.0.8 gives the same counts), from the messages that vLLM 0.32.0 makes of a request
 //! (`entrypoints/openai/parser/harmony_utils.py`).
 //! Invariant: text from outside is always plain: a `<|start|>` that a user spells is seven ordinary tokens.
+//! Invariant: a text that is rendered has a bounded length, whatever the body says (`section`).
 //! Not here: tool schemas (`typescript`), the order of turns and what is dropped (`turns`).
 
+mod section;
 mod turns;
 mod typescript;
 

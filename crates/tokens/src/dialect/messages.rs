@@ -6,6 +6,7 @@
 //! Not here: Claude itself, whose template and tokenizer are not public (`overhead`).
 
 use super::{chat, parts};
+use crate::RENDERED_LIMIT_BYTES;
 use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
 use crate::tree::{PythonJson, Tree, python_json};
 use crate::uncountable::{Uncountable, wrong};
@@ -129,7 +130,7 @@ fn assistant(content: Option<&Tree>) -> Result<Turn, Uncountable> {
                 .get_or_insert_with(String::new)
                 .push_str(&parts::text_of(block)?),
             Some("redacted_thinking") => {}
-            Some("tool_use") => calls.push(call(block)),
+            Some("tool_use") => calls.push(call(block)?),
             _ => texts.extend(text(block)?),
         }
     }
@@ -146,14 +147,18 @@ fn text(block: &Tree) -> Result<Option<String>, Uncountable> {
 }
 
 /// The input goes back to text as Python writes JSON, which is what vLLM renders.
-fn call(block: &Tree) -> Call {
+fn call(block: &Tree) -> Result<Call, Uncountable> {
     let form = PythonJson {
         ascii: true,
         ..PythonJson::default()
     };
-    let arguments = block
-        .get("input")
-        .map_or_else(|| "{}".to_owned(), |input| python_json(input, &form));
+    let arguments = match block.get("input") {
+        None => "{}".to_owned(),
+        Some(input) => {
+            python_json(input, &form).ok_or(Uncountable::TooLong(RENDERED_LIMIT_BYTES + 1))?
+        }
+    };
     let id = block.get_text("id").unwrap_or_default();
-    Call::new(id, block.get_text("name").unwrap_or_default(), arguments)
+    let name = block.get_text("name").unwrap_or_default();
+    Ok(Call::new(id, name, arguments))
 }

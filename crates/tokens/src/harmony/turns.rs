@@ -5,10 +5,13 @@
 //! Not here: tool schemas (`typescript`).
 
 use std::collections::HashMap;
+use std::fmt::{self, Write};
 
 use super::Script;
+use super::section::Section;
 use super::typescript::tools_section;
-use crate::conversation::{Content, Conversation, Turn};
+use crate::conversation::{Content, Conversation, Tool, Turn};
+use crate::rendered_limit;
 use crate::template::date;
 use crate::uncountable::{Uncountable, wrong};
 
@@ -17,6 +20,8 @@ const KNOWLEDGE_CUTOFF: &str = "2024-06";
 const CHANNELS: &str =
     "# Valid channels: analysis, commentary, final. Channel must be included for every message.";
 const TOOLS_HINT: &str = "Calls to these tools must go to the commentary channel: 'functions'.";
+
+const INSTRUCTIONS: &str = "# Instructions\n\n";
 
 /// A message before it is framed.
 struct Message {
@@ -38,7 +43,7 @@ pub(crate) fn render(
         "system",
         vec![system(conversation, engine_clock_s)?],
     )];
-    messages.extend(developer(instructions, conversation));
+    messages.extend(developer(instructions.as_deref(), conversation)?);
     let names = tool_names(turns);
     for turn in turns {
         push_turn(turn, &names, &mut messages);
@@ -86,21 +91,38 @@ fn system(conversation: &Conversation, engine_clock_s: i64) -> Result<String, Un
     Ok(text)
 }
 
-fn developer(instructions: Option<String>, conversation: &Conversation) -> Option<Message> {
-    let mut sections = Vec::new();
-    sections.extend(
-        instructions
-            .filter(|text| !text.is_empty())
-            .map(instructions_section),
-    );
-    if !conversation.tools.is_empty() {
-        sections.push(tools_section(&conversation.tools));
+/// The developer's message, unless it would be empty.
+fn developer(
+    instructions: Option<&str>,
+    conversation: &Conversation,
+) -> Result<Option<Message>, Uncountable> {
+    let instructions = instructions.filter(|text| !text.is_empty());
+    let tools = conversation.tools.as_slice();
+    if instructions.is_none() && tools.is_empty() {
+        return Ok(None);
     }
-    (!sections.is_empty()).then(|| Message::plain("developer", vec![sections.join("\n\n")]))
+    let longest = rendered_limit(conversation.body_bytes);
+    let mut section = Section::new(longest);
+    let written = sections(instructions, tools, &mut section);
+    written.map_err(|_| Uncountable::TooLong(longest + 1))?;
+    Ok(Some(Message::plain("developer", vec![section.into_text()])))
+}
+
+fn sections(instructions: Option<&str>, tools: &[Tool], out: &mut Section) -> fmt::Result {
+    if let Some(text) = instructions {
+        write!(out, "{INSTRUCTIONS}{text}")?;
+    }
+    if tools.is_empty() {
+        return Ok(());
+    }
+    if instructions.is_some() {
+        out.write_str("\n\n")?;
+    }
+    tools_section(tools, out)
 }
 
 fn instructions_section(text: String) -> String {
-    format!("# Instructions\n\n{text}")
+    format!("{INSTRUCTIONS}{text}")
 }
 
 /// The name of every call, by its id: answers carry the id alone.

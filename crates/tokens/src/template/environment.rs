@@ -10,6 +10,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value}
 use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::python_text;
+use crate::RENDERED_LIMIT_BYTES;
 use crate::tree::{PythonJson, Tree, python_json};
 
 /// Instructions that one rendering may take: some hundred for each message.
@@ -75,7 +76,12 @@ fn to_json(value: &Value, options: Kwargs) -> Result<String, Error> {
         (form.between_items, form.after_name) = (items, name);
     }
     options.assert_all_used()?;
-    Ok(python_json(&tree_of(value)?, &form))
+    python_json(&tree_of(value)?, &form).ok_or_else(|| {
+        Error::new(
+            ErrorKind::BadSerialization,
+            format!("tojson of more than {RENDERED_LIMIT_BYTES} bytes"),
+        )
+    })
 }
 
 fn pair(separators: Value) -> Option<(String, String)> {

@@ -17,7 +17,7 @@ fn repr(tree: &Tree) -> String {
         Tree::Null => "None".to_owned(),
         Tree::Bool(true) => "True".to_owned(),
         Tree::Bool(false) => "False".to_owned(),
-        Tree::Number(_) => python_json(tree, &PythonJson::default()),
+        Tree::Number(_) => python_json(tree, &PythonJson::default()).unwrap_or_default(),
         Tree::Text(text) => quoted(text),
         Tree::List(items) => {
             let items: Vec<_> = items.iter().map(repr).collect();
