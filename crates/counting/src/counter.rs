@@ -117,7 +117,10 @@ impl<R> Counter<R> {
         let prompt = match request {
             Some(_) if self.is_hurried() => Err(Missed::Late),
             Some(request) => guarded(|| {
-                let count = counter.prompt(operation, &request.concat(), clock_s);
+                let count = match request.as_slice() {
+                    [whole] => counter.prompt(operation, whole, clock_s),
+                    pieces => counter.prompt(operation, &pieces.concat(), clock_s),
+                };
                 count.map_err(|_| Missed::Unreadable)
             }),
             None => Err(Missed::Long),

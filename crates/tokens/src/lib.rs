@@ -21,6 +21,7 @@ mod counter;
 mod dialect;
 pub mod drift;
 mod harmony;
+mod known_messages;
 mod memo;
 mod output;
 mod overhead;
@@ -29,6 +30,7 @@ mod template;
 mod tree;
 mod uncountable;
 mod vocabulary;
+mod words;
 
 pub use count::{Certainty, Count, Doubt};
 pub use counter::{BuiltIn, Counter};

@@ -2,7 +2,7 @@
 //!
 //! A text between two special tokens is encoded apart from all others, so its count is its own. It is found by a keyed
 //! 128-bit hash of vocabulary and text (SipHash-1-3): without the key, which is the process's own, nobody finds two texts
-//! of one hash.
+//! of one hash. Messages and tools whose count depends on nothing else are found by their JSON (`known_messages`).
 //! Invariant: memory is set at the start. A place belongs to one of four texts, of which the one that was asked for least
 //! lately goes first.
 //! Not here: counting (`vocabulary`), where the key comes from (the host).
@@ -82,7 +82,7 @@ impl Memo {
         }
     }
 
-    /// A number that no other vocabulary has here.
+    /// A number that no other vocabulary, and no kind of JSON, has here.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Relaxed)
     }
@@ -97,16 +97,29 @@ impl Memo {
         if text.len() < SHORTEST {
             return count();
         }
-        let hash = self.hash(vocabulary, text);
-        let bytes = text.len() as u64;
+        self.remembered(vocabulary, text, || {
+            let tokens = count()?;
+            self.misses.fetch_add(1, Relaxed);
+            self.missed_bytes.fetch_add(text.len() as u64, Relaxed);
+            Ok(tokens)
+        })
+    }
+
+    /// What `count` says of a JSON value of the kind of this number, however short; the texts in one that is not known
+    /// are counted as missed, and not itself.
+    pub(crate) fn remembered<E>(
+        &self,
+        kind: u64,
+        json: &str,
+        count: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        let hash = self.hash(kind, json);
         if let Some(tokens) = self.find(hash) {
             self.hits.fetch_add(1, Relaxed);
-            self.hit_bytes.fetch_add(bytes, Relaxed);
+            self.hit_bytes.fetch_add(json.len() as u64, Relaxed);
             return Ok(tokens);
         }
         let tokens = count()?;
-        self.misses.fetch_add(1, Relaxed);
-        self.missed_bytes.fetch_add(bytes, Relaxed);
         self.keep(hash, tokens);
         Ok(tokens)
     }

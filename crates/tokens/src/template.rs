@@ -87,7 +87,7 @@ impl Template {
 
     pub(crate) fn render(
         &self,
-        conversation: &Conversation,
+        conversation: &Conversation<'_>,
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
         if self.joins {
@@ -101,7 +101,7 @@ impl Template {
         let effort = if conversation.disables_thinking {
             Some(self.without_thinking)
         } else {
-            conversation.effort.as_deref()
+            conversation.effort
         };
         let mut arguments = arguments::of(conversation, effort, self.form);
         for (name, token) in &self.special_tokens {
@@ -136,7 +136,7 @@ impl Template {
                     content: Content::of("Hi"),
                     name: None,
                 }],
-                effort: Some(effort.to_owned()),
+                effort: Some(effort),
                 ..Conversation::default()
             };
             self.render(&conversation, 0).ok()

@@ -18,14 +18,14 @@ const PROPERTY: usize = 4;
 const VARIANT: usize = 3;
 
 /// Writes the `# Tools` section of a developer message.
-pub(super) fn tools_section(tools: &[Tool], out: &mut Section) -> fmt::Result {
+pub(super) fn tools_section(tools: &[Tool<'_>], out: &mut Section) -> fmt::Result {
     out.write_str("# Tools\n\n## functions\n\nnamespace functions {\n\n")?;
     for tool in tools {
-        for line in tool.description.as_deref().unwrap_or_default().lines() {
+        for line in tool.description.unwrap_or_default().lines() {
             writeln!(out, "// {line}")?;
         }
         write!(out, "type {} = (", tool.name)?;
-        if let Some(schema) = &tool.parameters {
+        if let Some(schema) = tool.parameters {
             out.write_str("_: ")?;
             type_of(schema, 0, out)?;
         }
@@ -34,7 +34,7 @@ pub(super) fn tools_section(tools: &[Tool], out: &mut Section) -> fmt::Result {
     out.write_str("} // namespace functions")
 }
 
-fn type_of(schema: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
+fn type_of(schema: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
     if let Some(variants) = schema.get("oneOf").and_then(Tree::list) {
         return variants
             .iter()
@@ -67,7 +67,7 @@ fn plain_name(name: &str) -> &str {
     if name == "integer" { "number" } else { name }
 }
 
-fn strings(schema: &Tree, out: &mut Section) -> fmt::Result {
+fn strings(schema: &Tree<'_>, out: &mut Section) -> fmt::Result {
     let values = schema.get("enum").and_then(Tree::list).unwrap_or_default();
     let mut values = values.iter().filter_map(Tree::text);
     let Some(first) = values.next() else {
@@ -78,7 +78,7 @@ fn strings(schema: &Tree, out: &mut Section) -> fmt::Result {
 }
 
 /// One line of a union that stands on its own.
-fn union_member(variant: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
+fn union_member(variant: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
     out.write_str("\n")?;
     out.indent(indent)?;
     out.write_str(" | ")?;
@@ -100,7 +100,7 @@ fn comments(about: Option<&str>, default: Option<Default<'_>>, out: &mut Section
     }
 }
 
-fn object(schema: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
+fn object(schema: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
     if let Some(text) = schema.get_text("description") {
         out.comment(indent, text)?;
     }
@@ -112,11 +112,7 @@ fn object(schema: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
     let required: std::collections::HashSet<_> = required.iter().filter_map(Tree::text).collect();
     if let Some(Tree::Map(properties)) = schema.get("properties") {
         for (name, property) in properties {
-            let mark = if required.contains(name.as_str()) {
-                ""
-            } else {
-                "?"
-            };
+            let mark = if required.contains(&**name) { "" } else { "?" };
             comments_above(property, indent, out)?;
             match property.get("oneOf").and_then(Tree::list) {
                 Some(variants) => union(name, mark, property, variants, indent, out)?,
@@ -129,7 +125,7 @@ fn object(schema: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
 }
 
 /// The comments above any property.
-fn comments_above(property: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
+fn comments_above(property: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
     if let Some(text) = property.get_text("title") {
         out.comment(indent, text)?;
         out.indent(indent)?;
@@ -158,7 +154,7 @@ fn comments_above(property: &Tree, indent: usize, out: &mut Section) -> fmt::Res
 fn member(
     name: &str,
     mark: &str,
-    property: &Tree,
+    property: &Tree<'_>,
     indent: usize,
     out: &mut Section,
 ) -> fmt::Result {
@@ -178,8 +174,8 @@ fn member(
 fn union(
     name: &str,
     mark: &str,
-    property: &Tree,
-    variants: &[Tree],
+    property: &Tree<'_>,
+    variants: &[Tree<'_>],
     indent: usize,
     out: &mut Section,
 ) -> fmt::Result {
@@ -210,7 +206,7 @@ fn union(
     out.write_str(",\n")
 }
 
-fn nullable(schema: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
+fn nullable(schema: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
     let from = out.len();
     type_of(schema, indent, out)?;
     if schema.get("nullable").is_some_and(Tree::is_true) && !out.says_null(from) {
@@ -223,7 +219,7 @@ fn nullable(schema: &Tree, indent: usize, out: &mut Section) -> fmt::Result {
 enum Default<'a> {
     Plain(&'a str),
     Quoted(&'a str),
-    Json(&'a Tree),
+    Json(&'a Tree<'a>),
 }
 
 impl fmt::Display for Default<'_> {
@@ -237,7 +233,7 @@ impl fmt::Display for Default<'_> {
 }
 
 /// Text is quoted, unless it names one of an enum's values.
-fn default_of(schema: &Tree) -> Option<Default<'_>> {
+fn default_of<'t>(schema: &'t Tree<'t>) -> Option<Default<'t>> {
     Some(match schema.member("default")? {
         Tree::Text(text) if is_enum(schema) => Default::Plain(text),
         Tree::Text(text) => Default::Quoted(text),
@@ -245,7 +241,7 @@ fn default_of(schema: &Tree) -> Option<Default<'_>> {
     })
 }
 
-fn is_enum(schema: &Tree) -> bool {
+fn is_enum(schema: &Tree<'_>) -> bool {
     schema
         .get("enum")
         .and_then(Tree::list)

@@ -5,14 +5,14 @@
 use crate::tree::{PythonJson, Tree, python_json};
 
 /// `str(value)`.
-pub(super) fn str(tree: &Tree) -> String {
+pub(super) fn str(tree: &Tree<'_>) -> String {
     match tree {
-        Tree::Text(text) => text.clone(),
+        Tree::Text(text) => text.clone().into_owned(),
         _ => repr(tree),
     }
 }
 
-fn repr(tree: &Tree) -> String {
+fn repr(tree: &Tree<'_>) -> String {
     match tree {
         Tree::Null => "None".to_owned(),
         Tree::Bool(true) => "True".to_owned(),

@@ -40,7 +40,7 @@ fn no_body_panics_whatever_was_done_to_it() {
     assert!(counted > 200 && refused > 200, "{counted} {refused}");
 }
 
-fn mutate(body: &mut Vec<u8>, random: &mut Random) {
+pub(crate) fn mutate(body: &mut Vec<u8>, random: &mut Random) {
     const VALUES: [&[u8]; 8] = [
         b"null",
         b"[]",

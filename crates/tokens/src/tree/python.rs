@@ -29,13 +29,13 @@ impl Default for PythonJson {
 
 /// Writes a value as `json.dumps` does. None where that is longer than any text may be: indentation makes hundreds of
 /// bytes of one that lies deep.
-pub(crate) fn python_json(tree: &Tree, form: &PythonJson) -> Option<String> {
+pub(crate) fn python_json(tree: &Tree<'_>, form: &PythonJson) -> Option<String> {
     let mut out = String::new();
     write(tree, form, 0, &mut out)?;
     Some(out)
 }
 
-fn write(tree: &Tree, form: &PythonJson, depth: usize, out: &mut String) -> Option<()> {
+fn write(tree: &Tree<'_>, form: &PythonJson, depth: usize, out: &mut String) -> Option<()> {
     if out.len() > RENDERED_LIMIT_BYTES {
         return None;
     }
@@ -52,7 +52,7 @@ fn write(tree: &Tree, form: &PythonJson, depth: usize, out: &mut String) -> Opti
         Tree::Map(members) => {
             let mut members: Vec<_> = members
                 .iter()
-                .map(|(name, value)| (Some(name.as_str()), value))
+                .map(|(name, value)| (Some(&**name), value))
                 .collect();
             if form.sorted {
                 members.sort_by_key(|(name, _)| *name);
@@ -64,7 +64,7 @@ fn write(tree: &Tree, form: &PythonJson, depth: usize, out: &mut String) -> Opti
 }
 
 fn write_all(
-    items: &[(Option<&str>, &Tree)],
+    items: &[(Option<&str>, &Tree<'_>)],
     (open, close): (char, char),
     form: &PythonJson,
     depth: usize,
