@@ -3,27 +3,30 @@
 //! Without a template a message counts the same wherever it stands, and so does a tool.
 //! Invariant: a count from here is the one that the whole body, read into a tree, would have. A message is kept once it was
 //! read whole and counted, under a hash of its bytes and its kind, so one that is known is JSON, and a message. All else of
-//! the body is read as for a tree. Whatever is out of the ordinary (a member that stands twice, another API, a fault of any
+//! the body is checked as for a tree. Whatever is out of the ordinary (a member that stands twice, another API, a fault of any
 //! kind) is left to the tree, which knows what to say.
 //! Not here: renderings in which a message depends on its neighbours (`harmony`, `template`).
 
-use std::fmt;
+mod body;
+mod checked;
+
 use std::sync::Arc;
 
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use wire::dialect::Operation;
+
+use body::Body;
 
 use crate::counter::Counter;
 use crate::dialect::{chat, messages};
 use crate::memo::Memo;
 use crate::overhead;
-use crate::tree::{Name, Tree};
+use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
-/// How deep a message may be: the parser takes 127 levels, and the body and the list are two.
-const LEVELS: usize = 125;
+/// How deep a member of the body may be: the parser takes 127 levels, and the body is one.
+const MEMBER_LEVELS: usize = 126;
+/// How deep a message may be: the list is another.
+const LEVELS: usize = MEMBER_LEVELS - 1;
 
 /// What is remembered of one vocabulary.
 pub(crate) struct KnownMessages {
@@ -63,7 +66,7 @@ impl KnownMessages {
             Operation::Messages => &self.messages,
             _ => return None,
         };
-        let body = Body::read(body).ok()?;
+        let body = Body::cut(body)?;
         self.count_body(&body, operation, kinds, counter).ok()
     }
 
@@ -82,8 +85,8 @@ impl KnownMessages {
         if !is_chat && let Some(turn) = messages::system_prompt(body.system.as_ref())? {
             tokens += overhead::count_turn(&turn, counter)?;
         }
-        for message in body.messages.iter().flatten() {
-            tokens += self.memo.remembered(kinds.message, message.get(), || {
+        for message in &body.messages {
+            tokens += self.memo.remembered(kinds.message, message, || {
                 let message = read(message)?;
                 if is_chat {
                     return overhead::count_turn(&chat::turn(&message)?, counter);
@@ -96,10 +99,9 @@ impl KnownMessages {
                 )
             })?;
         }
-        let tools = body.tools.as_deref().unwrap_or_default();
-        tokens += overhead::for_tools(tools.len());
-        for tool in tools {
-            tokens += self.memo.remembered(kinds.tool, tool.get(), || {
+        tokens += overhead::for_tools(body.tools.len());
+        for tool in &body.tools {
+            tokens += self.memo.remembered(kinds.tool, tool, || {
                 let tool = read(tool)?;
                 let tool = if is_chat {
                     chat::tool(&tool)?
@@ -113,134 +115,8 @@ impl KnownMessages {
     }
 }
 
-fn read(json: &RawValue) -> Result<Tree<'_>, Uncountable> {
-    Tree::read(json.get(), LEVELS).map_err(|error| Uncountable::NotJson(error.to_string()))
-}
-
-/// A body whose messages and tools are not read.
-#[derive(Default)]
-struct Body<'a> {
-    messages: Option<Vec<&'a RawValue>>,
-    /// Missing and null are none.
-    tools: Option<Vec<&'a RawValue>>,
-    system: Option<Tree<'a>>,
-    has_functions: bool,
-}
-
-impl<'a> Body<'a> {
-    fn read(body: &'a [u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(body)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Bodily)
-    }
-}
-
-struct Bodily;
-
-impl<'de> Visitor<'de> for Bodily {
-    type Value = Body<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a body")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Body<'de>, A::Error> {
-        let mut body = Body::default();
-        let mut seen = [false; 4];
-        let mut once = |at: usize| match seen.get_mut(at) {
-            Some(seen) if !*seen => {
-                *seen = true;
-                Ok(())
-            }
-            _ => Err(A::Error::custom("a member that stands twice")),
-        };
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "messages" => {
-                    once(0)?;
-                    body.messages = Some(members.next_value()?);
-                }
-                "tools" => {
-                    once(1)?;
-                    body.tools = members.next_value()?;
-                }
-                "system" => {
-                    once(2)?;
-                    body.system = Some(members.next_value()?).filter(|it| *it != Tree::Null);
-                }
-                "functions" => {
-                    once(3)?;
-                    body.has_functions = members.next_value::<Tree<'_>>()? != Tree::Null;
-                }
-                _ => {
-                    members.next_value::<Checked>()?;
-                }
-            }
-        }
-        if body.messages.is_none() {
-            return Err(A::Error::missing_field("messages"));
-        }
-        Ok(body)
-    }
-}
-
-/// A value that is read as a tree would be, faults included, and not kept.
-struct Checked;
-
-impl<'de> Deserialize<'de> for Checked {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Checking)
-    }
-}
-
-struct Checking;
-
-impl<'de> Visitor<'de> for Checking {
-    type Value = Checked;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Checked, A::Error> {
-        while items.next_element::<Checked>()?.is_some() {}
-        Ok(Checked)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Checked, A::Error> {
-        while members.next_key::<Name<'_>>()?.is_some() {
-            members.next_value::<Checked>()?;
-        }
-        Ok(Checked)
-    }
+fn read(json: &str) -> Result<Tree<'_>, Uncountable> {
+    Tree::read(json, LEVELS).map_err(|error| Uncountable::NotJson(error.to_string()))
 }
 
 #[cfg(test)]
