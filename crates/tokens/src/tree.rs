@@ -167,6 +167,7 @@ impl<'de> Visitor<'de> for Growing {
         let deeper = self.deeper()?;
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(deeper)? {
+            reserve(&mut list, 1);
             list.push(item);
         }
         Ok(Tree::List(list))
@@ -217,6 +218,13 @@ struct Members<'a> {
     places: HashMap<Cow<'a, str>, usize>,
 }
 
+/// Room for the first few: a body of nothing but the shortest lists and objects would hold four places for each.
+fn reserve<T>(list: &mut Vec<T>, few: usize) {
+    if list.capacity() == 0 {
+        list.reserve_exact(few);
+    }
+}
+
 /// Names that are compared one by one.
 const FEW: usize = 16;
 
@@ -233,6 +241,7 @@ impl<'a> Members<'a> {
         if self.list.len() >= FEW {
             self.places.insert(name.clone(), self.list.len());
         }
+        reserve(&mut self.list, 2);
         self.list.push((name, value));
     }
 
