@@ -16,7 +16,7 @@ use crate::template::{Template, TemplateSettings};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, UnusableModel};
 use crate::vocabulary::Vocabulary;
-use crate::words::{Word, Words};
+use crate::words::Words;
 use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt};
 
 /// A vocabulary that is built in.
@@ -98,14 +98,6 @@ impl Counter {
         self
     }
 
-    /// The tokens of a word.
-    pub(crate) fn word(&self, word: Word) -> Result<u64, Uncountable> {
-        match self.words.tokens(word) {
-            Some(tokens) => Ok(tokens),
-            None => self.vocabulary.count(word.text()),
-        }
-    }
-
     /// Counts the prompt of a request body.
     ///
     /// `engine_clock_s`: seconds since 1970 on the wall clock of the engine's time zone. Harmony and many templates
@@ -124,7 +116,7 @@ impl Counter {
             return Err(Uncountable::TooLong(body_bytes));
         }
         if let Some(known) = &self.known
-            && let Some(tokens) = known.count(operation, body, self)
+            && let Some(tokens) = known.count(operation, body, &self.vocabulary, &self.words)
         {
             return Ok(Count::approximate(tokens, Doubt::TemplateUnknown));
         }
@@ -138,7 +130,7 @@ impl Counter {
         let conversation = self.conversation(operation, &body, body_bytes)?;
         match &self.rendering {
             Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
-                .count(self)
+                .count(&self.vocabulary, &self.words)
                 .map(Count::exact),
             Rendering::Template(template) => {
                 let text = template.render(&conversation, engine_clock_s)?;
@@ -146,7 +138,7 @@ impl Counter {
                     .count_prompt(&text, false, conversation.adds_special_tokens)
                     .map(Count::exact)
             }
-            Rendering::Overhead => overhead::count(&conversation, self)
+            Rendering::Overhead => overhead::count(&conversation, &self.vocabulary, &self.words)
                 .map(|tokens| Count::approximate(tokens, Doubt::TemplateUnknown)),
         }
     }

@@ -14,9 +14,9 @@ pub(crate) use turns::render;
 
 use std::borrow::Cow;
 
-use crate::counter::Counter;
 use crate::uncountable::Uncountable;
-use crate::words::Word;
+use crate::vocabulary::Vocabulary;
+use crate::words::{Word, Words};
 
 /// A rendered conversation.
 #[derive(Default)]
@@ -46,11 +46,11 @@ impl<'t> Script<'t> {
     }
 
     /// The number of tokens.
-    pub(crate) fn count(&self, counter: &Counter) -> Result<u64, Uncountable> {
+    pub(crate) fn count(&self, vocabulary: &Vocabulary, words: &Words) -> Result<u64, Uncountable> {
         self.pieces.iter().try_fold(0, |sum, piece| match piece {
             Piece::Special(_) => Ok(sum + 1),
-            Piece::Word(word) => Ok(sum + counter.word(*word)?),
-            Piece::Text(text) => Ok(sum + counter.vocabulary.count(text)?),
+            Piece::Word(word) => Ok(sum + words.count(*word, vocabulary)?),
+            Piece::Text(text) => Ok(sum + vocabulary.count(text)?),
         })
     }
 

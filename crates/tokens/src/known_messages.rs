@@ -16,12 +16,13 @@ use wire::dialect::Operation;
 
 use body::Body;
 
-use crate::counter::Counter;
 use crate::dialect::{chat, messages};
 use crate::memo::Memo;
 use crate::overhead;
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
+use crate::vocabulary::Vocabulary;
+use crate::words::Words;
 
 /// How deep a member of the body may be: the parser takes 127 levels, and the body is one.
 const MEMBER_LEVELS: usize = 126;
@@ -59,7 +60,8 @@ impl KnownMessages {
         &self,
         operation: Operation,
         body: &[u8],
-        counter: &Counter,
+        vocabulary: &Vocabulary,
+        words: &Words,
     ) -> Option<u64> {
         let kinds = match operation {
             Operation::Chat => &self.chat,
@@ -67,7 +69,8 @@ impl KnownMessages {
             _ => return None,
         };
         let body = Body::cut(body)?;
-        self.count_body(&body, operation, kinds, counter).ok()
+        self.count_body(&body, operation, kinds, vocabulary, words)
+            .ok()
     }
 
     fn count_body(
@@ -75,7 +78,8 @@ impl KnownMessages {
         body: &Body<'_>,
         operation: Operation,
         kinds: &Kinds,
-        counter: &Counter,
+        vocabulary: &Vocabulary,
+        words: &Words,
     ) -> Result<u64, Uncountable> {
         let is_chat = operation == Operation::Chat;
         if is_chat && body.has_functions {
@@ -83,20 +87,19 @@ impl KnownMessages {
         }
         let mut tokens = overhead::PRIMING;
         if !is_chat && let Some(turn) = messages::system_prompt(body.system.as_ref())? {
-            tokens += overhead::count_turn(&turn, counter)?;
+            tokens += overhead::count_turn(&turn, vocabulary, words)?;
         }
         for message in &body.messages {
             tokens += self.memo.remembered(kinds.message, message, || {
                 let message = read(message)?;
                 if is_chat {
-                    return overhead::count_turn(&chat::turn(&message)?, counter);
+                    return overhead::count_turn(&chat::turn(&message)?, vocabulary, words);
                 }
                 let mut turns = Vec::new();
                 messages::turns(&message, &mut turns)?;
-                turns.iter().try_fold(
-                    0,
-                    |sum, turn| Ok(sum + overhead::count_turn(turn, counter)?),
-                )
+                turns.iter().try_fold(0, |sum, turn| {
+                    Ok(sum + overhead::count_turn(turn, vocabulary, words)?)
+                })
             })?;
         }
         tokens += overhead::for_tools(body.tools.len());
@@ -108,7 +111,7 @@ impl KnownMessages {
                 } else {
                     messages::tool(&tool)?
                 };
-                overhead::count_tool(&tool, &counter.vocabulary)
+                overhead::count_tool(&tool, vocabulary)
             })?;
         }
         Ok(tokens)

@@ -7,11 +7,10 @@
 //! Not here: exact renderings (`harmony`, `template`).
 
 use crate::conversation::{Conversation, Tool, Turn};
-use crate::counter::Counter;
 use crate::tree::Tree;
 use crate::uncountable::Uncountable;
 use crate::vocabulary::Vocabulary;
-use crate::words::Word;
+use crate::words::{Word, Words};
 
 const PER_MESSAGE: u64 = 3;
 const PER_NAME: u64 = 1;
@@ -25,18 +24,19 @@ const FOR_TOOLS: u64 = 12;
 
 pub(crate) fn count(
     conversation: &Conversation<'_>,
-    counter: &Counter,
+    vocabulary: &Vocabulary,
+    words: &Words,
 ) -> Result<u64, Uncountable> {
     let mut tokens = PRIMING;
     if let Some(text) = conversation.instructions {
-        tokens += PER_MESSAGE + counter.word(Word::System)? + counter.vocabulary.count(text)?;
+        tokens += PER_MESSAGE + words.count(Word::System, vocabulary)? + vocabulary.count(text)?;
     }
     for turn in &conversation.turns {
-        tokens += count_turn(turn, counter)?;
+        tokens += count_turn(turn, vocabulary, words)?;
     }
     tokens += for_tools(conversation.tools.len());
     for tool in &conversation.tools {
-        tokens += count_tool(tool, &counter.vocabulary)?;
+        tokens += count_tool(tool, vocabulary)?;
     }
     Ok(tokens)
 }
@@ -47,8 +47,11 @@ pub(crate) const fn for_tools(tools: usize) -> u64 {
 }
 
 /// A turn and what stands around it.
-pub(crate) fn count_turn(turn: &Turn<'_>, counter: &Counter) -> Result<u64, Uncountable> {
-    let vocabulary = &counter.vocabulary;
+pub(crate) fn count_turn(
+    turn: &Turn<'_>,
+    vocabulary: &Vocabulary,
+    words: &Words,
+) -> Result<u64, Uncountable> {
     let (role, content, name) = match turn {
         Turn::Instructions {
             role,
@@ -59,7 +62,7 @@ pub(crate) fn count_turn(turn: &Turn<'_>, counter: &Counter) -> Result<u64, Unco
         Turn::Assistant { content, name, .. } => (Word::Assistant, content, name),
         Turn::Answer { content, name, .. } => (Word::Tool, content, name),
     };
-    let mut tokens = PER_MESSAGE + counter.word(role)?;
+    let mut tokens = PER_MESSAGE + words.count(role, vocabulary)?;
     if let Some(name) = name {
         tokens += PER_NAME + vocabulary.count(name)?;
     }

@@ -2,6 +2,7 @@
 //!
 //! Not here: what they frame (`harmony`, `overhead`, `template`).
 
+use crate::uncountable::Uncountable;
 use crate::vocabulary::Vocabulary;
 
 /// A role, or a channel of Harmony's.
@@ -59,7 +60,11 @@ impl Words {
         Self(ALL.map(|word| vocabulary.count(word.text()).ok()))
     }
 
-    pub(crate) fn tokens(&self, word: Word) -> Option<u64> {
-        self.0.get(word as usize).copied().flatten()
+    /// The tokens of a word in that vocabulary.
+    pub(crate) fn count(&self, word: Word, vocabulary: &Vocabulary) -> Result<u64, Uncountable> {
+        match self.0.get(word as usize).copied().flatten() {
+            Some(tokens) => Ok(tokens),
+            None => vocabulary.count(word.text()),
+        }
     }
 }
