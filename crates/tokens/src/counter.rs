@@ -10,11 +10,13 @@ use wire::dialect::Operation;
 use crate::conversation::Conversation;
 use crate::count::{Count, Doubt};
 use crate::dialect;
+use crate::known_messages::KnownMessages;
 use crate::memo::Memo;
 use crate::template::{Template, TemplateSettings};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, UnusableModel};
 use crate::vocabulary::Vocabulary;
+use crate::words::Words;
 use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt};
 
 /// A vocabulary that is built in.
@@ -29,7 +31,10 @@ pub enum BuiltIn {
 /// Counts the tokens of one model's prompts and outputs.
 pub struct Counter {
     pub(crate) vocabulary: Vocabulary,
+    words: Words,
     pub(crate) rendering: Rendering,
+    /// Where a message counts the same wherever it stands.
+    known: Option<KnownMessages>,
 }
 
 pub(crate) enum Rendering {
@@ -40,13 +45,19 @@ pub(crate) enum Rendering {
 }
 
 impl Counter {
+    fn new(vocabulary: Vocabulary, rendering: Rendering) -> Self {
+        Self {
+            words: Words::of(&vocabulary),
+            vocabulary,
+            rendering,
+            known: None,
+        }
+    }
+
     /// For gpt-oss: Harmony, as vLLM renders it.
     #[must_use]
     pub fn harmony() -> Self {
-        Self {
-            vocabulary: Vocabulary::o200k(),
-            rendering: Rendering::Harmony,
-        }
+        Self::new(Vocabulary::o200k(), Rendering::Harmony)
     }
 
     /// For a provider's model whose template is not public: conversations count as [`Doubt::TemplateUnknown`];
@@ -57,10 +68,7 @@ impl Counter {
             BuiltIn::O200k => Vocabulary::o200k(),
             BuiltIn::Cl100k => Vocabulary::cl100k(),
         };
-        Self {
-            vocabulary,
-            rendering: Rendering::Overhead,
-        }
+        Self::new(vocabulary, Rendering::Overhead)
     }
 
     /// For any model with a `tokenizer.json` and a chat template, rendered as vLLM does.
@@ -72,15 +80,20 @@ impl Counter {
         template: &str,
         settings: TemplateSettings,
     ) -> Result<Self, UnusableModel> {
-        Ok(Self {
-            vocabulary: Vocabulary::own(tokenizer_json)?,
-            rendering: Rendering::Template(Box::new(Template::new(template, settings)?)),
-        })
+        let vocabulary = Vocabulary::own(tokenizer_json)?;
+        let template = Template::new(template, settings)?;
+        Ok(Self::new(
+            vocabulary,
+            Rendering::Template(Box::new(template)),
+        ))
     }
 
-    /// The same counter, which looks longer texts up in `memo` and remembers them there.
+    /// The same counter, which looks messages and longer texts up in `memo` and remembers them there.
     #[must_use]
     pub fn remembering_in(mut self, memo: Arc<Memo>) -> Self {
+        if matches!(self.rendering, Rendering::Overhead) {
+            self.known = Some(KnownMessages::new(Arc::clone(&memo)));
+        }
         self.vocabulary.remember_in(memo);
         self
     }
@@ -98,6 +111,15 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<Count, Uncountable> {
+        let body_bytes = body.len();
+        if body_bytes > BODY_LIMIT_BYTES {
+            return Err(Uncountable::TooLong(body_bytes));
+        }
+        if let Some(known) = &self.known
+            && let Some(tokens) = known.count(operation, body, &self.vocabulary, &self.words)
+        {
+            return Ok(Count::approximate(tokens, Doubt::TemplateUnknown));
+        }
         let body = read(body)?;
         if matches!(operation, Operation::Completions | Operation::Embeddings)
             && body.get("messages").is_none()
@@ -105,10 +127,10 @@ impl Counter {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
             return prompt::count(operation, &body, &self.vocabulary, is_harmony).map(Count::exact);
         }
-        let conversation = self.conversation(operation, &body)?;
+        let conversation = self.conversation(operation, &body, body_bytes)?;
         match &self.rendering {
             Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
-                .count(&self.vocabulary)
+                .count(&self.vocabulary, &self.words)
                 .map(Count::exact),
             Rendering::Template(template) => {
                 let text = template.render(&conversation, engine_clock_s)?;
@@ -116,14 +138,21 @@ impl Counter {
                     .count_prompt(&text, false, conversation.adds_special_tokens)
                     .map(Count::exact)
             }
-            Rendering::Overhead => overhead::count(&conversation, &self.vocabulary)
+            Rendering::Overhead => overhead::count(&conversation, &self.vocabulary, &self.words)
                 .map(|tokens| Count::approximate(tokens, Doubt::TemplateUnknown)),
         }
     }
 
-    fn conversation(&self, operation: Operation, body: &Tree) -> Result<Conversation, Uncountable> {
+    fn conversation<'t>(
+        &self,
+        operation: Operation,
+        body: &'t Tree<'t>,
+        body_bytes: usize,
+    ) -> Result<Conversation<'t>, Uncountable> {
         let for_template = matches!(self.rendering, Rendering::Template(_));
-        dialect::read(operation, body, for_template)
+        let mut conversation = dialect::read(operation, body, for_template)?;
+        conversation.body_bytes = body_bytes;
+        Ok(conversation)
     }
 
     #[cfg(test)]
@@ -133,7 +162,8 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
-        let conversation = self.conversation(operation, &read(body)?)?;
+        let tree = read(body)?;
+        let conversation = self.conversation(operation, &tree, body.len())?;
         match &self.rendering {
             Rendering::Harmony => Ok(harmony::render(&conversation, engine_clock_s)?.shown()),
             Rendering::Template(template) => template.render(&conversation, engine_clock_s),
@@ -142,9 +172,6 @@ impl Counter {
     }
 }
 
-fn read(body: &[u8]) -> Result<Tree, Uncountable> {
-    if body.len() > BODY_LIMIT_BYTES {
-        return Err(Uncountable::TooLong(body.len()));
-    }
+fn read(body: &[u8]) -> Result<Tree<'_>, Uncountable> {
     serde_json::from_slice(body).map_err(|error| Uncountable::NotJson(error.to_string()))
 }

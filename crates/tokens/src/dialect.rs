@@ -4,10 +4,10 @@
 //! engine whose count we hold ours against.
 //! Not here: prompts without a conversation (`prompt`), rendering (`harmony`, `template`, `overhead`).
 
-mod chat;
+pub(crate) mod chat;
 mod item;
 mod items;
-mod messages;
+pub(crate) mod messages;
 mod parts;
 mod responses;
 
@@ -31,11 +31,11 @@ pub const fn is_counted(operation: Operation) -> bool {
 }
 
 /// Reads the conversation of a body; for a template, as it is put together for one.
-pub(crate) fn read(
+pub(crate) fn read<'t>(
     operation: Operation,
-    body: &Tree,
+    body: &'t Tree<'t>,
     for_template: bool,
-) -> Result<Conversation, Uncountable> {
+) -> Result<Conversation<'t>, Uncountable> {
     match operation {
         Operation::Responses => responses::read(body, for_template),
         Operation::Messages => messages::read(body),

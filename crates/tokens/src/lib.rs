@@ -21,6 +21,7 @@ mod counter;
 mod dialect;
 pub mod drift;
 mod harmony;
+mod known_messages;
 mod memo;
 mod output;
 mod overhead;
@@ -29,6 +30,7 @@ mod template;
 mod tree;
 mod uncountable;
 mod vocabulary;
+mod words;
 
 pub use count::{Certainty, Count, Doubt};
 pub use counter::{BuiltIn, Counter};
@@ -40,8 +42,24 @@ pub use uncountable::{Uncountable, UnusableModel};
 
 /// The longest body, in bytes, that is read for counting.
 pub const BODY_LIMIT_BYTES: usize = 32 << 20;
-/// The longest text, in bytes, that a chat template may produce.
+/// The longest text, in bytes, that is rendered of any body.
 pub const RENDERED_LIMIT_BYTES: usize = 64 << 20;
+
+/// How many times as long as its body a text may be that is rendered of it, and how many bytes longer.
+const GROWTH: usize = 8;
+const GROWTH_BYTES: usize = 1 << 20;
+
+/// The longest text, in bytes, that is rendered of a body of so many.
+pub(crate) const fn rendered_limit(body_bytes: usize) -> usize {
+    let limit = body_bytes
+        .saturating_mul(GROWTH)
+        .saturating_add(GROWTH_BYTES);
+    if limit < RENDERED_LIMIT_BYTES {
+        limit
+    } else {
+        RENDERED_LIMIT_BYTES
+    }
+}
 
 #[cfg(test)]
 mod tests;

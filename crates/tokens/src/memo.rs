@@ -2,7 +2,7 @@
 //!
 //! A text between two special tokens is encoded apart from all others, so its count is its own. It is found by a keyed
 //! 128-bit hash of vocabulary and text (SipHash-1-3): without the key, which is the process's own, nobody finds two texts
-//! of one hash.
+//! of one hash. Messages and tools whose count depends on nothing else are found by their JSON (`known_messages`).
 //! Invariant: memory is set at the start. A place belongs to one of four texts, of which the one that was asked for least
 //! lately goes first.
 //! Not here: counting (`vocabulary`), where the key comes from (the host).
@@ -87,7 +87,7 @@ impl Memo {
         sum
     }
 
-    /// A number that no other vocabulary has here.
+    /// A number that no other vocabulary, and no kind of JSON, has here.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Relaxed)
     }
@@ -108,7 +108,24 @@ impl Memo {
             return Ok(tokens);
         }
         let tokens = count()?;
-        self.keep(hash, bytes, tokens);
+        self.keep(hash, Some(bytes), tokens);
+        Ok(tokens)
+    }
+
+    /// What `count` says of a JSON value of the kind of this number, however short; the texts in one that is not known
+    /// are counted as missed, and not itself.
+    pub(crate) fn remembered<E>(
+        &self,
+        kind: u64,
+        json: &str,
+        count: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        let hash = self.hash(kind, json);
+        if let Some(tokens) = self.find(hash, json.len() as u64) {
+            return Ok(tokens);
+        }
+        let tokens = count()?;
+        self.keep(hash, None, tokens);
         Ok(tokens)
     }
 
@@ -131,10 +148,11 @@ impl Memo {
         })
     }
 
-    fn keep(&self, hash: u128, bytes: u64, tokens: u64) {
+    /// Remembers tokens: of a text of so many bytes that was missed, or of what is told of by its texts.
+    fn keep(&self, hash: u128, missed: Option<u64>, tokens: u64) {
         self.at(hash, |ways, stats| {
-            stats.misses += 1;
-            stats.missed_bytes += bytes;
+            stats.misses += u64::from(missed.is_some());
+            stats.missed_bytes += missed.unwrap_or(0);
             ways.rotate_right(1);
             let entry = ways.first_mut()?;
             let (gone, _) = std::mem::replace(entry, (hash, tokens));

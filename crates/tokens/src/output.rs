@@ -2,7 +2,8 @@
 //!
 //! Text is kept by lane (a choice's content, its reasoning, a call's arguments) and counted at places where the
 //! tokenizer cuts anyway, so a lane holds a few kilobytes however long the stream is.
-//! Invariant: with a built-in vocabulary, any way to cut the text into pieces gives the count of the whole.
+//! Invariant: with a built-in vocabulary, any way to cut the text into pieces gives the count of the whole. All lanes
+//! together hold at most [`HELD_BYTES`] and one piece from outside.
 //! Not here: finding the text in a stream's events (`wire::sse` and who reads them), what the engine reports.
 
 mod segment;
@@ -18,6 +19,9 @@ use segment::Segment;
 
 /// The most lanes that are told apart; text of any more shares the last one.
 const LANES_LIMIT: usize = 1024;
+
+/// How much text all lanes may hold: as much as four that do not tell their pieces.
+const HELD_BYTES: usize = 1 << 20;
 
 /// Where a piece of output belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +64,8 @@ pub struct OutputCount {
 pub struct OutputCounter<C> {
     counter: C,
     lanes: BTreeMap<(u32, Lane), Segment>,
+    /// The bytes that all lanes hold.
+    held: usize,
 }
 
 impl Counter {
@@ -81,6 +87,7 @@ impl<C: Deref<Target = Counter>> OutputCounter<C> {
         Self {
             counter,
             lanes: BTreeMap::new(),
+            held: 0,
         }
     }
 
@@ -98,10 +105,31 @@ impl<C: Deref<Target = Counter>> OutputCounter<C> {
         } else {
             (u32::MAX, lane.folded())
         };
-        self.lanes
-            .entry(key)
-            .or_default()
-            .push(text, &self.counter.vocabulary)
+        let segment = self.lanes.entry(key).or_default();
+        let before = segment.held();
+        segment.push(text, &self.counter.vocabulary)?;
+        self.held += segment.held();
+        self.held = self.held.saturating_sub(before);
+        while self.held > HELD_BYTES {
+            self.relieve()?;
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.lanes.values().map(Segment::held).sum()
+    }
+
+    /// Holds less of the lane that holds most.
+    fn relieve(&mut self) -> Result<(), Uncountable> {
+        let Some(longest) = self.lanes.values_mut().max_by_key(|lane| lane.held()) else {
+            return Ok(());
+        };
+        let before = longest.held();
+        longest.relieve(&self.counter.vocabulary)?;
+        self.held = self.held.saturating_sub(before - longest.held());
+        Ok(())
     }
 
     /// Counts what is left and gives the whole.

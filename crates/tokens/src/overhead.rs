@@ -6,14 +6,15 @@
 //! Invariant: the caller marks the count as approximate.
 //! Not here: exact renderings (`harmony`, `template`).
 
-use crate::conversation::{Content, Conversation, Tool, Turn};
+use crate::conversation::{Conversation, Tool, Turn};
 use crate::tree::Tree;
 use crate::uncountable::Uncountable;
 use crate::vocabulary::Vocabulary;
+use crate::words::{Word, Words};
 
 const PER_MESSAGE: u64 = 3;
 const PER_NAME: u64 = 1;
-const PRIMING: u64 = 3;
+pub(crate) const PRIMING: u64 = 3;
 const PER_FUNCTION: u64 = 7;
 const FOR_PROPERTIES: u64 = 3;
 const PER_PROPERTY: u64 = 3;
@@ -22,37 +23,46 @@ const PER_ENUM_VALUE: u64 = 3;
 const FOR_TOOLS: u64 = 12;
 
 pub(crate) fn count(
-    conversation: &Conversation,
+    conversation: &Conversation<'_>,
     vocabulary: &Vocabulary,
+    words: &Words,
 ) -> Result<u64, Uncountable> {
     let mut tokens = PRIMING;
-    if let Some(text) = &conversation.instructions {
-        tokens += PER_MESSAGE + vocabulary.count("system")? + vocabulary.count(text)?;
+    if let Some(text) = conversation.instructions {
+        tokens += PER_MESSAGE + words.count(Word::System, vocabulary)? + vocabulary.count(text)?;
     }
     for turn in &conversation.turns {
-        tokens += PER_MESSAGE + count_turn(turn, vocabulary)?;
+        tokens += count_turn(turn, vocabulary, words)?;
     }
-    if !conversation.tools.is_empty() {
-        tokens += FOR_TOOLS;
-    }
+    tokens += for_tools(conversation.tools.len());
     for tool in &conversation.tools {
         tokens += count_tool(tool, vocabulary)?;
     }
     Ok(tokens)
 }
 
-fn count_turn(turn: &Turn, vocabulary: &Vocabulary) -> Result<u64, Uncountable> {
-    let (role, content, name): (&str, &Content, _) = match turn {
+/// For so many tools, beside what each takes.
+pub(crate) const fn for_tools(tools: usize) -> u64 {
+    if tools == 0 { 0 } else { FOR_TOOLS }
+}
+
+/// A turn and what stands around it.
+pub(crate) fn count_turn(
+    turn: &Turn<'_>,
+    vocabulary: &Vocabulary,
+    words: &Words,
+) -> Result<u64, Uncountable> {
+    let (role, content, name) = match turn {
         Turn::Instructions {
             role,
             content,
             name,
-        } => (role, content, name),
-        Turn::User { content, name } => ("user", content, name),
-        Turn::Assistant { content, name, .. } => ("assistant", content, name),
-        Turn::Answer { content, name, .. } => ("tool", content, name),
+        } => (*role, content, name),
+        Turn::User { content, name } => (Word::User, content, name),
+        Turn::Assistant { content, name, .. } => (Word::Assistant, content, name),
+        Turn::Answer { content, name, .. } => (Word::Tool, content, name),
     };
-    let mut tokens = vocabulary.count(role)?;
+    let mut tokens = PER_MESSAGE + words.count(role, vocabulary)?;
     if let Some(name) = name {
         tokens += PER_NAME + vocabulary.count(name)?;
     }
@@ -61,22 +71,19 @@ fn count_turn(turn: &Turn, vocabulary: &Vocabulary) -> Result<u64, Uncountable> 
     }
     if let Turn::Assistant { calls, .. } = turn {
         for call in calls {
-            tokens += PER_MESSAGE + vocabulary.count(&call.name)?;
+            tokens += PER_MESSAGE + vocabulary.count(call.name)?;
             tokens += vocabulary.count(&call.arguments)?;
         }
     }
     Ok(tokens)
 }
 
-fn count_tool(tool: &Tool, vocabulary: &Vocabulary) -> Result<u64, Uncountable> {
-    let about = tool.description.as_deref().unwrap_or_default();
+pub(crate) fn count_tool(tool: &Tool<'_>, vocabulary: &Vocabulary) -> Result<u64, Uncountable> {
+    let about = tool.description.unwrap_or_default();
     let line = format!("{}:{}", tool.name, without_stop(about));
     let mut tokens = PER_FUNCTION + vocabulary.count(&line)?;
-    let Some(Tree::Map(properties)) = tool
-        .parameters
-        .as_ref()
-        .and_then(|schema| schema.get("properties"))
-    else {
+    let schema = tool.parameters;
+    let Some(Tree::Map(properties)) = schema.and_then(|schema| schema.get("properties")) else {
         return Ok(tokens);
     };
     if !properties.is_empty() {

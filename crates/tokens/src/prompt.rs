@@ -12,7 +12,7 @@ use crate::vocabulary::Vocabulary;
 /// Counts the prompts of a body.
 pub(crate) fn count(
     operation: Operation,
-    body: &Tree,
+    body: &Tree<'_>,
     vocabulary: &Vocabulary,
     is_harmony: bool,
 ) -> Result<u64, Uncountable> {

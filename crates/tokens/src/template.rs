@@ -1,7 +1,8 @@
 //! A model's own chat template, rendered as Hugging Face's `transformers` does for vLLM.
 //!
-//! Invariant: a template runs in bounded time (fuel) and its text is bounded; whatever it does wrong is an error of
-//! this one count.
+//! Invariant: a template runs in bounded time: it has fuel for its instructions, its text ends where it becomes too long
+//! for its body, and one that joins texts piece by piece, which copies all of them for each, takes only so much.
+//! Whatever it does wrong is an error of this one count.
 //! Not here: the filters and functions that templates expect (`environment`), the messages as a template sees them
 //! (`arguments`).
 
@@ -9,19 +10,23 @@ mod arguments;
 mod environment;
 mod instant;
 mod python_text;
+mod text;
 
 pub(crate) use instant::date;
 
 use arguments::{CONTINUED, TemplateForm};
 use minijinja::{Environment, Value};
+use text::Text;
 
-use crate::RENDERED_LIMIT_BYTES;
 use crate::conversation::{Content, Conversation, Turn};
+use crate::rendered_limit;
 use crate::uncountable::{Uncountable, UnusableModel};
 
 const NAME: &str = "chat";
 /// What Anthropic's dialect can ask for.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+/// Pieces of text times all their bytes, for a template that joins them one by one: a thousand of 4 MiB in all.
+const JOINED_LIMIT: usize = 1 << 32;
 
 /// What a template is given beside the conversation.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +54,7 @@ pub(crate) struct Template {
     environment: Environment<'static>,
     special_tokens: Vec<(String, String)>,
     form: TemplateForm,
+    joins: bool,
     /// The effort that stands for no thinking.
     without_thinking: &'static str,
 }
@@ -70,6 +76,7 @@ impl Template {
                 },
                 knows_developer: source.contains("\"developer\"") || source.contains("'developer'"),
             },
+            joins: joins(source),
             without_thinking: "none",
         };
         if !template.can_switch_thinking_off() {
@@ -80,13 +87,21 @@ impl Template {
 
     pub(crate) fn render(
         &self,
-        conversation: &Conversation,
+        conversation: &Conversation<'_>,
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
+        if self.joins {
+            let (pieces, bytes) = conversation.size();
+            if pieces.saturating_mul(bytes) > JOINED_LIMIT {
+                return Err(Uncountable::Template(format!(
+                    "it joins texts one by one, and {pieces} texts of {bytes} bytes in all are more than are joined"
+                )));
+            }
+        }
         let effort = if conversation.disables_thinking {
             Some(self.without_thinking)
         } else {
-            conversation.effort.as_deref()
+            conversation.effort
         };
         let mut arguments = arguments::of(conversation, effort, self.form);
         for (name, token) in &self.special_tokens {
@@ -96,14 +111,15 @@ impl Template {
             "strftime_now".to_owned(),
             Value::from_function(move |format: String| date(engine_clock_s, &format)),
         ));
-        let text = self
-            .environment
-            .get_template(NAME)
-            .and_then(|template| template.render(Value::from_pairs(arguments)))
-            .map_err(|error| Uncountable::Template(said(&error)))?;
-        if text.len() > RENDERED_LIMIT_BYTES {
-            return Err(Uncountable::TooLong(text.len()));
+        let mut text = Text::new(rendered_limit(conversation.body_bytes));
+        let rendered = self.environment.get_template(NAME).and_then(|template| {
+            template.render_captured_to(Value::from_pairs(arguments), &mut text)
+        });
+        if let Some(bytes) = text.refused() {
+            return Err(Uncountable::TooLong(bytes));
         }
+        rendered.map_err(|error| Uncountable::Template(said(&error)))?;
+        let text = text.into_string();
         if conversation.continues {
             return up_to_mark(&text).ok_or_else(|| {
                 Uncountable::Template("the message to be continued is not in the text".to_owned())
@@ -120,7 +136,7 @@ impl Template {
                     content: Content::of("Hi"),
                     name: None,
                 }],
-                effort: Some(effort.to_owned()),
+                effort: Some(effort),
                 ..Conversation::default()
             };
             self.render(&conversation, 0).ok()
@@ -150,6 +166,23 @@ fn loops_over_content(source: &str) -> bool {
         };
         let over = over.trim_end_matches('-').trim();
         over.ends_with("content") || over.ends_with("'content']") || over.ends_with("\"content\"]")
+    })
+}
+
+/// Whether it puts text to what a namespace's member has already: the only way to carry text from one turn of a loop to the
+/// next.
+fn joins(source: &str) -> bool {
+    source.split("{%").skip(1).any(|tag| {
+        let tag = tag.split("%}").next().unwrap_or_default();
+        let tag = tag.trim_start_matches(['-', '+']).trim_start();
+        let Some(set) = tag.strip_prefix("set ") else {
+            return false;
+        };
+        match set.split_once('=') {
+            Some((place, value)) => place.contains('.') && value.contains(['+', '~', '|', '%']),
+            // All up to the end of the block.
+            None => set.contains('.'),
+        }
     })
 }
 

@@ -4,7 +4,7 @@
 
 mod dialects;
 mod golden;
-mod hostile;
+pub(crate) mod hostile;
 pub(crate) mod random;
 mod streamed;
 mod vllm;
@@ -14,7 +14,7 @@ use crate::{ContentForm, Counter, TemplateSettings};
 /// 2025-06-28, when the golden cases were rendered.
 const CLOCK_S: i64 = 1_751_112_000;
 
-fn vectors(name: &str) -> String {
+pub(crate) fn vectors(name: &str) -> String {
     let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../vectors/tokens")
         .join(name);

@@ -7,33 +7,42 @@ mod python;
 
 pub(crate) use python::{PythonJson, python_json};
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Any JSON value.
+/// Any JSON value; text without escapes is that of the document.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tree {
+pub(crate) enum Tree<'a> {
     Null,
     Bool(bool),
     Number(serde_json::Number),
-    Text(String),
-    List(Vec<Tree>),
-    Map(Vec<(String, Tree)>),
+    Text(Cow<'a, str>),
+    List(Vec<Tree<'a>>),
+    Map(Vec<(Cow<'a, str>, Tree<'a>)>),
 }
 
-impl Tree {
+impl<'a> Tree<'a> {
+    /// Reads a document of at most so many levels of lists and objects, and no more than the parser's own limit.
+    pub(crate) fn read(json: &'a str, levels: usize) -> Result<Self, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let tree = Growing { levels }.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(tree)
+    }
+
     /// The member of this name, unless it is null.
-    pub(crate) fn get(&self, name: &str) -> Option<&Tree> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         self.member(name)
             .filter(|value| !matches!(value, Self::Null))
     }
 
     /// The member of this name, be it null.
-    pub(crate) fn member(&self, name: &str) -> Option<&Tree> {
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(members) => members
                 .iter()
@@ -50,7 +59,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn list(&self) -> Option<&[Tree]> {
+    pub(crate) fn list(&self) -> Option<&[Self]> {
         match self {
             Self::List(items) => Some(items),
             _ => None,
@@ -61,102 +70,166 @@ impl Tree {
         self.get(name).and_then(Self::text)
     }
 
-    pub(crate) fn is_true(&self) -> bool {
+    pub(crate) const fn is_true(&self) -> bool {
         matches!(self, Self::Bool(true))
     }
 
     /// Builds an object.
-    pub(crate) fn map<const N: usize>(members: [(&str, Tree); N]) -> Self {
-        Self::Map(members.map(|(name, value)| (name.to_owned(), value)).into())
+    pub(crate) fn map<const N: usize>(members: [(&'a str, Self); N]) -> Self {
+        Self::Map(
+            members
+                .map(|(name, value)| (Cow::Borrowed(name), value))
+                .into(),
+        )
     }
 }
 
-impl From<&str> for Tree {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+impl<'a> From<&'a str> for Tree<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
     }
 }
 
 /// Compact JSON.
-impl fmt::Display for Tree {
+impl fmt::Display for Tree<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
-impl<'de> Deserialize<'de> for Tree {
+impl<'de: 'a, 'a> Deserialize<'de> for Tree<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Growing)
+        // How deep it may be is the parser's business.
+        let levels = usize::MAX;
+        Growing { levels }.deserialize(deserializer)
     }
 }
 
-struct Growing;
+/// A tree that is read.
+#[derive(Clone, Copy)]
+struct Growing {
+    /// Of lists and objects, one in the other.
+    levels: usize,
+}
+
+impl Growing {
+    fn deeper<E: Error>(self) -> Result<Self, E> {
+        let levels = self.levels.checked_sub(1);
+        let levels = levels.ok_or_else(|| E::custom("recursion limit exceeded"))?;
+        Ok(Self { levels })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Growing {
+    type Value = Tree<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<'de>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Growing {
-    type Value = Tree;
+    type Value = Tree<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Tree, E> {
+    fn visit_unit<E>(self) -> Result<Tree<'de>, E> {
         Ok(Tree::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
+    fn visit_bool<E>(self, value: bool) -> Result<Tree<'de>, E> {
         Ok(Tree::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Tree, E> {
+    fn visit_i64<E>(self, value: i64) -> Result<Tree<'de>, E> {
         Ok(Tree::Number(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Tree, E> {
+    fn visit_u64<E>(self, value: u64) -> Result<Tree<'de>, E> {
         Ok(Tree::Number(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Tree, E> {
+    fn visit_f64<E>(self, value: f64) -> Result<Tree<'de>, E> {
         Ok(serde_json::Number::from_f64(value).map_or(Tree::Null, Tree::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(value.to_owned()))
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Borrowed(value)))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Tree, E> {
-        Ok(Tree::Text(value))
+    fn visit_str<E>(self, value: &str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Owned(value.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree<'de>, A::Error> {
+        let deeper = self.deeper()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(deeper)? {
+            reserve(&mut list, 1);
             list.push(item);
         }
         Ok(Tree::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree<'de>, A::Error> {
+        let deeper = self.deeper()?;
         let mut members = Members::default();
-        while let Some((name, value)) = entries.next_entry()? {
-            members.put(name, value);
+        while let Some(Name(name)) = entries.next_key()? {
+            members.put(name, entries.next_value_seed(deeper)?);
         }
         Ok(Tree::Map(members.list))
     }
 }
 
+/// The name of a member.
+pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Naming).map(Self)
+    }
+}
+
+struct Naming;
+
+impl<'de> Visitor<'de> for Naming {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
 /// The members of an object, as they are read.
 #[derive(Default)]
-struct Members {
-    list: Vec<(String, Tree)>,
+struct Members<'a> {
+    list: Vec<(Cow<'a, str>, Tree<'a>)>,
     /// Where each name stands, once there are more than [`FEW`].
-    places: HashMap<String, usize>,
+    places: HashMap<Cow<'a, str>, usize>,
+}
+
+/// Room for the first few: a body of nothing but the shortest lists and objects would hold four places for each.
+fn reserve<T>(list: &mut Vec<T>, few: usize) {
+    if list.capacity() == 0 {
+        list.reserve_exact(few);
+    }
 }
 
 /// Names that are compared one by one.
 const FEW: usize = 16;
 
-impl Members {
-    fn put(&mut self, name: String, value: Tree) {
+impl<'a> Members<'a> {
+    fn put(&mut self, name: Cow<'a, str>, value: Tree<'a>) {
         if let Some((_, before)) = self.place(&name).and_then(|at| self.list.get_mut(at)) {
             *before = value;
             return;
@@ -168,6 +241,7 @@ impl Members {
         if self.list.len() >= FEW {
             self.places.insert(name.clone(), self.list.len());
         }
+        reserve(&mut self.list, 2);
         self.list.push((name, value));
     }
 
@@ -179,7 +253,7 @@ impl Members {
     }
 }
 
-impl Serialize for Tree {
+impl Serialize for Tree<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),

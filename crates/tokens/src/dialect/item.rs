@@ -3,18 +3,20 @@
 //! Invariant: an item that only the server has refuses the body.
 //! Not here: items that a template sees as one message (`items`), the body around them (`responses`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::parts;
 use crate::conversation::{Call, Content, Turn};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
+use crate::words::Word;
 
 /// The turn of one item; reasoning without its text leaves none. Calls are noted by id for their answers.
-pub(super) fn turn<'a>(
-    item: &'a Tree,
-    names: &mut HashMap<&'a str, &'a str>,
-) -> Result<Option<Turn>, Uncountable> {
+pub(super) fn turn<'t>(
+    item: &'t Tree<'t>,
+    names: &mut HashMap<&'t str, &'t str>,
+) -> Result<Option<Turn<'t>>, Uncountable> {
     let kind = item.get_text("type").unwrap_or("message");
     match kind {
         "message" => message(item).map(Some),
@@ -22,7 +24,7 @@ pub(super) fn turn<'a>(
             let content = parts::read(item.get("content"))?;
             Ok((!content.parts.is_empty()).then(|| Turn::Assistant {
                 content: Content::default(),
-                reasoning: Some(content.parts.join("\n")),
+                reasoning: Some(content.parts.join("\n").into()),
                 calls: Vec::new(),
                 name: None,
             }))
@@ -52,20 +54,25 @@ pub(super) fn turn<'a>(
     }
 }
 
-pub(super) fn call(item: &Tree) -> Call {
+pub(super) fn call<'t>(item: &'t Tree<'t>) -> Call<'t> {
     let text = |name| item.get_text(name).unwrap_or_default();
-    Call::new(text("call_id"), text("name"), text("arguments").to_owned())
+    Call {
+        id: text("call_id"),
+        name: text("name"),
+        arguments: Cow::Borrowed(text("arguments")),
+        tree: None,
+    }
 }
 
-pub(super) fn answer(item: &Tree) -> Result<Turn, Uncountable> {
+pub(super) fn answer<'t>(item: &'t Tree<'t>) -> Result<Turn<'t>, Uncountable> {
     Ok(Turn::Answer {
         content: parts::read(item.get("output"))?,
-        call_id: item.get_text("call_id").unwrap_or_default().to_owned(),
+        call_id: item.get_text("call_id").unwrap_or_default(),
         name: None,
     })
 }
 
-fn message(item: &Tree) -> Result<Turn, Uncountable> {
+fn message<'t>(item: &'t Tree<'t>) -> Result<Turn<'t>, Uncountable> {
     let content = parts::read(item.get("content"))?;
     let instructions = |role, content| Turn::Instructions {
         role,
@@ -73,8 +80,8 @@ fn message(item: &Tree) -> Result<Turn, Uncountable> {
         name: None,
     };
     match item.get_text("role") {
-        Some("system") => Ok(instructions("system", content)),
-        Some("developer") => Ok(instructions("developer", content)),
+        Some("system") => Ok(instructions(Word::System, content)),
+        Some("developer") => Ok(instructions(Word::Developer, content)),
         Some("user") => Ok(user(content)),
         Some("assistant") => Ok(Turn::Assistant {
             content,
@@ -86,7 +93,7 @@ fn message(item: &Tree) -> Result<Turn, Uncountable> {
     }
 }
 
-pub(super) fn user(content: Content) -> Turn {
+pub(super) const fn user(content: Content<'_>) -> Turn<'_> {
     Turn::User {
         content,
         name: None,

@@ -4,6 +4,7 @@
 //! Invariant: an item joins the assistant's message before it where that has no such member yet; calls always join.
 //! Not here: Harmony, where every item is a message of its own (`item`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{item, parts};
@@ -12,7 +13,7 @@ use crate::tree::Tree;
 use crate::uncountable::Uncountable;
 
 /// Adds an item to the turns before it.
-pub(super) fn add(added: &Tree, turns: &mut Vec<Turn>) -> Result<(), Uncountable> {
+pub(super) fn add<'t>(added: &'t Tree<'t>, turns: &mut Vec<Turn<'t>>) -> Result<(), Uncountable> {
     let is_assistant = added.get_text("role") == Some("assistant");
     match added.get_text("type").unwrap_or("message") {
         "reasoning" => think(first_thought(added)?, turns),
@@ -25,7 +26,7 @@ pub(super) fn add(added: &Tree, turns: &mut Vec<Turn>) -> Result<(), Uncountable
 }
 
 /// Whether the last item is a message that the model is to go on with.
-pub(super) fn is_unfinished(items: &[Tree]) -> bool {
+pub(super) fn is_unfinished(items: &[Tree<'_>]) -> bool {
     items.last().is_some_and(|item| {
         matches!(item.get_text("type"), None | Some("message" | "reasoning"))
             && matches!(item.get_text("status"), Some("in_progress" | "incomplete"))
@@ -33,7 +34,7 @@ pub(super) fn is_unfinished(items: &[Tree]) -> bool {
 }
 
 /// Of several parts the engine reads the first, and a summary where there is none.
-fn first_thought(item: &Tree) -> Result<String, Uncountable> {
+fn first_thought<'t>(item: &'t Tree<'t>) -> Result<Cow<'t, str>, Uncountable> {
     let mut texts = parts::read(item.get("content"))?.parts;
     if texts.is_empty() {
         texts = parts::read(item.get("summary"))?.parts;
@@ -41,7 +42,7 @@ fn first_thought(item: &Tree) -> Result<String, Uncountable> {
     Ok(texts.into_iter().next().unwrap_or_default())
 }
 
-fn think(text: String, turns: &mut Vec<Turn>) {
+fn think<'t>(text: Cow<'t, str>, turns: &mut Vec<Turn<'t>>) {
     match turns.last_mut() {
         Some(Turn::Assistant {
             reasoning: free @ None,
@@ -51,7 +52,7 @@ fn think(text: String, turns: &mut Vec<Turn>) {
     }
 }
 
-fn say(mut said: Content, turns: &mut Vec<Turn>) {
+fn say<'t>(mut said: Content<'t>, turns: &mut Vec<Turn<'t>>) {
     said.parts.truncate(1);
     match turns.last_mut() {
         Some(Turn::Assistant { content, .. })
@@ -63,14 +64,18 @@ fn say(mut said: Content, turns: &mut Vec<Turn>) {
     }
 }
 
-fn call(call: Call, turns: &mut Vec<Turn>) {
+fn call<'t>(call: Call<'t>, turns: &mut Vec<Turn<'t>>) {
     match turns.last_mut() {
         Some(Turn::Assistant { calls, .. }) => calls.push(call),
         _ => turns.push(assistant(Content::default(), None, vec![call])),
     }
 }
 
-fn assistant(content: Content, reasoning: Option<String>, calls: Vec<Call>) -> Turn {
+const fn assistant<'t>(
+    content: Content<'t>,
+    reasoning: Option<Cow<'t, str>>,
+    calls: Vec<Call<'t>>,
+) -> Turn<'t> {
     Turn::Assistant {
         content,
         reasoning,

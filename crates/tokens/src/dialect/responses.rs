@@ -11,32 +11,37 @@ use crate::conversation::{Content, Conversation, Tool};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
-pub(super) fn read(body: &Tree, for_template: bool) -> Result<Conversation, Uncountable> {
+/// For messages that the model goes on with.
+const NO: &Tree<'static> = &Tree::Bool(false);
+
+pub(super) fn read<'t>(
+    body: &'t Tree<'t>,
+    for_template: bool,
+) -> Result<Conversation<'t>, Uncountable> {
     for member in ["previous_response_id", "conversation", "prompt"] {
         if body.get(member).is_some() {
             return Err(Uncountable::ServerState(member));
         }
     }
     let mut conversation = Conversation {
-        instructions: body.get_text("instructions").map(str::to_owned),
+        instructions: body.get_text("instructions"),
         tools: tools(body)?,
         effort: body
             .get("reasoning")
-            .and_then(|reasoning| reasoning.get_text("effort"))
-            .map(str::to_owned),
+            .and_then(|reasoning| reasoning.get_text("effort")),
         template_arguments: chat::template_arguments(body),
         adds_special_tokens: true,
         ..Conversation::default()
     };
     match body.get("input") {
-        Some(Tree::Text(text)) => conversation.turns.push(item::user(Content::of(text))),
+        Some(Tree::Text(text)) => conversation.turns.push(item::user(Content::of(&**text))),
         Some(Tree::List(list)) if for_template => {
             for one in list {
                 items::add(one, &mut conversation.turns)?;
             }
             if items::is_unfinished(list) {
                 conversation.continues = true;
-                let prompt = ("add_generation_prompt".to_owned(), Tree::Bool(false));
+                let prompt = ("add_generation_prompt", NO);
                 conversation.template_arguments.push(prompt);
             }
         }
@@ -51,7 +56,7 @@ pub(super) fn read(body: &Tree, for_template: bool) -> Result<Conversation, Unco
     Ok(conversation)
 }
 
-fn tools(body: &Tree) -> Result<Vec<Tool>, Uncountable> {
+fn tools<'t>(body: &'t Tree<'t>) -> Result<Vec<Tool<'t>>, Uncountable> {
     let Some(tools) = body.get("tools") else {
         return Ok(Vec::new());
     };

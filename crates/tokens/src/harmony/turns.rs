@@ -4,13 +4,18 @@
 //! still works on it.
 //! Not here: tool schemas (`typescript`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::{self, Write};
 
 use super::Script;
+use super::section::Section;
 use super::typescript::tools_section;
-use crate::conversation::{Content, Conversation, Turn};
+use crate::conversation::{Content, Conversation, Tool, Turn};
+use crate::rendered_limit;
 use crate::template::date;
 use crate::uncountable::{Uncountable, wrong};
+use crate::words::Word;
 
 const IDENTITY: &str = "You are ChatGPT, a large language model trained by OpenAI.";
 const KNOWLEDGE_CUTOFF: &str = "2024-06";
@@ -18,50 +23,58 @@ const CHANNELS: &str =
     "# Valid channels: analysis, commentary, final. Channel must be included for every message.";
 const TOOLS_HINT: &str = "Calls to these tools must go to the commentary channel: 'functions'.";
 
+const INSTRUCTIONS: &str = "# Instructions\n\n";
+
 /// A message before it is framed.
-struct Message {
-    /// Everything between `<|start|>` and the channel: a call names its recipient here.
-    author: String,
+struct Message<'t> {
+    /// What stands between `<|start|>` and the channel.
+    author: Author<'t>,
     /// The channel and what follows it: an answer names its recipient here.
-    channel: Option<&'static str>,
-    texts: Vec<String>,
+    channel: Option<Word>,
+    texts: Vec<Cow<'t, str>>,
     end: &'static str,
 }
 
+enum Author<'t> {
+    Role(Word),
+    /// The assistant, who calls this tool.
+    Caller(&'t str),
+    /// This tool.
+    Tool(&'t str),
+}
+
 /// Renders a conversation up to where the model goes on.
-pub(crate) fn render(
-    conversation: &Conversation,
+pub(crate) fn render<'t>(
+    conversation: &'t Conversation<'t>,
     engine_clock_s: i64,
-) -> Result<Script, Uncountable> {
+) -> Result<Script<'t>, Uncountable> {
     let (instructions, turns) = peeled(conversation);
-    let mut messages = vec![Message::plain(
-        "system",
-        vec![system(conversation, engine_clock_s)?],
-    )];
-    messages.extend(developer(instructions, conversation));
+    let system = system(conversation, engine_clock_s)?;
+    let mut messages = vec![Message::plain(Word::System, vec![system.into()])];
+    messages.extend(developer(instructions.as_deref(), conversation)?);
     let names = tool_names(turns);
     for turn in turns {
         push_turn(turn, &names, &mut messages);
     }
     let last_answer = messages
         .iter()
-        .rposition(|message| message.channel == Some("final"))
+        .rposition(|message| message.channel == Some(Word::Final))
         .unwrap_or(0);
     let mut script = Script::default();
     for (at, message) in messages.into_iter().enumerate() {
-        if at >= last_answer || message.channel != Some("analysis") {
+        if at >= last_answer || message.channel != Some(Word::Analysis) {
             message.frame(&mut script);
         }
     }
     script.special("<|start|>");
-    script.text("assistant");
+    script.word(Word::Assistant);
     Ok(script)
 }
 
 /// The system prompt, and the turns without it.
-fn peeled(conversation: &Conversation) -> (Option<String>, &[Turn]) {
-    if conversation.instructions.is_some() {
-        return (conversation.instructions.clone(), &conversation.turns);
+fn peeled<'t>(conversation: &'t Conversation<'t>) -> (Option<Cow<'t, str>>, &'t [Turn<'t>]) {
+    if let Some(text) = conversation.instructions {
+        return (Some(Cow::Borrowed(text)), &conversation.turns);
     }
     match conversation.turns.split_first() {
         Some((Turn::Instructions { content, .. }, rest)) => (content.flat(), rest),
@@ -69,8 +82,8 @@ fn peeled(conversation: &Conversation) -> (Option<String>, &[Turn]) {
     }
 }
 
-fn system(conversation: &Conversation, engine_clock_s: i64) -> Result<String, Uncountable> {
-    let effort = match conversation.effort.as_deref() {
+fn system(conversation: &Conversation<'_>, engine_clock_s: i64) -> Result<String, Uncountable> {
+    let effort = match conversation.effort {
         None => "medium",
         Some(effort @ ("low" | "medium" | "high")) => effort,
         Some(_) => return Err(wrong("reasoning_effort", "low, medium or high")),
@@ -86,107 +99,140 @@ fn system(conversation: &Conversation, engine_clock_s: i64) -> Result<String, Un
     Ok(text)
 }
 
-fn developer(instructions: Option<String>, conversation: &Conversation) -> Option<Message> {
-    let mut sections = Vec::new();
-    sections.extend(
-        instructions
-            .filter(|text| !text.is_empty())
-            .map(instructions_section),
-    );
-    if !conversation.tools.is_empty() {
-        sections.push(tools_section(&conversation.tools));
+/// The developer's message, unless it would be empty.
+fn developer<'t>(
+    instructions: Option<&str>,
+    conversation: &Conversation<'_>,
+) -> Result<Option<Message<'t>>, Uncountable> {
+    let instructions = instructions.filter(|text| !text.is_empty());
+    let tools = conversation.tools.as_slice();
+    if instructions.is_none() && tools.is_empty() {
+        return Ok(None);
     }
-    (!sections.is_empty()).then(|| Message::plain("developer", vec![sections.join("\n\n")]))
+    let longest = rendered_limit(conversation.body_bytes);
+    let mut section = Section::new(longest);
+    let written = sections(instructions, tools, &mut section);
+    written.map_err(|_| Uncountable::TooLong(longest + 1))?;
+    Ok(Some(Message::plain(
+        Word::Developer,
+        vec![section.into_text().into()],
+    )))
 }
 
-fn instructions_section(text: String) -> String {
-    format!("# Instructions\n\n{text}")
+fn sections(instructions: Option<&str>, tools: &[Tool<'_>], out: &mut Section) -> fmt::Result {
+    if let Some(text) = instructions {
+        write!(out, "{INSTRUCTIONS}{text}")?;
+    }
+    if tools.is_empty() {
+        return Ok(());
+    }
+    if instructions.is_some() {
+        out.write_str("\n\n")?;
+    }
+    tools_section(tools, out)
+}
+
+fn instructions_section(text: &str) -> String {
+    format!("{INSTRUCTIONS}{text}")
 }
 
 /// The name of every call, by its id: answers carry the id alone.
-fn tool_names(turns: &[Turn]) -> HashMap<&str, &str> {
+fn tool_names<'t>(turns: &'t [Turn<'t>]) -> HashMap<&'t str, &'t str> {
     let calls = turns.iter().flat_map(|turn| match turn {
         Turn::Assistant { calls, .. } => calls.as_slice(),
         _ => &[],
     });
-    calls
-        .map(|call| (call.id.as_str(), call.name.as_str()))
-        .collect()
+    calls.map(|call| (call.id, call.name)).collect()
 }
 
-fn push_turn(turn: &Turn, names: &HashMap<&str, &str>, messages: &mut Vec<Message>) {
+fn push_turn<'t>(
+    turn: &'t Turn<'t>,
+    names: &HashMap<&'t str, &'t str>,
+    messages: &mut Vec<Message<'t>>,
+) {
     match turn {
         Turn::Instructions { content, .. } => {
-            let text = content.flat().map(instructions_section);
-            messages.extend(text.map(|text| Message::plain("developer", vec![text])));
+            let text = content.flat().map(|text| instructions_section(&text));
+            let message = |text: String| Message::plain(Word::Developer, vec![text.into()]);
+            messages.extend(text.map(message));
         }
-        Turn::User { content, .. } => messages.push(Message::plain("user", content.parts.clone())),
+        Turn::User { content, .. } => {
+            messages.push(Message::plain(Word::User, borrowed(content)));
+        }
         Turn::Answer {
             content, call_id, ..
-        } => {
-            let name = names.get(call_id.as_str()).copied().unwrap_or_default();
-            messages.push(Message {
-                author: format!("functions.{name}"),
-                channel: Some("commentary to=assistant"),
-                texts: vec![content.flat().unwrap_or_default()],
-                end: "<|end|>",
-            });
-        }
+        } => messages.push(Message {
+            author: Author::Tool(names.get(call_id).copied().unwrap_or_default()),
+            channel: Some(Word::CommentaryToAssistant),
+            texts: vec![content.flat().unwrap_or_default()],
+            end: "<|end|>",
+        }),
         Turn::Assistant {
             content,
             reasoning,
             calls,
             ..
         } => {
-            let reasoning = reasoning.iter().filter(|text| !text.is_empty());
+            let reasoning = reasoning.as_deref().filter(|text| !text.is_empty());
             let reasoning =
-                reasoning.map(|text| Message::assistant("analysis", vec![text.clone()]));
+                reasoning.map(|text| Message::assistant(Word::Analysis, vec![text.into()]));
             if calls.is_empty() {
                 messages.extend(reasoning);
                 messages.extend(answer(content));
                 return;
             }
             let preamble = content.flat().filter(|text| !text.is_empty());
-            messages.extend(preamble.map(|text| Message::assistant("commentary", vec![text])));
+            messages.extend(preamble.map(|text| Message::assistant(Word::Commentary, vec![text])));
             messages.extend(reasoning);
             messages.extend(calls.iter().map(|call| Message {
-                author: format!("assistant to=functions.{}", call.name),
-                channel: Some("commentary json"),
-                texts: vec![call.arguments.clone()],
+                author: Author::Caller(call.name),
+                channel: Some(Word::CommentaryJson),
+                texts: vec![Cow::Borrowed(&*call.arguments)],
                 end: "<|call|>",
             }));
         }
     }
 }
 
-fn answer(content: &Content) -> Option<Message> {
+fn answer<'t>(content: &'t Content<'t>) -> Option<Message<'t>> {
     let says_something = content.parts.first().is_some_and(|text| !text.is_empty());
-    says_something.then(|| Message::assistant("final", content.parts.clone()))
+    says_something.then(|| Message::assistant(Word::Final, borrowed(content)))
 }
 
-impl Message {
-    fn plain(author: &str, texts: Vec<String>) -> Self {
+fn borrowed<'t>(content: &'t Content<'t>) -> Vec<Cow<'t, str>> {
+    let texts = content.parts.iter().map(|text| Cow::Borrowed(&**text));
+    texts.collect()
+}
+
+impl<'t> Message<'t> {
+    const fn plain(author: Word, texts: Vec<Cow<'t, str>>) -> Self {
         Self {
-            author: author.to_owned(),
+            author: Author::Role(author),
             channel: None,
             texts,
             end: "<|end|>",
         }
     }
 
-    fn assistant(channel: &'static str, texts: Vec<String>) -> Self {
+    const fn assistant(channel: Word, texts: Vec<Cow<'t, str>>) -> Self {
         Self {
+            author: Author::Role(Word::Assistant),
             channel: Some(channel),
-            ..Self::plain("assistant", texts)
+            texts,
+            end: "<|end|>",
         }
     }
 
-    fn frame(self, script: &mut Script) {
+    fn frame(self, script: &mut Script<'t>) {
         script.special("<|start|>");
-        script.text(self.author);
+        match self.author {
+            Author::Role(role) => script.word(role),
+            Author::Caller(name) => script.text(format!("assistant to=functions.{name}").into()),
+            Author::Tool(name) => script.text(format!("functions.{name}").into()),
+        }
         if let Some(channel) = self.channel {
             script.special("<|channel|>");
-            script.text(channel);
+            script.word(channel);
         }
         script.special("<|message|>");
         for text in self.texts {

@@ -2,56 +2,64 @@
 //!
 //! Follows openai-harmony 0.0.8, its oddities included (a variant's comment comes after it, a property's before it;
 //! `integer` is `number`; what it does not know is `any`).
-//! Invariant: depth is bounded by the JSON parser's own limit.
+//! Invariant: every byte is written once, into a [`Section`], whose length is bounded: each level of a schema indents
+//! all that lies deeper, so that a few bytes deep in a schema become hundreds. Depth is bounded by the JSON parser's own
+//! limit.
 //! Not here: where the section stands (`turns`).
 
+use std::fmt::{self, Write};
+
+use super::section::Section;
 use crate::conversation::Tool;
 use crate::tree::Tree;
 
-/// The `# Tools` section of a developer message.
-pub(super) fn tools_section(tools: &[Tool]) -> String {
-    let mut out = String::from("# Tools\n\n## functions\n\nnamespace functions {\n\n");
+/// Spaces before what belongs to a property, and before what belongs to a variant.
+const PROPERTY: usize = 4;
+const VARIANT: usize = 3;
+
+/// Writes the `# Tools` section of a developer message.
+pub(super) fn tools_section(tools: &[Tool<'_>], out: &mut Section) -> fmt::Result {
+    out.write_str("# Tools\n\n## functions\n\nnamespace functions {\n\n")?;
     for tool in tools {
-        for line in tool.description.as_deref().unwrap_or_default().lines() {
-            out.push_str(&format!("// {line}\n"));
+        for line in tool.description.unwrap_or_default().lines() {
+            writeln!(out, "// {line}")?;
         }
-        let argument = tool
-            .parameters
-            .as_ref()
-            .map_or_else(String::new, |schema| format!("_: {}", type_of(schema, "")));
-        out.push_str(&format!("type {} = ({argument}) => any;\n\n", tool.name));
+        write!(out, "type {} = (", tool.name)?;
+        if let Some(schema) = tool.parameters {
+            out.write_str("_: ")?;
+            type_of(schema, 0, out)?;
+        }
+        out.write_str(") => any;\n\n")?;
     }
-    out.push_str("} // namespace functions");
-    out
+    out.write_str("} // namespace functions")
 }
 
-fn type_of(schema: &Tree, indent: &str) -> String {
+fn type_of(schema: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
     if let Some(variants) = schema.get("oneOf").and_then(Tree::list) {
         return variants
             .iter()
-            .map(|variant| union_member(variant, indent))
-            .collect();
+            .try_for_each(|variant| union_member(variant, indent, out));
     }
     if let Some(names) = schema.get("type").and_then(Tree::list) {
-        let names: Vec<_> = names
-            .iter()
-            .filter_map(Tree::text)
-            .map(plain_name)
-            .collect();
-        if !names.is_empty() {
-            return names.join(" | ");
+        let mut names = names.iter().filter_map(Tree::text).map(plain_name);
+        if let Some(first) = names.next() {
+            out.write_str(first)?;
+            return names.try_for_each(|name| write!(out, " | {name}"));
         }
     }
     match schema.get_text("type") {
-        Some("object") => object(schema, indent),
-        Some("string") => strings(schema),
-        Some("number" | "integer") => "number".to_owned(),
-        Some("boolean") => "boolean".to_owned(),
-        Some("array") => schema.member("items").map_or_else(
-            || "Array<any>".to_owned(),
-            |items| format!("{}[]", type_of(items, indent)),
-        ),
-        _ => "any".to_owned(),
+        Some("object") => object(schema, indent, out),
+        Some("string") => strings(schema, out),
+        Some("number" | "integer") => out.write_str("number"),
+        Some("boolean") => out.write_str("boolean"),
+        Some("array") => match schema.member("items") {
+            Some(items) => {
+                type_of(items, indent, out)?;
+                out.write_str("[]")
+            }
+            None => out.write_str("Array<any>"),
+        },
+        _ => out.write_str("any"),
     }
 }
 
@@ -59,44 +67,44 @@ fn plain_name(name: &str) -> &str {
     if name == "integer" { "number" } else { name }
 }
 
-fn strings(schema: &Tree) -> String {
+fn strings(schema: &Tree<'_>, out: &mut Section) -> fmt::Result {
     let values = schema.get("enum").and_then(Tree::list).unwrap_or_default();
-    let values: Vec<_> = values
-        .iter()
-        .filter_map(Tree::text)
-        .map(|value| format!("\"{value}\""))
-        .collect();
-    if values.is_empty() {
-        "string".to_owned()
-    } else {
-        values.join(" | ")
-    }
+    let mut values = values.iter().filter_map(Tree::text);
+    let Some(first) = values.next() else {
+        return out.write_str("string");
+    };
+    write!(out, "\"{first}\"")?;
+    values.try_for_each(|value| write!(out, " | \"{value}\""))
 }
 
 /// One line of a union that stands on its own.
-fn union_member(variant: &Tree, indent: &str) -> String {
-    let mut out = format!(
-        "\n{indent} | {}",
-        nullable(variant, &format!("{indent}   "))
-    );
-    let mut comments = Vec::new();
-    comments.extend(variant.get_text("description").map(str::to_owned));
-    comments.extend(variant.member("default").map(|value| match value {
-        Tree::Text(text) if !is_enum(variant) => format!("default: \"{text}\""),
-        _ => format!("default: {value}"),
-    }));
-    if !comments.is_empty() {
-        out.push_str(&format!(" // {}", comments.join(" ")));
-    }
-    out
+fn union_member(variant: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
+    out.write_str("\n")?;
+    out.indent(indent)?;
+    out.write_str(" | ")?;
+    nullable(variant, indent + VARIANT, out)?;
+    let default = variant.member("default").map(|value| match value {
+        Tree::Text(text) if !is_enum(variant) => Default::Quoted(text),
+        value => Default::Json(value),
+    });
+    comments(variant.get_text("description"), default, out)
 }
 
-fn object(schema: &Tree, indent: &str) -> String {
-    let mut out = String::new();
-    if let Some(text) = schema.get_text("description") {
-        out.push_str(&format!("{indent}// {text}\n"));
+/// What comes behind a variant.
+fn comments(about: Option<&str>, default: Option<Default<'_>>, out: &mut Section) -> fmt::Result {
+    match (about, default) {
+        (None, None) => Ok(()),
+        (Some(about), None) => write!(out, " // {about}"),
+        (None, Some(default)) => write!(out, " // {default}"),
+        (Some(about), Some(default)) => write!(out, " // {about} {default}"),
     }
-    out.push_str("{\n");
+}
+
+fn object(schema: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
+    if let Some(text) = schema.get_text("description") {
+        out.comment(indent, text)?;
+    }
+    out.write_str("{\n")?;
     let required = schema
         .get("required")
         .and_then(Tree::list)
@@ -104,114 +112,136 @@ fn object(schema: &Tree, indent: &str) -> String {
     let required: std::collections::HashSet<_> = required.iter().filter_map(Tree::text).collect();
     if let Some(Tree::Map(properties)) = schema.get("properties") {
         for (name, property) in properties {
-            let mark = if required.contains(name.as_str()) {
-                ""
-            } else {
-                "?"
-            };
-            push_comments(property, indent, &mut out);
+            let mark = if required.contains(&**name) { "" } else { "?" };
+            comments_above(property, indent, out)?;
             match property.get("oneOf").and_then(Tree::list) {
-                Some(variants) => {
-                    push_union(name, mark, property, variants, indent, &mut out);
-                }
-                None => push_property(name, mark, property, indent, &mut out),
+                Some(variants) => union(name, mark, property, variants, indent, out)?,
+                None => member(name, mark, property, indent, out)?,
             }
         }
     }
-    out.push_str(&format!("{indent}}}"));
-    out
+    out.indent(indent)?;
+    out.write_str("}")
 }
 
 /// The comments above any property.
-fn push_comments(property: &Tree, indent: &str, out: &mut String) {
+fn comments_above(property: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
     if let Some(text) = property.get_text("title") {
-        out.push_str(&format!("{indent}// {text}\n{indent}//\n"));
+        out.comment(indent, text)?;
+        out.indent(indent)?;
+        out.write_str("//\n")?;
     }
     if property.member("oneOf").is_none()
         && let Some(text) = property.get_text("description")
     {
-        out.push_str(&format!("{indent}// {text}\n"));
+        out.comment(indent, text)?;
     }
     let examples = property
         .get("examples")
         .and_then(Tree::list)
         .unwrap_or_default();
     if !examples.is_empty() {
-        out.push_str(&format!("{indent}// Examples:\n"));
+        out.comment(indent, "Examples:")?;
     }
     for text in examples.iter().filter_map(Tree::text) {
-        out.push_str(&format!("{indent}// - \"{text}\"\n"));
+        out.indent(indent)?;
+        writeln!(out, "// - \"{text}\"")?;
     }
+    Ok(())
 }
 
-fn push_property(name: &str, mark: &str, property: &Tree, indent: &str, out: &mut String) {
-    let shown = nullable(property, &format!("{indent}    "));
-    out.push_str(&format!("{indent}{name}{mark}: {shown},"));
+/// A property that is no union.
+fn member(
+    name: &str,
+    mark: &str,
+    property: &Tree<'_>,
+    indent: usize,
+    out: &mut Section,
+) -> fmt::Result {
+    out.indent(indent)?;
+    write!(out, "{name}{mark}: ")?;
+    nullable(property, indent + PROPERTY, out)?;
+    out.write_str(",")?;
     if property.member("oneOf").is_none()
         && let Some(default) = default_of(property)
     {
-        out.push_str(&format!(" // {default}"));
+        write!(out, " // {default}")?;
     }
-    out.push('\n');
+    out.write_str("\n")
 }
 
 /// A property that is a union: a line for each variant, and the comma on a line of its own.
-fn push_union(
+fn union(
     name: &str,
     mark: &str,
-    property: &Tree,
-    variants: &[Tree],
-    indent: &str,
-    out: &mut String,
-) {
+    property: &Tree<'_>,
+    variants: &[Tree<'_>],
+    indent: usize,
+    out: &mut Section,
+) -> fmt::Result {
     let about = property.get_text("description");
     let of_first = variants
         .first()
         .and_then(|variant| variant.get_text("description"));
     let is_above = about.is_some() && about != of_first;
     if let Some(text) = about.filter(|_| is_above) {
-        out.push_str(&format!("{indent}// {text}\n"));
+        out.comment(indent, text)?;
     }
     if let Some(default) = default_of(property) {
-        out.push_str(&format!("{indent}// {default}\n"));
+        out.indent(indent)?;
+        writeln!(out, "// {default}")?;
     }
-    out.push_str(&format!("{indent}{name}{mark}:\n"));
+    out.indent(indent)?;
+    writeln!(out, "{name}{mark}:")?;
     for (at, variant) in variants.iter().enumerate() {
-        let shown = nullable(variant, &format!("{indent}   "));
-        out.push_str(&format!("{indent} | {shown}"));
+        out.indent(indent)?;
+        out.write_str(" | ")?;
+        nullable(variant, indent + VARIANT, out)?;
         let text = variant.get_text("description");
         let text = text.filter(|_| text != about && !(at == 0 && is_above));
-        let comments: Vec<_> = text
-            .map(str::to_owned)
-            .into_iter()
-            .chain(default_of(variant))
-            .collect();
-        if !comments.is_empty() {
-            out.push_str(&format!(" // {}", comments.join(" ")));
-        }
-        out.push('\n');
+        comments(text, default_of(variant), out)?;
+        out.write_str("\n")?;
     }
-    out.push_str(&format!("{indent},\n"));
+    out.indent(indent)?;
+    out.write_str(",\n")
 }
 
-fn nullable(schema: &Tree, indent: &str) -> String {
-    let shown = type_of(schema, indent);
-    if schema.get("nullable").is_some_and(Tree::is_true) && !shown.contains("null") {
-        return format!("{shown} | null");
+fn nullable(schema: &Tree<'_>, indent: usize, out: &mut Section) -> fmt::Result {
+    let from = out.len();
+    type_of(schema, indent, out)?;
+    if schema.get("nullable").is_some_and(Tree::is_true) && !out.says_null(from) {
+        return out.write_str(" | null");
     }
-    shown
+    Ok(())
+}
+
+/// A default value as a comment shows it.
+enum Default<'a> {
+    Plain(&'a str),
+    Quoted(&'a str),
+    Json(&'a Tree<'a>),
+}
+
+impl fmt::Display for Default<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(text) => write!(f, "default: {text}"),
+            Self::Quoted(text) => write!(f, "default: \"{text}\""),
+            Self::Json(value) => write!(f, "default: {value}"),
+        }
+    }
 }
 
 /// Text is quoted, unless it names one of an enum's values.
-fn default_of(schema: &Tree) -> Option<String> {
+fn default_of<'t>(schema: &'t Tree<'t>) -> Option<Default<'t>> {
     Some(match schema.member("default")? {
-        Tree::Text(text) if is_enum(schema) => format!("default: {text}"),
-        Tree::Text(text) => format!("default: \"{text}\""),
-        other => format!("default: {other}"),
+        Tree::Text(text) if is_enum(schema) => Default::Plain(text),
+        Tree::Text(text) => Default::Quoted(text),
+        other => Default::Json(other),
     })
 }
 
-fn is_enum(schema: &Tree) -> bool {
+fn is_enum(schema: &Tree<'_>) -> bool {
     schema
         .get("enum")
         .and_then(Tree::list)

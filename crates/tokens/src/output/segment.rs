@@ -35,15 +35,9 @@ impl Segment {
         if self.held.len() < self.look_at.max(GATHERED_BYTES) {
             return Ok(());
         }
-        if let Some(settled) = vocabulary.count_all_but::<UNSETTLED>(&self.held) {
-            let (bytes, tokens) = settled?;
-            self.tokens += tokens;
-            self.held.drain(..bytes);
-        }
+        self.settle(vocabulary)?;
         if self.held.len() >= HELD_BYTES {
-            let end = self.held.floor_char_boundary(self.forced_end());
-            self.was_cut = true;
-            self.count_up_to(end, vocabulary)?;
+            self.cut(vocabulary)?;
         }
         // Twice what is left: a long piece is looked at a few times, not at every push.
         self.look_at = 2 * self.held.len();
@@ -53,8 +47,40 @@ impl Segment {
         Ok(())
     }
 
+    /// The bytes of text that are held.
+    pub(super) const fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Holds less: what is settled is counted now, and if that is not half of it, then all up to a cut that should not be.
+    pub(super) fn relieve(&mut self, vocabulary: &Vocabulary) -> Result<(), Uncountable> {
+        let before = self.held.len();
+        self.settle(vocabulary)?;
+        if self.held.len() > before / 2 {
+            self.cut(vocabulary)?;
+        }
+        self.held.shrink_to_fit();
+        self.look_at = 2 * self.held.len();
+        Ok(())
+    }
+
     pub(super) fn finish(self, vocabulary: &Vocabulary) -> Result<(u64, bool), Uncountable> {
         Ok((self.tokens + vocabulary.count(&self.held)?, self.was_cut))
+    }
+
+    fn settle(&mut self, vocabulary: &Vocabulary) -> Result<(), Uncountable> {
+        if let Some(settled) = vocabulary.count_all_but::<UNSETTLED>(&self.held) {
+            let (bytes, tokens) = settled?;
+            self.tokens += tokens;
+            self.held.drain(..bytes);
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, vocabulary: &Vocabulary) -> Result<(), Uncountable> {
+        let end = self.held.floor_char_boundary(self.forced_end());
+        self.was_cut = true;
+        self.count_up_to(end, vocabulary)
     }
 
     fn count_up_to(&mut self, end: usize, vocabulary: &Vocabulary) -> Result<(), Uncountable> {

@@ -5,11 +5,14 @@
 //! developer, and then all system messages become one. Empty parts of a message leave no line in its text.
 //! Not here: rendering (`template`).
 
+use std::borrow::Cow;
+
 use minijinja::Value;
 use minijinja::value::Serde;
 
 use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
 use crate::tree::Tree;
+use crate::words::Word;
 
 /// Stands at the end of a message that is to be continued, to find it in the text; a template that trims takes the
 /// space off.
@@ -23,18 +26,19 @@ pub(super) struct TemplateForm {
 }
 
 pub(super) fn of(
-    conversation: &Conversation,
+    conversation: &Conversation<'_>,
     effort: Option<&str>,
     form: TemplateForm,
 ) -> Vec<(String, Value)> {
-    let mut messages: Vec<Tree> = Vec::new();
-    if let Some(text) = conversation.instructions.as_deref()
-        && !text.is_empty()
+    let mut messages: Vec<Tree<'_>> = Vec::new();
+    let prompt = conversation.instructions.map(Content::of);
+    if let Some(prompt) = &prompt
+        && prompt.parts.iter().any(|text| !text.is_empty())
     {
-        messages.push(instructions("system", &Content::of(text), form));
+        messages.push(instructions(Word::System, prompt, form));
     }
     messages.extend(conversation.turns.iter().map(|turn| seen(turn, form)));
-    let is_developer = |message: &Tree| message.get_text("role") == Some("developer");
+    let is_developer = |message: &Tree<'_>| message.get_text("role") == Some("developer");
     if !form.knows_developer && messages.iter().any(is_developer) {
         messages = with_one_system(messages);
     }
@@ -58,25 +62,25 @@ pub(super) fn of(
         arguments.push(("enable_thinking".to_owned(), Value::from(effort != "none")));
     }
     let given = conversation.template_arguments.iter();
-    arguments.extend(given.map(|(name, tree)| (name.clone(), value(tree))));
+    arguments.extend(given.map(|(name, tree)| ((*name).to_owned(), value(tree))));
     arguments
 }
 
-fn value(tree: &Tree) -> Value {
+fn value(tree: &Tree<'_>) -> Value {
     Value::from(Serde(tree))
 }
 
-fn message(role: &str, content: Tree) -> Tree {
+fn message<'t>(role: &'t str, content: Tree<'t>) -> Tree<'t> {
     Tree::map([("role", role.into()), ("content", content)])
 }
 
-fn seen(turn: &Turn, form: TemplateForm) -> Tree {
+fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm) -> Tree<'t> {
     let (mut seen, name) = match turn {
         Turn::Instructions {
             role,
             content,
             name,
-        } => (instructions(role, content, form), name),
+        } => (instructions(*role, content, form), name),
         Turn::User { content, name } => (message("user", shown(content, form)), name),
         Turn::Answer {
             content,
@@ -84,12 +88,12 @@ fn seen(turn: &Turn, form: TemplateForm) -> Tree {
             name,
         } => {
             let text = if form.takes_parts {
-                content.parts.join("\n")
+                content.parts.join("\n").into()
             } else {
                 joined(content)
             };
             let mut answer = message("tool", Tree::Text(text));
-            push(&mut answer, "tool_call_id", call_id.as_str().into());
+            push(&mut answer, "tool_call_id", (*call_id).into());
             (answer, name)
         }
         Turn::Assistant {
@@ -104,74 +108,82 @@ fn seen(turn: &Turn, form: TemplateForm) -> Tree {
                 push(&mut assistant, "tool_calls", Tree::List(calls));
             }
             if let Some(text) = reasoning {
-                push(&mut assistant, "reasoning", text.as_str().into());
-                push(&mut assistant, "reasoning_content", text.as_str().into());
+                push(&mut assistant, "reasoning", (&**text).into());
+                push(&mut assistant, "reasoning_content", (&**text).into());
             }
             (assistant, name)
         }
     };
     if let Some(name) = name {
-        push(&mut seen, "name", name.as_str().into());
+        push(&mut seen, "name", (*name).into());
     }
     seen
 }
 
-fn push(tree: &mut Tree, name: &str, member: Tree) {
+fn push<'t>(tree: &mut Tree<'t>, name: &'t str, member: Tree<'t>) {
     if let Tree::Map(members) = tree {
-        members.push((name.to_owned(), member));
+        members.push((Cow::Borrowed(name), member));
     }
 }
 
-fn shown(content: &Content, form: TemplateForm) -> Tree {
+fn shown<'t>(content: &'t Content<'t>, form: TemplateForm) -> Tree<'t> {
     if !form.takes_parts {
         return Tree::Text(joined(content));
     }
-    let part = |text: &String| Tree::map([("type", "text".into()), ("text", text.as_str().into())]);
-    Tree::List(content.parts.iter().map(part).collect())
+    Tree::List(content.parts.iter().map(|text| part(text)).collect())
 }
 
-fn joined(content: &Content) -> String {
-    let parts: Vec<_> = content
-        .parts
-        .iter()
-        .map(String::as_str)
-        .filter(|part| !part.is_empty())
-        .collect();
-    parts.join("\n")
+fn part(text: &str) -> Tree<'_> {
+    Tree::map([("type", "text".into()), ("text", text.into())])
+}
+
+fn joined<'t>(content: &'t Content<'t>) -> Cow<'t, str> {
+    join(content.parts.iter().map(|part| &**part))
+}
+
+/// All that are not empty, a line each.
+fn join<'t>(parts: impl Iterator<Item = &'t str>) -> Cow<'t, str> {
+    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+    match parts.as_slice() {
+        [one] => Cow::Borrowed(one),
+        parts => parts.join("\n").into(),
+    }
 }
 
 /// A message of the system or the developer; the system's without the line for a provider's accounting.
-fn instructions(role: &str, content: &Content, form: TemplateForm) -> Tree {
-    if role != "system" {
-        return message(role, shown(content, form));
+fn instructions<'t>(role: Word, content: &'t Content<'t>, form: TemplateForm) -> Tree<'t> {
+    if role != Word::System {
+        return message(role.text(), shown(content, form));
     }
     let kept = content.parts.iter().filter_map(|part| {
         if !part.starts_with(BILLING_LINE) {
-            return Some(part.clone());
+            return Some(&**part);
         }
         let (_, rest) = part.split_once('\n')?;
-        (!rest.is_empty()).then(|| rest.to_owned())
+        (!rest.is_empty()).then_some(rest)
     });
-    let content = Content {
-        parts: kept.collect(),
+    let shown = if form.takes_parts {
+        Tree::List(kept.map(part).collect())
+    } else {
+        Tree::Text(join(kept))
     };
-    message(role, shown(&content, form))
+    message(role.text(), shown)
 }
 
 /// Puts the mark behind the last text of a message.
-fn mark(message: &mut Tree) {
+fn mark(message: &mut Tree<'_>) {
     match member(message, "content") {
-        Some(Tree::Text(text)) => text.push_str(CONTINUED),
+        Some(Tree::Text(text)) => text.to_mut().push_str(CONTINUED),
         Some(Tree::List(parts)) => {
             if let Some(Tree::Text(text)) = parts.last_mut().and_then(|part| member(part, "text")) {
-                text.push_str(CONTINUED);
+                text.to_mut().push_str(CONTINUED);
             }
         }
         _ => {}
     }
 }
 
-fn member<'a>(tree: &'a mut Tree, name: &str) -> Option<&'a mut Tree> {
+fn member<'a, 't>(tree: &'a mut Tree<'t>, name: &str) -> Option<&'a mut Tree<'t>> {
     let Tree::Map(members) = tree else {
         return None;
     };
@@ -181,40 +193,50 @@ fn member<'a>(tree: &'a mut Tree, name: &str) -> Option<&'a mut Tree> {
 }
 
 /// The call with its arguments read; what is no object becomes an empty one.
-fn call(call: &Call) -> Tree {
+fn call<'t>(call: &'t Call<'t>) -> Tree<'t> {
     let arguments = match serde_json::from_str(&call.arguments) {
         Ok(object @ Tree::Map(_)) => object,
         _ => Tree::Map(Vec::new()),
     };
-    let mut tree = call.tree.clone();
+    let mut tree = match call.tree {
+        Some(tree) => tree.clone(),
+        None => Tree::map([
+            ("id", call.id.into()),
+            ("type", "function".into()),
+            ("function", Tree::map([("name", call.name.into())])),
+        ]),
+    };
     if let Tree::Map(members) = &mut tree
         && let Some((_, Tree::Map(function))) =
             members.iter_mut().find(|(name, _)| name == "function")
     {
         match function.iter_mut().find(|(name, _)| name == "arguments") {
             Some((_, place)) => *place = arguments,
-            None => function.push(("arguments".to_owned(), arguments)),
+            None => function.push((Cow::Borrowed("arguments"), arguments)),
         }
     }
     tree
 }
 
-fn tool(tool: &Tool) -> Tree {
-    let text = |text: &Option<String>| text.as_deref().map_or(Tree::Null, Tree::from);
+fn tool<'t>(tool: &Tool<'t>) -> Tree<'t> {
+    let tree = |tree: Option<&Tree<'t>>| tree.cloned().unwrap_or(Tree::Null);
     let mut function = Tree::map([
-        ("name", tool.name.as_str().into()),
-        ("description", text(&tool.description)),
-        ("parameters", tool.parameters.clone().unwrap_or(Tree::Null)),
+        ("name", tool.name.into()),
+        (
+            "description",
+            tool.description.map_or(Tree::Null, Tree::from),
+        ),
+        ("parameters", tree(tool.parameters)),
     ]);
-    if let Some(strict) = &tool.strict {
+    if let Some(strict) = tool.strict {
         push(&mut function, "strict", strict.clone());
     }
     Tree::map([("type", "function".into()), ("function", function)])
 }
 
-fn with_one_system(messages: Vec<Tree>) -> Vec<Tree> {
+fn with_one_system(messages: Vec<Tree<'_>>) -> Vec<Tree<'_>> {
     let is_system =
-        |message: &Tree| matches!(message.get_text("role"), Some("system" | "developer"));
+        |message: &Tree<'_>| matches!(message.get_text("role"), Some("system" | "developer"));
     let (system, mut others): (Vec<_>, Vec<_>) = messages.into_iter().partition(is_system);
     let texts: Vec<_> = system
         .iter()
@@ -231,6 +253,6 @@ fn with_one_system(messages: Vec<Tree>) -> Vec<Tree> {
         })
         .filter(|text| !text.is_empty())
         .collect();
-    others.insert(0, message("system", Tree::Text(texts.join("\n\n"))));
+    others.insert(0, message("system", Tree::Text(texts.join("\n\n").into())));
     others
 }

@@ -10,6 +10,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value}
 use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::python_text;
+use crate::RENDERED_LIMIT_BYTES;
 use crate::tree::{PythonJson, Tree, python_json};
 
 /// Instructions that one rendering may take: some hundred for each message.
@@ -50,7 +51,7 @@ fn print(out: &mut Output, _state: &mut State, value: &Value) -> Result<(), Erro
 }
 
 fn to_text(value: &Value) -> Result<String, Error> {
-    tree_of(value).map(|tree| python_text::str(&tree))
+    with_tree(value, python_text::str)
 }
 
 fn to_json(value: &Value, options: Kwargs) -> Result<String, Error> {
@@ -75,7 +76,12 @@ fn to_json(value: &Value, options: Kwargs) -> Result<String, Error> {
         (form.between_items, form.after_name) = (items, name);
     }
     options.assert_all_used()?;
-    Ok(python_json(&tree_of(value)?, &form))
+    with_tree(value, |tree| python_json(tree, &form))?.ok_or_else(|| {
+        Error::new(
+            ErrorKind::BadSerialization,
+            format!("tojson of more than {RENDERED_LIMIT_BYTES} bytes"),
+        )
+    })
 }
 
 fn pair(separators: Value) -> Option<(String, String)> {
@@ -84,9 +90,9 @@ fn pair(separators: Value) -> Option<(String, String)> {
     Some((first.as_str()?.to_owned(), second.as_str()?.to_owned()))
 }
 
-fn tree_of(value: &Value) -> Result<Tree, Error> {
+fn with_tree<T>(value: &Value, what: impl FnOnce(&Tree<'_>) -> T) -> Result<T, Error> {
     serde_json::to_string(value)
-        .and_then(|json| serde_json::from_str(&json))
+        .and_then(|json| serde_json::from_str(&json).map(|tree| what(&tree)))
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 

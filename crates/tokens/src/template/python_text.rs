@@ -5,19 +5,19 @@
 use crate::tree::{PythonJson, Tree, python_json};
 
 /// `str(value)`.
-pub(super) fn str(tree: &Tree) -> String {
+pub(super) fn str(tree: &Tree<'_>) -> String {
     match tree {
-        Tree::Text(text) => text.clone(),
+        Tree::Text(text) => text.clone().into_owned(),
         _ => repr(tree),
     }
 }
 
-fn repr(tree: &Tree) -> String {
+fn repr(tree: &Tree<'_>) -> String {
     match tree {
         Tree::Null => "None".to_owned(),
         Tree::Bool(true) => "True".to_owned(),
         Tree::Bool(false) => "False".to_owned(),
-        Tree::Number(_) => python_json(tree, &PythonJson::default()),
+        Tree::Number(_) => python_json(tree, &PythonJson::default()).unwrap_or_default(),
         Tree::Text(text) => quoted(text),
         Tree::List(items) => {
             let items: Vec<_> = items.iter().map(repr).collect();

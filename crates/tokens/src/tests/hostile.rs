@@ -40,7 +40,7 @@ fn no_body_panics_whatever_was_done_to_it() {
     assert!(counted > 200 && refused > 200, "{counted} {refused}");
 }
 
-fn mutate(body: &mut Vec<u8>, random: &mut Random) {
+pub(crate) fn mutate(body: &mut Vec<u8>, random: &mut Random) {
     const VALUES: [&[u8]; 8] = [
         b"null",
         b"[]",
@@ -88,12 +88,72 @@ fn depth_beyond_the_parsers_limit_is_refused() {
     assert!(matches!(count, Err(Uncountable::NotJson(_))));
 }
 
+/// A tool whose schema has a list of empty examples, so many objects deep.
+fn deep_examples(depth: usize, bytes: usize) -> String {
+    let examples = r#""","#.repeat(bytes / 3);
+    let before = r#"{"type":"object","properties":{"a":"#.repeat(depth);
+    let after = "}}".repeat(depth);
+    format!(
+        r#"{{"messages":[{{"role":"user","content":"x"}}],"tools":[{{"type":"function","function":{{"name":"f",
+        "parameters":{before}{{"examples":[{examples}""]}}{after}}}}}]}}"#
+    )
+}
+
+#[test]
+fn a_schema_that_grows_by_its_depth_is_refused() {
+    let harmony = Counter::harmony();
+    // Each example of three bytes would be a line of 240.
+    let body = deep_examples(58, 1 << 20);
+    let count = harmony.prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
+    let bound = 8 * body.len() + (1 << 20);
+    assert_eq!(count, Err(Uncountable::TooLong(bound + 1)));
+    // Small bodies may grow more, and flat ones do not grow.
+    for body in [deep_examples(58, 300), deep_examples(1, 1 << 20)] {
+        let count = harmony.prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
+        assert!(count.is_ok(), "{count:?}");
+    }
+}
+
 #[test]
 fn a_template_that_never_ends_is_stopped() {
-    let endless =
-        "{% for a in range(90000) %}{% for b in range(90000) %}{{ a }}{% endfor %}{% endfor %}";
+    let endless = "{% for a in range(90000) %}{% for b in range(90000) %}{% set c = a %}{% endfor %}{% endfor %}";
     let count = tiny(endless).prompt(Operation::Chat, br#"{"messages":[]}"#, CLOCK_S);
     assert!(matches!(count, Err(Uncountable::Template(_))));
+}
+
+#[test]
+fn a_template_that_joins_texts_one_by_one_takes_so_many() {
+    let joins = "{% set ns = namespace(all='') %}{% for m in messages %}{% set ns.all = ns.all + '\n' + m['content'] %}{% endfor %}{{ ns.all }}";
+    let prints = "{% for m in messages %}{{ m['content'] }}{% endfor %}";
+    let body = |messages: usize, bytes: usize| {
+        let message = serde_json::json!({"role": "user", "content": "x".repeat(bytes)});
+        serde_json::json!({"messages": vec![message; messages]}).to_string()
+    };
+    let count = |template: &str, body: &str| {
+        tiny(template).prompt(Operation::Chat, body.as_bytes(), CLOCK_S)
+    };
+    let many = body(30_000, 120);
+    let refused = count(joins, &many);
+    assert!(
+        matches!(&refused, Err(Uncountable::Template(reason)) if reason.contains("30000 texts")),
+        "{refused:?}"
+    );
+    assert!(count(prints, &many).is_ok());
+    assert!(count(joins, &body(1_000, 120)).is_ok());
+}
+
+#[test]
+fn a_template_stops_where_its_text_is_too_long_for_the_body() {
+    let repeats = "{% for a in range(90000) %}{{ messages[0]['content'] }}{% endfor %}";
+    let body = serde_json::json!({"messages": [{"role": "user", "content": "x".repeat(1 << 20)}]});
+    let body = body.to_string();
+    let count = tiny(repeats).prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
+    // Eight times the body and 1 MiB: at the tenth time.
+    assert_eq!(count, Err(Uncountable::TooLong(10 << 20)));
+    let indents = "{{ tools | tojson(indent=4) }}";
+    let body = deep_examples(58, 1 << 20);
+    let count = tiny(indents).prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
+    assert!(matches!(count, Err(Uncountable::Template(_))), "{count:?}");
 }
 
 #[test]

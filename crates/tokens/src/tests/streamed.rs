@@ -2,6 +2,7 @@
 
 use super::random::Random;
 use super::{tiny, vectors};
+use crate::vocabulary::Vocabulary;
 use crate::{BuiltIn, Certainty, Counter, Doubt, Ending, Lane};
 use wire::dialect::Operation;
 
@@ -98,6 +99,37 @@ fn a_tokenizer_of_ones_own_is_exact_up_to_what_is_held() {
     let pieces = cut(&text, &mut random, 30);
     // A completion prompt has the tokenizer's own start token too.
     assert_eq!(content(&counter, &pieces) + 1, whole(&counter, &text));
+}
+
+#[test]
+fn many_lanes_hold_a_bounded_text_and_count_as_each_alone() {
+    let mut random = Random::announced();
+    for counter in [
+        Counter::without_template(BuiltIn::O200k),
+        tiny(&vectors("chatml.jinja")),
+    ] {
+        let mut output = counter.output();
+        let mut expected = 0;
+        for call in 0..600 {
+            let text = random.ascii(4_000);
+            output
+                .push(0, Lane::CallArguments(call), &text)
+                .expect("countable");
+            let held = output.held();
+            assert!(held <= (1 << 20) + text.len(), "{held}");
+            expected += content(&counter, &[&text]);
+        }
+        let is_exact = matches!(counter.vocabulary, Vocabulary::Pieced(_));
+        let count = output.finish(Ending::Cut).expect("countable");
+        assert_eq!(count.had_long_piece, !is_exact);
+        // A cut that should not be may cost a token.
+        let cuts = if is_exact { 0 } else { 600 };
+        assert!(
+            count.calls.abs_diff(expected) <= cuts,
+            "{} {expected}",
+            count.calls
+        );
+    }
 }
 
 #[test]

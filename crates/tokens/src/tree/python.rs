@@ -3,6 +3,7 @@
 //! Not here: compact JSON (`Tree`'s `Display`), as other renderers write it.
 
 use super::Tree;
+use crate::RENDERED_LIMIT_BYTES;
 
 /// How `json.dumps` is asked to write.
 #[derive(Clone, Debug)]
@@ -26,14 +27,18 @@ impl Default for PythonJson {
     }
 }
 
-/// Writes a value as `json.dumps` does.
-pub(crate) fn python_json(tree: &Tree, form: &PythonJson) -> String {
+/// Writes a value as `json.dumps` does. None where that is longer than any text may be: indentation makes hundreds of
+/// bytes of one that lies deep.
+pub(crate) fn python_json(tree: &Tree<'_>, form: &PythonJson) -> Option<String> {
     let mut out = String::new();
-    write(tree, form, 0, &mut out);
-    out
+    write(tree, form, 0, &mut out)?;
+    Some(out)
 }
 
-fn write(tree: &Tree, form: &PythonJson, depth: usize, out: &mut String) {
+fn write(tree: &Tree<'_>, form: &PythonJson, depth: usize, out: &mut String) -> Option<()> {
+    if out.len() > RENDERED_LIMIT_BYTES {
+        return None;
+    }
     match tree {
         Tree::Null => out.push_str("null"),
         Tree::Bool(true) => out.push_str("true"),
@@ -42,28 +47,29 @@ fn write(tree: &Tree, form: &PythonJson, depth: usize, out: &mut String) {
         Tree::Text(text) => write_text(text, form.ascii, out),
         Tree::List(items) => {
             let items: Vec<_> = items.iter().map(|item| (None, item)).collect();
-            write_all(&items, ('[', ']'), form, depth, out);
+            return write_all(&items, ('[', ']'), form, depth, out);
         }
         Tree::Map(members) => {
             let mut members: Vec<_> = members
                 .iter()
-                .map(|(name, value)| (Some(name.as_str()), value))
+                .map(|(name, value)| (Some(&**name), value))
                 .collect();
             if form.sorted {
                 members.sort_by_key(|(name, _)| *name);
             }
-            write_all(&members, ('{', '}'), form, depth, out);
+            return write_all(&members, ('{', '}'), form, depth, out);
         }
     }
+    Some(())
 }
 
 fn write_all(
-    items: &[(Option<&str>, &Tree)],
+    items: &[(Option<&str>, &Tree<'_>)],
     (open, close): (char, char),
     form: &PythonJson,
     depth: usize,
     out: &mut String,
-) {
+) -> Option<()> {
     out.push(open);
     for (at, (name, value)) in items.iter().enumerate() {
         if at > 0 {
@@ -74,12 +80,13 @@ fn write_all(
             write_text(name, form.ascii, out);
             out.push_str(&form.after_name);
         }
-        write(value, form, depth + 1, out);
+        write(value, form, depth + 1, out)?;
     }
     if !items.is_empty() {
         line(form.indent, depth, out);
     }
     out.push(close);
+    Some(())
 }
 
 fn line(indent: Option<usize>, depth: usize, out: &mut String) {

@@ -1,0 +1,126 @@
+//! Messages that were counted before, found by their JSON: what is known is not read again.
+//!
+//! Without a template a message counts the same wherever it stands, and so does a tool.
+//! Invariant: a count from here is the one that the whole body, read into a tree, would have. A message is kept once it was
+//! read whole and counted, under a hash of its bytes and its kind, so one that is known is JSON, and a message. All else of
+//! the body is checked as for a tree. Whatever is out of the ordinary (a member that stands twice, another API, a fault of any
+//! kind) is left to the tree, which knows what to say.
+//! Not here: renderings in which a message depends on its neighbours (`harmony`, `template`).
+
+mod body;
+mod checked;
+
+use std::sync::Arc;
+
+use wire::dialect::Operation;
+
+use body::Body;
+
+use crate::dialect::{chat, messages};
+use crate::memo::Memo;
+use crate::overhead;
+use crate::tree::Tree;
+use crate::uncountable::{Uncountable, wrong};
+use crate::vocabulary::Vocabulary;
+use crate::words::Words;
+
+/// How deep a member of the body may be: the parser takes 127 levels, and the body is one.
+const MEMBER_LEVELS: usize = 126;
+/// How deep a message may be: the list is another.
+const LEVELS: usize = MEMBER_LEVELS - 1;
+
+/// What is remembered of one vocabulary.
+pub(crate) struct KnownMessages {
+    memo: Arc<Memo>,
+    chat: Kinds,
+    messages: Kinds,
+}
+
+/// The numbers of what has counts of its own.
+struct Kinds {
+    message: u64,
+    tool: u64,
+}
+
+impl KnownMessages {
+    pub(crate) fn new(memo: Arc<Memo>) -> Self {
+        let kinds = || Kinds {
+            message: memo.number(),
+            tool: memo.number(),
+        };
+        Self {
+            chat: kinds(),
+            messages: kinds(),
+            memo,
+        }
+    }
+
+    /// The tokens of a prompt; none where the tree is to say.
+    pub(crate) fn count(
+        &self,
+        operation: Operation,
+        body: &[u8],
+        vocabulary: &Vocabulary,
+        words: &Words,
+    ) -> Option<u64> {
+        let kinds = match operation {
+            Operation::Chat => &self.chat,
+            Operation::Messages => &self.messages,
+            _ => return None,
+        };
+        let body = Body::cut(body)?;
+        self.count_body(&body, operation, kinds, vocabulary, words)
+            .ok()
+    }
+
+    fn count_body(
+        &self,
+        body: &Body<'_>,
+        operation: Operation,
+        kinds: &Kinds,
+        vocabulary: &Vocabulary,
+        words: &Words,
+    ) -> Result<u64, Uncountable> {
+        let is_chat = operation == Operation::Chat;
+        if is_chat && body.has_functions {
+            return Err(wrong("functions", "given as `tools`"));
+        }
+        let mut tokens = overhead::PRIMING;
+        if !is_chat && let Some(turn) = messages::system_prompt(body.system.as_ref())? {
+            tokens += overhead::count_turn(&turn, vocabulary, words)?;
+        }
+        for message in &body.messages {
+            tokens += self.memo.remembered(kinds.message, message, || {
+                let message = read(message)?;
+                if is_chat {
+                    return overhead::count_turn(&chat::turn(&message)?, vocabulary, words);
+                }
+                let mut turns = Vec::new();
+                messages::turns(&message, &mut turns)?;
+                turns.iter().try_fold(0, |sum, turn| {
+                    Ok(sum + overhead::count_turn(turn, vocabulary, words)?)
+                })
+            })?;
+        }
+        tokens += overhead::for_tools(body.tools.len());
+        for tool in &body.tools {
+            tokens += self.memo.remembered(kinds.tool, tool, || {
+                let tool = read(tool)?;
+                let tool = if is_chat {
+                    chat::tool(&tool)?
+                } else {
+                    messages::tool(&tool)?
+                };
+                overhead::count_tool(&tool, vocabulary)
+            })?;
+        }
+        Ok(tokens)
+    }
+}
+
+fn read(json: &str) -> Result<Tree<'_>, Uncountable> {
+    Tree::read(json, LEVELS).map_err(|error| Uncountable::NotJson(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;
