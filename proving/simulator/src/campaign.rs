@@ -66,7 +66,7 @@ pub struct Tick<'a> {
 }
 
 /// What came of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Outcome {
     /// What was decided, and why.
     pub course: Course,
@@ -80,6 +80,8 @@ pub struct Outcome {
     pub steps: u64,
     /// Share of them of a kind that the recording behind the preset had not: their times are guessed.
     pub beyond_bounds: f64,
+    /// What ended it before its end, where it could not go on: everything above is of the time until then.
+    pub fault: Option<CampaignError>,
 }
 
 /// A campaign that cannot be carried out.
@@ -105,7 +107,8 @@ impl Campaign {
     /// Carries it out. `on_tick` sees every second, and says whether it goes on: where not, it is interrupted.
     ///
     /// # Errors
-    /// Plan, traffic or replicas make no sense, a request could never run, or there are too many of them.
+    /// Plan, traffic or replicas make no sense. What comes up later, such as a request that could never run, is the
+    /// outcome's fault.
     pub fn run(
         &self,
         preset: &Preset,
@@ -127,17 +130,31 @@ impl Campaign {
         );
         let mut meters = Meters::new(preset, self.replicas);
         let mut exchanges = Vec::new();
+        let mut fault = None;
         let mut at = Duration::ZERO;
         crowd.wish(&apportion(controller.users(), &weights), at);
         while controller.phase() != Phase::Over {
             let (answered, mut first_tokens_s) = (exchanges.len(), Vec::new());
-            while let Some(ran) = crowd.go_on(at)? {
-                meters.record(&ran, crowd.groups());
-                first_tokens_s.extend_from_slice(&ran.delivered.first_after_s);
-                exchanges.extend_from_slice(&ran.delivered.answers);
+            loop {
+                match crowd.go_on(at) {
+                    Ok(Some(ran)) => {
+                        meters.record(&ran, crowd.groups());
+                        first_tokens_s.extend_from_slice(&ran.delivered.first_after_s);
+                        exchanges.extend_from_slice(&ran.delivered.answers);
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        fault = Some(CampaignError::Crowd(error));
+                        break;
+                    }
+                }
             }
             if exchanges.len() > MOST_EXCHANGES {
-                return Err(CampaignError::TooMany);
+                fault = fault.or(Some(CampaignError::TooMany));
+            }
+            if let Some(fault) = &fault {
+                // What was seen until now is told: it may be hours.
+                controller.stop(at, Ending::Broken(fault.to_string()));
             }
             let samples = meters.sample(at, &crowd);
             samples.iter().for_each(|sample| telemetry.hear(sample));
@@ -164,6 +181,7 @@ impl Campaign {
             telemetry,
             steps: meters.steps(),
             beyond_bounds: meters.beyond_bounds(),
+            fault,
         })
     }
 

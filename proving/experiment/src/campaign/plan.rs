@@ -25,7 +25,7 @@ pub struct Plan {
     pub window: Duration,
     /// Users at most.
     pub most_users: u32,
-    /// Windows running in which no users come; then the campaign ends.
+    /// Consecutive windows in which no users come; then the campaign ends.
     pub most_held: u32,
     /// The share of T2 with which the soak goes on.
     pub retract: f64,
@@ -35,7 +35,8 @@ pub struct Plan {
     pub gates: Vec<Gate>,
     /// A target that has said nothing for so long is silent.
     pub silence: Duration,
-    /// A target that a gate needs may be silent for so long; then the campaign ends.
+    /// A target that a gate needs may be silent for so long, and a gate of the soak without an answer; then the campaign
+    /// ends.
     pub patience: Duration,
 }
 
@@ -48,7 +49,8 @@ pub struct Baseline {
     pub warm_up: Duration,
     /// How long it is at least, after that.
     pub least: Duration,
-    /// How many requests the answers of relative gates rest on at least, where they rest on any.
+    /// How many requests the answers of relative gates rest on at least, where they rest on any; of one gate, where none
+    /// is relative.
     pub requests: u64,
     /// It may take so long; then the campaign ends.
     pub most: Duration,
@@ -72,7 +74,7 @@ pub struct Gate {
     pub query: Query,
     /// When it is open.
     pub threshold: Threshold,
-    /// Windows running for which it has to be, for [`Then::Retract`].
+    /// Consecutive windows for which it has to be, for [`Then::Retract`].
     pub windows: u32,
     /// Over how long it is asked, for [`Then::Abort`].
     pub over: Duration,
@@ -174,8 +176,16 @@ impl Plan {
         let late = Duration::from_secs(1);
         let ramp = (self.window + late).saturating_mul(windows);
         let baseline = self.baseline.warm_up + self.baseline.most;
-        let soak = self.soak.settle + self.soak.length;
+        // A soak waits for a gate that has no answer.
+        let soak = self.soak.settle + self.soak.length + self.patience + self.window;
         ramp.saturating_add(baseline + soak + late * 5)
+    }
+
+    /// The gate that finds the saturation point, T2: the first that retracts.
+    #[must_use]
+    pub fn saturation_gate(&self) -> Option<(usize, &Gate)> {
+        let mut gates = self.gates.iter().enumerate();
+        gates.find(|(_, gate)| gate.then == Then::Retract)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = String> + '_ {
@@ -245,6 +255,12 @@ impl Plan {
             }
             if gate.windows == 0 {
                 fault(&format!("gate[{at}].windows"), "has to be at least 1");
+            }
+            if gate.then == Then::Retract && gate.windows > self.most_held.max(1) {
+                fault(
+                    &format!("gate[{at}].windows"),
+                    "are more than ramp.most_held: the ramp would always end before",
+                );
             }
             if gate.over < second || gate.over > LONGEST {
                 fault(&format!("gate[{at}].over"), "has to be from 1 s to a month");

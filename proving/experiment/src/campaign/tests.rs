@@ -14,6 +14,8 @@ struct Rig {
     ttft_sum: f64,
     requests: f64,
     preemptions: f64,
+    /// A metric that pages no longer have.
+    gone: Option<&'static str>,
 }
 
 impl Rig {
@@ -25,6 +27,7 @@ impl Rig {
             ttft_sum: 0.0,
             requests: 0.0,
             preemptions: 0.0,
+            gone: None,
         }
     }
 
@@ -34,7 +37,7 @@ impl Rig {
             labels: Vec::new(),
             value,
         };
-        Sample {
+        let mut sample = Sample {
             at: secs(self.now),
             target: "engine".into(),
             values: vec![
@@ -43,6 +46,18 @@ impl Rig {
                 value("vllm:num_preemptions_total", self.preemptions),
                 value("vllm:request_success_total", self.requests),
             ],
+        };
+        let is_there = |value: &Value| self.gone.is_none_or(|gone| value.metric != gone);
+        sample.values.retain(is_there);
+        sample
+    }
+
+    /// Seconds in which the page is there and stands still.
+    fn frozen(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now += 1;
+            self.telemetry.hear(&self.page());
+            self.controller.tick(secs(self.now), &self.telemetry);
         }
     }
 
@@ -76,6 +91,24 @@ impl Rig {
         }
         assert_eq!(self.controller.phase(), Phase::Ramp);
         self
+    }
+
+    /// To the first second of a soak of so many.
+    fn soaking(seconds: u64) -> Self {
+        let mut plan = Plan {
+            most_users: 16,
+            ..Plan::default()
+        };
+        plan.soak.length = secs(seconds);
+        let mut rig = Self::new(plan).ramping();
+        while rig.controller.phase() != Phase::Soak {
+            rig.seconds(1, 0.1);
+        }
+        rig
+    }
+
+    fn sustained(&self) -> Option<f64> {
+        self.controller.course().soak.first()?.1
     }
 
     fn users(&self) -> u32 {
@@ -310,20 +343,113 @@ fn a_gate_whose_metric_never_was_there_lets_no_baseline_end() {
 
 #[test]
 fn a_soak_is_not_complete_while_a_gate_has_nobody_to_ask() {
-    let mut plan = Plan {
-        most_users: 16,
-        ..Plan::default()
-    };
-    plan.soak.length = secs(60);
-    let mut rig = Rig::new(plan).ramping();
-    while rig.controller.phase() != Phase::Soak {
-        rig.seconds(1, 0.1);
-    }
+    let mut rig = Rig::soaking(60);
     rig.seconds(50, 0.1);
     rig.silence(20);
     assert_eq!((rig.controller.phase(), rig.ending()), (Phase::Soak, None));
     rig.seconds(1, 0.1);
     assert_eq!(rig.ending(), Some(&Ending::Completed));
+    assert!(rig.sustained().is_some(), "the window waited with the soak");
+}
+
+#[test]
+fn a_soak_that_saturates_near_its_end_opens_its_gate_again() {
+    let mut rig = Rig::soaking(10_800);
+    rig.seconds(9_600, 0.1);
+    assert_eq!(rig.tells(EventKind::Reopened).len(), 0);
+    // Slow minutes hold fewer requests: over the whole soak the mean may well be below the limit.
+    rig.seconds(1_200, 1.5);
+    assert_eq!(rig.ending(), Some(&Ending::Completed));
+    assert!((rig.sustained().unwrap() - 1.5).abs() < 1e-9);
+    let reopened = rig.tells(EventKind::Reopened);
+    assert_eq!(reopened.len(), 1, "{reopened:?}");
+    assert!(
+        reopened[0].contains("16 users: T2: 1.500 above 0.3000"),
+        "{reopened:?}"
+    );
+}
+
+#[test]
+fn one_slow_window_of_a_soak_opens_no_gate_that_wants_two() {
+    let mut rig = Rig::soaking(600);
+    rig.seconds(120, 0.1);
+    rig.seconds(60, 1.5);
+    rig.seconds(420, 0.1);
+    assert_eq!(rig.ending(), Some(&Ending::Completed));
+    assert!((rig.sustained().unwrap() - 0.1).abs() < 1e-9);
+    assert_eq!(rig.tells(EventKind::Reopened).len(), 0);
+    let mut short = Rig::soaking(20);
+    short.seconds(20, 1.5);
+    let sustained = short.sustained().unwrap();
+    assert!(sustained > 1.0, "one window is all there is: {sustained}");
+}
+
+#[test]
+fn a_soak_whose_metric_vanishes_or_whose_page_freezes_does_not_pass() {
+    for gone in ["vllm:num_preemptions_total", "vllm:request_success_total"] {
+        let mut rig = Rig::soaking(10_800);
+        rig.seconds(60, 0.1);
+        rig.gone = Some(gone);
+        rig.seconds(60 + 120, 0.1);
+        assert_eq!(rig.ending(), None);
+        rig.seconds(1, 0.1);
+        assert_eq!(rig.ending(), Some(&Ending::Unanswered("T3".into())));
+        let silent = rig.tells(EventKind::Silent);
+        assert_eq!(silent, ["T3 has no answer"]);
+    }
+    let mut frozen = Rig::soaking(10_800);
+    frozen.seconds(60, 0.1);
+    frozen.frozen(180);
+    assert_eq!(frozen.ending(), None);
+    frozen.frozen(1);
+    assert!(matches!(frozen.ending(), Some(Ending::Unanswered(_))));
+    let mut back = Rig::soaking(600);
+    back.seconds(60, 0.1);
+    back.frozen(150);
+    back.seconds(390, 0.1);
+    assert_eq!(back.ending(), Some(&Ending::Completed));
+}
+
+#[test]
+fn a_metric_that_vanishes_in_the_ramp_holds_it() {
+    let mut rig = Rig::new(Plan::default()).ramping();
+    rig.gone = Some("vllm:num_preemptions_total");
+    rig.seconds(180, 0.1);
+    assert_eq!(rig.users(), 16);
+    assert!(rig.tells(EventKind::Held)[0].contains("T3 has no answer"));
+}
+
+#[test]
+fn a_baseline_without_a_relative_gate_waits_for_requests_too() {
+    let mut plan = Plan::default();
+    plan.gates.remove(0);
+    plan.baseline.requests = 1000;
+    let mut rig = Rig::new(plan);
+    rig.telemetry.hear(&rig.page());
+    rig.seconds(129, 0.1);
+    assert_eq!(rig.controller.phase(), Phase::Baseline);
+    rig.seconds(1, 0.1);
+    assert_eq!(rig.controller.phase(), Phase::Ramp);
+}
+
+#[test]
+fn what_is_left_is_known_in_every_phase() {
+    let mut rig = Rig::new(Plan::default());
+    assert_eq!(rig.controller.phase_ends(), Some(secs(90)), "at least");
+    rig.telemetry.hear(&rig.page());
+    rig.frozen(100);
+    assert_eq!(rig.controller.phase_ends(), Some(secs(1830)), "at most");
+    let rig = Rig::new(Plan::default()).ramping();
+    let ends = (rig.controller.phase_ends(), rig.controller.window_ends());
+    assert_eq!(ends, (None, Some(secs(150))));
+}
+
+#[test]
+fn a_lapse_is_told_as_one_whatever_was_counted_in_it() {
+    let mut rig = Rig::new(Plan::default()).ramping();
+    rig.now += 8 * 3600;
+    rig.second(0.1, 1e6);
+    assert_eq!(rig.ending(), Some(&Ending::Lapsed(secs(28801))));
 }
 
 #[test]
@@ -453,7 +579,8 @@ fn faults_of_a_plan_are_told_all_at_once() {
     let mut bad = gate("twice", query, Threshold::Above(f64::NAN), Then::Hold);
     bad.windows = 0;
     bad.over = Duration::ZERO;
-    let relative = gate("twice", query, Threshold::TimesBaseline(0.0), Then::Hold);
+    let mut relative = gate("twice", query, Threshold::TimesBaseline(0.0), Then::Retract);
+    relative.windows = 2;
     let plan = Plan {
         baseline: Baseline {
             users: 0,
@@ -494,10 +621,18 @@ fn faults_of_a_plan_are_told_all_at_once() {
         "gate[0].windows",
         "gate[0].over",
         "gate[1]",
+        "gate[1].windows",
         "gate[1].name",
     ];
     assert_eq!(members, all);
     assert!(Plan::default().check().is_ok());
+    let mut never = Plan::default();
+    never.gates[0].windows = 31;
+    let faults = never.check().unwrap_err();
+    assert_eq!(
+        faults[0].to_string(),
+        "gate[0].windows: are more than ramp.most_held: the ramp would always end before"
+    );
     let more = Plan {
         most_users: 7,
         ..Plan::default()
@@ -530,7 +665,7 @@ fn any_plan(rng: &mut Rng) -> Plan {
         },
         ..Plan::default()
     };
-    plan.gates[0].windows = 1 + rng.below(3) as u32;
+    plan.gates[0].windows = 1 + rng.below(u64::from(plan.most_held.min(3))) as u32;
     plan.gates[1].over = secs(1 + rng.below(30));
     plan
 }

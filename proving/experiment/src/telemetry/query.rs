@@ -69,6 +69,12 @@ impl Query {
         }
     }
 
+    /// Whether an answer rests on a count of events, as [`Telemetry::support`](super::Telemetry::support) gives it.
+    #[must_use]
+    pub const fn rests_on_a_count(&self) -> bool {
+        matches!(self, Self::Mean(_) | Self::Ratio(..))
+    }
+
     /// The targets that have to be heard for an answer.
     pub fn targets(&self) -> impl Iterator<Item = String> {
         self.selectors().into_iter().map(|of| of.target)

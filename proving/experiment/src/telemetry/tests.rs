@@ -134,6 +134,27 @@ fn a_ratio_takes_a_counter_that_is_not_there_for_0_and_a_lower_one_below_1_for_1
 }
 
 #[test]
+fn a_counter_that_was_there_and_is_gone_is_unknown_and_not_0() {
+    let ratio = query("ratio(engine:lost, engine:done)");
+    let mut telemetry = Telemetry::new([&ratio]);
+    let page = |at, lost: &[f64]| {
+        let lost = lost.iter().map(|&lost| value("lost", "0", lost));
+        sample(at, lost.chain([value("done", "0", at as f64)]).collect())
+    };
+    telemetry.hear(&page(0, &[0.0]));
+    telemetry.hear(&page(1, &[1.0]));
+    telemetry.hear(&page(2, &[]));
+    telemetry.hear(&page(3, &[]));
+    assert_eq!(telemetry.ask(&ratio, span(0, 1)), Some(1.0));
+    assert_eq!(telemetry.ask(&ratio, span(1, 3)), None);
+    let [lost, done] = &ratio.selectors()[..] else {
+        panic!("two");
+    };
+    let absence = |of| telemetry.longest_absence(of, span(0, 3));
+    assert_eq!([absence(lost), absence(done)], [secs(2), secs(1)]);
+}
+
+#[test]
 fn gauges_are_averaged_added_up_and_searched_for_their_highest() {
     let texts = ["average(engine:g)", "total(engine:g)", "highest(engine:g)"];
     let [average, total, highest] = texts.map(query);

@@ -397,3 +397,21 @@ fn users_of_a_campaign_are_those_of_a_soak() {
     assert!((ttft / soak.ttft.mean - 1.0).abs() < 0.05);
     assert!((rows.len() as f64 / soak.requests as f64 - 1.0).abs() < 0.05);
 }
+
+#[test]
+fn a_campaign_that_cannot_go_on_tells_what_it_had_until_then() {
+    let mut campaign = campaign();
+    let mut flood = profile("flood", 1.0);
+    flood.comes = Comes::Sessions {
+        arrivals: Process::Exponential { mean_s: 0.0005 },
+    };
+    campaign.traffic.profiles.push(flood);
+    let outcome = campaign.run(&preset(), |_| true).expect("an outcome");
+    let fault = outcome.fault.expect("more than the engine can serve");
+    assert!(matches!(fault, CampaignError::Crowd(CrowdError::Overload)));
+    assert_eq!(
+        outcome.course.ending,
+        Some(Ending::Broken(fault.to_string()))
+    );
+    assert!(outcome.length > secs(20) && !outcome.exchanges.is_empty());
+}

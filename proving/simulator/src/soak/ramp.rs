@@ -114,11 +114,14 @@ impl Soak {
             queries: queries.to_vec(),
         };
         let (mut ttft, mut line_s) = (Vec::new(), None);
-        let outcome = campaign.run(preset, |tick| {
+        let mut outcome = campaign.run(preset, |tick| {
             ttft.extend(tick.first_tokens_s.iter().map(|&ttft| (tick.at, ttft)));
             line_s = tick.controller.limit(0);
             is_ramping(tick.controller)
         })?;
+        if let Some(fault) = outcome.fault.take() {
+            return Err(fault.into());
+        }
         let (Some(line_s), Some(baseline)) = (line_s, outcome.course.span(Phase::Baseline)) else {
             return Err(SoakError::Nothing);
         };
