@@ -137,6 +137,10 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
         report["errors"]
     );
 
+    let hashes = &report["reproduce"]["hashes"];
+    for file in ["scenario.toml", "corpus.json", "verify.toml"] {
+        assert!(hashes[file].is_string(), "{file}: {hashes}");
+    }
     let overhead = &report["overhead"];
     assert_eq!(overhead["method"], "paired", "{said}");
     let seconds = |name: &str| {

@@ -228,6 +228,38 @@ fn a_hangup_while_the_suite_waits_ends_it_at_once_with_a_report() {
     assert_eq!(report["verify"]["cases"][0]["name"], "late", "{report:#}");
 }
 
+#[test]
+fn a_corpus_of_somebody_else_is_neither_taken_nor_taken_away() {
+    let config = "[[profile]]\nname = 'coding'\nreader = 'synthetic'\nsessions = 3\n";
+    let dir = scenario(&format!("{SCENARIO}[corpus]\nconfig = 'corpus.toml'\n"));
+    fs::write(dir.path().join("corpus.toml"), config).expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let scrape = "engine=http://127.0.0.1:1/metrics";
+    let campaign = || run(dir.path(), &["--target", &target, "--scrape", scrape]);
+    let corpus = dir.path().join("out/corpus");
+    build_corpus(&corpus);
+    let manifest = || fs::read(corpus.join("corpus.json")).expect("a manifest");
+    let theirs = manifest();
+    for _ in 0..2 {
+        let output = campaign();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("not empty"), "{said}");
+        assert_eq!(manifest(), theirs);
+    }
+    fs::remove_dir_all(&corpus).expect("it is there");
+    for sessions in [3, 4, 4] {
+        let config = config.replace('3', &sessions.to_string());
+        fs::write(dir.path().join("corpus.toml"), config).expect("a file");
+        let output = campaign();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "nobody is scraped: {said}");
+        let ours: Value = serde_json::from_slice(&manifest()).expect("JSON");
+        assert_eq!(ours["sessions"], sessions, "{ours:#}");
+    }
+}
+
 fn build_corpus(out: &Path) {
     let built = Command::new(PROVE)
         .args(["corpus", "build", "--profile", "coding", "--reader"])

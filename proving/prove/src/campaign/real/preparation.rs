@@ -498,7 +498,7 @@ pub(super) fn reproduce(
     let machine = Machine::read(descriptors::raise());
     let mut hashes = BTreeMap::new();
     hashes.insert("scenario.toml".to_owned(), scenario.hash());
-    let manifest = corpus.map(|corpus| corpus.join("manifest.json"));
+    let manifest = corpus.map(|corpus| corpus.join(corpus::store::MANIFEST));
     let files = [manifest.as_ref(), scenario.suite.as_ref()];
     for file in files.into_iter().flatten() {
         let is_small = fs::metadata(file).is_ok_and(|about| about.len() <= HASHED);
