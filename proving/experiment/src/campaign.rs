@@ -7,7 +7,7 @@
 //! whenever something was scraped, and ends everything at once (T3). A gate whose target says nothing, or whose metric is
 //! not there, holds: no users come while it does.
 //! Invariant: a pure machine, the same in real and in virtual time: what it decides follows from the plan and the
-//! samples. Users never grow beyond [`Plan::most_users`].
+//! samples. Users never grow beyond [`Plan::max_users`].
 //! Not here: users and clocks (`load`, the simulator), scraping (`prove`).
 
 mod course;
@@ -145,10 +145,10 @@ impl Controller {
         match self.phase {
             Phase::Baseline => {
                 let asked = self.plan.baseline;
-                let earliest = asked.warm_up + asked.least;
+                let earliest = asked.warm_up + asked.min;
                 let is_late = self.ticked >= earliest;
                 Some(if is_late {
-                    asked.warm_up + asked.most
+                    asked.warm_up + asked.max
                 } else {
                     earliest
                 })
@@ -253,9 +253,9 @@ impl Controller {
                 .peekable();
             rest.peek().is_none() || rest.any(has_enough)
         };
-        let is_long = now >= asked.warm_up + asked.least;
+        let is_long = now >= asked.warm_up + asked.min;
         if !is_long || !rests_on_enough {
-            if now >= asked.warm_up + asked.most {
+            if now >= asked.warm_up + asked.max {
                 self.end(now, Ending::NoBaseline);
             }
             return;
@@ -274,7 +274,7 @@ impl Controller {
         let mut all = self.plan.gates.iter();
         let is_heard = all.all(|gate| telemetry.missing(&gate.query).is_empty());
         if !is_heard || !gates.clone().all(is_known) {
-            if now >= asked.warm_up + asked.most {
+            if now >= asked.warm_up + asked.max {
                 self.end(now, Ending::NoBaseline);
             }
             return;
@@ -361,10 +361,10 @@ impl Controller {
                 format!("held at {} users: {told}", self.users),
             );
             self.held += 1;
-            if self.held >= self.plan.most_held {
+            if self.held >= self.plan.max_held {
                 self.end(now, Ending::Held);
             }
-        } else if self.users >= self.plan.most_users {
+        } else if self.users >= self.plan.max_users {
             let says = format!(
                 "not saturated at {} users, the most that are asked for",
                 self.users
@@ -483,7 +483,7 @@ impl Controller {
 
     fn add_users(&mut self, now: Duration) {
         let users = self.users.saturating_add(self.plan.step);
-        self.users = users.min(self.plan.most_users);
+        self.users = users.min(self.plan.max_users);
         (self.window, self.held) = (now, 0);
         self.note(now, EventKind::Advanced, format!("{} users", self.users));
     }

@@ -106,7 +106,7 @@ pub(crate) struct WhatIf {
     think: Option<f64>,
     /// Users at most.
     #[arg(long, requires = "is_virtual", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    most_users: Option<u32>,
+    max_users: Option<u32>,
 }
 
 const AFTER: &str = "\
@@ -241,7 +241,7 @@ fn command(options: &Options) -> String {
         what_if.max_num_seqs.map(|n| n.to_string()),
     );
     add("--think", what_if.think.map(|n| n.to_string()));
-    add("--most-users", what_if.most_users.map(|n| n.to_string()));
+    add("--max-users", what_if.max_users.map(|n| n.to_string()));
     for (name, place) in &options.upstreams {
         add("--upstream", Some(format!("{name}={place}")));
     }

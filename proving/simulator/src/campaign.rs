@@ -115,7 +115,7 @@ impl Campaign {
         mut on_tick: impl FnMut(&Tick<'_>) -> bool,
     ) -> Result<Outcome, CampaignError> {
         let mut controller = Controller::new(self.plan.clone()).map_err(CampaignError::Plan)?;
-        self.traffic.check(self.plan.most_users, preset)?;
+        self.traffic.check(self.plan.max_users, preset)?;
         self.check_replicas(preset)?;
         let gates = self.plan.gates.iter().map(|gate| &gate.query);
         let mut telemetry = Telemetry::new(gates.chain(&self.queries));
@@ -188,8 +188,8 @@ impl Campaign {
     /// The traffic's, with as many users of each profile as any number up to the most may have of it: largest
     /// remainders may give a profile one more at fewer users.
     fn workload(&self, weights: &[f64]) -> Workload {
-        let most = apportion(self.plan.most_users, weights);
-        let mut workload = self.traffic.workload(self.plan.most_users, self.seed);
+        let most = apportion(self.plan.max_users, weights);
+        let mut workload = self.traffic.workload(self.plan.max_users, self.seed);
         for (profile, most) in workload.profiles.iter_mut().zip(most) {
             if let Load::Closed { users, .. } = &mut profile.load {
                 *users = (most + 1).min(MOST_USERS);

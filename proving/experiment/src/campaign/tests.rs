@@ -96,7 +96,7 @@ impl Rig {
     /// To the first second of a soak of so many.
     fn soaking(seconds: u64) -> Self {
         let mut plan = Plan {
-            most_users: 16,
+            max_users: 16,
             ..Plan::default()
         };
         plan.soak.length = secs(seconds);
@@ -144,7 +144,7 @@ fn gate(name: &str, text: &str, threshold: Threshold, then: Then) -> Gate {
 #[test]
 fn a_whole_campaign_goes_through_its_phases() {
     let mut plan = Plan {
-        most_users: 40,
+        max_users: 40,
         ..Plan::default()
     };
     plan.soak.length = secs(600);
@@ -227,7 +227,7 @@ fn a_limit_itself_is_not_above_it() {
 fn t3_ends_it_in_the_second_in_which_the_ratio_passes_in_any_phase() {
     for phase in [Phase::Ramp, Phase::Retract, Phase::Soak] {
         let plan = Plan {
-            most_users: 16,
+            max_users: 16,
             ..Plan::default()
         };
         let mut rig = Rig::new(plan).ramping();
@@ -289,7 +289,7 @@ fn a_target_that_is_silent_for_too_long_ends_it() {
 
 #[test]
 fn the_patience_with_one_target_does_not_count_for_another() {
-    let text = "ratio(engine:vllm:num_preemptions_total, gate:done_total)";
+    let text = "ratio(engine:vllm:num_preemptions_total, gateway:done_total)";
     let then = Then::Hold;
     let plan = Plan {
         gates: vec![gate("both", text, Threshold::Above(1.0), then)],
@@ -298,7 +298,7 @@ fn the_patience_with_one_target_does_not_count_for_another() {
     let mut rig = Rig::new(plan);
     let gate = |rig: &mut Rig| {
         let page = Sample {
-            target: "gate".into(),
+            target: "gateway".into(),
             ..rig.page()
         };
         rig.telemetry.hear(&page);
@@ -324,7 +324,7 @@ fn the_patience_with_one_target_does_not_count_for_another() {
 #[test]
 fn a_gate_whose_metric_never_was_there_lets_no_baseline_end() {
     for text in [
-        "highest(engine:vllm:no_such_gauge)",
+        "max(engine:vllm:no_such_gauge)",
         "ratio(engine:no_such_total, engine:vllm:request_success_total)",
     ] {
         let mut plan = Plan::default();
@@ -501,7 +501,7 @@ fn a_baseline_waits_for_its_requests_and_leaves_out_the_warm_up() {
 fn windows_that_are_held_too_often_end_it() {
     let mut plan = Plan::default();
     plan.gates[0].then = Then::Hold;
-    plan.most_held = 4;
+    plan.max_held = 4;
     let mut rig = Rig::new(plan).ramping();
     rig.seconds(239, 0.4);
     assert_eq!(rig.ending(), None, "a gate that only holds finds no T2");
@@ -558,7 +558,7 @@ fn a_retraction_is_rounded_down_and_leaves_one() {
                 users,
                 ..Plan::default().baseline
             },
-            most_users: users,
+            max_users: users,
             retract,
             ..Plan::default()
         };
@@ -575,7 +575,7 @@ fn a_retraction_is_rounded_down_and_leaves_one() {
 
 #[test]
 fn faults_of_a_plan_are_told_all_at_once() {
-    let query = "highest(engine:x)";
+    let query = "max(engine:x)";
     let mut bad = gate("twice", query, Threshold::Above(f64::NAN), Then::Hold);
     bad.windows = 0;
     bad.over = Duration::ZERO;
@@ -585,14 +585,14 @@ fn faults_of_a_plan_are_told_all_at_once() {
         baseline: Baseline {
             users: 0,
             warm_up: Duration::MAX,
-            least: secs(60),
+            min: secs(60),
             requests: 0,
-            most: secs(59),
+            max: secs(59),
         },
         step: 0,
         window: Duration::ZERO,
-        most_users: 2_000_000,
-        most_held: 0,
+        max_users: 2_000_000,
+        max_held: 0,
         retract: f64::NAN,
         soak: Soak {
             settle: Duration::MAX,
@@ -606,7 +606,7 @@ fn faults_of_a_plan_are_told_all_at_once() {
     let members: Vec<&str> = faults.iter().map(|fault| fault.member.as_str()).collect();
     let all = [
         "baseline.warm_up",
-        "baseline.most",
+        "baseline.max",
         "ramp.window",
         "soak.settle",
         "soak.length",
@@ -614,8 +614,8 @@ fn faults_of_a_plan_are_told_all_at_once() {
         "scrape.patience",
         "baseline.users",
         "ramp.step",
-        "ramp.most_users",
-        "ramp.most_held",
+        "ramp.max_users",
+        "ramp.max_held",
         "ramp.retract",
         "gate[0]",
         "gate[0].windows",
@@ -631,33 +631,33 @@ fn faults_of_a_plan_are_told_all_at_once() {
     let faults = never.check().unwrap_err();
     assert_eq!(
         faults[0].to_string(),
-        "gate[0].windows: are more than ramp.most_held: the ramp would always end before"
+        "gate[0].windows: are more than ramp.max_held: the ramp would always end before"
     );
     let more = Plan {
-        most_users: 7,
+        max_users: 7,
         ..Plan::default()
     };
     let faults = more.check().unwrap_err();
     assert_eq!(
         faults[0].to_string(),
-        "baseline.users: are more than ramp.most_users"
+        "baseline.users: are more than ramp.max_users"
     );
 }
 
 fn any_plan(rng: &mut Rng) -> Plan {
-    let most_users = 1 + rng.below(60) as u32;
+    let max_users = 1 + rng.below(60) as u32;
     let mut plan = Plan {
         baseline: Baseline {
-            users: 1 + rng.below(most_users.into()) as u32,
+            users: 1 + rng.below(max_users.into()) as u32,
             warm_up: secs(rng.below(10)),
-            least: secs(1 + rng.below(20)),
+            min: secs(1 + rng.below(20)),
             requests: rng.below(50),
-            most: secs(21 + rng.below(60)),
+            max: secs(21 + rng.below(60)),
         },
         step: 1 + rng.below(10) as u32,
         window: secs(1 + rng.below(10)),
-        most_users,
-        most_held: 1 + rng.below(5) as u32,
+        max_users,
+        max_held: 1 + rng.below(5) as u32,
         retract: 0.01 + 0.99 * rng.unit(),
         soak: Soak {
             settle: secs(rng.below(10)),
@@ -665,7 +665,7 @@ fn any_plan(rng: &mut Rng) -> Plan {
         },
         ..Plan::default()
     };
-    plan.gates[0].windows = 1 + rng.below(u64::from(plan.most_held.min(3))) as u32;
+    plan.gates[0].windows = 1 + rng.below(u64::from(plan.max_held.min(3))) as u32;
     plan.gates[1].over = secs(1 + rng.below(30));
     plan
 }
@@ -683,7 +683,7 @@ fn any_course(plan: &Plan, rng: &mut Rng) -> Course {
             let preempted = f64::from(rng.unit() < lost) * 3.0;
             rig.second(ttft, preempted);
         }
-        assert!(rig.users() <= plan.most_users);
+        assert!(rig.users() <= plan.max_users);
         assert!(rig.now <= bound.as_secs() + 12, "{} s", rig.now);
     }
     assert_eq!(rig.users(), 0);
@@ -702,7 +702,7 @@ fn whatever_is_heard_it_ends_in_time_with_no_more_users_than_wanted_and_the_same
         assert!(course.steps.is_sorted_by_key(|step| step.to));
         assert!(course.phases.windows(2).all(|p| p[0].to == p[1].from));
         let t2 = course.t2_users;
-        assert!(t2.is_none_or(|users| users <= plan.most_users));
+        assert!(t2.is_none_or(|users| users <= plan.max_users));
         let ending = course.ending.expect("it is over");
         let word = format!("{ending:?}");
         let word = word.split(['(', ' ']).next().unwrap_or_default();

@@ -122,8 +122,8 @@ impl Telemetry {
                 (seconds > 0.0).then_some(grown(of)? / seconds)
             }
             Query::Average(of) => self.over(of, span, |point| point.sum / point.series as f64),
-            Query::Total(of) => self.over(of, span, |point| point.sum),
-            Query::Highest(of) => {
+            Query::Sum(of) => self.over(of, span, |point| point.sum),
+            Query::Max(of) => {
                 let points = self.kept.get(of)?.within(span);
                 points.iter().map(|point| point.most).reduce(f64::max)
             }

@@ -121,7 +121,7 @@ fn targets(options: &Options, scenario: &Scenario, faults: &mut Faults) {
     let is_started = options.target.is_none();
     let mut names: BTreeSet<&str> = OWN_TARGETS.into_iter().collect();
     if is_started {
-        names.extend(["engine", "gpu", "gate"]);
+        names.extend(["engine", "gpu", "gateway"]);
     } else if scenario.engine.url.is_some() {
         names.insert("engine");
     }

@@ -94,7 +94,7 @@ impl Output {
             })),
             "phases": document.phases,
             "objectives": document.objectives,
-            "gate_overhead_us": overhead.map(|overhead| overhead.gate.mean * 1e6),
+            "gateway_overhead_us": overhead.map(|overhead| overhead.gate.mean * 1e6),
             "report": self.path("report.html"),
         });
         serde_json::to_string_pretty(&short).expect("text keys and numbers")

@@ -411,7 +411,7 @@ impl Campaign {
             })
             .0;
         drop(observed);
-        let kv = asked("average(engine:vllm:kv_cache_usage_perc)", span);
+        let kv = asked("avg(engine:vllm:kv_cache_usage_perc)", span);
         let preemptions = asked("increase(engine:vllm:num_preemptions_total)", whole);
         let now = &mut self.now;
         now.phase = self.controller.phase().word().to_owned();

@@ -385,17 +385,17 @@ fn plan(file: &Members, faults: &Faults) -> Plan {
         plan.baseline = Baseline {
             users: table.count("users").unwrap_or(was.users),
             warm_up: table.time("warm_up").unwrap_or(was.warm_up),
-            least: table.time("least").unwrap_or(was.least),
+            min: table.time("min").unwrap_or(was.min),
             requests: table.count("requests").unwrap_or(was.requests),
-            most: table.time("most").unwrap_or(was.most),
+            max: table.time("max").unwrap_or(was.max),
         };
         table.end();
     }
     if let Some(table) = file.table("ramp") {
         plan.step = table.count("step").unwrap_or(plan.step);
         plan.window = table.time("window").unwrap_or(plan.window);
-        plan.most_users = table.count("most_users").unwrap_or(plan.most_users);
-        plan.most_held = table.count("most_held").unwrap_or(plan.most_held);
+        plan.max_users = table.count("max_users").unwrap_or(plan.max_users);
+        plan.max_held = table.count("max_held").unwrap_or(plan.max_held);
         plan.retract = table.number("retract").unwrap_or(plan.retract);
         table.end();
     }

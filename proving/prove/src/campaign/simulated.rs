@@ -38,8 +38,8 @@ pub(super) fn run(
     let interrupt = Interrupt::heed().map_err(RunError::Input)?;
     let started = SystemTime::now();
     let what_if = &options.what_if;
-    if let Some(users) = what_if.most_users {
-        scenario.plan.most_users = users;
+    if let Some(users) = what_if.max_users {
+        scenario.plan.max_users = users;
     }
     let preset = preset(&scenario, what_if)?;
     let traffic = traffic(&scenario, what_if)?;

@@ -41,26 +41,26 @@ const LATENCIES: [(&str, &str); 6] = [
     ("prefill", "mean(engine:vllm:request_prefill_time_seconds)"),
     ("E2E", "mean(engine:vllm:e2e_request_latency_seconds)"),
 ];
-const KV: &str = "average(engine:vllm:kv_cache_usage_perc)";
-const KV_MOST: &str = "highest(engine:vllm:kv_cache_usage_perc)";
+const KV: &str = "avg(engine:vllm:kv_cache_usage_perc)";
+const KV_MOST: &str = "max(engine:vllm:kv_cache_usage_perc)";
 const PREEMPTIONS: &str = "increase(engine:vllm:num_preemptions_total)";
-const RUNNING: &str = "total(engine:vllm:num_requests_running)";
-const WAITING: &str = "total(engine:vllm:num_requests_waiting)";
+const RUNNING: &str = "sum(engine:vllm:num_requests_running)";
+const WAITING: &str = "sum(engine:vllm:num_requests_waiting)";
 const OUTPUT: &str = "rate(engine:vllm:generation_tokens_total)";
 const HITS: &str = "increase(engine:vllm:prefix_cache_hits_total)";
 const LOOKED_UP: &str = "increase(engine:vllm:prefix_cache_queries_total)";
-const NVLINK_TX: &str = "total(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)";
-const NVLINK_RX: &str = "total(gpu:DCGM_FI_PROF_NVLINK_RX_BYTES)";
-const GPU_BUSY: &str = "average(gpu:DCGM_FI_DEV_GPU_UTIL)";
-const POWER: &str = "total(gpu:DCGM_FI_DEV_POWER_USAGE)";
+const NVLINK_TX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)";
+const NVLINK_RX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_RX_BYTES)";
+const GPU_BUSY: &str = "avg(gpu:DCGM_FI_DEV_GPU_UTIL)";
+const POWER: &str = "sum(gpu:DCGM_FI_DEV_POWER_USAGE)";
 /// Of one GPU: the sum over it is how many there are.
-const POWER_OF_ONE: &str = "average(gpu:DCGM_FI_DEV_POWER_USAGE)";
+const POWER_OF_ONE: &str = "avg(gpu:DCGM_FI_DEV_POWER_USAGE)";
 /// What the kernel's scheduler did to the gateway's cgroup.
 pub(super) const PERIODS: &str = "increase(cgroup:periods_total)";
 pub(super) const THROTTLED: &str = "increase(cgroup:throttled_periods_total)";
 pub(super) const THROTTLED_S: &str = "increase(cgroup:throttled_seconds_total)";
 /// What our gate says of its own time.
-pub(super) const GATE_OWN: &str = "mean(gate:tollgate_overhead_seconds)";
+pub(super) const GATE_OWN: &str = "mean(gateway:tollgate_overhead_seconds)";
 
 /// What the document is made of.
 pub(super) struct Parts<'a> {
@@ -125,7 +125,7 @@ pub(super) fn queries() -> Vec<Query> {
 
 /// Where an exporter has no rates of NVLink, its counters' growth is under a name of ours.
 fn nvlink_by_counters() -> Query {
-    ask(&format!("total(gpu:{NVLINK})"))
+    ask(&format!("sum(gpu:{NVLINK})"))
 }
 
 /// The gate that finds the saturation point, if it is a mean time to first token, whoever says it.
@@ -733,7 +733,7 @@ impl View<'_> {
             }
             None => format!(
                 "not saturated by {} users, and held {users} for {held}",
-                self.parts.plan.most_users
+                self.parts.plan.max_users
             ),
         }
     }

@@ -330,7 +330,7 @@ fn the_curve_and_its_limit_are_what_the_gate_asks_that_finds_t2() {
             "[[gate]]\nname = 'T2'\nquery = '{query}'\ntimes_baseline = 3.0\nwindows = 2\nthen = 'retract'\n"
         )
     };
-    let cache = gate("average(engine:vllm:kv_cache_usage_perc)");
+    let cache = gate("avg(engine:vllm:kv_cache_usage_perc)");
     let of_cache = document(&cache, &course(Some(0.2)), Ok(()));
     assert_eq!(
         of_cache.ttft_limit_s, None,

@@ -31,7 +31,7 @@ pub(crate) struct Steering {
     /// The gateway's base URL.
     pub(crate) target: String,
     pub(crate) seed: u64,
-    pub(crate) most_users: u32,
+    pub(crate) max_users: u32,
     pub(crate) profiles: Vec<Said>,
     /// Of every request.
     pub(crate) headers: Vec<(String, String)>,
@@ -117,7 +117,7 @@ impl Steered {
         let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
         let request = TrafficRequest {
             seed: asked.seed,
-            users: Users::OfEach(asked.most_users),
+            users: Users::OfEach(asked.max_users),
             connections: 1,
             headers: headers.collect::<Result<_, ReplayError>>()?,
             answers: if corpus.manifest().stream {

@@ -42,12 +42,12 @@ think = "exponential:300ms"
 [baseline]
 users = 2
 warm_up = "1s"
-least = "4s"
+min = "4s"
 requests = 5
 [ramp]
 step = 6
 window = "4s"
-most_users = 80
+max_users = 80
 # Far back: beside other tests, users just below the edge would cross it again.
 retract = 0.4
 [soak]

@@ -27,12 +27,12 @@ workload = "workload.toml"
 [baseline]
 users = 2
 warm_up = "5s"
-least = "20s"
+min = "20s"
 requests = 10
 [ramp]
 step = 4
 window = "20s"
-most_users = 60
+max_users = 60
 [soak]
 settle = "5s"
 length = "30s"

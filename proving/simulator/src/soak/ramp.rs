@@ -91,9 +91,9 @@ pub struct Window {
 
 /// Numbers of a window that telemetry answers, in the order of [`Window`]'s members.
 const QUERIES: [&str; 4] = [
-    "total(engine:vllm:num_requests_running)",
-    "total(engine:vllm:num_requests_waiting)",
-    "average(engine:vllm:kv_cache_usage_perc)",
+    "sum(engine:vllm:num_requests_running)",
+    "sum(engine:vllm:num_requests_waiting)",
+    "avg(engine:vllm:kv_cache_usage_perc)",
     "increase(engine:vllm:num_preemptions_total)",
 ];
 
@@ -169,15 +169,15 @@ impl Ramp {
         let mut plan = Plan {
             step: self.users,
             window: self.every,
-            most_users: soak.users,
+            max_users: soak.users,
             ..Plan::default()
         };
         plan.baseline = Baseline {
             users: self.users.min(soak.users),
             warm_up: soak.warm_up,
-            least: self.alone - soak.warm_up,
+            min: self.alone - soak.warm_up,
             requests: 1,
-            most: self.alone - soak.warm_up,
+            max: self.alone - soak.warm_up,
         };
         for gate in &mut plan.gates {
             if gate.then == Then::Retract {

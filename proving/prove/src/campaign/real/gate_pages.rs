@@ -10,7 +10,7 @@ use experiment::telemetry::{Sample, Value};
 use crate::report::document::Tokens;
 
 /// The target that is the gate.
-pub(super) const TARGET: &str = "gate";
+pub(super) const TARGET: &str = "gateway";
 
 /// Tokens of exchanges that both witnesses counted.
 const DRIFT: &str = "tollgate_token_drift_tokens_total";

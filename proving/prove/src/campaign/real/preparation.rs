@@ -339,7 +339,7 @@ fn steered(
         corpus: corpus.to_owned(),
         target: base.to_owned(),
         seed: scenario.seed,
-        most_users: plan.most_users,
+        max_users: plan.max_users,
         profiles: profiles.collect(),
         headers,
         timeout: scenario.timeout,
@@ -370,7 +370,7 @@ fn targets(
     }
     if gateway.is_some() {
         let url = "http://127.0.0.1:{admin_port}/stats/prometheus";
-        urls.insert("gate".into(), url.into());
+        urls.insert("gateway".into(), url.into());
     }
     urls.extend(scenario.targets.iter().cloned());
     urls.extend(options.scrape.iter().cloned());
@@ -498,7 +498,7 @@ pub(super) fn reproduce(
     let machine = Machine::read(descriptors::raise());
     let mut hashes = BTreeMap::new();
     hashes.insert("scenario.toml".to_owned(), scenario.hash());
-    let manifest = corpus.map(|corpus| corpus.join(corpus::store::MANIFEST));
+    let manifest = corpus.map(|dir| dir.join(corpus::store::MANIFEST));
     let files = [manifest.as_ref(), scenario.suite.as_ref()];
     for file in files.into_iter().flatten() {
         let is_small = fs::metadata(file).is_ok_and(|about| about.len() <= HASHED);
