@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -258,6 +258,74 @@ fn a_corpus_of_somebody_else_is_neither_taken_nor_taken_away() {
         let ours: Value = serde_json::from_slice(&manifest()).expect("JSON");
         assert_eq!(ours["sessions"], sessions, "{ours:#}");
     }
+}
+
+#[test]
+fn a_gateway_that_runs_is_verified_where_its_calls_arrive_at_us() {
+    let text = SCENARIO.replace("[ramp]", "[verify]\nsuite = 'verify.toml'\n[ramp]");
+    let dir = scenario(&text);
+    let suite = "name = 'short'\n[[upstream]]\nname = 'one'\ncredential = 'Bearer x'\n\
+                 [[case]]\nname = 'through'\nsays = 'a call goes through'\n[case.upstream.one]\ncalls = 1\n\
+                 [[case.call]]\nheaders = { authorization = 'Bearer x' }\nstatuses = '1 x 200'\n";
+    fs::write(dir.path().join("verify.toml"), suite).expect("a file");
+    let corpus = dir.path().join("corpus");
+    build_corpus(&corpus);
+    let free = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let [gateway, upstream] = [free(), free()].map(|address| address.expect("a port").to_string());
+    // A relay that changes nothing is gateway enough for this suite.
+    let mut relay = Command::new(PROVE)
+        .args([
+            "tap",
+            "--listen",
+            &gateway,
+            "--upstream",
+            &upstream,
+            "--out",
+        ])
+        .arg(dir.path().join("stamps"))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("prove runs");
+    let patience = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(&gateway).is_err() {
+        assert!(Instant::now() < patience, "the relay did not start");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let target = format!("http://{gateway}/v1");
+    let corpus = corpus.display().to_string();
+    let nobody = "engine=http://127.0.0.1:1/metrics";
+    let args = [
+        "--json", "--target", &target, "--corpus", &corpus, "--scrape", nobody,
+    ];
+    let at_us = format!("one={upstream}");
+    let verified = run(dir.path(), &[&args[..], &["--upstream", &at_us]].concat());
+    let left_out = run(dir.path(), &args);
+    relay.kill().expect("it runs");
+    relay.wait().expect("it ends");
+    let verified = json(&verified);
+    assert_eq!(verified["verify"]["passed"], 1, "{verified:#}");
+    assert_eq!(verified["verdict"], "unreachable", "nobody is scraped");
+    let said = String::from_utf8_lossy(&left_out.stderr);
+    assert!(
+        said.contains("name its upstreams with --upstream"),
+        "{said}"
+    );
+    assert!(json(&left_out)["verify"].is_null());
+}
+
+#[test]
+fn a_verdict_says_which_share_of_steps_is_guessed() {
+    let scaled = SCENARIO
+        .replace("small.toml", "rtx4090.llama-3.1-8b")
+        .replace("step = 4", "step = 60")
+        .replace("max_users = 60", "max_users = 200");
+    let dir = scenario(&scaled);
+    let result = json(&run(dir.path(), &["--virtual", "--json"]));
+    let reason = result["reason"].as_str().unwrap_or_default();
+    assert!(
+        reason.contains("% of the engine's steps are guessed"),
+        "{reason}"
+    );
 }
 
 fn build_corpus(out: &Path) {
