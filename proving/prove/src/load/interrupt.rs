@@ -86,13 +86,17 @@ async fn listen((mut int, mut term, mut hup): (Signal, Signal, Option<Signal>)) 
         None => std::future::pending().await,
     };
     loop {
-        tokio::select! {
-            _ = int.recv() => {}
-            _ = term.recv() => {}
-            _ = hung_up() => {}
-        }
+        // A terminal that closes may tell so twice, itself and by its shell: nobody is in haste.
+        let is_haste = tokio::select! {
+            _ = int.recv() => true,
+            _ = term.recv() => true,
+            _ = hung_up() => false,
+        };
         if HEARD.swap(true, Ordering::Relaxed) {
-            std::process::exit(EXIT_CODE);
+            if is_haste {
+                std::process::exit(EXIT_CODE);
+            }
+            continue;
         }
         // A terminal that is gone takes no line.
         let says = "interrupted: the run ends; once more ends the program at once\n";

@@ -9,7 +9,7 @@ use experiment::telemetry::{Sample, Value};
 
 use crate::report::document::Tokens;
 
-/// The target that is the gate.
+/// The target that is the gateway.
 pub(super) const TARGET: &str = "gateway";
 
 /// Tokens of exchanges that both witnesses counted.
